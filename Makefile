@@ -1,0 +1,61 @@
+# Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
+.DEFAULT_GOAL := help
+.PHONY: help run demo test test-all check format bench clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+EVENTS ?= 20000
+KILL ?= 0
+HOMES ?=
+RATE ?=
+TRANSFORM ?=
+SEED ?= 1
+
+help: ## Show the targets and their settings
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "  settings: EVENTS=20000 KILL=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; PYTHON=python3"
+
+$(VENV)/bin/python:
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11, or name one with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' || { echo "make: Hubledger needs Python 3.11 or 3.12, and $(PYTHON) is $$($(PYTHON) -V 2>&1): name another with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make: $(PYTHON) has no venv module: apt-get install python3-venv" >&2; exit 1; }
+	@echo "setting up $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/local.done: requirements.txt local/requirements.txt | $(VENV)/bin/python
+	@echo "installing what the local run needs"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r local/requirements.txt
+	@touch $@
+
+$(VENV)/dev.done: requirements-dev.txt $(VENV)/local.done
+	@echo "installing what tests and checks need"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+run: $(VENV)/local.done ## Run emulator, store, functions host and feed until Ctrl-C
+	@$(BIN)/python -m local.run $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) --seed $(SEED)
+
+demo: $(VENV)/local.done ## The same, bounded and proven: EVENTS=20000 KILL=3 kills the host three times on the way
+	@$(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(TRANSFORM),--transform $(TRANSFORM)) --seed $(SEED)
+
+test: $(VENV)/dev.done ## Run every test that this machine can run
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -rs tests
+
+check: $(VENV)/dev.done ## Format, lint, types, import rules and the fast tests
+	@$(BIN)/ruff format --check --quiet . || { echo "make format mends this" >&2; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-cache > /tmp/hubledger-imports.$$$$ 2>&1 || { cat /tmp/hubledger-imports.$$$$; rm -f /tmp/hubledger-imports.$$$$; exit 1; }; rm -f /tmp/hubledger-imports.$$$$
+	@$(BIN)/python -m pytest -n 2 -m "not slow" tests/unit tests/property tests/contract tests/simulation tests/repo
+
+format: $(VENV)/dev.done ## Format the code and mend what the linter can mend
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(VENV)/local.done ## Measure what docs/benchmarks.md promises, as ratios in one run
+	@$(BIN)/python -m bench
+
+clean: ## Remove what the local run left behind
+	@rm -rf .local-run

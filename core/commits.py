@@ -1,0 +1,96 @@
+"""What one transaction reads and writes: the partition's state before it, and the commit."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from core.events import Event, Partition, SequenceNumber
+from core.rows import PlacedRow
+
+ErrorClass = Literal["poison", "reference", "refused", "unknown", "crash"]
+LetterStatus = Literal["waiting", "retrying", "held", "resolved", "exhausted", "discarded"]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """How far a partition is committed; `commit_number` counts its commits of every kind, from 1."""
+
+    sequence_number: SequenceNumber
+    offset: str
+    enqueued_at: datetime
+    commit_number: int
+    commit_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """What is known of a partition before a commit; no checkpoint means that nothing was committed yet."""
+
+    partition: Partition
+    stream_id: int
+    checkpoint: Checkpoint | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """An event that could not become rows, kept whole with the reason; `fingerprint` groups letters of one cause."""
+
+    event: Event
+    error_class: ErrorClass
+    error_type: str
+    error: str
+    fingerprint: str
+    status: LetterStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The outcome of every event of a range: rows by class, letters, and how many events went which way."""
+
+    rows: Mapping[type, Sequence[PlacedRow]]
+    letters: Sequence[DeadLetter]
+    written: int
+    filtered: int
+
+    @property
+    def rows_written(self) -> int:
+        """Rows over all classes; one event may write several."""
+        return sum(map(len, self.rows.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCommit:
+    """All that one transaction writes for events `first` to `last`, whose sequence numbers leave none out."""
+
+    state: PartitionState
+    commit_id: UUID
+    first: SequenceNumber
+    last: Event
+    settled: Settled
+    transform_version: str
+    invocation_id: str
+    committed_at: datetime
+
+    @property
+    def partition(self) -> Partition:
+        """The partition whose checkpoint this moves."""
+        return self.state.partition
+
+    @property
+    def expected(self) -> SequenceNumber | None:
+        """Where the checkpoint must stand for this commit to happen; None for the partition's first."""
+        checkpoint = self.state.checkpoint
+        return None if checkpoint is None else checkpoint.sequence_number
+
+    @property
+    def events(self) -> int:
+        """How many events this accounts for."""
+        return self.last.sequence_number - self.first + 1
+
+    def state_after(self, commit_number: int) -> PartitionState:
+        """The partition's state once this is committed under a number."""
+        last = self.last
+        checkpoint = Checkpoint(last.sequence_number, last.offset, last.enqueued_at, commit_number, self.commit_id)
+        return PartitionState(self.partition, self.state.stream_id, checkpoint)

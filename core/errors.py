@@ -1,0 +1,104 @@
+"""Every error of Hubledger, by what happened.
+
+    HubledgerError
+    ├── SettingsRefused            a setting is missing or wrong; every fault is listed
+    ├── InvalidTransform           the transform's module, or a row class of it, breaks its contract
+    ├── PoisonEvent                raised by a transform: this event can never succeed       (data)
+    ├── MissingReference           raised by a transform: a row it needs is not there (yet)   (data)
+    └── InfrastructureFault        always escapes the handler, so that the host retries
+        ├── BatchRefused           the host's batch is incomplete; nothing is guessed
+        ├── HubUnreachable         the hub did not answer, or not in time
+        ├── StreamIncarnationChanged   the hub was recreated or failed over behind our checkpoint
+        └── StoreFault
+            ├── CheckpointConflict     another owner committed first; nothing was written
+            ├── CommitOutcomeUnknown   the answer to a commit was lost; read the checkpoint again
+            ├── DataRefused            the database refuses a row of this commit; nothing was written
+            ├── SchemaMismatch         the database's schema is older or newer than this code
+            └── StoreUnavailable       the database cannot be reached, or not in time; nothing was written
+
+A **data** fault becomes a dead letter in `core/settle.py`. An **infrastructure** fault is never caught for good.
+"""
+
+from core.events import Partition, SequenceNumber
+
+
+class HubledgerError(Exception):
+    """The root: nothing else of ours is raised."""
+
+
+class SettingsRefused(HubledgerError):
+    """Some settings are missing or wrong."""
+
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__("settings refused: " + "; ".join(faults))
+        self.faults = faults
+
+
+class InvalidTransform(HubledgerError):
+    """A transform module or one of its row classes breaks the contract of `core/transforms`."""
+
+
+class PoisonEvent(HubledgerError):
+    """This event can never become rows: it is set aside at once."""
+
+
+class MissingReference(HubledgerError):
+    """The row that this event refers to is not there, and may come later."""
+
+
+class InfrastructureFault(HubledgerError):
+    """Not the fault of any event: the invocation fails and the host retries it."""
+
+
+class BatchRefused(InfrastructureFault):
+    """The host handed over a batch without all that identifies its events."""
+
+
+class HubUnreachable(InfrastructureFault):
+    """The hub could not be asked."""
+
+
+class StreamIncarnationChanged(InfrastructureFault):
+    """An event at or before the checkpoint was enqueued after it: the hub is not the one we knew."""
+
+    def __init__(self, partition: Partition, sequence_number: SequenceNumber, checkpoint: SequenceNumber) -> None:
+        super().__init__(
+            f"{partition}: event {sequence_number} was enqueued after the checkpoint at {checkpoint}, so the hub was"
+            " recreated, restored or failed over; nothing was dropped or written. Open the next incarnation of the"
+            " stream (docs/glossary.md: incarnation) before going on"
+        )
+        self.partition = partition
+        self.sequence_number = sequence_number
+        self.checkpoint = checkpoint
+
+
+class StoreFault(InfrastructureFault):
+    """The store did not do what it was asked."""
+
+
+class CheckpointConflict(StoreFault):
+    """The compare-and-set of the checkpoint touched no row."""
+
+    def __init__(self, partition: Partition, expected: SequenceNumber | None) -> None:
+        where = "absent" if expected is None else f"at {expected}"
+        super().__init__(
+            f"checkpoint of {partition} is no longer {where}: another owner committed first; nothing was written"
+        )
+        self.partition = partition
+        self.expected = expected
+
+
+class CommitOutcomeUnknown(StoreFault):
+    """The connection failed while the commit was on its way: it may stand or not."""
+
+
+class DataRefused(StoreFault):
+    """The database refuses a value or a constraint of this commit."""
+
+
+class SchemaMismatch(StoreFault):
+    """The database's schema and this code do not belong together."""
+
+
+class StoreUnavailable(StoreFault):
+    """The database could not be reached or did not answer in time."""

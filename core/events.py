@@ -1,0 +1,43 @@
+"""What arrives: an event, the batch of one invocation, and the partition that both belong to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NewType
+
+SequenceNumber = NewType("SequenceNumber", int)
+PartitionId = NewType("PartitionId", str)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition as one consumer group sees it; `event_hub` is "namespace/hub"."""
+
+    event_hub: str
+    consumer_group: str
+    partition_id: PartitionId
+
+    def __str__(self) -> str:
+        hub = self.event_hub.rpartition("/")[2]
+        return f"{hub}/{self.consumer_group}/{self.partition_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event of the hub. `enqueued_at` is aware UTC; `offset` is opaque and never compared."""
+
+    sequence_number: SequenceNumber
+    offset: str
+    enqueued_at: datetime
+    partition_key: str | None
+    properties: Mapping[str, object]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """The events of one invocation: one partition, at least one event, sequence numbers rising."""
+
+    partition: Partition
+    events: tuple[Event, ...]
+    invocation_id: str

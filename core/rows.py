@@ -1,0 +1,108 @@
+"""What a transform returns: rows that name their table once, and the references it may look up."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import Field, dataclass, fields
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
+
+from core.errors import InvalidTransform, MissingReference
+
+
+class Row(Protocol):
+    """A frozen dataclass under `@appended_to` or `@state_of`."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+RowType = TypeVar("RowType", bound=Row)
+
+# The position that makes a row unique, and the row: (sequence number, ordinal among the event's rows, row).
+PlacedRow = tuple[int, int, Row]
+
+
+@dataclass(frozen=True, slots=True)
+class RowTable:
+    """The table of a row class: `key` is empty for appended rows and names the key columns of a state."""
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+
+    def key_of(self, row: Row) -> tuple[Any, ...]:
+        """The values of a row's key columns."""
+        return tuple([getattr(row, name) for name in self.key])
+
+
+_TABLES: dict[type, RowTable] = {}
+
+
+def appended_to(table: str) -> Callable[[type[RowType]], type[RowType]]:
+    """Declare rows that are only ever added; the store makes them unique by the event's position and an ordinal."""
+
+    def declare(row_class: type[RowType]) -> type[RowType]:
+        _TABLES[row_class] = RowTable(table, _columns(row_class), ())
+        return row_class
+
+    return declare
+
+
+def state_of(table: str, key: tuple[str, ...]) -> Callable[[type[RowType]], type[RowType]]:
+    """Declare rows of which one stands for each key: the one of the newest sequence number."""
+
+    def declare(row_class: type[RowType]) -> type[RowType]:
+        columns = _columns(row_class)
+        if not key or not set(key) <= set(columns):
+            raise InvalidTransform(f"{row_class.__name__}: the key {key} of {table} is not among its fields {columns}")
+        _TABLES[row_class] = RowTable(table, columns, key)
+        return row_class
+
+    return declare
+
+
+def row_table(row_class: type) -> RowTable:
+    """The table of a row class; InvalidTransform when it was never declared."""
+    try:
+        return _TABLES[row_class]
+    except KeyError:
+        raise InvalidTransform(
+            f"{row_class.__name__} is not a row: declare it with @appended_to or @state_of"
+        ) from None
+
+
+def _columns(row_class: type[Row]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(cast(Any, row_class)))
+
+
+class ReferenceKey(NamedTuple):
+    """Names one reference row: its `state_of` class and the values of its key columns."""
+
+    row_class: type
+    key: tuple[Any, ...]
+
+    @staticmethod
+    def of(row: Row) -> "ReferenceKey":
+        """The key of a state."""
+        return ReferenceKey(type(row), row_table(type(row)).key_of(row))
+
+
+class References:
+    """The `state_of` rows that a transform may look up: those of the store, then those of earlier events."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Mapping[ReferenceKey, Row]) -> None:
+        self._rows = dict(rows)
+
+    def find(self, row_class: type[RowType], *key: object) -> RowType | None:
+        """The row that stands for a key, or None."""
+        return cast("RowType | None", self._rows.get(ReferenceKey(row_class, key)))
+
+    def get(self, row_class: type[RowType], *key: object) -> RowType:
+        """The row that stands for a key; MissingReference where there is none."""
+        row = self.find(row_class, *key)
+        if row is None:
+            raise MissingReference(f"{row_table(row_class).name} {', '.join(map(str, key))} is not registered")
+        return row
+
+    def learn(self, row: Row) -> None:
+        """Let later events see a state that an earlier one wrote."""
+        self._rows[ReferenceKey.of(row)] = row

@@ -1,0 +1,85 @@
+"""The settings of the app: read once into a frozen value, with every fault reported together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from core.errors import SettingsRefused
+
+EMBEDDED = "sqlite:"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the app reads from its environment; docs/configuration.md explains each."""
+
+    store_path: Path
+    transform: str
+    event_hub: str
+    consumer_group: str
+    hub_connection: str | None
+    hub_namespace: str | None
+    reference_memory: timedelta
+    store_patience: timedelta
+
+
+def read_settings(environment: Mapping[str, str]) -> Settings:
+    """All settings, or SettingsRefused with every fault and the name of its setting."""
+    reader = _Reader(environment)
+    settings = Settings(
+        store_path=reader.store(),
+        transform=reader.text("TRANSFORM", "core.transforms.home_security"),
+        event_hub=reader.text("EVENTHUB_NAME"),
+        consumer_group=reader.text("EVENTHUB_CONSUMER_GROUP"),
+        hub_connection=environment.get("EVENTHUB") or None,
+        hub_namespace=environment.get("EVENTHUB__fullyQualifiedNamespace") or None,
+        reference_memory=reader.seconds("REFERENCE_MEMORY_SECONDS", 60, most=3600),
+        store_patience=reader.seconds("STORE_PATIENCE_SECONDS", 20, most=120),
+    )
+    if settings.hub_connection is None and settings.hub_namespace is None:
+        reader.faults.append("EVENTHUB (a connection string) or EVENTHUB__fullyQualifiedNamespace must be set")
+    reader.refuse()
+    return settings
+
+
+def read_store_connection(environment: Mapping[str, str]) -> Path:
+    """Only the store's place, for tools that need no hub; SettingsRefused when it is missing or wrong."""
+    reader = _Reader(environment)
+    path = reader.store()
+    reader.refuse()
+    return path
+
+
+class _Reader:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self.faults: list[str] = []
+
+    def refuse(self) -> None:
+        if self.faults:
+            raise SettingsRefused(self.faults)
+
+    def text(self, name: str, default: str | None = None) -> str:
+        value = self._environment.get(name) or default
+        if value is None:
+            self.faults.append(f"{name} must be set")
+        return value or ""
+
+    def store(self) -> Path:
+        value = self.text("STORE_CONNECTION")
+        path = value.removeprefix(EMBEDDED)
+        if value and (path == value or not path):
+            self.faults.append(f"STORE_CONNECTION must be {EMBEDDED}PATH, the embedded store in a file")
+        return Path(path)
+
+    def seconds(self, name: str, default: float, most: float) -> timedelta:
+        value = self._environment.get(name) or str(default)
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = -1.0
+        if not 0 <= seconds <= most:
+            self.faults.append(f"{name} must be a number of seconds from 0 to {most:g}, not {value!r}")
+            return timedelta()
+        return timedelta(seconds=seconds)

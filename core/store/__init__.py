@@ -1,0 +1,40 @@
+"""The store: the only door to SQL. One method is one transaction and one verb of the business."""
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from core.commits import BatchCommit, PartitionState
+from core.events import Partition
+from core.rows import ReferenceKey, Row
+from core.status import PartitionLedger
+
+
+class Store(Protocol):
+    """What every engine keeps; `tests/contract` holds them to it. All methods may be called from several threads.
+
+    Any method may raise StoreUnavailable, and nothing was written then.
+    """
+
+    def read_partition(self, partition: Partition) -> PartitionState:
+        """The partition's stream and checkpoint; a stream that is not known yet is opened."""
+        ...
+
+    def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
+        """The `state_of` rows that stand for these keys; keys without a row are left out."""
+        ...
+
+    def commit_batch(self, commit: BatchCommit) -> int:
+        """Write checkpoint, rows, letters and ledger in one transaction; return the commit number.
+
+        Raises CheckpointConflict (the checkpoint is not where the commit expects it) and DataRefused, both with
+        nothing written, and CommitOutcomeUnknown when the answer was lost.
+        """
+        ...
+
+    def read_ledgers(self) -> tuple[PartitionLedger, ...]:
+        """The books of every partition of every stream, by stream and partition."""
+        ...
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        ...

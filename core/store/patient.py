@@ -1,0 +1,73 @@
+"""A store that waits: short retries with jitter while the database is unavailable, within a set patience."""
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+from core.commits import BatchCommit, PartitionState
+from core.errors import StoreUnavailable
+from core.events import Partition
+from core.rows import ReferenceKey, Row
+from core.status import PartitionLedger
+from core.store import Store
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Clock, sleep (both in seconds) and chance (0 to 1) of the retries."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    chance: Callable[[], float] = random.random
+
+
+class PatientStore:
+    """Any Store, each call of which is tried again on StoreUnavailable until the patience of that call is used up.
+
+    Only StoreUnavailable is tried again: it promises that nothing was written. An unknown outcome goes to the caller.
+    """
+
+    def __init__(self, store: Store, patience: timedelta, waiting: Waiting | None = None) -> None:
+        self._store = store
+        self._patience = patience.total_seconds()
+        self._waiting = waiting or Waiting()
+
+    def read_partition(self, partition: Partition) -> PartitionState:
+        """See Store."""
+        return self._patiently(lambda: self._store.read_partition(partition))
+
+    def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
+        """See Store."""
+        wanted = list(keys)
+        return self._patiently(lambda: self._store.read_references(wanted))
+
+    def commit_batch(self, commit: BatchCommit) -> int:
+        """See Store."""
+        return self._patiently(lambda: self._store.commit_batch(commit))
+
+    def read_ledgers(self) -> tuple[PartitionLedger, ...]:
+        """See Store."""
+        return self._patiently(self._store.read_ledgers)
+
+    def close(self) -> None:
+        """See Store."""
+        self._store.close()
+
+    def _patiently(self, call: Callable[[], Answer]) -> Answer:
+        deadline = self._waiting.monotonic() + self._patience
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return call()
+            except StoreUnavailable:
+                rest = pause * self._waiting.chance()
+                if self._waiting.monotonic() + rest >= deadline:
+                    raise
+            self._waiting.sleep(rest)
+            pause = min(2 * pause, LONGEST_PAUSE)

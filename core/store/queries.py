@@ -1,0 +1,63 @@
+"""Named SQL: the statements of `sql/<engine>/`, read once, each with the parameters that it declares."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+SQL = Path(__file__).resolve().parents[2] / "sql"
+_HEADER = re.compile(r"-- name: (?P<name>\w+)\n(?P<purpose>(?:-- (?!params:).*\n)+)-- params:(?P<params>.*)\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One named statement."""
+
+    name: str
+    purpose: str
+    params: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step of the schema; its version is the number that its file's name begins with."""
+
+    version: int
+    name: str
+    text: str
+
+
+@cache
+def load_queries(engine: str) -> Mapping[str, Query]:
+    """Every named statement of an engine ("sqlite"); ValueError for a file that does not keep the form."""
+    queries: dict[str, Query] = {}
+    for path in sorted((SQL / engine / "queries").glob("*.sql")):
+        for query in parse_queries(path.read_text(encoding="utf-8"), path.name):
+            if query.name in queries:
+                raise ValueError(f"{path.name}: a second query named {query.name}")
+            queries[query.name] = query
+    return queries
+
+
+def parse_queries(text: str, where: str) -> Iterator[Query]:
+    """The statements of one file, in order."""
+    headers = list(_HEADER.finditer(text))
+    if len(headers) != text.count("-- name:"):
+        raise ValueError(f"{where}: a query needs a name, a line of purpose and its params")
+    for header, following in zip(headers, [*headers[1:], None], strict=True):
+        body = text[header.end() : following.start() if following else len(text)].strip()
+        params = tuple(param for param in re.split(r",\s*", header["params"].strip()) if param)
+        purpose = " ".join(line.removeprefix("-- ") for line in header["purpose"].splitlines())
+        yield Query(header["name"], purpose, params, body)
+
+
+@cache
+def load_migrations(engine: str) -> tuple[Migration, ...]:
+    """The migrations of an engine, in the order in which they apply."""
+    paths = sorted((SQL / engine / "migrations").glob("*.sql"))
+    return tuple(
+        Migration(int(path.stem.split("_", 1)[0]), path.stem.split("_", 1)[1], path.read_text(encoding="utf-8"))
+        for path in paths
+    )

@@ -1,0 +1,97 @@
+"""Between our values and the columns of named SQL: parameters by name one way, rows the other."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from core.commits import BatchCommit, Checkpoint, DeadLetter
+from core.events import SequenceNumber
+
+_WITH_FRACTION, _WITHOUT_FRACTION = len("2026-01-01T00:00:00.000000Z"), len("2026-01-01T00:00:00Z")
+
+
+def instant_text(moment: datetime) -> str:
+    """An instant as every time is stored: UTC, ISO 8601, always six digits, so that texts sort as times do.
+
+    ValueError for a naive datetime, which names no instant. msgspec writes one in a tenth of isoformat's time.
+    """
+    text: str = msgspec.to_builtins(moment)
+    if len(text) == _WITH_FRACTION and text[-1] == "Z":
+        return text
+    if len(text) == _WITHOUT_FRACTION and text[-1] == "Z":
+        return f"{text[:-1]}.000000Z"
+    if moment.tzinfo is None:
+        raise ValueError(f"{text} has no time zone")
+    return instant_text(moment.astimezone(UTC))
+
+
+def checkpoint_of(row: tuple[Any, ...]) -> Checkpoint:
+    """The answer of `read_checkpoint`."""
+    number, offset, enqueued_at, commit_number, commit_id = row
+    enqueued = datetime.fromisoformat(enqueued_at)
+    return Checkpoint(SequenceNumber(number), offset, enqueued, commit_number, UUID(commit_id))
+
+
+def checkpoint_values(commit: BatchCommit) -> dict[str, Any]:
+    """What `open_checkpoint` and `advance_checkpoint` bind; only the second has `expected`."""
+    last = commit.last
+    values = {
+        "stream_id": commit.state.stream_id,
+        "partition_id": commit.partition.partition_id,
+        "sequence_number": last.sequence_number,
+        "offset_token": last.offset,
+        "enqueued_at": instant_text(last.enqueued_at),
+        "commit_id": str(commit.commit_id),
+        "updated_at": instant_text(commit.committed_at),
+    }
+    return values if commit.expected is None else {**values, "expected": commit.expected}
+
+
+def ledger_values(commit: BatchCommit, commit_number: int) -> dict[str, Any]:
+    """What `record_batch` binds."""
+    settled = commit.settled
+    return {
+        "stream_id": commit.state.stream_id,
+        "partition_id": commit.partition.partition_id,
+        "commit_number": commit_number,
+        "first_sequence_number": commit.first,
+        "last_sequence_number": commit.last.sequence_number,
+        "written": settled.written,
+        "filtered": settled.filtered,
+        "dead_lettered": len(settled.letters),
+        "rows_written": settled.rows_written,
+        "transform_version": commit.transform_version,
+        "invocation_id": commit.invocation_id,
+        "committed_at": instant_text(commit.committed_at),
+    }
+
+
+def letter_values(letter: DeadLetter, commit: BatchCommit) -> dict[str, Any]:
+    """What `add_letter` binds. A waiting letter is due at once; texts lose what UTF-8 cannot hold."""
+    event, failed_at = letter.event, instant_text(commit.committed_at)
+    return {
+        "stream_id": commit.state.stream_id,
+        "partition_id": commit.partition.partition_id,
+        "sequence_number": event.sequence_number,
+        "offset_token": event.offset,
+        "enqueued_at": instant_text(event.enqueued_at),
+        "partition_key": None if event.partition_key is None else _storable(event.partition_key),
+        "properties": json.dumps(event.properties, default=str),
+        "body": event.body,
+        "error_class": letter.error_class,
+        "error_type": letter.error_type,
+        "error": _storable(letter.error),
+        "fingerprint": letter.fingerprint,
+        "transform_version": commit.transform_version,
+        "status": letter.status,
+        "due_at": failed_at if letter.status == "waiting" else None,
+        "failed_at": failed_at,
+    }
+
+
+def _storable(text: str) -> str:
+    """A text without lone surrogates, which no encoding carries."""
+    return text.encode("utf-8", "replace").decode("utf-8")

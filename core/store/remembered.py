@@ -1,0 +1,92 @@
+"""A store that remembers: a partition's state until a fault, references for a short, set time."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+
+from core.commits import BatchCommit, PartitionState
+from core.events import Partition
+from core.rows import ReferenceKey, Row, row_table
+from core.status import PartitionLedger
+from core.store import Store
+
+MOST_REFERENCES = 250_000  # rows; the oldest are forgotten first
+
+
+class RememberingStore:
+    """Any Store, with one call per batch in the steady state.
+
+    A stale memory is harmless: the compare-and-set refuses the commit, and the partition is read again.
+    `monotonic` gives seconds and is only used to let references grow old.
+    """
+
+    def __init__(self, store: Store, keep: timedelta, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._store = store
+        self._keep = keep.total_seconds()
+        self._monotonic = monotonic
+        self._states: dict[Partition, PartitionState] = {}
+        self._references: dict[ReferenceKey, tuple[float, Row]] = {}
+        self._lock = threading.Lock()
+
+    def read_partition(self, partition: Partition) -> PartitionState:
+        """See Store; no call while the state is remembered. Reading anew means that others may have written: forget."""
+        state = self._states.get(partition)
+        if state is None:
+            with self._lock:
+                self._references.clear()
+            state = self._states[partition] = self._store.read_partition(partition)
+        return state
+
+    def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
+        """See Store; one call for the keys that are not remembered. An absent row is never remembered."""
+        since = self._monotonic() - self._keep
+        rows: dict[ReferenceKey, Row] = {}
+        unknown: list[ReferenceKey] = []
+        for key in keys:
+            read_at, row = self._references.get(key, (since, None))
+            if row is not None and read_at > since:
+                rows[key] = row
+            else:
+                unknown.append(key)
+        if unknown:
+            found = self._store.read_references(unknown)
+            self._remember(found)
+            rows.update(found)
+        return rows
+
+    def commit_batch(self, commit: BatchCommit) -> int:
+        """See Store; after any fault the partition is read again, and states it wrote are too."""
+        try:
+            commit_number = self._store.commit_batch(commit)
+        except BaseException:
+            self._states.pop(commit.partition, None)
+            raise
+        finally:
+            self._forget_states_of(commit)
+        self._states[commit.partition] = commit.state_after(commit_number)
+        return commit_number
+
+    def read_ledgers(self) -> tuple[PartitionLedger, ...]:
+        """See Store; never remembered."""
+        return self._store.read_ledgers()
+
+    def close(self) -> None:
+        """See Store."""
+        self._store.close()
+
+    def _remember(self, found: Mapping[ReferenceKey, Row]) -> None:
+        now = self._monotonic()
+        with self._lock:
+            for key, row in found.items():
+                self._references.pop(key, None)  # to the end: a dict keeps the order of insertion
+                self._references[key] = (now, row)
+            while len(self._references) > MOST_REFERENCES:
+                del self._references[next(iter(self._references))]
+
+    def _forget_states_of(self, commit: BatchCommit) -> None:
+        for row_class, rows in commit.settled.rows.items():
+            if row_table(row_class).key:
+                with self._lock:
+                    for _, _, row in rows:
+                        self._references.pop(ReferenceKey.of(row), None)

@@ -1,0 +1,152 @@
+"""The embedded store: stdlib sqlite3, WAL, synchronous=FULL, one connection per thread, one writer at a time."""
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from core.commits import BatchCommit, PartitionState
+from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
+from core.events import Partition
+from core.rows import ReferenceKey, Row
+from core.status import PartitionLedger
+from core.store.queries import load_queries
+from core.store.records import checkpoint_of, checkpoint_values, instant_text, ledger_values, letter_values
+from core.store.row_statements import row_reader, sqlite_insert, sqlite_select_states
+from core.store.schema import open_checked
+
+
+class SqliteStore:
+    """A Store in one file. `busy_timeout` is how long, in seconds, it waits for another process that writes."""
+
+    def __init__(self, path: Path, busy_timeout: float = 5.0) -> None:
+        self._path = path
+        self._busy_timeout = busy_timeout
+        self._queries = {name: query.text for name, query in load_queries("sqlite").items()}
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._writing = threading.Lock()  # fair within the process, where SQLite's own waiting polls
+
+    def read_partition(self, partition: Partition) -> PartitionState:
+        """See Store."""
+        with _faults():
+            stream_id = self._find_stream(partition)
+            key = {"stream_id": stream_id, "partition_id": partition.partition_id}
+            found = self._connection().execute(self._queries["read_checkpoint"], key).fetchone()
+        return PartitionState(partition, stream_id, checkpoint_of(found) if found else None)
+
+    def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
+        """See Store."""
+        wanted: dict[type, list[tuple[Any, ...]]] = {}
+        for key in keys:
+            wanted.setdefault(key.row_class, []).append(key.key)
+        rows: dict[ReferenceKey, Row] = {}
+        for row_class, values in wanted.items():
+            for row in self._states(row_class, values):
+                rows[ReferenceKey.of(row)] = row
+        return rows
+
+    def commit_batch(self, commit: BatchCommit) -> int:
+        """See Store."""
+        with self._writing, _faults(), self._transaction() as connection:
+            commit_number = self._advance(connection, commit)
+            self._write_rows(connection, commit, commit_number)
+            letters = commit.settled.letters
+            if letters:
+                values = [letter_values(letter, commit) for letter in letters]
+                connection.executemany(self._queries["add_letter"], values)
+            connection.execute(self._queries["record_batch"], ledger_values(commit, commit_number))
+        return commit_number
+
+    def read_ledgers(self) -> tuple[PartitionLedger, ...]:
+        """See Store."""
+        with _faults():
+            found = self._connection().execute(self._queries["read_ledgers"]).fetchall()
+        return tuple(PartitionLedger(Partition(*row[:3]), *row[3:]) for row in found)
+
+    def close(self) -> None:
+        """See Store."""
+        with self._writing:
+            while self._connections:
+                self._connections.pop().close()
+            self._local = threading.local()
+
+    def _find_stream(self, partition: Partition) -> int:
+        key = {"event_hub": partition.event_hub, "consumer_group": partition.consumer_group}
+        connection = self._connection()
+        found = connection.execute(self._queries["find_stream"], key).fetchone()
+        if found is None:
+            opened = {**key, "anchored_at": instant_text(datetime.now(UTC))}
+            with self._writing:
+                connection.execute(self._queries["open_stream"], opened)
+            found = connection.execute(self._queries["find_stream"], key).fetchone()
+        return int(found[0])
+
+    def _states(self, row_class: type, keys: list[tuple[Any, ...]]) -> Iterator[Row]:
+        read = row_reader(row_class)
+        with _faults():
+            select = sqlite_select_states(row_class)
+            found = self._connection().execute(select, (json.dumps(keys, default=str),)).fetchall()
+        return map(read, found)
+
+    def _advance(self, connection: sqlite3.Connection, commit: BatchCommit) -> int:
+        values = checkpoint_values(commit)
+        name = "open_checkpoint" if commit.expected is None else "advance_checkpoint"
+        moved = connection.execute(self._queries[name], values).fetchone()
+        if moved is None:
+            raise CheckpointConflict(commit.partition, commit.expected)
+        return int(moved[0])
+
+    def _write_rows(self, connection: sqlite3.Connection, commit: BatchCommit, commit_number: int) -> None:
+        stream_id, partition_id = commit.state.stream_id, commit.partition.partition_id
+        for row_class, rows in commit.settled.rows.items():
+            statement = sqlite_insert(row_class)
+            connection.executemany(statement.text, statement.values_of(rows, stream_id, partition_id, commit_number))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        connection = self._connection()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._drop(connection)
+            raise CommitOutcomeUnknown(f"{self._path}: the commit was not answered: {error}") from error
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = open_checked(self._path, self._busy_timeout)
+            self._connections.append(connection)
+        return connection
+
+    def _drop(self, connection: sqlite3.Connection) -> None:
+        self._local.connection = None
+        self._local.connection = None
+        self._connections.remove(connection)
+        connection.close()
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    """Name what SQLite reports: what a value or a constraint caused is data, the rest is the store's own state."""
+    try:
+        yield
+    except (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, OverflowError, ValueError) as error:
+        raise DataRefused(f"the database refuses the data: {error}") from error
+    except sqlite3.ProgrammingError as error:
+        if "binding" in str(error):
+            raise DataRefused(f"the database refuses the data: {error}") from error
+        raise StoreUnavailable(f"the embedded store is not usable: {error}") from error
+    except sqlite3.Error as error:
+        raise StoreUnavailable(f"the embedded store is not usable: {error}") from error

@@ -1,0 +1,39 @@
+"""The business: modules that turn one event into rows, chosen by the setting TRANSFORM.
+
+A transform module offers
+
+    VERSION: str                                                             named in the ledger and in letters
+    def transform(event: Event, references: References) -> Iterable[Row]     or raise PoisonEvent("why")
+    def references(event: Event) -> Iterable[ReferenceKey]                   optional: the rows it will look up
+
+Both functions are pure: no clock, no I/O, no globals. The same ones run in the trigger, in retry and in replay.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+
+from core.errors import InvalidTransform
+from core.events import Event
+from core.rows import ReferenceKey, References, Row
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """A transform module, read once."""
+
+    version: str
+    rows_of: Callable[[Event, References], Iterable[Row]]
+    references_of: Callable[[Event], Iterable[ReferenceKey]] | None = None
+
+
+def load_transform(module_name: str) -> Transform:
+    """Import a transform module; InvalidTransform says what it lacks."""
+    try:
+        module = import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise InvalidTransform(f"TRANSFORM={module_name}: {error}") from error
+    version, rows_of = getattr(module, "VERSION", None), getattr(module, "transform", None)
+    if not isinstance(version, str) or not callable(rows_of):
+        raise InvalidTransform(f"TRANSFORM={module_name}: it needs VERSION, a text, and a function transform()")
+    return Transform(version, rows_of, getattr(module, "references", None))

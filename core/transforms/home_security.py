@@ -1,0 +1,167 @@
+"""A home-security company: sensor readings, alerts, and the register of homes that tells whether a home is armed."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from core.errors import PoisonEvent
+from core.events import Event
+from core.rows import ReferenceKey, References, Row, appended_to, state_of
+
+VERSION = "home_security/1"
+ALARMING_PPM = 70  # carbon monoxide, parts per million
+
+Identifier = Annotated[str, Meta(min_length=1, max_length=32, pattern="^[!-~]+$")]
+SensorIdentifier = Annotated[str, Meta(min_length=1, max_length=64, pattern="^[!-~]+$")]
+TimeZoneName = Annotated[str, Meta(min_length=1, max_length=40, pattern="^[A-Za-z0-9_+/-]+$")]
+Instant = Annotated[datetime, Meta(tz=True)]
+Ppm = Annotated[int, Meta(ge=0, le=1_000_000)]
+EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+
+
+@state_of("home", key=("home_id",))
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A registered home, as its latest registration says."""
+
+    home_id: str
+    time_zone: str
+    armed: bool
+
+
+@appended_to("sensor_reading")
+@dataclass(frozen=True, slots=True)
+class SensorReading:
+    """What one sensor saw: `state` of a switch (active, idle), or `ppm` of carbon monoxide."""
+
+    home_id: str
+    sensor_id: str
+    kind: str
+    state: str | None
+    ppm: int | None
+    observed_at: datetime
+
+
+@appended_to("home_alert")
+@dataclass(frozen=True, slots=True)
+class HomeAlert:
+    """A reading that somebody should look at."""
+
+    home_id: str
+    sensor_id: str
+    kind: str
+    ppm: int | None
+    observed_at: datetime
+
+
+class _Registration(Struct, tag_field="kind", tag="registration", forbid_unknown_fields=True):
+    home_id: Identifier
+    time_zone: TimeZoneName
+    armed: bool
+    observed_at: Instant | None = None
+
+
+class _Heartbeat(Struct, tag_field="kind", tag="heartbeat", forbid_unknown_fields=True):
+    home_id: Identifier
+    sensor_id: SensorIdentifier
+    observed_at: Instant
+
+
+class _CarbonMonoxide(Struct, tag_field="kind", tag="carbon_monoxide", forbid_unknown_fields=True):
+    home_id: Identifier
+    sensor_id: SensorIdentifier
+    ppm: Ppm
+    observed_at: Instant
+
+
+class _Switch(Struct, tag_field="kind", forbid_unknown_fields=True):
+    home_id: Identifier
+    sensor_id: SensorIdentifier
+    state: Annotated[str, Meta(pattern="^(active|idle)$")]
+    observed_at: Instant
+
+
+class _Motion(_Switch, tag="motion"):
+    pass
+
+
+class _Door(_Switch, tag="door"):
+    pass
+
+
+class _Window(_Switch, tag="window"):
+    pass
+
+
+class _GlassBreak(_Switch, tag="glass_break"):
+    pass
+
+
+class _Subject(Struct):
+    """Only what `references` needs of a body."""
+
+    home_id: str
+    kind: str
+
+
+_KINDS = {_Motion: "motion", _Door: "door", _Window: "window", _GlassBreak: "glass_break"}
+_Body = _Registration | _Heartbeat | _CarbonMonoxide | _Motion | _Door | _Window | _GlassBreak
+_body_decoder: msgspec.json.Decoder[_Body] = msgspec.json.Decoder(_Body)
+_decode_subject = msgspec.json.Decoder(_Subject).decode
+
+
+def references(event: Event) -> Iterable[ReferenceKey]:
+    """The home of a reading; registrations and heartbeats need none."""
+    subject = _decode_subject(event.body)
+    if subject.kind in ("registration", "heartbeat"):
+        return ()
+    return (ReferenceKey(Home, (subject.home_id,)),)
+
+
+def transform(event: Event, references: References) -> Iterable[Row]:
+    """One event's rows: a home, or a reading and perhaps an alert; nothing for a heartbeat.
+
+    Raises PoisonEvent for a body that breaks the form, MissingReference for a reading of an unregistered home.
+    """
+    body = _decode(event.body)
+    if isinstance(body, _Heartbeat):
+        return ()
+    if isinstance(body, _Registration):
+        return (Home(body.home_id, body.time_zone, body.armed),)
+    home = references.get(Home, body.home_id)
+    reading = _reading(body)
+    if _alarming(reading, home):
+        return (reading, HomeAlert(reading.home_id, reading.sensor_id, reading.kind, reading.ppm, reading.observed_at))
+    return (reading,)
+
+
+def _decode(body: bytes) -> _Body:
+    if not body:
+        raise PoisonEvent("the body is empty")
+    try:
+        return _body_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise PoisonEvent(f"the body is not an event of a home: {error}") from error
+
+
+def _reading(body: _Switch | _CarbonMonoxide) -> SensorReading:
+    observed_at = _utc(body.observed_at)
+    if isinstance(body, _CarbonMonoxide):
+        return SensorReading(body.home_id, body.sensor_id, "carbon_monoxide", None, body.ppm, observed_at)
+    return SensorReading(body.home_id, body.sensor_id, _KINDS[type(body)], body.state, None, observed_at)
+
+
+def _alarming(reading: SensorReading, home: Home) -> bool:
+    if reading.ppm is not None:
+        return reading.ppm >= ALARMING_PPM
+    return reading.state == "active" and (home.armed or reading.kind == "glass_break")
+
+
+def _utc(moment: datetime) -> datetime:
+    if not EARLIEST <= moment < LATEST:
+        raise PoisonEvent(f"observed_at {moment.isoformat()} is not between {EARLIEST:%Y} and {LATEST:%Y}")
+    return moment.astimezone(UTC)

@@ -1,0 +1,9 @@
+"""Table of contents: every trigger of the app, one blueprint a module. No logic lives here."""
+
+import azure.functions as func
+
+from handlers import ingest, status
+
+app = func.FunctionApp()
+app.register_functions(ingest.bp)
+app.register_functions(status.bp)

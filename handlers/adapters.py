@@ -1,0 +1,69 @@
+"""From the host's types to ours: complete, or refused. Nothing is guessed."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import azure.functions as func
+
+from core.errors import BatchRefused
+from core.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
+
+# Trigger metadata of the Event Hubs extension 6.5.2 and later, cardinality many; what each array holds is in
+# docs/one-event.md. PartitionKeyArray is of no use: the host drops its nulls, so it is not aligned with the events.
+_CONTEXT = ("FullyQualifiedNamespace", "EventHubName", "ConsumerGroup", "PartitionId")
+
+
+def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str) -> EventBatch:
+    """One invocation's events, in the order of the hub; BatchRefused names what the host did not send.
+
+    The metadata is shared by all events and parsed anew for each that is asked: it is read from the first.
+    """
+    metadata = events[0].metadata or {}
+    partition = _partition(metadata)
+    offsets = _array(metadata, "OffsetStringArray", len(events))
+    properties = _array(metadata, "PropertiesArray", len(events))
+    converted = tuple(
+        [_event(event, offset, kept) for event, offset, kept in zip(events, offsets, properties, strict=True)]
+    )
+    _refuse_disorder(converted, partition)
+    return EventBatch(partition, converted, invocation_id)
+
+
+def _partition(metadata: Mapping[str, Any]) -> Partition:
+    context = metadata.get("PartitionContext")
+    if not isinstance(context, dict):
+        raise BatchRefused("the host sent no PartitionContext: the Event Hubs extension must be 6.5.2 or later")
+    missing = [name for name in _CONTEXT if not isinstance(context.get(name), str) or not context[name]]
+    if missing:
+        raise BatchRefused(f"the host's PartitionContext lacks {', '.join(missing)}")
+    namespace, hub, group, partition_id = (context[name] for name in _CONTEXT)
+    return Partition(f"{namespace}/{hub}", group, PartitionId(partition_id))
+
+
+def _array(metadata: Mapping[str, Any], name: str, length: int) -> Sequence[Any]:
+    array = metadata.get(name)
+    if not isinstance(array, list) or len(array) != length:
+        found = f"{len(array)} values" if isinstance(array, list) else "none"
+        raise BatchRefused(f"the host sent {found} in {name} for {length} events")
+    return array
+
+
+def _event(event: func.EventHubEvent, offset: object, properties: object) -> Event:
+    number, enqueued = event.sequence_number, event.enqueued_time
+    if number is None or enqueued is None or not isinstance(offset, str) or not isinstance(properties, dict):
+        raise BatchRefused(f"event {number}: the host sent enqueued time {enqueued}, offset {offset!r}")
+    return Event(SequenceNumber(number), offset, _utc(enqueued), event.partition_key, properties, event.get_body())
+
+
+def _utc(moment: datetime) -> datetime:
+    """The host sends enqueued times in UTC without saying so: `EnqueuedTime.DateTime` has no zone in .NET."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _refuse_disorder(events: Sequence[Event], partition: Partition) -> None:
+    previous = events[0].sequence_number - 1
+    for event in events:
+        if event.sequence_number <= previous:
+            raise BatchRefused(f"{partition}: event {event.sequence_number} came after {previous}")
+        previous = event.sequence_number

@@ -1,0 +1,56 @@
+"""The Event Hubs trigger: translate, ingest, log one line. An infrastructure fault escapes, and the host retries."""
+
+import logging
+
+import azure.functions as func
+
+from core.ingest import IngestReport, ingest_batch
+from handlers.adapters import to_batch
+from handlers.services import STAMPS, services
+from handlers.timestamps import read_times_fast
+
+log = logging.getLogger("hubledger.ingest")
+bp = func.Blueprint()
+read_times_fast()
+
+
+@bp.function_name("ingest")
+@bp.event_hub_message_trigger(
+    arg_name="events",
+    connection="EVENTHUB",
+    event_hub_name="%EVENTHUB_NAME%",
+    consumer_group="%EVENTHUB_CONSUMER_GROUP%",
+    cardinality=func.Cardinality.MANY,
+    data_type=func.DataType.BINARY,
+)
+@bp.retry(
+    strategy="exponential_backoff", max_retry_count="-1", minimum_interval="00:00:01", maximum_interval="00:00:30"
+)
+def ingest(events: list[func.EventHubEvent], context: func.Context) -> None:
+    """A plain function, so that the worker runs it in its thread pool: database drivers block."""
+    if not events:  # an idle listener may be fed an empty receive
+        return
+    own = services()
+    batch = to_batch(events, context.invocation_id)
+    _log(ingest_batch(batch, own.store, own.transform, STAMPS))
+
+
+def _log(report: IngestReport) -> None:
+    batch, settled = report.batch, [commit.settled for commit in report.commits]
+    facts = {
+        "action": "ingest",
+        "partition": str(batch.partition),
+        "first": batch.events[0].sequence_number,
+        "last": batch.events[-1].sequence_number,
+        "commits": len(report.commits),
+        "written": sum(each.written for each in settled),
+        "filtered": sum(each.filtered for each in settled),
+        "dead_lettered": sum(len(each.letters) for each in settled),
+        "redelivered": report.redelivered,
+        "gaps": [[gap.first, gap.last] for gap in report.gaps],
+        "invocation_id": batch.invocation_id,
+    }
+    if report.gaps:
+        log.warning("batch ingested after a gap", extra=facts)
+    else:
+        log.info("batch ingested", extra=facts)

@@ -1,0 +1,44 @@
+"""What the handlers of one process share, made on first use: settings, store, transform, and the door to the hub."""
+
+import os
+import threading
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from core.ingest import Stamps
+from core.remote.hub_ends import HubEnds
+from core.settings import Settings, read_settings
+from core.store import Store
+from core.transforms import Transform, load_transform
+
+STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """One of each for the whole process."""
+
+    settings: Settings
+    store: Store
+    transform: Transform
+    hub_ends: HubEnds
+
+
+_lock = threading.Lock()
+_made: list[Services] = []
+
+
+def services() -> Services:
+    """The services; SettingsRefused, InvalidTransform or SchemaMismatch, each time, while they cannot be made."""
+    with _lock:
+        if not _made:
+            _made.append(_make())
+        return _made[0]
+
+
+def _make() -> Services:
+    from core.store.connect import open_store  # the drivers are not needed to index the functions
+
+    settings = read_settings(os.environ)
+    return Services(settings, open_store(settings), load_transform(settings.transform), HubEnds(settings))

@@ -1,0 +1,63 @@
+"""GET /api/status: per partition the hub's end, our checkpoint, lag and outcomes; and whether the books balance."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import azure.functions as func
+
+from core.errors import HubUnreachable
+from core.events import PartitionId
+from core.settings import Settings
+from core.status import PartitionLedger, PartitionStatus, balanced, partition_statuses
+from handlers.services import Services, services
+
+bp = func.Blueprint()
+
+
+@bp.function_name("status")
+@bp.route(route="status", methods=["GET"], auth_level=func.AuthLevel.FUNCTION)
+def status(req: func.HttpRequest) -> func.HttpResponse:
+    """Numbers of events are numbers; sequence numbers are strings, for they have 64 bits."""
+    own = services()
+    ledgers = [ledger for ledger in own.store.read_ledgers() if _belongs(ledger, own.settings)]
+    ends, fault = _hub_ends(own)
+    body = {
+        "event_hub": own.settings.event_hub,
+        "consumer_group": own.settings.consumer_group,
+        "hub_fault": fault,
+        "ledger_balanced": balanced(ledgers),
+        **_totals(ledgers),
+        "partitions": [_partition(one) for one in partition_statuses(ledgers, ends)],
+    }
+    return func.HttpResponse(json.dumps(body), mimetype="application/json", headers={"Cache-Control": "no-store"})
+
+
+def _belongs(ledger: PartitionLedger, settings: Settings) -> bool:
+    partition = ledger.partition
+    same_hub = partition.event_hub.rpartition("/")[2] == settings.event_hub
+    return same_hub and partition.consumer_group == settings.consumer_group
+
+
+def _hub_ends(own: Services) -> tuple[Mapping[PartitionId, int] | None, str | None]:
+    try:
+        return own.hub_ends.read(), None
+    except HubUnreachable as error:
+        return None, str(error)
+
+
+def _totals(ledgers: list[PartitionLedger]) -> dict[str, int]:
+    names = ("accounted", "written", "filtered", "dead_lettered", "held", "absent")
+    return {name: sum(getattr(ledger, name) for ledger in ledgers) for name in names}
+
+
+def _partition(one: PartitionStatus) -> dict[str, Any]:
+    ledger = one.ledger
+    return {
+        "partition_id": one.partition_id,
+        "hub_end": None if one.hub_end is None else str(one.hub_end),
+        "checkpoint": None if ledger is None else str(ledger.checkpoint),
+        "lag": one.lag,
+        "balanced": ledger is None or ledger.balanced,
+        **_totals([] if ledger is None else [ledger]),
+    }

@@ -1,0 +1,24 @@
+-- name: read_checkpoint
+-- How far a partition is committed.
+-- params: stream_id, partition_id
+SELECT sequence_number, offset_token, enqueued_at, commit_number, commit_id
+  FROM event_hub_checkpoint
+ WHERE stream_id = :stream_id AND partition_id = :partition_id;
+
+-- name: open_checkpoint
+-- A partition's first commit; the key violation means that another owner made it first.
+-- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_id, updated_at
+INSERT INTO event_hub_checkpoint
+       (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at)
+VALUES (:stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at, 1, :commit_id, :updated_at)
+ON CONFLICT (stream_id, partition_id) DO NOTHING
+RETURNING commit_number;
+
+-- name: advance_checkpoint
+-- Compare and set: touches no row when another owner moved the checkpoint first.
+-- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_id, updated_at, expected
+UPDATE event_hub_checkpoint
+   SET sequence_number = :sequence_number, offset_token = :offset_token, enqueued_at = :enqueued_at,
+       commit_number = commit_number + 1, commit_id = :commit_id, updated_at = :updated_at
+ WHERE stream_id = :stream_id AND partition_id = :partition_id AND sequence_number = :expected
+RETURNING commit_number;

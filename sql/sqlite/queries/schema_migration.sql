@@ -1,0 +1,19 @@
+-- name: create_schema_migration
+-- The list of migrations that this database has.
+-- params:
+CREATE TABLE IF NOT EXISTS schema_migration (
+    version    INTEGER NOT NULL,
+    name       TEXT NOT NULL,
+    applied_at TEXT NOT NULL,
+    CONSTRAINT pk_schema_migration PRIMARY KEY (version)
+) STRICT;
+
+-- name: read_schema_version
+-- The newest migration of this database, or NULL.
+-- params:
+SELECT MAX(version) FROM schema_migration;
+
+-- name: record_migration
+-- A migration was applied.
+-- params: version, name, applied_at
+INSERT INTO schema_migration (version, name, applied_at) VALUES (:version, :name, :applied_at);
