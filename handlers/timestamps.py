@@ -21,12 +21,14 @@ def read_times_fast() -> bool:
         return True
     if not isinstance(original, classmethod) or list(inspect.signature(original.__func__).parameters) != _PARAMETERS:
         return False
-    fast = _fast_parser(original.__func__)
+    fast = _fast_parser(original)
     _CONVERTER._parse_datetime = fast
     return True
 
 
-def _fast_parser(slow: Any) -> Any:
+def _fast_parser(original: classmethod) -> Any:
+    slow = original.__func__
+
     def parse(cls: Any, datetime_str: str | None) -> datetime | None:
         if datetime_str is None or not _plain(datetime_str):
             return slow(cls, datetime_str)
@@ -37,7 +39,7 @@ def _fast_parser(slow: Any) -> Any:
         return moment if moment.tzinfo is None or moment.tzinfo is UTC else slow(cls, datetime_str)
 
     method: Any = classmethod(parse)
-    method.fast = True
+    method.fast, method.original = True, original
     return method
 
 

@@ -1,0 +1,33 @@
+"""`python -m bench`: measure what docs/benchmarks.md promises; 1 when a target is missed."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+
+from bench import decode, imports, ingest
+from bench.figures import Figure
+
+PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
+    "ingest": ingest.measure,
+    "decode": decode.measure,
+    "imports": imports.measure,
+}
+
+
+def main() -> int:
+    """Print a line for each figure as it is measured."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"any of {', '.join(PARTS)}; default: all")
+    names = parser.parse_args().parts or list(PARTS)
+    if unknown := [name for name in names if name not in PARTS]:
+        parser.error(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    missed = 0
+    for name in names:
+        for figure in PARTS[name]():
+            print(figure, flush=True)
+            missed += figure.met is False
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
