@@ -1,5 +1,6 @@
 """What the handlers of one process share, made on first use: settings, store, transform, and the door to the hub."""
 
+import atexit
 import os
 import threading
 import uuid
@@ -41,4 +42,6 @@ def _make() -> Services:
     from core.store.connect import open_store  # the drivers are not needed to index the functions
 
     settings = read_settings(os.environ)
-    return Services(settings, open_store(settings), load_transform(settings.transform), HubEnds(settings))
+    store = open_store(settings)
+    atexit.register(store.close)
+    return Services(settings, store, load_transform(settings.transform), HubEnds(settings))

@@ -6,7 +6,7 @@ from typing import Any
 
 import azure.functions as func
 
-from core.errors import HubUnreachable
+from core.errors import HubledgerError, HubUnreachable
 from core.events import PartitionId
 from core.settings import Settings
 from core.status import PartitionLedger, PartitionStatus, balanced, partition_statuses
@@ -18,11 +18,22 @@ bp = func.Blueprint()
 @bp.function_name("status")
 @bp.route(route="status", methods=["GET"], auth_level=func.AuthLevel.FUNCTION)
 def status(req: func.HttpRequest) -> func.HttpResponse:
-    """Numbers of events are numbers; sequence numbers are strings, for they have 64 bits."""
-    own = services()
+    """200 and the books, or 503 and a problem (RFC 9457) that says what is wrong with settings or store.
+
+    Numbers of events are numbers; sequence numbers are strings, for they have 64 bits.
+    """
+    try:
+        body = _status(services())
+    except HubledgerError as error:
+        problem = {"title": type(error).__name__, "status": 503, "detail": str(error)}
+        return func.HttpResponse(json.dumps(problem), status_code=503, mimetype="application/problem+json")
+    return func.HttpResponse(json.dumps(body), mimetype="application/json", headers={"Cache-Control": "no-store"})
+
+
+def _status(own: Services) -> dict[str, Any]:
     ledgers = [ledger for ledger in own.store.read_ledgers() if _belongs(ledger, own.settings)]
     ends, fault = _hub_ends(own)
-    body = {
+    return {
         "event_hub": own.settings.event_hub,
         "consumer_group": own.settings.consumer_group,
         "hub_fault": fault,
@@ -30,7 +41,6 @@ def status(req: func.HttpRequest) -> func.HttpResponse:
         **_totals(ledgers),
         "partitions": [_partition(one) for one in partition_statuses(ledgers, ends)],
     }
-    return func.HttpResponse(json.dumps(body), mimetype="application/json", headers={"Cache-Control": "no-store"})
 
 
 def _belongs(ledger: PartitionLedger, settings: Settings) -> bool:

@@ -11,7 +11,7 @@ from core.rows import ReferenceKey, Row, row_table
 from core.status import PartitionLedger
 from core.store import Store
 
-MOST_REFERENCES = 250_000  # rows; the oldest are forgotten first
+MOST_REFERENCES = 50_000  # rows, about 20 MB; the oldest are forgotten first
 
 
 class RememberingStore:
