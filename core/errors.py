@@ -13,6 +13,7 @@
             ├── CheckpointConflict     another owner committed first; nothing was written
             ├── CommitOutcomeUnknown   the answer to a commit was lost; read the checkpoint again
             ├── DataRefused            the database refuses a row of this commit; nothing was written
+            ├── StoreMisconfigured     login, database, driver or token: the setting has to change
             ├── SchemaMismatch         the database's schema is older or newer than this code
             └── StoreUnavailable       the database cannot be reached, or not in time; nothing was written
 
@@ -94,6 +95,10 @@ class CommitOutcomeUnknown(StoreFault):
 
 class DataRefused(StoreFault):
     """The database refuses a value or a constraint of this commit."""
+
+
+class StoreMisconfigured(StoreFault):
+    """The store's setting cannot work as it stands."""
 
 
 class SchemaMismatch(StoreFault):

@@ -1,7 +1,7 @@
 """Between our values and the columns of named SQL: parameters by name one way, rows the other."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
@@ -28,11 +28,25 @@ def instant_text(moment: datetime) -> str:
     return instant_text(moment.astimezone(UTC))
 
 
+def server_instant_text(moment: datetime) -> str:
+    """The same for T-SQL, whose datetime2 has no zone: it is UTC by convention, and the Z is left out."""
+    return instant_text(moment)[:-1]
+
+
+def day_text(day: date) -> str:
+    """A calendar day, ISO 8601."""
+    return day.isoformat()
+
+
+def instant_of(text: str) -> datetime:
+    """An instant as either engine gives it back."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
 def checkpoint_of(row: tuple[Any, ...]) -> Checkpoint:
     """The answer of `read_checkpoint`."""
     number, offset, enqueued_at, commit_number, commit_id = row
-    enqueued = datetime.fromisoformat(enqueued_at)
-    return Checkpoint(SequenceNumber(number), offset, enqueued, commit_number, UUID(commit_id))
+    return Checkpoint(SequenceNumber(number), offset, instant_of(enqueued_at), commit_number, UUID(commit_id))
 
 
 def checkpoint_values(commit: BatchCommit) -> dict[str, Any]:

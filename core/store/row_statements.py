@@ -3,11 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from functools import cache
 from typing import Any, cast, get_args, get_type_hints
 
+from core.errors import InvalidTransform
 from core.rows import PlacedRow, Row, RowTable, row_table
-from core.store.records import instant_text
+from core.store.records import day_text, instant_of, instant_text, server_instant_text
 
 LINEAGE = ("stream_id", "partition_id", "sequence_number", "ordinal", "commit_number")
 STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number")
@@ -15,10 +17,20 @@ STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number"
 Values = tuple[Any, ...]
 ValuesOf = Callable[[Sequence[PlacedRow], int, str, int], list[Values]]
 
+_SERVER_TYPES: dict[type, str] = {
+    str: "nvarchar(max)",
+    int: "bigint",
+    bool: "bit",
+    float: "float",
+    Decimal: "decimal(38, 10)",
+    datetime: "datetime2(7)",
+    date: "date",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class RowStatement:
-    """How SQLite takes rows of one class: the statement, and the values of placed rows in its order."""
+    """How an engine takes rows of one class: the statement, and the values of placed rows in its order."""
 
     text: str
     values_of: ValuesOf
@@ -31,7 +43,7 @@ def sqlite_insert(row_class: type) -> RowStatement:
     lineage = STATE_LINEAGE if table.key else LINEAGE
     columns = (*lineage, *table.columns)
     text = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-    values_of = _compiled_values(row_class, lineage)
+    values_of = _compiled_values(row_class, lineage, instant_text)
     if table.key:
         return RowStatement(f"{text} {_newest_wins(table)}", _newest_of_each(table, values_of))
     return RowStatement(text, values_of)
@@ -47,9 +59,43 @@ def sqlite_select_states(row_class: type) -> str:
 
 
 @cache
+def server_write(row_class: type) -> RowStatement:
+    """T-SQL for all rows of a class, from the JSON in the variable `@<table>`: arrays of position and columns.
+
+    States are updated where they stand and are older, and inserted where none stands: MERGE has known races.
+    """
+    table = row_table(row_class)
+    if table.key:
+        values_of = _compiled_values(row_class, ("sequence_number",), server_instant_text)
+        return RowStatement(_server_set_states(row_class, table), _newest_of_each(table, values_of))
+    columns = ", ".join((*LINEAGE, *table.columns))
+    source = _open_json(row_class, f"@{table.name}", ("sequence_number", "ordinal"))
+    given = ", ".join(f"r.{name}" for name in table.columns)
+    text = (
+        f"INSERT INTO hubledger.{table.name} ({columns})\n"
+        f"SELECT @stream_id, @partition_id, r.sequence_number, r.ordinal, @commit_number, {given}\n  FROM {source};"
+    )
+    return RowStatement(text, _compiled_values(row_class, ("sequence_number", "ordinal"), server_instant_text))
+
+
+@cache
+def server_select_states(row_class: type) -> str:
+    """T-SQL for states by their keys, from the JSON in `@keys`: an array of key values each."""
+    table = row_table(row_class)
+    columns = ", ".join(_readable(f"t.{name}", hint) for name, hint in _fields(row_class))
+    hints = dict(_fields(row_class))
+    typed = ", ".join(f"{name} {_key_type(hints[name])} '$[{place}]'" for place, name in enumerate(table.key))
+    matches = " AND ".join(_equal(f"t.{name}", f"k.{name}", hints[name]) for name in table.key)
+    return (
+        f"SELECT {columns}\n  FROM OPENJSON(@keys) WITH ({typed}) AS k\n"
+        f" INNER JOIN hubledger.{table.name} AS t ON {matches};"
+    )
+
+
+@cache
 def row_reader(row_class: type) -> Callable[[Values], Row]:
     """Make a row of a class again from its columns."""
-    readers = [_reader(hint) for hint in _hints(row_class)]
+    readers = [_reader(hint) for _, hint in _fields(row_class)]
 
     def read(values: Values) -> Row:
         given = [value if value is None else reader(value) for reader, value in zip(readers, values, strict=True)]
@@ -68,18 +114,77 @@ def _newest_wins(table: RowTable) -> str:
     )
 
 
-def _compiled_values(row_class: type, lineage: tuple[str, ...]) -> ValuesOf:
+def _server_set_states(row_class: type, table: RowTable) -> str:
+    hints = dict(_fields(row_class))
+    source = _open_json(row_class, f"@{table.name}", ("sequence_number",))
+    set_columns = "".join(f"{name} = r.{name}, " for name in table.columns if name not in table.key)
+    matches = " AND ".join(_equal(f"t.{name}", f"r.{name}", hints[name]) for name in table.key)
+    given = ", ".join(f"r.{name}" for name in table.columns)
+    return (
+        f"UPDATE t SET {set_columns}stream_id = @stream_id, partition_id = @partition_id,"
+        " sequence_number = r.sequence_number, commit_number = @commit_number\n"
+        f"  FROM hubledger.{table.name} AS t INNER JOIN {source} ON {matches}\n"
+        " WHERE t.stream_id <> @stream_id OR t.partition_id <> @partition_id"
+        " OR t.sequence_number < r.sequence_number;\n"
+        f"INSERT INTO hubledger.{table.name} ({', '.join(table.columns)}, {', '.join(STATE_LINEAGE)})\n"
+        f"SELECT {given}, @stream_id, @partition_id, r.sequence_number, @commit_number\n  FROM {source}\n"
+        f" WHERE NOT EXISTS (SELECT 1 FROM hubledger.{table.name} AS t WHERE {matches});"
+    )
+
+
+def _open_json(row_class: type, variable: str, position: tuple[str, ...]) -> str:
+    key = row_table(row_class).key
+    types = [(name, "bigint") for name in position]
+    types += [(name, _key_type(hint) if name in key else _server_type(hint)) for name, hint in _fields(row_class)]
+    columns = ", ".join(f"{name} {kind} '$[{place}]'" for place, (name, kind) in enumerate(types))
+    return f"OPENJSON({variable}) WITH ({columns}) AS r"
+
+
+def _equal(column: str, given: str, hint: Any) -> str:
+    """Texts from JSON carry the database's collation; ids compare by code point, as their columns do."""
+    collation = " COLLATE Latin1_General_100_BIN2" if str in _types(hint) else ""
+    return f"{column} = {given}{collation}"
+
+
+def _readable(column: str, hint: Any) -> str:
+    types = _types(hint)
+    if datetime in types:
+        return f"CONVERT(varchar(33), {column}, 126)"
+    return f"CONVERT(varchar(10), {column}, 23)" if date in types else column
+
+
+def _key_type(hint: Any) -> str:
+    """Bounded, so that a comparison with a key column can seek."""
+    return _server_type(hint).replace("nvarchar(max)", "nvarchar(4000)")
+
+
+def _server_type(hint: Any) -> str:
+    for kind in _types(hint):
+        if kind in _SERVER_TYPES:
+            return _SERVER_TYPES[kind]
+    raise InvalidTransform(
+        f"{hint} is not a type that a column can hold: use one of {', '.join(map(str, _SERVER_TYPES))}"
+    )
+
+
+def _compiled_values(row_class: type, lineage: tuple[str, ...], instant: Callable[[datetime], str]) -> ValuesOf:
     """Written out and compiled, as dataclasses do it: reading the fields by name takes a third of attrgetter's time."""
-    columns = row_table(row_class).columns
-    fields = [
-        f"text(row.{name})" if datetime in _types(hint) else f"row.{name}"
-        for name, hint in zip(columns, _hints(row_class), strict=True)
-    ]
-    values = ", ".join([*lineage, *fields])
+    values = ", ".join([*lineage, *(_value(name, hint) for name, hint in _fields(row_class)), ""])
     source = (
         f"lambda rows, stream_id, partition_id, commit_number: [({values}) for sequence_number, ordinal, row in rows]"
     )
-    return cast(ValuesOf, eval(source, {"text": _instant}))
+    return cast(ValuesOf, eval(source, {"text": _optional(instant), "day": _optional(day_text)}))
+
+
+def _value(name: str, hint: Any) -> str:
+    types = _types(hint)
+    if datetime in types:
+        return f"text(row.{name})"
+    return f"day(row.{name})" if date in types else f"row.{name}"
+
+
+def _optional(write: Callable[[Any], str]) -> Callable[[Any], str | None]:
+    return lambda value: None if value is None else write(value)
 
 
 def _newest_of_each(table: RowTable, values_of: ValuesOf) -> ValuesOf:
@@ -90,13 +195,9 @@ def _newest_of_each(table: RowTable, values_of: ValuesOf) -> ValuesOf:
     return newest
 
 
-def _instant(moment: datetime | None) -> str | None:
-    return None if moment is None else instant_text(moment)
-
-
-def _hints(row_class: type) -> list[Any]:
+def _fields(row_class: type) -> list[tuple[str, Any]]:
     hints = get_type_hints(row_class)
-    return [hints[name] for name in row_table(row_class).columns]
+    return [(name, hints[name]) for name in row_table(row_class).columns]
 
 
 def _types(hint: Any) -> tuple[Any, ...]:
@@ -106,7 +207,7 @@ def _types(hint: Any) -> tuple[Any, ...]:
 def _reader(hint: Any) -> Callable[[Any], Any]:
     types = _types(hint)
     if datetime in types:
-        return datetime.fromisoformat
+        return instant_of
     if date in types:
         return date.fromisoformat
     return bool if bool in types else lambda value: value

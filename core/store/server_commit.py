@@ -1,0 +1,129 @@
+"""Put a commit into the one T-SQL batch of sql/sqlserver/commit_batch.sql: its text, and its parameters."""
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import orjson
+
+from core.commits import BatchCommit
+from core.errors import DataRefused
+from core.rows import row_table
+from core.store.queries import SQL, load_queries
+from core.store.records import checkpoint_values, ledger_values, letter_values
+from core.store.row_statements import Values, server_write
+
+# How each parameter of a named query is declared. Instants are sent as text: a datetime loses its fraction.
+_INSTANT = ("datetime2(7)", "CONVERT(datetime2(7), ?, 126)")
+_TYPES = {
+    "absent": ("bigint", "?"),
+    "anchored_at": _INSTANT,
+    "applied_at": _INSTANT,
+    "commit_id": ("uniqueidentifier", "CONVERT(uniqueidentifier, ?)"),
+    "committed_at": _INSTANT,
+    "consumer_group": ("nvarchar(50)", "?"),
+    "dead_lettered": ("int", "?"),
+    "enqueued_at": _INSTANT,
+    "etag": ("varchar(40)", "?"),
+    "event_hub": ("nvarchar(400)", "?"),
+    "expected": ("bigint", "?"),
+    "expected_etag": ("varchar(40)", "?"),
+    "filtered": ("int", "?"),
+    "first_sequence_number": ("bigint", "?"),
+    "invocation_id": ("nvarchar(100)", "?"),
+    "keys": ("nvarchar(max)", "?"),
+    "last_modified_at": _INSTANT,
+    "last_sequence_number": ("bigint", "?"),
+    "letters": ("nvarchar(max)", "?"),
+    "name": ("nvarchar(100)", "?"),
+    "offset_token": ("nvarchar(200)", "?"),
+    "owner_id": ("nvarchar(200)", "?"),
+    "partition_id": ("varchar(40)", "?"),
+    "rows_written": ("int", "?"),
+    "sequence_number": ("bigint", "?"),
+    "stream_id": ("int", "?"),
+    "transform_version": ("nvarchar(100)", "?"),
+    "updated_at": _INSTANT,
+    "version": ("int", "?"),
+    "written": ("int", "?"),
+}
+_LETTER = (
+    "sequence_number", "offset_token", "enqueued_at", "partition_key", "properties", "body", "error_class",
+    "error_type", "error", "fingerprint", "transform_version", "status", "due_at", "failed_at",
+)  # fmt: skip
+
+
+def statement(text: str, params: Iterable[str]) -> str:
+    """A named query as one batch: nothing counted, every parameter declared, so that each is given once."""
+    return f"SET NOCOUNT ON;\n{_declare(tuple(params))}\n{text}"
+
+
+def commit_statement(commit: BatchCommit) -> tuple[str, list[Any]]:
+    """The text of a commit's batch, the same for commits of one shape, and its parameters in order."""
+    classes = tuple(row_class for row_class, rows in commit.settled.rows.items() if rows)
+    letters = commit.settled.letters
+    first = commit.expected is None
+    values = _server_texts({**ledger_values(commit, 0), **checkpoint_values(commit)})
+    given = [values[name] for name in _scalars(first)]
+    try:
+        given += [_rows_json(row_class, commit) for row_class in classes]
+        given += [_letters_json(commit)] if letters else []
+    except (orjson.JSONEncodeError, ValueError) as error:
+        raise DataRefused(f"the rows cannot be written as JSON: {error}") from error
+    return _commit_text(first, classes, bool(letters)), given
+
+
+@cache
+def _commit_text(first: bool, classes: tuple[type, ...], letters: bool) -> str:
+    queries = load_queries("sqlserver")
+    tables = [row_table(row_class).name for row_class in classes]
+    writes = [server_write(row_class).text for row_class in classes]
+    writes += [queries["add_letter"].text] if letters else []
+    writes.append(queries["record_batch"].text)
+    declared = _declare(_scalars(first), tables + (["letters"] if letters else []))
+    return _template().format(
+        declarations=f"{declared}\nDECLARE @commit_number bigint;",
+        checkpoint=queries["open_checkpoint" if first else "advance_checkpoint"].text,
+        writes="\n".join(writes),
+    )
+
+
+def _template() -> str:
+    """Without its comments: the driver looks for parameters in them too."""
+    lines = (SQL / "sqlserver" / "commit_batch.sql").read_text(encoding="utf-8").splitlines()
+    return "\n".join(line for line in lines if not line.startswith("--"))
+
+
+@cache
+def _scalars(first: bool) -> tuple[str, ...]:
+    queries = load_queries("sqlserver")
+    names = (*queries["open_checkpoint" if first else "advance_checkpoint"].params, *queries["record_batch"].params)
+    return tuple(name for name in dict.fromkeys(names) if name != "commit_number")
+
+
+def _declare(params: Iterable[str], tables: Iterable[str] = ()) -> str:
+    declared = [f"@{name} {_TYPES[name][0]} = {_TYPES[name][1]}" for name in params]
+    declared += [f"@{table} nvarchar(max) = ?" for table in tables]
+    return f"DECLARE {', '.join(declared)};" if declared else ""
+
+
+def _rows_json(row_class: type, commit: BatchCommit) -> str:
+    rows: list[Values] = server_write(row_class).values_of(commit.settled.rows[row_class], 0, "", 0)
+    return orjson.dumps(rows).decode()
+
+
+def _letters_json(commit: BatchCommit) -> str:
+    letters = []
+    for letter in commit.settled.letters:
+        values = _server_texts(letter_values(letter, commit))
+        values["body"] = values["body"].hex()
+        letters.append([values[name] for name in _LETTER])
+    return orjson.dumps(letters).decode()
+
+
+def _server_texts(values: dict[str, Any]) -> dict[str, Any]:
+    """The same values with instants as T-SQL reads them, without the Z."""
+    return {
+        name: value.removesuffix("Z") if name.endswith("_at") and isinstance(value, str) else value
+        for name, value in values.items()
+    }

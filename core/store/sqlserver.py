@@ -1,0 +1,135 @@
+"""The production store: SQL Server and Azure SQL, one T-SQL batch and one round trip for a whole commit."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from core.commits import BatchCommit, PartitionState
+from core.errors import (
+    CheckpointConflict,
+    CommitOutcomeUnknown,
+    DataRefused,
+    SchemaMismatch,
+    StoreMisconfigured,
+    StoreUnavailable,
+)
+from core.events import Partition
+from core.rows import ReferenceKey, Row, row_table
+from core.status import PartitionLedger
+from core.store.faults import Fault, classify
+from core.store.odbc import Connections, Deadlines
+from core.store.queries import load_queries
+from core.store.records import checkpoint_of, server_instant_text
+from core.store.row_statements import row_reader, server_select_states
+from core.store.server_commit import commit_statement, statement
+from core.store.server_schema import check_version
+
+SCHEMA = "hubledger"
+_SCHEMA_NAME = re.compile(rf"\b{SCHEMA}\.")
+
+
+class SqlServerStore:
+    """A Store on a server. `schema` is another one than `hubledger` only in tests, which make their own and drop it."""
+
+    def __init__(self, connection_string: str, deadlines: Deadlines | None = None, schema: str = SCHEMA) -> None:
+        self._schema = schema
+        self._connections = Connections(connection_string, lambda one: check_version(one, schema), deadlines)
+
+    def read_partition(self, partition: Partition) -> PartitionState:
+        """See Store."""
+        with self._faults():
+            stream_id = self._find_stream(partition)
+            found = self._rows("read_checkpoint", stream_id=stream_id, partition_id=partition.partition_id)
+        return PartitionState(partition, stream_id, checkpoint_of(tuple(found[0])) if found else None)
+
+    def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
+        """See Store."""
+        wanted: dict[type, list[tuple[Any, ...]]] = {}
+        for key in keys:
+            wanted.setdefault(key.row_class, []).append(key.key)
+        rows: dict[ReferenceKey, Row] = {}
+        for row_class, values in wanted.items():
+            read = row_reader(row_class)
+            with self._faults():
+                text = statement(server_select_states(row_class), ("keys",))
+                for found in self._execute(text, [orjson.dumps(values, default=str).decode()]):
+                    row = read(tuple(found))
+                    rows[ReferenceKey.of(row)] = row
+        return rows
+
+    def commit_batch(self, commit: BatchCommit) -> int:
+        """See Store."""
+        text, given = commit_statement(commit)
+        with self._faults(commit):
+            found = self._execute(text, given)
+        return int(found[0][0])
+
+    def read_ledgers(self) -> tuple[PartitionLedger, ...]:
+        """See Store."""
+        with self._faults():
+            found = self._rows("read_ledgers")
+        return tuple(PartitionLedger(Partition(*row[:3]), *row[3:]) for row in map(tuple, found))
+
+    def close(self) -> None:
+        """See Store."""
+        self._connections.close()
+
+    def _find_stream(self, partition: Partition) -> int:
+        key = {"event_hub": partition.event_hub, "consumer_group": partition.consumer_group}
+        found = self._rows("find_stream", **key)
+        if not found:
+            self._rows("open_stream", **key, anchored_at=server_instant_text(datetime.now(UTC)))
+            found = self._rows("find_stream", **key)
+        return int(found[0][0])
+
+    def _rows(self, name: str, **values: Any) -> list[Any]:
+        query = load_queries("sqlserver")[name]
+        return self._execute(statement(query.text, query.params), [values[param] for param in query.params])
+
+    def _execute(self, text: str, given: list[Any]) -> list[Any]:
+        """Run a batch to its end: an error behind the first result only shows at nextset()."""
+        if self._schema != SCHEMA:
+            text = _SCHEMA_NAME.sub(f"{self._schema}.", text)
+        cursor = self._connections.get().cursor()
+        cursor.execute(text, given)
+        found = cursor.fetchall() if cursor.description else []
+        while cursor.nextset():
+            found = cursor.fetchall() if cursor.description else found
+        cursor.close()
+        return found
+
+    @contextmanager
+    def _faults(self, commit: BatchCommit | None = None) -> Iterator[None]:
+        import pyodbc
+
+        try:
+            yield
+        except pyodbc.Error as error:
+            fault = classify(error, _racing_keys(commit))
+            if fault not in (Fault.CONFLICT, Fault.DATA):
+                self._connections.drop()
+            raise _named(fault, str(error.args[-1]), commit) from error
+
+
+def _racing_keys(commit: BatchCommit | None) -> list[str]:
+    if commit is None:
+        return ["uq_event_stream"]
+    return [f"pk_{row_table(row_class).name}" for row_class in commit.settled.rows if row_table(row_class).key]
+
+
+def _named(fault: Fault, text: str, commit: BatchCommit | None) -> Exception:
+    if fault is Fault.CONFLICT and commit is not None:
+        return CheckpointConflict(commit.partition, commit.expected)
+    if fault is Fault.DATA:
+        return DataRefused(f"the database refuses the data: {text}")
+    if fault is Fault.LOST and commit is not None:
+        return CommitOutcomeUnknown(f"{commit.partition}: the commit was not answered: {text}")
+    if fault is Fault.SCHEMA:
+        return SchemaMismatch(f"an object or a permission is missing, run `python -m core.store.migrate`: {text}")
+    if fault in (Fault.LOGIN, Fault.DRIVER):
+        return StoreMisconfigured(f"STORE_CONNECTION: {text}")
+    return StoreUnavailable(f"the database is not usable: {text}")

@@ -1,0 +1,16 @@
+-- The role of the running app: read and write what it does, change no schema, delete nothing. Run it once by an owner:
+--   ALTER ROLE hubledger_app ADD MEMBER [name of the app's managed identity];
+IF DATABASE_PRINCIPAL_ID(N'hubledger_app') IS NULL
+    CREATE ROLE hubledger_app;
+
+GRANT SELECT ON hubledger.schema_migration TO hubledger_app;
+GRANT SELECT, INSERT ON hubledger.event_stream TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE ON hubledger.event_hub_checkpoint TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE ON hubledger.event_hub_ownership TO hubledger_app;
+GRANT SELECT, INSERT ON hubledger.batch_ledger TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE ON hubledger.event_hub_dead_letter TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE ON hubledger.home TO hubledger_app;
+GRANT SELECT, INSERT ON hubledger.sensor_reading TO hubledger_app;
+GRANT SELECT, INSERT ON hubledger.home_alert TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE ON hubledger.flight_status TO hubledger_app;
+GRANT SELECT, INSERT ON hubledger.flight_change TO hubledger_app;

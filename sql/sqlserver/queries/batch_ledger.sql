@@ -1,0 +1,38 @@
+-- name: record_batch
+-- What became of a range of events.
+-- params: stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, written, filtered, dead_lettered, rows_written, transform_version, invocation_id, committed_at
+INSERT INTO hubledger.batch_ledger
+       (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number,
+        written, filtered, dead_lettered, held, absent, rows_written, transform_version, invocation_id, committed_at)
+VALUES (@stream_id, @partition_id, @commit_number, 'batch', @first_sequence_number, @last_sequence_number,
+        @written, @filtered, @dead_lettered, 0, 0, @rows_written, @transform_version, @invocation_id, @committed_at);
+
+-- name: read_ledgers
+-- The books of every partition: the sums of its ranges, how many do not begin where the one before ended, its letters.
+-- params:
+WITH ranged AS (
+    SELECT l.stream_id, l.partition_id, l.first_sequence_number, l.last_sequence_number,
+           l.written, l.filtered, l.dead_lettered, l.held, l.absent,
+           LAG(l.last_sequence_number) OVER (
+               PARTITION BY l.stream_id, l.partition_id ORDER BY l.first_sequence_number
+           ) AS previous_last
+      FROM hubledger.batch_ledger AS l
+     WHERE l.kind = 'batch'
+), summed AS (
+    SELECT r.stream_id, r.partition_id, MIN(r.first_sequence_number) AS first_sequence_number,
+           MAX(r.last_sequence_number) AS last_sequence_number, COUNT(*) AS commits,
+           SUM(CASE WHEN r.first_sequence_number <> r.previous_last + 1 THEN 1 ELSE 0 END) AS holes,
+           SUM(CONVERT(bigint, r.written)) AS written, SUM(CONVERT(bigint, r.filtered)) AS filtered,
+           SUM(CONVERT(bigint, r.dead_lettered)) AS dead_lettered, SUM(CONVERT(bigint, r.held)) AS held,
+           SUM(CONVERT(bigint, r.absent)) AS absent
+      FROM ranged AS r
+     GROUP BY r.stream_id, r.partition_id
+)
+SELECT e.event_hub, e.consumer_group, c.partition_id, c.sequence_number, s.first_sequence_number,
+       s.last_sequence_number, s.commits, s.holes, s.written, s.filtered, s.dead_lettered, s.held, s.absent,
+       (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS d
+         WHERE d.stream_id = c.stream_id AND d.partition_id = c.partition_id) AS letters
+  FROM hubledger.event_hub_checkpoint AS c
+ INNER JOIN hubledger.event_stream AS e ON e.stream_id = c.stream_id
+ INNER JOIN summed AS s ON s.stream_id = c.stream_id AND s.partition_id = c.partition_id
+ ORDER BY c.stream_id, LEN(c.partition_id), c.partition_id;

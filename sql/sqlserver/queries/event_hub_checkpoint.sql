@@ -1,0 +1,25 @@
+-- name: read_checkpoint
+-- How far a partition is committed.
+-- params: stream_id, partition_id
+SELECT c.sequence_number, c.offset_token, CONVERT(varchar(33), c.enqueued_at, 126) AS enqueued_at, c.commit_number,
+       CONVERT(varchar(36), c.commit_id) AS commit_id
+  FROM hubledger.event_hub_checkpoint AS c
+ WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id;
+
+-- name: open_checkpoint
+-- A partition's first commit; the key violation means that another owner made it first.
+-- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_id, updated_at
+INSERT INTO hubledger.event_hub_checkpoint
+       (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at)
+SELECT @stream_id, @partition_id, @sequence_number, @offset_token, @enqueued_at, 1, @commit_id, @updated_at
+ WHERE NOT EXISTS (
+       SELECT 1 FROM hubledger.event_hub_checkpoint AS c
+        WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id);
+
+-- name: advance_checkpoint
+-- Compare and set: touches no row when another owner moved the checkpoint first.
+-- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_id, updated_at, expected
+UPDATE hubledger.event_hub_checkpoint
+   SET sequence_number = @sequence_number, offset_token = @offset_token, enqueued_at = @enqueued_at,
+       commit_number = commit_number + 1, commit_id = @commit_id, updated_at = @updated_at
+ WHERE stream_id = @stream_id AND partition_id = @partition_id AND sequence_number = @expected;

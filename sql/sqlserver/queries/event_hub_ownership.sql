@@ -1,0 +1,31 @@
+-- name: read_ownerships
+-- Who owns which partition of a stream, released ones included.
+-- params: stream_id
+SELECT partition_id, owner_id, etag, CONVERT(varchar(33), last_modified_at, 126) AS last_modified_at
+  FROM hubledger.event_hub_ownership
+ WHERE stream_id = @stream_id;
+
+-- name: take_ownership
+-- A partition's first claim; touches no row when somebody claimed it first.
+-- params: stream_id, partition_id, owner_id, etag, last_modified_at
+INSERT INTO hubledger.event_hub_ownership (stream_id, partition_id, owner_id, etag, last_modified_at)
+OUTPUT inserted.etag
+SELECT @stream_id, @partition_id, @owner_id, @etag, @last_modified_at
+ WHERE NOT EXISTS (
+       SELECT 1 FROM hubledger.event_hub_ownership AS o
+        WHERE o.stream_id = @stream_id AND o.partition_id = @partition_id);
+
+-- name: renew_ownership
+-- Compare and set: touches no row when somebody claimed the partition since it was read.
+-- params: stream_id, partition_id, owner_id, etag, last_modified_at, expected_etag
+UPDATE hubledger.event_hub_ownership
+   SET owner_id = @owner_id, etag = @etag, last_modified_at = @last_modified_at
+OUTPUT inserted.etag
+ WHERE stream_id = @stream_id AND partition_id = @partition_id AND etag = @expected_etag;
+
+-- name: read_checkpoints
+-- How far each partition of a stream is committed.
+-- params: stream_id
+SELECT partition_id, sequence_number, offset_token
+  FROM hubledger.event_hub_checkpoint
+ WHERE stream_id = @stream_id;

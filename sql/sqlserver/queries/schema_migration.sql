@@ -1,0 +1,20 @@
+-- name: create_schema_migration
+-- The list of migrations that this database has.
+-- params:
+IF OBJECT_ID(N'hubledger.schema_migration', N'U') IS NULL
+    CREATE TABLE hubledger.schema_migration (
+        version    int NOT NULL,
+        name       nvarchar(100) NOT NULL,
+        applied_at datetime2(7) NOT NULL,
+        CONSTRAINT pk_schema_migration PRIMARY KEY (version)
+    );
+
+-- name: read_schema_version
+-- The newest migration of this database, or NULL.
+-- params:
+SELECT MAX(m.version) FROM hubledger.schema_migration AS m;
+
+-- name: record_migration
+-- A migration was applied.
+-- params: version, name, applied_at
+INSERT INTO hubledger.schema_migration (version, name, applied_at) VALUES (@version, @name, @applied_at);
