@@ -5,6 +5,7 @@
     ├── InvalidTransform           the transform's module, or a row class of it, breaks its contract
     ├── PoisonEvent                raised by a transform: this event can never succeed       (data)
     ├── MissingReference           raised by a transform: a row it needs is not there (yet)   (data)
+    ├── RowsRefused                the database refuses the rows of this very event            (data)
     └── InfrastructureFault        always escapes the handler, so that the host retries
         ├── BatchRefused           the host's batch is incomplete; nothing is guessed
         ├── HubUnreachable         the hub did not answer, or not in time
@@ -45,6 +46,10 @@ class PoisonEvent(HubledgerError):
 
 class MissingReference(HubledgerError):
     """The row that this event refers to is not there, and may come later."""
+
+
+class RowsRefused(HubledgerError):
+    """The database refuses the rows of one event that stands alone; the message is the database's own."""
 
 
 class InfrastructureFault(HubledgerError):

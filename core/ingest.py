@@ -1,14 +1,15 @@
 """Ingest a batch: read the partition, decide, write once. The walk of docs/one-event.md."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
 from core.commits import BatchCommit, PartitionState
-from core.errors import CheckpointConflict, CommitOutcomeUnknown
+from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused
 from core.events import EventBatch
 from core.guard import Gap, Guarded, guard
+from core.isolation import Isolation
 from core.rows import References
 from core.settle import reference_keys, settle
 from core.store import Store
@@ -47,6 +48,11 @@ class Reading:
     guarded: Guarded
     references: References
 
+    def narrowed(self, isolation: Isolation) -> "Reading":
+        """The same, with only as many events as may be committed next."""
+        run = isolation.next_run(self.guarded.run)
+        return self if run is self.guarded.run else replace(self, guarded=replace(self.guarded, run=run))
+
 
 def ingest_batch(batch: EventBatch, store: Store, transform: Transform, stamps: Stamps) -> IngestReport:
     """Commit the new events of a batch: each unbroken run of them once, in order, in one transaction.
@@ -55,6 +61,7 @@ def ingest_batch(batch: EventBatch, store: Store, transform: Transform, stamps: 
     """
     commits: list[BatchCommit] = []
     gaps: list[Gap] = []
+    isolation = Isolation()
     doubtful: BatchCommit | None = None
     conflicts = 0
     while not commits or commits[-1].last is not batch.events[-1]:
@@ -64,15 +71,19 @@ def ingest_batch(batch: EventBatch, store: Store, transform: Transform, stamps: 
         doubtful = None
         if not reading.guarded.run:
             break
-        commit = plan_commit(batch, reading, transform, stamps)
+        commit = plan_commit(batch, reading.narrowed(isolation), isolation.around(transform), stamps)
         try:
             store.commit_batch(commit)
+        except DataRefused as fault:
+            isolation.note_refusal(commit, fault)
+            continue
         except (CheckpointConflict, CommitOutcomeUnknown) as fault:
             conflicts += 1
             if conflicts == CONFLICTS:
                 raise
             doubtful = commit if isinstance(fault, CommitOutcomeUnknown) else None
             continue
+        isolation.note_commit(commit)
         commits.append(commit)
         if reading.guarded.gap is not None:
             gaps.append(reading.guarded.gap)

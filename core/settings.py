@@ -8,13 +8,14 @@ from pathlib import Path
 from core.errors import SettingsRefused
 
 EMBEDDED = "sqlite:"
+SERVER_WORDS = ("driver=", "dsn=")  # one of them is in every ODBC connection string
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What the app reads from its environment; docs/configuration.md explains each."""
 
-    store_path: Path
+    store_connection: str
     transform: str
     event_hub: str
     consumer_group: str
@@ -28,7 +29,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     """All settings, or SettingsRefused with every fault and the name of its setting."""
     reader = _Reader(environment)
     settings = Settings(
-        store_path=reader.store(),
+        store_connection=reader.store(),
         transform=reader.text("TRANSFORM", "core.transforms.home_security"),
         event_hub=reader.text("EVENTHUB_NAME"),
         consumer_group=reader.text("EVENTHUB_CONSUMER_GROUP"),
@@ -43,12 +44,18 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     return settings
 
 
-def read_store_connection(environment: Mapping[str, str]) -> Path:
-    """Only the store's place, for tools that need no hub; SettingsRefused when it is missing or wrong."""
+def read_store_connection(environment: Mapping[str, str]) -> str:
+    """Only the store's connection, for tools that need no hub; SettingsRefused when it is missing or wrong."""
     reader = _Reader(environment)
-    path = reader.store()
+    connection = reader.store()
     reader.refuse()
-    return path
+    return connection
+
+
+def embedded_path(store_connection: str) -> Path | None:
+    """The file of the embedded store, or None for a server."""
+    path = store_connection.removeprefix(EMBEDDED)
+    return None if path == store_connection else Path(path)
 
 
 class _Reader:
@@ -66,12 +73,14 @@ class _Reader:
             self.faults.append(f"{name} must be set")
         return value or ""
 
-    def store(self) -> Path:
+    def store(self) -> str:
         value = self.text("STORE_CONNECTION")
-        path = value.removeprefix(EMBEDDED)
-        if value and (path == value or not path):
-            self.faults.append(f"STORE_CONNECTION must be {EMBEDDED}PATH, the embedded store in a file")
-        return Path(path)
+        server = any(word in value.lower().replace(" ", "") for word in SERVER_WORDS)
+        if value and not server and (not value.startswith(EMBEDDED) or value == EMBEDDED):
+            self.faults.append(
+                f"STORE_CONNECTION must be {EMBEDDED}PATH, the embedded store in a file, or an ODBC connection string"
+            )
+        return value
 
     def seconds(self, name: str, default: float, most: float) -> timedelta:
         value = self._environment.get(name) or str(default)

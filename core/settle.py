@@ -6,13 +6,18 @@ from collections.abc import Iterable, Sequence
 from traceback import extract_tb
 
 from core.commits import DeadLetter, ErrorClass, LetterStatus, Settled
-from core.errors import MissingReference, PoisonEvent
+from core.errors import MissingReference, PoisonEvent, RowsRefused
 from core.events import Event
 from core.rows import PlacedRow, ReferenceKey, References, row_table
 from core.transforms import Transform
 
 ERROR_LENGTH = 2_000  # characters of an error that a letter keeps
-_STATUS: dict[ErrorClass, LetterStatus] = {"poison": "exhausted", "reference": "waiting", "unknown": "waiting"}
+_STATUS: dict[ErrorClass, LetterStatus] = {
+    "poison": "exhausted",
+    "reference": "waiting",
+    "refused": "waiting",
+    "unknown": "waiting",
+}
 _VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
@@ -77,6 +82,8 @@ def _class_of(error: Exception) -> ErrorClass:
         return "poison"
     if isinstance(error, MissingReference):
         return "reference"
+    if isinstance(error, RowsRefused):
+        return "refused"
     return "unknown"
 
 

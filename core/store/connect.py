@@ -1,13 +1,23 @@
 """Make the store that the settings name: an engine, patience around it, memory around both."""
 
-from core.settings import Settings
+from core.settings import Settings, embedded_path
 from core.store import Store
 from core.store.patient import PatientStore
 from core.store.remembered import RememberingStore
-from core.store.sqlite import SqliteStore
 
 
 def open_store(settings: Settings) -> Store:
     """A store ready for use; it connects on first use, and says then what is wrong with the database."""
-    engine = SqliteStore(settings.store_path)
-    return RememberingStore(PatientStore(engine, settings.store_patience), settings.reference_memory)
+    return RememberingStore(PatientStore(open_engine(settings), settings.store_patience), settings.reference_memory)
+
+
+def open_engine(settings: Settings) -> Store:
+    """The engine alone, without patience and memory."""
+    path = embedded_path(settings.store_connection)
+    if path is not None:
+        from core.store.sqlite import SqliteStore
+
+        return SqliteStore(path)
+    from core.store.sqlserver import SqlServerStore
+
+    return SqlServerStore(settings.store_connection)

@@ -5,7 +5,8 @@ import os
 import sys
 
 from core.errors import HubledgerError
-from core.settings import EMBEDDED, read_store_connection
+from core.settings import EMBEDDED, embedded_path, read_store_connection
+from core.store.queries import Migration
 from core.store.schema import migrate_sqlite
 
 
@@ -13,19 +14,29 @@ def main(arguments: list[str] | None = None) -> int:
     """Apply what is missing and say what it was; 1 and one line on stderr when that cannot be done."""
     parser = argparse.ArgumentParser(prog="python -m core.store.migrate", description=__doc__)
     parser.add_argument(
-        "--store", help=f"the store's connection, {EMBEDDED}PATH; default: the setting STORE_CONNECTION"
+        "--store",
+        help=f"the store's connection, {EMBEDDED}PATH or an ODBC string; default: the setting STORE_CONNECTION",
     )
     given = parser.parse_args(arguments)
     try:
-        path = read_store_connection({"STORE_CONNECTION": given.store} if given.store else os.environ)
-        applied = migrate_sqlite(path)
+        connection = read_store_connection({"STORE_CONNECTION": given.store} if given.store else os.environ)
+        applied = _migrate(connection)
     except (HubledgerError, OSError) as error:
         print(f"migrate: {error}", file=sys.stderr)  # noqa: T201
         return 1
     for migration in applied:
         print(f"applied {migration.version:04} {migration.name}")  # noqa: T201
-    print(f"{path} is up to date")  # noqa: T201
+    print("the store is up to date")  # noqa: T201
     return 0
+
+
+def _migrate(connection: str) -> list[Migration]:
+    path = embedded_path(connection)
+    if path is not None:
+        return migrate_sqlite(path)
+    from core.store.server_schema import migrate_server
+
+    return migrate_server(connection)
 
 
 if __name__ == "__main__":

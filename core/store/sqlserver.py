@@ -1,12 +1,11 @@
 """The production store: SQL Server and Azure SQL, one T-SQL batch and one round trip for a whole commit."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
-
-import orjson
 
 from core.commits import BatchCommit, PartitionState
 from core.errors import (
@@ -56,7 +55,7 @@ class SqlServerStore:
             read = row_reader(row_class)
             with self._faults():
                 text = statement(server_select_states(row_class), ("keys",))
-                for found in self._execute(text, [orjson.dumps(values, default=str).decode()]):
+                for found in self._execute(text, [json.dumps(values, default=str)]):
                     row = read(tuple(found))
                     rows[ReferenceKey.of(row)] = row
         return rows

@@ -1,0 +1,63 @@
+"""Isolate the events whose rows the database refuses: halve the run until each of them stands alone.
+
+A refused commit says that its run holds at least one bad event. The next commit takes the first half of it. If that is
+committed, the bad event is in the other half; if it is refused, in this one: one call halves the suspects, so one bad
+event in a run of n costs at most log2(n) + 1 refusals and as many commits, and never keeps the others from committing.
+"""
+
+from dataclasses import dataclass, field
+
+from core.commits import BatchCommit
+from core.errors import DataRefused, RowsRefused
+from core.events import Event, SequenceNumber
+from core.rows import References, Row
+from core.transforms import Transform
+
+MOST_REFUSALS = 200  # in one invocation; what is left is for the host's retry, which drops what was committed
+
+
+@dataclass(slots=True)
+class Isolation:
+    """What is known of a batch's refused events. `suspects_end` is the number behind the run that surely holds one."""
+
+    refused: dict[SequenceNumber, str] = field(default_factory=dict)
+    suspects_end: int | None = None
+    refusals: int = 0
+
+    def next_run(self, run: tuple[Event, ...]) -> tuple[Event, ...]:
+        """The part of a run to commit next: the first half of the suspects, or all where there are none."""
+        if self.suspects_end is None:
+            return run
+        suspects = self.suspects_end - run[0].sequence_number
+        return run[: max(1, suspects // 2)]
+
+    def note_refusal(self, commit: BatchCommit, fault: DataRefused) -> None:
+        """Nothing of this commit was written; raises the fault again when it has been refused too often."""
+        self.refusals += 1
+        if self.refusals > MOST_REFUSALS:
+            raise fault
+        if commit.events == 1:
+            if commit.first in self.refused:  # its letter is refused as well: not the rows' fault
+                raise fault
+            self.refused[commit.first] = str(fault)
+            self.suspects_end = None
+        else:
+            self.suspects_end = commit.last.sequence_number + 1
+
+    def note_commit(self, commit: BatchCommit) -> None:
+        """This commit stands; when it reached the end of the suspects, none are left."""
+        if self.suspects_end is not None and commit.last.sequence_number + 1 >= self.suspects_end:
+            self.suspects_end = None
+
+    def around(self, transform: Transform) -> Transform:
+        """The same transform, but for the events that stand alone: they are refused with the database's words."""
+        if not self.refused:
+            return transform
+
+        def rows_of(event: Event, references: References) -> "tuple[Row, ...] | list[Row]":
+            words = self.refused.get(event.sequence_number)
+            if words is not None:
+                raise RowsRefused(words)
+            return tuple(transform.rows_of(event, references))
+
+        return Transform(transform.version, rows_of, transform.references_of)

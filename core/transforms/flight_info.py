@@ -1,0 +1,101 @@
+"""Flight changes, keyed by flight number: the latest status of each flight and day, and the history of changes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from core.errors import PoisonEvent
+from core.events import Event
+from core.rows import References, Row, appended_to, state_of
+
+VERSION = "flight_info/1"
+
+Carrier = Annotated[str, Meta(pattern="^[A-Z0-9]{2,3}$")]  # IATA or ICAO designator
+FlightNumber = Annotated[int, Meta(ge=1, le=9999)]
+Status = Literal["scheduled", "delayed", "boarding", "departed", "arrived", "cancelled", "diverted"]
+Gate = Annotated[str, Meta(min_length=1, max_length=10)]
+Instant = Annotated[datetime, Meta(tz=True)]
+EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+
+
+@state_of("flight_status", key=("carrier", "flight_number", "departure_date"))
+@dataclass(frozen=True, slots=True)
+class FlightStatus:
+    """A flight on a day as its latest change says; the newest sequence number wins."""
+
+    carrier: str
+    flight_number: int
+    departure_date: date
+    status: str
+    departure_gate: str | None
+    departs_at: datetime | None
+    arrives_at: datetime | None
+    changed_at: datetime
+
+
+@appended_to("flight_change")
+@dataclass(frozen=True, slots=True)
+class FlightChange:
+    """One change, kept for ever."""
+
+    carrier: str
+    flight_number: int
+    departure_date: date
+    status: str
+    departure_gate: str | None
+    departs_at: datetime | None
+    arrives_at: datetime | None
+    changed_at: datetime
+
+
+class _Change(Struct, forbid_unknown_fields=True):
+    carrier: Carrier
+    flight_number: FlightNumber
+    departure_date: date
+    status: Status
+    changed_at: Instant
+    departure_gate: Gate | None = None
+    departs_at: Instant | None = None
+    arrives_at: Instant | None = None
+
+
+_decoder = msgspec.json.Decoder(_Change)
+
+
+def transform(event: Event, references: References) -> Iterable[Row]:
+    """A flight's new status and the change itself. Raises PoisonEvent for a body that breaks the form."""
+    change = _decode(event.body)
+    fields = (
+        change.carrier,
+        change.flight_number,
+        change.departure_date,
+        change.status,
+        change.departure_gate,
+        _utc(change.departs_at),
+        _utc(change.arrives_at),
+        _in_range(change.changed_at),
+    )
+    return (FlightStatus(*fields), FlightChange(*fields))
+
+
+def _decode(body: bytes) -> _Change:
+    if not body:
+        raise PoisonEvent("the body is empty")
+    try:
+        return _decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise PoisonEvent(f"the body is not a flight change: {error}") from error
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    return None if moment is None else _in_range(moment)
+
+
+def _in_range(moment: datetime) -> datetime:
+    if not EARLIEST <= moment < LATEST:
+        raise PoisonEvent(f"{moment.isoformat()} is not between {EARLIEST:%Y} and {LATEST:%Y}")
+    return moment.astimezone(UTC)
