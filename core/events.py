@@ -41,3 +41,8 @@ class EventBatch:
     partition: Partition
     events: tuple[Event, ...]
     invocation_id: str
+
+
+def event_hub_identity(namespace: str, event_hub: str) -> str:
+    """The name of a hub in our tables: "namespace/hub", without the port that an emulator's address has."""
+    return f"{namespace.partition(':')[0]}/{event_hub}"

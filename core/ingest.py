@@ -116,3 +116,21 @@ def plan_commit(batch: EventBatch, reading: Reading, transform: Transform, stamp
 def _stands(doubtful: BatchCommit, state: PartitionState) -> bool:
     """Whether a commit whose answer was lost was made after all: then the checkpoint carries its id."""
     return state.checkpoint is not None and state.checkpoint.commit_id == doubtful.commit_id
+
+
+def report_facts(report: IngestReport) -> dict[str, object]:
+    """What the one log line of a batch says, as fields."""
+    batch, settled = report.batch, [commit.settled for commit in report.commits]
+    return {
+        "action": "ingest",
+        "partition": str(batch.partition),
+        "first": batch.events[0].sequence_number,
+        "last": batch.events[-1].sequence_number,
+        "commits": len(report.commits),
+        "written": sum(each.written for each in settled),
+        "filtered": sum(each.filtered for each in settled),
+        "dead_lettered": sum(len(each.letters) for each in settled),
+        "redelivered": report.redelivered,
+        "gaps": [[gap.first, gap.last] for gap in report.gaps],
+        "invocation_id": batch.invocation_id,
+    }

@@ -4,7 +4,7 @@ import logging
 
 import azure.functions as func
 
-from core.ingest import IngestReport, ingest_batch
+from core.ingest import IngestReport, ingest_batch, report_facts
 from handlers.adapters import to_batch
 from handlers.services import STAMPS, services
 from handlers.timestamps import read_times_fast
@@ -36,21 +36,7 @@ def ingest(events: list[func.EventHubEvent], context: func.Context) -> None:
 
 
 def _log(report: IngestReport) -> None:
-    batch, settled = report.batch, [commit.settled for commit in report.commits]
-    facts = {
-        "action": "ingest",
-        "partition": str(batch.partition),
-        "first": batch.events[0].sequence_number,
-        "last": batch.events[-1].sequence_number,
-        "commits": len(report.commits),
-        "written": sum(each.written for each in settled),
-        "filtered": sum(each.filtered for each in settled),
-        "dead_lettered": sum(len(each.letters) for each in settled),
-        "redelivered": report.redelivered,
-        "gaps": [[gap.first, gap.last] for gap in report.gaps],
-        "invocation_id": batch.invocation_id,
-    }
     if report.gaps:
-        log.warning("batch ingested after a gap", extra=facts)
+        log.warning("batch ingested after a gap", extra=report_facts(report))
     else:
-        log.info("batch ingested", extra=facts)
+        log.info("batch ingested", extra=report_facts(report))

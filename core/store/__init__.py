@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from core.commits import BatchCommit, PartitionState
-from core.events import Partition
+from core.events import Partition, PartitionId, SequenceNumber
+from core.ownership import Ownership, OwnershipClaim
 from core.rows import ReferenceKey, Row
 from core.status import PartitionLedger
 
@@ -38,3 +39,23 @@ class Store(Protocol):
     def close(self) -> None:
         """Let go of every connection."""
         ...
+
+
+class OwnershipStore(Protocol):
+    """What an engine keeps for consumers that share partitions outside the Functions host."""
+
+    def read_ownerships(self, stream: Partition) -> tuple[Ownership, ...]:
+        """Every ownership of the stream that this partition belongs to."""
+        ...
+
+    def claim_ownership(self, claim: OwnershipClaim) -> bool:
+        """Make an ownership if the expected etag still stands; False, and nothing changed, if not."""
+        ...
+
+    def read_checkpoints(self, stream: Partition) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
+        """Sequence number and offset of every partition's checkpoint in the stream."""
+        ...
+
+
+class Engine(Store, OwnershipStore, Protocol):
+    """What a database engine keeps: both."""

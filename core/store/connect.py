@@ -1,17 +1,22 @@
 """Make the store that the settings name: an engine, patience around it, memory around both."""
 
 from core.settings import Settings, embedded_path
-from core.store import Store
+from core.store import Engine, Store
 from core.store.patient import PatientStore
 from core.store.remembered import RememberingStore
 
 
 def open_store(settings: Settings) -> Store:
     """A store ready for use; it connects on first use, and says then what is wrong with the database."""
-    return RememberingStore(PatientStore(open_engine(settings), settings.store_patience), settings.reference_memory)
+    return around(open_engine(settings), settings)
 
 
-def open_engine(settings: Settings) -> Store:
+def around(engine: Store, settings: Settings) -> Store:
+    """Patience and memory around an engine."""
+    return RememberingStore(PatientStore(engine, settings.store_patience), settings.reference_memory)
+
+
+def open_engine(settings: Settings) -> Engine:
     """The engine alone, without patience and memory."""
     path = embedded_path(settings.store_connection)
     if path is not None:

@@ -1,18 +1,30 @@
-"""Connections to SQL Server: one per thread, opened on first use, dropped after a fault; by token or by string."""
+"""Sessions with SQL Server: one per thread, opened on first use, dropped after a fault; by token or by string."""
 
+import math
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 
-from core.errors import SchemaMismatch, StoreMisconfigured, StoreUnavailable
+from core.errors import StoreMisconfigured, StoreUnavailable
 from core.store.faults import Fault, classify
 
 TOKEN_SCOPE = "https://database.windows.net/.default"
 ACCESS_TOKEN = 1256  # SQL_COPT_SS_ACCESS_TOKEN of the Microsoft driver
 _CREDENTIALS = ("uid=", "user id=", "pwd=", "trusted_connection=", "authentication=")
+
+
+class Driver(Protocol):
+    """What the store needs of pyodbc, which is a module of this form."""
+
+    Error: type[Exception]
+
+    def connect(self, connection_string: str, /, **options: Any) -> Any:
+        """A connection as DB-API describes it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,64 +35,136 @@ class Deadlines:
     statement: timedelta = timedelta(seconds=30)
 
 
-class Connections:
-    """One autocommitting connection per thread. `check` looks at each new one and may refuse it."""
+class Session:
+    """One connection in autocommit mode: every batch opens and ends its own transaction."""
 
-    def __init__(
-        self, connection_string: str, check: Callable[[Any], None], deadlines: Deadlines | None = None
-    ) -> None:
-        self._string = connection_string
+    def __init__(self, connection: Any, driver: Driver) -> None:
+        self._connection = connection
+        self.fault = driver.Error
+
+    def run(self, text: str, given: Sequence[object] = ()) -> list[Any]:
+        """Run a batch to its end and return its last result: an error behind the first one only shows at nextset().
+
+        Raises the driver's Error. No cursor is left open by it, for an open one keeps the connection busy.
+        """
+        cursor = self._connection.cursor()
+        try:
+            cursor.execute(text, list(given))
+            found = cursor.fetchall() if cursor.description else []
+            while cursor.nextset():
+                found = cursor.fetchall() if cursor.description else found
+        finally:
+            with suppress(self.fault):
+                cursor.close()
+        return list(found)
+
+    def close(self) -> None:
+        """Close the connection; one that is lost already is none to complain of."""
+        with suppress(self.fault):
+            self._connection.close()
+
+
+def load_driver() -> Driver:
+    """pyodbc, without its pool: a connection that is closed after a fault must not come back."""
+    try:
+        import pyodbc
+    except ImportError as error:  # its wheel does not bring the ODBC manager
+        raise StoreMisconfigured(
+            f"STORE_CONNECTION: pyodbc cannot be loaded, is unixodbc installed? {error}"
+        ) from error
+    pyodbc.pooling = False
+    return pyodbc  # type: ignore[no-any-return]
+
+
+_credential: list[Any] = []
+_credential_lock = threading.Lock()
+
+
+def entra_token() -> str:
+    """A token for Azure SQL; azure-identity keeps it and renews it before it expires."""
+    from azure.core.exceptions import AzureError, ClientAuthenticationError
+    from azure.identity import DefaultAzureCredential
+
+    with _credential_lock:
+        if not _credential:
+            _credential.append(DefaultAzureCredential())
+    try:
+        return str(_credential[0].get_token(TOKEN_SCOPE).token)
+    except ClientAuthenticationError as error:
+        raise StoreMisconfigured(
+            f"STORE_CONNECTION has no credentials, and no Entra token can be had: {_first_line(error)}"
+        ) from error
+    except AzureError as error:
+        raise StoreUnavailable(
+            f"STORE_CONNECTION: no answer to the request for a token: {_first_line(error)}"
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a connection is made with; neither is loaded before it is needed."""
+
+    driver: Callable[[], Driver] = load_driver
+    token: Callable[[], str] = entra_token
+
+
+class Connections:
+    """One session per thread. `check` looks at each new one and may refuse it."""
+
+    def __init__(self, open_session: Callable[[], Session], check: Callable[[Session], None]) -> None:
+        self._open_session = open_session
         self._check = check
-        self._deadlines = deadlines or Deadlines()
         self._local = threading.local()
-        self._open: list[Any] = []
+        self._open: list[Session] = []
         self._lock = threading.Lock()
 
-    def get(self) -> Any:
-        """This thread's connection. Raises StoreMisconfigured, SchemaMismatch or StoreUnavailable, in one line."""
-        connection = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = connect(self._string, self._deadlines)
+    def get(self) -> Session:
+        """This thread's session. Raises StoreMisconfigured, SchemaMismatch or StoreUnavailable, in one line."""
+        session: Session | None = getattr(self._local, "session", None)
+        if session is None:
+            session = self._open_session()
             try:
-                self._check(connection)
+                self._check(session)
             except BaseException:
-                connection.close()
+                session.close()
                 raise
-            self._local.connection = connection
+            self._local.session = session
             with self._lock:
-                self._open.append(connection)
-        return connection
+                self._open.append(session)
+        return session
 
     def drop(self) -> None:
-        """Close this thread's connection after a fault: the next call opens and checks a new one."""
-        connection = getattr(self._local, "connection", None)
-        if connection is not None:
-            self._local.connection = None
+        """Close this thread's session after a fault: the next call opens and checks a new one."""
+        session: Session | None = getattr(self._local, "session", None)
+        if session is not None:
+            self._local.session = None
             with self._lock:
-                self._open.remove(connection)
-            _close_quietly(connection)
+                if session in self._open:  # not when all were closed meanwhile
+                    self._open.remove(session)
+            session.close()
 
     def close(self) -> None:
         """Close all, of every thread."""
         with self._lock:
-            connections, self._open = self._open, []
+            sessions, self._open = self._open, []
             self._local = threading.local()
-        for connection in connections:
-            _close_quietly(connection)
+        for session in sessions:
+            session.close()
 
 
-def connect(connection_string: str, deadlines: Deadlines) -> Any:
-    """A new connection; by Entra token where the string has no credentials of its own."""
-    pyodbc = _driver()
-    options: dict[str, Any] = {"autocommit": True, "timeout": round(deadlines.sign_in.total_seconds())}
+def connect(connection_string: str, deadlines: Deadlines | None = None, access: Access | None = None) -> Session:
+    """A new session; by Entra token where the string has no credentials of its own."""
+    deadlines, access = deadlines or Deadlines(), access or Access()
+    driver = access.driver()
+    options: dict[str, Any] = {"autocommit": True, "timeout": _whole_seconds(deadlines.sign_in)}
     if not any(word in connection_string.lower().replace(" =", "=") for word in _CREDENTIALS):
-        options["attrs_before"] = {ACCESS_TOKEN: token_attribute(_token())}
+        options["attrs_before"] = {ACCESS_TOKEN: token_attribute(access.token())}
     try:
-        connection = pyodbc.connect(connection_string, **options)
-    except pyodbc.Error as error:
+        connection = driver.connect(connection_string, **options)
+    except driver.Error as error:
         raise _sign_in_fault(error) from error
-    connection.timeout = round(deadlines.statement.total_seconds())
-    return connection
+    connection.timeout = _whole_seconds(deadlines.statement)
+    return Session(connection, driver)
 
 
 def token_attribute(token: str) -> bytes:
@@ -89,49 +173,19 @@ def token_attribute(token: str) -> bytes:
     return struct.pack("<I", len(encoded)) + encoded
 
 
-def _driver() -> Any:
-    try:
-        import pyodbc
-    except ImportError as error:  # its wheel does not bring the ODBC manager
-        raise StoreMisconfigured(
-            f"STORE_CONNECTION: pyodbc cannot be loaded, is unixodbc installed? {error}"
-        ) from error
-    return pyodbc
-
-
-_credential: list[Any] = []
-_credential_lock = threading.Lock()
-
-
-def _token() -> str:
-    """A token for Azure SQL; azure-identity keeps it and renews it before it expires."""
-    from azure.core.exceptions import ClientAuthenticationError
-    from azure.identity import CredentialUnavailableError, DefaultAzureCredential
-
-    with _credential_lock:
-        if not _credential:
-            _credential.append(DefaultAzureCredential())
-    try:
-        return str(_credential[0].get_token(TOKEN_SCOPE).token)
-    except (ClientAuthenticationError, CredentialUnavailableError) as error:
-        first_line = str(error).splitlines()[0]
-        raise StoreMisconfigured(
-            f"STORE_CONNECTION has no credentials, and no Entra token can be had: {first_line}"
-        ) from error
-
-
-def _sign_in_fault(error: BaseException) -> StoreMisconfigured | StoreUnavailable | SchemaMismatch:
-    fault, text = classify(error), str(error.args[-1] if error.args else error)
+def _sign_in_fault(error: BaseException) -> StoreMisconfigured | StoreUnavailable:
+    fault, text = classify(error), _first_line(error)
     if fault is Fault.DRIVER:
         return StoreMisconfigured(f"STORE_CONNECTION: the ODBC driver that it names is not installed: {text}")
     if fault is Fault.LOGIN:
         return StoreMisconfigured(f"STORE_CONNECTION: the server refuses the login or the database: {text}")
-    return StoreUnavailable(f"the database cannot be reached: {text}")
+    return StoreUnavailable(f"STORE_CONNECTION: the database cannot be reached: {text}")
 
 
-def _close_quietly(connection: Any) -> None:
-    pyodbc = _driver()
-    try:
-        connection.close()
-    except pyodbc.Error:
-        return
+def _whole_seconds(deadline: timedelta) -> int:
+    """As the driver takes it, to whom 0 means for ever."""
+    return max(1, math.ceil(deadline.total_seconds()))
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error.args[-1] if error.args else error).splitlines() or [""])[0]

@@ -1,6 +1,7 @@
 """Between our values and the columns of named SQL: parameters by name one way, rows the other."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
@@ -8,7 +9,8 @@ from uuid import UUID
 import msgspec
 
 from core.commits import BatchCommit, Checkpoint, DeadLetter
-from core.events import SequenceNumber
+from core.events import Partition, PartitionId, SequenceNumber
+from core.ownership import Ownership, OwnershipClaim
 
 _WITH_FRACTION, _WITHOUT_FRACTION = len("2026-01-01T00:00:00.000000Z"), len("2026-01-01T00:00:00Z")
 
@@ -104,6 +106,26 @@ def letter_values(letter: DeadLetter, commit: BatchCommit) -> dict[str, Any]:
         "due_at": failed_at if letter.status == "waiting" else None,
         "failed_at": failed_at,
     }
+
+
+def ownership_of(stream: Partition, row: tuple[Any, ...]) -> Ownership:
+    """One answer of `read_ownerships`."""
+    partition_id, owner_id, etag, last_modified_at = row
+    partition = replace(stream, partition_id=PartitionId(partition_id))
+    return Ownership(partition, owner_id, etag, instant_of(last_modified_at))
+
+
+def ownership_values(claim: OwnershipClaim, stream_id: int) -> dict[str, Any]:
+    """What `take_ownership` and `renew_ownership` bind; only the second has `expected_etag`."""
+    ownership = claim.ownership
+    values = {
+        "stream_id": stream_id,
+        "partition_id": ownership.partition.partition_id,
+        "owner_id": ownership.owner_id,
+        "etag": ownership.etag,
+        "last_modified_at": instant_text(ownership.last_modified_at),
+    }
+    return values if claim.expected_etag is None else {**values, "expected_etag": claim.expected_etag}
 
 
 def _storable(text: str) -> str:

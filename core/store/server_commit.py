@@ -63,7 +63,7 @@ def commit_statement(commit: BatchCommit) -> tuple[str, list[Any]]:
     classes = tuple(row_class for row_class, rows in commit.settled.rows.items() if rows)
     letters = commit.settled.letters
     first = commit.expected is None
-    values = _server_texts({**ledger_values(commit, 0), **checkpoint_values(commit)})
+    values = server_texts({**ledger_values(commit, 0), **checkpoint_values(commit)})
     given = [values[name] for name in _scalars(first)]
     try:
         given += [_rows_json(row_class, commit) for row_class in classes]
@@ -115,13 +115,13 @@ def _rows_json(row_class: type, commit: BatchCommit) -> str:
 def _letters_json(commit: BatchCommit) -> str:
     letters = []
     for letter in commit.settled.letters:
-        values = _server_texts(letter_values(letter, commit))
+        values = server_texts(letter_values(letter, commit))
         values["body"] = values["body"].hex()
         letters.append([values[name] for name in _LETTER])
     return orjson.dumps(letters).decode()
 
 
-def _server_texts(values: dict[str, Any]) -> dict[str, Any]:
+def server_texts(values: dict[str, Any]) -> dict[str, Any]:
     """The same values with instants as T-SQL reads them, without the Z."""
     return {
         name: value.removesuffix("Z") if name.endswith("_at") and isinstance(value, str) else value

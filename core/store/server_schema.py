@@ -2,24 +2,23 @@
 
 import re
 from datetime import UTC, datetime
-from typing import Any
 
 from core.errors import SchemaMismatch, StoreUnavailable
-from core.store.odbc import Deadlines, connect
+from core.store.odbc import Access, Session, connect
 from core.store.queries import SQL, Migration, load_migrations, load_queries
 from core.store.records import server_instant_text
 from core.store.server_commit import statement
 
+SCHEMA = "hubledger"
+_NAME = re.compile(rf"\b{SCHEMA}\b(?=[.'])")  # as a prefix, or at the end of a quoted text
 _MISSING_OBJECT = "42S02"
 
 
-def check_version(connection: Any, schema: str) -> None:
+def check_version(session: Session, schema: str) -> None:
     """SchemaMismatch unless the database has exactly the migrations of this code."""
-    import pyodbc
-
     try:
-        version = _version(connection, schema)
-    except pyodbc.ProgrammingError as error:
+        version = _version(session, schema)
+    except session.fault as error:
         if error.args[0] != _MISSING_OBJECT:
             raise
         version = 0
@@ -32,44 +31,47 @@ def check_version(connection: Any, schema: str) -> None:
         raise SchemaMismatch(f"the database is at schema {version} of {newest}: run `python -m core.store.migrate`")
 
 
-def migrate_server(connection_string: str, schema: str = "hubledger") -> list[Migration]:
-    """Create or upgrade the schema; return what was applied. Of two at once, the second waits and finds it done."""
-    import pyodbc
+def migrate_server(connection_string: str, schema: str = SCHEMA, access: Access | None = None) -> list[Migration]:
+    """Create or upgrade the schema; return what was applied. Of two at once, the second waits and finds it done.
 
-    connection = connect(connection_string, Deadlines())
+    One transaction, opened and committed by statements of ours: with autocommit off, the driver opens one only when a
+    table is first read or written, and the lock before that would belong to none.
+    """
+    session = connect(connection_string, access=access)
     try:
-        connection.autocommit = False
-        return _apply_locked(connection, schema)
-    except pyodbc.Error as error:
+        return _apply_locked(session, schema)
+    except session.fault as error:
         raise StoreUnavailable(f"the database cannot be migrated: {error.args[-1]}") from error
     finally:
-        connection.close()
-
-
-def _apply_locked(connection: Any, schema: str) -> list[Migration]:
-    cursor = connection.cursor()
-    cursor.execute((SQL / "sqlserver" / "lock_migrations.sql").read_text(encoding="utf-8"))
-    cursor.execute((SQL / "sqlserver" / "create_schema.sql").read_text(encoding="utf-8").replace("hubledger", schema))
-    queries = load_queries("sqlserver")
-    cursor.execute(in_schema(queries["create_schema_migration"].text, schema))
-    version = _version(connection, schema)
-    missing = [one for one in load_migrations("sqlserver") if one.version > version]
-    record = queries["record_migration"]
-    for migration in missing:
-        cursor.execute(in_schema(migration.text, schema))
-        now = server_instant_text(datetime.now(UTC))
-        cursor.execute(in_schema(statement(record.text, record.params), schema), migration.version, migration.name, now)
-    connection.commit()
-    return missing
+        session.close()
 
 
 def in_schema(text: str, schema: str) -> str:
     """The same text for another schema."""
-    return re.sub(r"\bhubledger\.", f"{schema}.", text)
+    return text if schema == SCHEMA else _NAME.sub(schema, text)
 
 
-def _version(connection: Any, schema: str) -> int:
-    found = (
-        connection.cursor().execute(in_schema(load_queries("sqlserver")["read_schema_version"].text, schema)).fetchone()
-    )
-    return int(found[0] or 0)
+def _apply_locked(session: Session, schema: str) -> list[Migration]:
+    queries = load_queries("sqlserver")
+    record = queries["record_migration"]
+    session.run(_script("lock_migrations"))
+    session.run(in_schema(_script("create_schema"), schema))
+    session.run(in_schema(statement(queries["create_schema_migration"].text, ()), schema))
+    version = _version(session, schema)
+    missing = [one for one in load_migrations("sqlserver") if one.version > version]
+    for migration in missing:
+        session.run(in_schema(statement(migration.text, ()), schema))
+        now = server_instant_text(datetime.now(UTC))
+        recorded = in_schema(statement(record.text, record.params), schema)
+        session.run(recorded, [migration.version, migration.name, now])
+    session.run(_script("commit_migrations"))
+    return missing
+
+
+def _version(session: Session, schema: str) -> int:
+    text = statement(load_queries("sqlserver")["read_schema_version"].text, ())
+    return int(session.run(in_schema(text, schema))[0][0] or 0)
+
+
+def _script(name: str) -> str:
+    return (SQL / "sqlserver" / f"{name}.sql").read_text(encoding="utf-8")

@@ -11,11 +11,20 @@ from typing import Any
 
 from core.commits import BatchCommit, PartitionState
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
-from core.events import Partition
+from core.events import Partition, PartitionId, SequenceNumber
+from core.ownership import Ownership, OwnershipClaim
 from core.rows import ReferenceKey, Row
 from core.status import PartitionLedger
 from core.store.queries import load_queries
-from core.store.records import checkpoint_of, checkpoint_values, instant_text, ledger_values, letter_values
+from core.store.records import (
+    checkpoint_of,
+    checkpoint_values,
+    instant_text,
+    ledger_values,
+    letter_values,
+    ownership_of,
+    ownership_values,
+)
 from core.store.row_statements import row_reader, sqlite_insert, sqlite_select_states
 from core.store.schema import open_checked
 
@@ -68,12 +77,34 @@ class SqliteStore:
             found = self._connection().execute(self._queries["read_ledgers"]).fetchall()
         return tuple(PartitionLedger(Partition(*row[:3]), *row[3:]) for row in found)
 
+    def read_ownerships(self, stream: Partition) -> tuple[Ownership, ...]:
+        """See OwnershipStore."""
+        found = self._of_stream("read_ownerships", stream)
+        return tuple(ownership_of(stream, row) for row in found)
+
+    def claim_ownership(self, claim: OwnershipClaim) -> bool:
+        """See OwnershipStore."""
+        with _faults():
+            values = ownership_values(claim, self._find_stream(claim.ownership.partition))
+            name = "take_ownership" if claim.expected_etag is None else "renew_ownership"
+            with self._writing, self._transaction() as connection:
+                return connection.execute(self._queries[name], values).fetchone() is not None
+
+    def read_checkpoints(self, stream: Partition) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
+        """See OwnershipStore."""
+        return {PartitionId(id): (number, offset) for id, number, offset in self._of_stream("read_checkpoints", stream)}
+
     def close(self) -> None:
         """See Store."""
         with self._writing:
             while self._connections:
                 self._connections.pop().close()
             self._local = threading.local()
+
+    def _of_stream(self, name: str, stream: Partition) -> list[Any]:
+        with _faults():
+            key = {"stream_id": self._find_stream(stream)}
+            return self._connection().execute(self._queries[name], key).fetchall()
 
     def _find_stream(self, partition: Partition) -> int:
         key = {"event_hub": partition.event_hub, "consumer_group": partition.consumer_group}

@@ -1,7 +1,7 @@
 """The production store: SQL Server and Azure SQL, one T-SQL batch and one round trip for a whole commit."""
 
 import json
-import re
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,27 +16,34 @@ from core.errors import (
     StoreMisconfigured,
     StoreUnavailable,
 )
-from core.events import Partition
+from core.events import Partition, PartitionId, SequenceNumber
+from core.ownership import Ownership, OwnershipClaim
 from core.rows import ReferenceKey, Row, row_table
 from core.status import PartitionLedger
 from core.store.faults import Fault, classify
-from core.store.odbc import Connections, Deadlines
+from core.store.odbc import Access, Connections, Deadlines, connect
 from core.store.queries import load_queries
-from core.store.records import checkpoint_of, server_instant_text
+from core.store.records import checkpoint_of, ownership_of, ownership_values, server_instant_text
 from core.store.row_statements import row_reader, server_select_states
-from core.store.server_commit import commit_statement, statement
-from core.store.server_schema import check_version
-
-SCHEMA = "hubledger"
-_SCHEMA_NAME = re.compile(rf"\b{SCHEMA}\.")
+from core.store.server_commit import commit_statement, server_texts, statement
+from core.store.server_schema import SCHEMA, check_version, in_schema
 
 
 class SqlServerStore:
     """A Store on a server. `schema` is another one than `hubledger` only in tests, which make their own and drop it."""
 
-    def __init__(self, connection_string: str, deadlines: Deadlines | None = None, schema: str = SCHEMA) -> None:
+    def __init__(
+        self,
+        connection_string: str,
+        deadlines: Deadlines | None = None,
+        schema: str = SCHEMA,
+        access: Access | None = None,
+    ) -> None:
         self._schema = schema
-        self._connections = Connections(connection_string, lambda one: check_version(one, schema), deadlines)
+        self._driver = (access or Access()).driver
+        self._connections = Connections(
+            lambda: connect(connection_string, deadlines, access), lambda session: check_version(session, schema)
+        )
 
     def read_partition(self, partition: Partition) -> PartitionState:
         """See Store."""
@@ -73,6 +80,30 @@ class SqlServerStore:
             found = self._rows("read_ledgers")
         return tuple(PartitionLedger(Partition(*row[:3]), *row[3:]) for row in map(tuple, found))
 
+    def read_ownerships(self, stream: Partition) -> tuple[Ownership, ...]:
+        """See OwnershipStore."""
+        with self._faults():
+            found = self._rows("read_ownerships", stream_id=self._find_stream(stream))
+        return tuple(ownership_of(stream, tuple(row)) for row in found)
+
+    def claim_ownership(self, claim: OwnershipClaim) -> bool:
+        """See OwnershipStore."""
+        name = "take_ownership" if claim.expected_etag is None else "renew_ownership"
+        import pyodbc
+
+        with self._faults():
+            values = ownership_values(claim, self._find_stream(claim.ownership.partition))
+            try:
+                return bool(self._rows(name, **server_texts(values)))
+            except pyodbc.IntegrityError:  # somebody else made the first claim at the same moment
+                return False
+
+    def read_checkpoints(self, stream: Partition) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
+        """See OwnershipStore."""
+        with self._faults():
+            found = self._rows("read_checkpoints", stream_id=self._find_stream(stream))
+        return {PartitionId(row[0]): (row[1], row[2]) for row in found}
+
     def close(self) -> None:
         """See Store."""
         self._connections.close()
@@ -90,24 +121,13 @@ class SqlServerStore:
         return self._execute(statement(query.text, query.params), [values[param] for param in query.params])
 
     def _execute(self, text: str, given: list[Any]) -> list[Any]:
-        """Run a batch to its end: an error behind the first result only shows at nextset()."""
-        if self._schema != SCHEMA:
-            text = _SCHEMA_NAME.sub(f"{self._schema}.", text)
-        cursor = self._connections.get().cursor()
-        cursor.execute(text, given)
-        found = cursor.fetchall() if cursor.description else []
-        while cursor.nextset():
-            found = cursor.fetchall() if cursor.description else found
-        cursor.close()
-        return found
+        return self._connections.get().run(in_schema(text, self._schema), given)
 
     @contextmanager
     def _faults(self, commit: BatchCommit | None = None) -> Iterator[None]:
-        import pyodbc
-
         try:
             yield
-        except pyodbc.Error as error:
+        except self._driver().Error as error:
             fault = classify(error, _racing_keys(commit))
             if fault not in (Fault.CONFLICT, Fault.DATA):
                 self._connections.drop()

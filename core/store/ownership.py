@@ -1,0 +1,85 @@
+"""SqlCheckpointStore: the SDK's checkpoint store on our own tables, so that consumers share partitions without blobs.
+
+Contract: azure.eventhub.aio.CheckpointStore of azure-eventhub 5.15. Beyond its documentation: `last_modified_time` is
+compared as float seconds since the epoch; returned lists are iterated repeatedly and their dicts mutated, so each call
+makes fresh ones; an offset must come back as text, for a number is taken for a sequence number.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from azure.eventhub.aio import CheckpointStore
+
+from core.events import Partition, PartitionId, event_hub_identity
+from core.ownership import Ownership, OwnershipClaim
+from core.store import OwnershipStore
+
+Claim = dict[str, Any]
+
+
+class SqlCheckpointStore(CheckpointStore):
+    """Ownership by compare and set on etags; checkpoints as the transactions left them, never written from here."""
+
+    def __init__(self, store: OwnershipStore, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._store = store
+        self._now = now
+
+    async def list_ownership(
+        self, fully_qualified_namespace: str, eventhub_name: str, consumer_group: str, **kwargs: Any
+    ) -> Iterable[Claim]:
+        """Every ownership of the hub and group, expired and released ones included."""
+        names = (fully_qualified_namespace, eventhub_name, consumer_group)
+        found = await asyncio.to_thread(self._store.read_ownerships, _any_partition(*names))
+        return [_claim_of(ownership, names) for ownership in found]
+
+    async def claim_ownership(self, ownership_list: Iterable[Claim], **kwargs: Any) -> Iterable[Claim]:
+        """Claim, renew or release (an empty owner_id) each; only those are returned that nobody else claimed first."""
+        won = []
+        for wanted in list(ownership_list):
+            names = (wanted["fully_qualified_namespace"], wanted["eventhub_name"], wanted["consumer_group"])
+            claim = self._claim(wanted)
+            if await asyncio.to_thread(self._store.claim_ownership, claim):
+                won.append(_claim_of(claim.ownership, names))
+        return won
+
+    async def update_checkpoint(self, checkpoint: dict[str, Any], **kwargs: Any) -> None:
+        """Nothing: our checkpoint moves in the transaction that writes the rows, and nowhere else."""
+
+    async def list_checkpoints(
+        self, fully_qualified_namespace: str, eventhub_name: str, consumer_group: str, **kwargs: Any
+    ) -> Iterable[dict[str, Any]]:
+        """How far each partition is committed; a consumer goes on right after it."""
+        names = (fully_qualified_namespace, eventhub_name, consumer_group)
+        found = await asyncio.to_thread(self._store.read_checkpoints, _any_partition(*names))
+        return [
+            {**_names(names), "partition_id": partition_id, "offset": offset, "sequence_number": sequence_number}
+            for partition_id, (sequence_number, offset) in found.items()
+        ]
+
+    def _claim(self, wanted: Claim) -> OwnershipClaim:
+        hub = event_hub_identity(wanted["fully_qualified_namespace"], wanted["eventhub_name"])
+        partition = Partition(hub, wanted["consumer_group"], PartitionId(wanted["partition_id"]))
+        ownership = Ownership(partition, wanted["owner_id"], str(uuid.uuid4()), self._now())
+        return OwnershipClaim(ownership, wanted.get("etag"))
+
+
+def _any_partition(namespace: str, event_hub: str, consumer_group: str) -> Partition:
+    """Names the stream; the partition id does not matter."""
+    return Partition(event_hub_identity(namespace, event_hub), consumer_group, PartitionId(""))
+
+
+def _claim_of(ownership: Ownership, names: tuple[str, str, str]) -> Claim:
+    return {
+        **_names(names),
+        "partition_id": ownership.partition.partition_id,
+        "owner_id": ownership.owner_id,
+        "etag": ownership.etag,
+        "last_modified_time": ownership.last_modified_at.timestamp(),
+    }
+
+
+def _names(names: tuple[str, str, str]) -> dict[str, Any]:
+    return dict(zip(("fully_qualified_namespace", "eventhub_name", "consumer_group"), names, strict=True))
