@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-all check format bench clean
+.PHONY: help run demo test test-all test-sqlserver scriptdom check format bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,7 +14,7 @@ TRANSFORM ?=
 SEED ?= 1
 
 help: ## Show the targets and their settings
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  settings: EVENTS=20000 KILL=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; PYTHON=python3"
 
 $(VENV)/bin/python:
@@ -53,6 +53,23 @@ check: $(VENV)/dev.done ## Format, lint, types, import rules and the fast tests
 format: $(VENV)/dev.done ## Format the code and mend what the linter can mend
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+test-sqlserver: $(VENV)/dev.done ## Run the store's contract on the T-SQL server that MSSQL_CONNECTION names, in a schema of its own
+	@if [ -z "$$MSSQL_CONNECTION" ]; then echo "test-sqlserver: skipped, MSSQL_CONNECTION names no T-SQL server"; \
+	else $(BIN)/python -m pytest -rs -k "sqlserver or test_on_server" tests/contract tests/sql; fi
+
+# Microsoft's parser for the syntax gate: a DLL in a package of PyPI, under Microsoft's licence, x86-64 Linux only. Never
+# needed: without it the gate is sqlfluff.
+scriptdom: $(VENV)/scriptdom/done ## Install Microsoft's T-SQL parser, so that the syntax gate of `make test` uses it
+
+$(VENV)/scriptdom/done: | $(VENV)/bin/python
+	@echo "installing the T-SQL parser (45 MB)"
+	@$(PYTHON) -m venv $(VENV)/scriptdom
+	@$(VENV)/scriptdom/bin/python -m pip install --quiet --disable-pip-version-check pythonnet==3.0.5 dotnetcore2==3.1.23
+	@$(VENV)/scriptdom/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --dest $(VENV)/scriptdom mssql-cli==1.0.0
+	@cd $(VENV)/scriptdom && bin/python -c 'import glob, zipfile; wheel = zipfile.ZipFile(glob.glob("mssql_cli-*.whl")[0]); open("Microsoft.SqlServer.TransactSql.ScriptDom.dll", "wb").write(wheel.read("mssqlcli/mssqltoolsservice/bin/Microsoft.SqlServer.TransactSql.ScriptDom.dll"))'
+	@rm $(VENV)/scriptdom/mssql_cli-*.whl
+	@touch $@
 
 bench: $(VENV)/local.done ## Measure what docs/benchmarks.md promises, as ratios in one run
 	@$(BIN)/python -m bench

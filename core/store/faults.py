@@ -12,20 +12,24 @@ from enum import Enum
 log = logging.getLogger("hubledger.store")
 
 CHECKPOINT_MOVED = 51000  # our own THROW in sql/sqlserver/commit_batch.sql
+CHECKPOINT_KEY = "pk_event_hub_checkpoint"
 
 _DUPLICATE = {2601, 2627}
-_DATA = {220, 245, 515, 547, 2628, 8114, 8115, 8152}
+_DATA = {220, 241, 242, 245, 511, 515, 547, 2628, 8114, 8115, 8152, 8169, 13609}
 _TRANSIENT = {
     926, 1205, 1222, 3960, 3966, 4060, 4221, 10928, 10929, 40197, 40501, 40613, 49918, 49919, 49920,
 }  # fmt: skip
-_REFUSED_LOGIN = {4064, 18456, 18452, 40532, 40615, 47089}
-_SCHEMA = {208, 207, 229, 2812}
+_REFUSED_LOGIN = {4064, 18452, 18456, 18470, 18486, 18487, 18488, 40532, 40615, 47089}
+_SCHEMA = {207, 208, 229, 262, 1934, 2760, 2812}
 _LOST = {64, 233, 10053, 10054, 10060}
-_POSITION_KEYS = ("pk_event_hub_checkpoint", "uq_batch_ledger_first", "pk_batch_ledger")
 _DATA_STATES = ("22", "23")
 _LOST_STATES = ("08", "HYT00", "HYT01")
-_DRIVER_MISSING = ("IM002", "01000")
-_NUMBER = re.compile(r"\((\d+)\)(?= \(SQL|;|$)")  # at the end of each diagnostic, never inside its text
+_NO_DRIVER_STATES = ("IM",)  # the driver manager's own: no such data source, no such driver, it does not load
+_NO_DRIVER_TEXT = "Can't open lib"  # unixODBC says it under 01000
+_REFUSED_LOGIN_STATE = "28000"
+_WITH_CALL = re.compile(r"\((\d+)\) \(SQL\w+\)(?=; \[|$)")
+_AT_END = re.compile(r"\((\d+)\)(?=; \[|$)")
+_QUOTED = re.compile(r"'([^']*)'")
 
 
 class Fault(Enum):
@@ -40,14 +44,14 @@ class Fault(Enum):
     DRIVER = "the ODBC driver is not installed"
 
 
-_BY_NUMBER: tuple[tuple[set[int], Fault], ...] = (
-    ({CHECKPOINT_MOVED}, Fault.CONFLICT),
-    (_DATA, Fault.DATA),
-    (_REFUSED_LOGIN, Fault.LOGIN),
-    (_LOST, Fault.LOST),
-    (_TRANSIENT, Fault.TRANSIENT),
-    (_SCHEMA, Fault.SCHEMA),
-)
+_MEANING: dict[int, Fault] = {
+    CHECKPOINT_MOVED: Fault.CONFLICT,
+    **dict.fromkeys(_DATA, Fault.DATA),
+    **dict.fromkeys(_REFUSED_LOGIN, Fault.LOGIN),
+    **dict.fromkeys(_LOST, Fault.LOST),
+    **dict.fromkeys(_TRANSIENT, Fault.TRANSIENT),
+    **dict.fromkeys(_SCHEMA, Fault.SCHEMA),
+}
 
 
 def classify(error: BaseException, racing_keys: Collection[str] = ()) -> Fault:
@@ -57,29 +61,42 @@ def classify(error: BaseException, racing_keys: Collection[str] = ()) -> Fault:
     next try finds the row and updates it.
     """
     state, message = _parts(error)
-    numbers = {int(number) for number in _NUMBER.findall(message)}
-    if numbers & _DUPLICATE:
-        return _of_duplicate(message, racing_keys)
-    for known, fault in _BY_NUMBER:
-        if numbers & known:
-            return fault
-    return _of_state(state, numbers)
+    numbers = _numbers(message)
+    for number in numbers:
+        if number in _DUPLICATE:
+            return _of_duplicate(message, racing_keys)
+        if number in _MEANING:
+            return _MEANING[number]
+    return _of_state(state, message, numbers)
+
+
+def _numbers(message: str) -> list[int]:
+    """The server's numbers, that of the error itself first.
+
+    pyodbc writes the call behind the number of the first diagnostic only. What stands earlier in the text, however much
+    it looks like one, is a value that the server quotes.
+    """
+    first = _WITH_CALL.findall(message)[-1:]
+    return [int(number) for number in first or _AT_END.findall(message)]
 
 
 def _of_duplicate(message: str, racing_keys: Collection[str]) -> Fault:
-    if any(key in message for key in _POSITION_KEYS):
+    names = _QUOTED.findall(message)[:2]  # the constraint and the table come before the values
+    if CHECKPOINT_KEY in names:
         return Fault.CONFLICT
-    return Fault.TRANSIENT if any(key in message for key in racing_keys) else Fault.DATA
+    return Fault.TRANSIENT if any(key in names for key in racing_keys) else Fault.DATA
 
 
-def _of_state(state: str, numbers: set[int]) -> Fault:
+def _of_state(state: str, message: str, numbers: list[int]) -> Fault:
     if state.startswith(_LOST_STATES):
         return Fault.LOST
-    if state in _DRIVER_MISSING:
+    if state.startswith(_NO_DRIVER_STATES) or _NO_DRIVER_TEXT in message:
         return Fault.DRIVER
+    if state == _REFUSED_LOGIN_STATE:
+        return Fault.LOGIN
     if state.startswith(_DATA_STATES):
         return Fault.DATA
-    facts = {"action": "classify_fault", "sql_state": state, "numbers": sorted(numbers)}
+    facts = {"action": "classify_fault", "sql_state": state, "numbers": numbers}
     log.warning("unknown database fault, taken as transient", extra=facts)
     return Fault.TRANSIENT
 

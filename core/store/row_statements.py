@@ -60,7 +60,7 @@ def sqlite_select_states(row_class: type) -> str:
 
 @cache
 def server_write(row_class: type) -> RowStatement:
-    """T-SQL for all rows of a class, from the JSON in the variable `@<table>`: arrays of position and columns.
+    """T-SQL for all rows of a class, from the JSON in the variable `@rows_of_<table>`: arrays of position and columns.
 
     States are updated where they stand and are older, and inserted where none stands: MERGE has known races.
     """
@@ -69,7 +69,7 @@ def server_write(row_class: type) -> RowStatement:
         values_of = _compiled_values(row_class, ("sequence_number",), server_instant_text)
         return RowStatement(_server_set_states(row_class, table), _newest_of_each(table, values_of))
     columns = ", ".join((*LINEAGE, *table.columns))
-    source = _open_json(row_class, f"@{table.name}", ("sequence_number", "ordinal"))
+    source = _open_json(row_class, ("sequence_number", "ordinal"))
     given = ", ".join(f"r.{name}" for name in table.columns)
     text = (
         f"INSERT INTO hubledger.{table.name} ({columns})\n"
@@ -116,7 +116,7 @@ def _newest_wins(table: RowTable) -> str:
 
 def _server_set_states(row_class: type, table: RowTable) -> str:
     hints = dict(_fields(row_class))
-    source = _open_json(row_class, f"@{table.name}", ("sequence_number",))
+    source = _open_json(row_class, ("sequence_number",))
     set_columns = "".join(f"{name} = r.{name}, " for name in table.columns if name not in table.key)
     matches = " AND ".join(_equal(f"t.{name}", f"r.{name}", hints[name]) for name in table.key)
     given = ", ".join(f"r.{name}" for name in table.columns)
@@ -132,12 +132,18 @@ def _server_set_states(row_class: type, table: RowTable) -> str:
     )
 
 
-def _open_json(row_class: type, variable: str, position: tuple[str, ...]) -> str:
-    key = row_table(row_class).key
+def rows_variable(table: RowTable) -> str:
+    """The variable that holds a table's rows, named so that it is never that of a parameter."""
+    return f"rows_of_{table.name}"
+
+
+def _open_json(row_class: type, position: tuple[str, ...]) -> str:
+    table = row_table(row_class)
+    key = table.key
     types = [(name, "bigint") for name in position]
     types += [(name, _key_type(hint) if name in key else _server_type(hint)) for name, hint in _fields(row_class)]
     columns = ", ".join(f"{name} {kind} '$[{place}]'" for place, (name, kind) in enumerate(types))
-    return f"OPENJSON({variable}) WITH ({columns}) AS r"
+    return f"OPENJSON(@{rows_variable(table)}) WITH ({columns}) AS r"
 
 
 def _equal(column: str, given: str, hint: Any) -> str:

@@ -1,6 +1,7 @@
 """Put a commit into the one T-SQL batch of sql/sqlserver/commit_batch.sql: its text, and its parameters."""
 
 from collections.abc import Iterable
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -11,38 +12,38 @@ from core.errors import DataRefused
 from core.rows import row_table
 from core.store.queries import SQL, load_queries
 from core.store.records import checkpoint_values, ledger_values, letter_values
-from core.store.row_statements import Values, server_write
+from core.store.row_statements import Values, rows_variable, server_write
 
-# How each parameter of a named query is declared. Instants are sent as text: a datetime loses its fraction.
+# How each parameter of a named query is declared. Instants are sent as text: a datetime loses its fraction. Texts are
+# wider than any column: a variable cuts what is too long without a word, where the column refuses it.
 _INSTANT = ("datetime2(7)", "CONVERT(datetime2(7), ?, 126)")
-_TYPES = {
-    "absent": ("bigint", "?"),
+_TEXT, _NAME = ("nvarchar(4000)", "?"), ("varchar(8000)", "?")
+_TYPES: dict[str, tuple[str, str]] = {
     "anchored_at": _INSTANT,
     "applied_at": _INSTANT,
     "commit_id": ("uniqueidentifier", "CONVERT(uniqueidentifier, ?)"),
     "committed_at": _INSTANT,
-    "consumer_group": ("nvarchar(50)", "?"),
+    "consumer_group": _TEXT,
     "dead_lettered": ("int", "?"),
     "enqueued_at": _INSTANT,
-    "etag": ("varchar(40)", "?"),
-    "event_hub": ("nvarchar(400)", "?"),
+    "etag": _NAME,
+    "event_hub": _TEXT,
     "expected": ("bigint", "?"),
-    "expected_etag": ("varchar(40)", "?"),
+    "expected_etag": _NAME,
     "filtered": ("int", "?"),
     "first_sequence_number": ("bigint", "?"),
-    "invocation_id": ("nvarchar(100)", "?"),
+    "invocation_id": _TEXT,
     "keys": ("nvarchar(max)", "?"),
     "last_modified_at": _INSTANT,
     "last_sequence_number": ("bigint", "?"),
-    "letters": ("nvarchar(max)", "?"),
-    "name": ("nvarchar(100)", "?"),
-    "offset_token": ("nvarchar(200)", "?"),
-    "owner_id": ("nvarchar(200)", "?"),
-    "partition_id": ("varchar(40)", "?"),
+    "name": _TEXT,
+    "offset_token": _TEXT,
+    "owner_id": _TEXT,
+    "partition_id": _NAME,
     "rows_written": ("int", "?"),
     "sequence_number": ("bigint", "?"),
     "stream_id": ("int", "?"),
-    "transform_version": ("nvarchar(100)", "?"),
+    "transform_version": _TEXT,
     "updated_at": _INSTANT,
     "version": ("int", "?"),
     "written": ("int", "?"),
@@ -76,13 +77,13 @@ def commit_statement(commit: BatchCommit) -> tuple[str, list[Any]]:
 @cache
 def _commit_text(first: bool, classes: tuple[type, ...], letters: bool) -> str:
     queries = load_queries("sqlserver")
-    tables = [row_table(row_class).name for row_class in classes]
+    tables = [rows_variable(row_table(row_class)) for row_class in classes]
     writes = [server_write(row_class).text for row_class in classes]
     writes += [queries["add_letter"].text] if letters else []
     writes.append(queries["record_batch"].text)
     declared = _declare(_scalars(first), tables + (["letters"] if letters else []))
     return _template().format(
-        declarations=f"{declared}\nDECLARE @commit_number bigint;",
+        declarations=declared,
         checkpoint=queries["open_checkpoint" if first else "advance_checkpoint"].text,
         writes="\n".join(writes),
     )
@@ -109,7 +110,14 @@ def _declare(params: Iterable[str], tables: Iterable[str] = ()) -> str:
 
 def _rows_json(row_class: type, commit: BatchCommit) -> str:
     rows: list[Values] = server_write(row_class).values_of(commit.settled.rows[row_class], 0, "", 0)
-    return orjson.dumps(rows).decode()
+    return orjson.dumps(rows, default=_decimal_text).decode()
+
+
+def _decimal_text(value: object) -> str:
+    """Exact as text, which T-SQL reads as a decimal; TypeError for anything else."""
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
 def _letters_json(commit: BatchCommit) -> str:

@@ -1,7 +1,6 @@
 """The production store: SQL Server and Azure SQL, one T-SQL batch and one round trip for a whole commit."""
 
 import json
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -89,14 +88,9 @@ class SqlServerStore:
     def claim_ownership(self, claim: OwnershipClaim) -> bool:
         """See OwnershipStore."""
         name = "take_ownership" if claim.expected_etag is None else "renew_ownership"
-        import pyodbc
-
         with self._faults():
             values = ownership_values(claim, self._find_stream(claim.ownership.partition))
-            try:
-                return bool(self._rows(name, **server_texts(values)))
-            except pyodbc.IntegrityError:  # somebody else made the first claim at the same moment
-                return False
+            return bool(self._rows(name, **server_texts(values)))
 
     def read_checkpoints(self, stream: Partition) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
         """See OwnershipStore."""

@@ -2,6 +2,7 @@
 -- declarations, the checkpoint's compare and set, the rows of each class, the letters, the ledger.
 SET NOCOUNT ON; SET XACT_ABORT ON;
 {declarations}
+DECLARE @commit_number bigint;
 BEGIN TRANSACTION;
 {checkpoint}
 IF @@ROWCOUNT <> 1 THROW 51000, 'the checkpoint moved', 1;

@@ -2,7 +2,7 @@
 
 CREATE TABLE hubledger.home (
     home_id         nvarchar(32) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    time_zone       varchar(40) NOT NULL,
+    time_zone       nvarchar(40) NOT NULL,
     armed           bit NOT NULL,
     stream_id       int NOT NULL,
     partition_id    varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
@@ -17,11 +17,11 @@ CREATE TABLE hubledger.sensor_reading (
     sequence_number bigint NOT NULL,
     ordinal         smallint NOT NULL,
     commit_number   bigint NOT NULL,
-    home_id         varchar(32) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    sensor_id       varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    home_id         nvarchar(32) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    sensor_id       nvarchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,
     kind            varchar(20) NOT NULL,
     state           varchar(10),
-    ppm             int,
+    ppm             bigint,
     observed_at     datetime2(7) NOT NULL,
     CONSTRAINT pk_sensor_reading PRIMARY KEY (stream_id, partition_id, sequence_number, ordinal)
 );
@@ -32,10 +32,10 @@ CREATE TABLE hubledger.home_alert (
     sequence_number bigint NOT NULL,
     ordinal         smallint NOT NULL,
     commit_number   bigint NOT NULL,
-    home_id         varchar(32) COLLATE Latin1_General_100_BIN2 NOT NULL,
-    sensor_id       varchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    home_id         nvarchar(32) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    sensor_id       nvarchar(64) COLLATE Latin1_General_100_BIN2 NOT NULL,
     kind            varchar(20) NOT NULL,
-    ppm             int,
+    ppm             bigint,
     observed_at     datetime2(7) NOT NULL,
     CONSTRAINT pk_home_alert PRIMARY KEY (stream_id, partition_id, sequence_number, ordinal)
 );

@@ -22,7 +22,7 @@ CREATE TABLE hubledger.flight_change (
     sequence_number bigint NOT NULL,
     ordinal         smallint NOT NULL,
     commit_number   bigint NOT NULL,
-    carrier         varchar(3) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    carrier         nvarchar(3) COLLATE Latin1_General_100_BIN2 NOT NULL,
     flight_number   int NOT NULL,
     departure_date  date NOT NULL,
     status          varchar(20) NOT NULL,

@@ -8,12 +8,17 @@ SELECT partition_id, owner_id, etag, CONVERT(varchar(33), last_modified_at, 126)
 -- name: take_ownership
 -- A partition's first claim; touches no row when somebody claimed it first.
 -- params: stream_id, partition_id, owner_id, etag, last_modified_at
-INSERT INTO hubledger.event_hub_ownership (stream_id, partition_id, owner_id, etag, last_modified_at)
-OUTPUT inserted.etag
-SELECT @stream_id, @partition_id, @owner_id, @etag, @last_modified_at
- WHERE NOT EXISTS (
-       SELECT 1 FROM hubledger.event_hub_ownership AS o
-        WHERE o.stream_id = @stream_id AND o.partition_id = @partition_id);
+BEGIN TRY
+    INSERT INTO hubledger.event_hub_ownership (stream_id, partition_id, owner_id, etag, last_modified_at)
+    OUTPUT inserted.etag
+    SELECT @stream_id, @partition_id, @owner_id, @etag, @last_modified_at
+     WHERE NOT EXISTS (
+           SELECT 1 FROM hubledger.event_hub_ownership AS o
+            WHERE o.stream_id = @stream_id AND o.partition_id = @partition_id);
+END TRY
+BEGIN CATCH
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- claimed by another at the same moment
+END CATCH;
 
 -- name: renew_ownership
 -- Compare and set: touches no row when somebody claimed the partition since it was read.

@@ -9,8 +9,13 @@ SELECT TOP (1) e.stream_id
 -- name: open_stream
 -- The first incarnation of a stream; does nothing when another process opened it first.
 -- params: event_hub, consumer_group, anchored_at
-INSERT INTO hubledger.event_stream (event_hub, consumer_group, incarnation, anchored_at)
-SELECT @event_hub, @consumer_group, 1, @anchored_at
- WHERE NOT EXISTS (
-       SELECT 1 FROM hubledger.event_stream AS e
-        WHERE e.event_hub = @event_hub AND e.consumer_group = @consumer_group AND e.incarnation = 1);
+BEGIN TRY
+    INSERT INTO hubledger.event_stream (event_hub, consumer_group, incarnation, anchored_at)
+    SELECT @event_hub, @consumer_group, 1, @anchored_at
+     WHERE NOT EXISTS (
+           SELECT 1 FROM hubledger.event_stream AS e
+            WHERE e.event_hub = @event_hub AND e.consumer_group = @consumer_group AND e.incarnation = 1);
+END TRY
+BEGIN CATCH
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- opened by another at the same moment
+END CATCH;

@@ -1,0 +1,197 @@
+"""The one-call commit against executemany and fast_executemany, on the T-SQL server that MSSQL_CONNECTION names."""
+
+import os
+import re
+import secrets
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from bench.figures import Figure
+from bench.samples import PARTITION, START, reading
+from core.commits import BatchCommit, DeadLetter, PartitionState, Settled
+from core.events import Event, SequenceNumber
+from core.store.odbc import Access, Driver, Session, connect, load_driver
+from core.store.queries import load_migrations
+from core.store.records import checkpoint_values, ledger_values, letter_values
+from core.store.row_statements import LINEAGE, server_write
+from core.store.server_commit import server_texts
+from core.store.server_schema import migrate_server
+from core.store.sqlserver import SqlServerStore
+from core.transforms.home_security import SensorReading
+
+SIZES, LETTERS, ROUNDS = (100, 500, 2_000), 5, 12
+ROW = (*LINEAGE, "home_id", "sensor_id", "kind", "state", "ppm", "observed_at")
+LETTER = (
+    "stream_id", "partition_id", "sequence_number", "offset_token", "enqueued_at", "properties", "body", "error_class",
+    "error_type", "error", "fingerprint", "transform_version", "status", "failed_at",
+)  # fmt: skip
+Write = Callable[[BatchCommit], object]
+
+
+def measure() -> Iterator[Figure]:
+    """Three sizes against two other ways to write the same, and the calls of a batch; nothing without a server."""
+    server = os.environ.get("MSSQL_CONNECTION")
+    if not server:
+        print("sqlserver: skipped, MSSQL_CONNECTION names no T-SQL server")
+        return
+    schema = f"hubledger_bench_{secrets.token_hex(4)}"
+    migrate_server(server, schema)
+    try:
+        for size in SIZES:
+            yield from _compare(server, schema, size)
+        yield _calls(server, schema)
+    finally:
+        _drop(connect(server), schema)
+
+
+def _compare(server: str, schema: str, size: int) -> Iterator[Figure]:
+    store = SqlServerStore(server, schema=schema)
+    connection = load_driver().connect(server, autocommit=False)
+    ways: list[tuple[str, Write]] = [
+        ("ours", store.commit_batch),
+        ("fast_executemany", _many(connection, schema, fast=True)),
+        ("executemany", _many(connection, schema, fast=False)),
+    ]
+    seconds = _medians(store, ways, size)
+    store.close()
+    connection.close()
+    for name, least in (("fast_executemany", 3), ("executemany", 8)):
+        ratio, rate = seconds[name] / seconds["ours"], f"{size / seconds['ours']:,.0f} rows/s"
+        yield Figure(f"commit of {size} in one call, times {name}", ratio, "x", f">= {least}", ratio >= least, rate)
+
+
+def _medians(store: SqlServerStore, ways: list[tuple[str, Write]], size: int) -> dict[str, float]:
+    """Each way writes the batch that follows the last one's, in turn, so that all see the same machine."""
+    times: dict[str, list[float]] = {name: [] for name, _ in ways}
+    for _ in range(ROUNDS):
+        for name, write in ways:
+            commit = _commit(store.read_partition(PARTITION), size)
+            started = perf_counter()
+            write(commit)
+            times[name].append(perf_counter() - started)
+    return {name: median(taken[2:]) for name, taken in times.items()}
+
+
+def _calls(server: str, schema: str) -> Figure:
+    counting = CountingDriver(load_driver())
+    store = SqlServerStore(server, schema=schema, access=Access(lambda: counting))
+    state = store.read_partition(PARTITION)
+    before = counting.calls
+    store.commit_batch(_commit(state, SIZES[0]))
+    store.close()
+    calls = counting.calls - before
+    return Figure("calls to the server per batch", calls, "calls", "1", calls == 1)
+
+
+def _commit(state: PartitionState, size: int) -> BatchCommit:
+    first = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1
+    rows = [(first + place, 0, reading(place)) for place in range(size - LETTERS)]
+    letters = [_letter(first + place) for place in range(size - LETTERS, size)]
+    settled = Settled({SensorReading: rows}, letters, len(rows), 0)
+    last = letters[-1].event
+    return BatchCommit(state, uuid.uuid4(), SequenceNumber(first), last, settled, "bench/1", "bench", datetime.now(UTC))
+
+
+def _letter(number: int) -> DeadLetter:
+    event = Event(SequenceNumber(number), str(number * 200), START, None, {}, b"{" * 260)
+    return DeadLetter(event, "poison", "core.errors.PoisonEvent", "no event of a home", "0123456789abcdef", "exhausted")
+
+
+def _many(connection: Any, schema: str, fast: bool) -> Write:
+    """The same commit as one would write it with the driver's own means: a statement for each table."""
+    cursor = connection.cursor()
+
+    def write(commit: BatchCommit) -> None:
+        values = server_texts({**ledger_values(commit, 0), **checkpoint_values(commit)})
+        number = commit.state.checkpoint.commit_number + 1 if commit.state.checkpoint else 1
+        values |= {"commit_number": number, "kind": "batch", "held": 0, "absent": 0}
+        cursor.fast_executemany = False
+        _advance(cursor, schema, values)
+        cursor.fast_executemany = fast
+        place = (values["stream_id"], values["partition_id"])
+        rows = server_write(SensorReading).values_of(commit.settled.rows[SensorReading], 0, "", 0)
+        cursor.executemany(
+            _insert(schema, "sensor_reading", ROW), [(*place, *row[:2], number, *row[2:]) for row in rows]
+        )
+        letters = [server_texts(letter_values(letter, commit)) for letter in commit.settled.letters]
+        cursor.executemany(
+            _insert(schema, "event_hub_dead_letter", (*LETTER, "attempts")),
+            [(*(letter[name] for name in LETTER), 1) for letter in letters],
+        )
+        ledger = [name for name in values if name not in _OF_THE_CHECKPOINT]
+        cursor.execute(_insert(schema, "batch_ledger", ledger), [values[name] for name in ledger])
+        connection.commit()
+
+    return write
+
+
+_OF_THE_CHECKPOINT = ("sequence_number", "offset_token", "enqueued_at", "commit_id", "updated_at", "expected")
+
+
+def _advance(cursor: Any, schema: str, values: dict[str, Any]) -> None:
+    table = f"{schema}.event_hub_checkpoint"
+    moved = ("sequence_number", "offset_token", "enqueued_at", "commit_id", "updated_at", "commit_number")
+    if "expected" not in values:
+        names = ("stream_id", "partition_id", *moved)
+        cursor.execute(_insert(schema, "event_hub_checkpoint", names), [values[name] for name in names])
+        return
+    cursor.execute(
+        f"UPDATE {table} SET {', '.join(f'{name} = ?' for name in moved)}"
+        " WHERE stream_id = ? AND partition_id = ? AND sequence_number = ?",
+        [values[name] for name in (*moved, "stream_id", "partition_id", "expected")],
+    )
+    if cursor.rowcount != 1:
+        raise RuntimeError("the checkpoint moved: somebody else writes here")
+
+
+def _insert(schema: str, table: str, names: tuple[str, ...] | list[str]) -> str:
+    return f"INSERT INTO {schema}.{table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+
+
+class CountingDriver:
+    """pyodbc, with every execute() counted."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.Error = driver.Error
+        self._driver = driver
+        self.calls = 0
+
+    def connect(self, connection_string: str, /, **options: Any) -> Any:
+        return _CountingConnection(self._driver.connect(connection_string, **options), self)
+
+
+class _CountingConnection:
+    def __init__(self, connection: Any, counting: CountingDriver) -> None:
+        self._connection = connection
+        self._counting = counting
+        self.timeout = 0
+        self.close = connection.close
+
+    def cursor(self) -> "_CountingCursor":
+        return _CountingCursor(self._connection.cursor(), self._counting)
+
+
+class _CountingCursor:
+    def __init__(self, cursor: Any, counting: CountingDriver) -> None:
+        self._cursor = cursor
+        self._counting = counting
+
+    def execute(self, *given: Any) -> Any:
+        self._counting.calls += 1
+        return self._cursor.execute(*given)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cursor, name)
+
+
+def _drop(session: Session, schema: str) -> None:
+    texts = [migration.text for migration in load_migrations("sqlserver")]
+    tables = re.findall(r"CREATE TABLE hubledger\.(\w+)", "\n".join(texts))
+    for table in [*reversed(tables), "schema_migration"]:
+        session.run(f"DROP TABLE {schema}.{table};")
+    session.run(f"DROP SCHEMA {schema};")
+    session.close()

@@ -1,0 +1,180 @@
+"""A driver of the form of pyodbc, before a server that knows streams and checkpoints and fails on demand.
+
+It keeps the promises that the store relies on: a batch needs a value for each marker, a batch's error may show only at
+`nextset()`, a lost or closed connection answers nothing, and a commit is guarded by the checkpoint it expects.
+"""
+
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+from core.store.queries import load_migrations
+
+DECLARED = re.compile(r"@(\w+) [a-z0-9]+(?:\([^)]*\))? = (?:CONVERT\([^?]*)?\?")
+COMMIT = "SELECT @commit_number AS commit_number;"  # how the batch of a commit ends
+
+
+class Error(Exception):
+    """As pyodbc raises it: the SQLSTATE, and the text with the server's number."""
+
+
+def fault(state: str, number: int, text: str = "something happened", call: str = "SQLExecDirectW") -> Error:
+    """An error of the server in the words of Microsoft's driver."""
+    return Error(state, f"[{state}] [Microsoft][ODBC Driver 18 for SQL Server][SQL Server]{text} ({number}) ({call})")
+
+
+def lost() -> Error:
+    """The line was cut."""
+    source = "[08S01] [Microsoft][ODBC Driver 18 for SQL Server]"
+    return Error("08S01", f"{source}TCP Provider: Error code 0x68 (104) (SQLExecDirectW); {source}link failure (104)")
+
+
+class When(Enum):
+    """Where in a batch its fault shows."""
+
+    AT_ONCE = auto()  # execute() raises, and nothing was done
+    LATE = auto()  # execute() is content, nextset() raises, and nothing was done
+    AFTER = auto()  # everything was done, and the answer is lost
+
+
+@dataclass
+class Server:
+    """What all connections share. `faults` has one entry for each commit to come; `refused` is part of a text."""
+
+    schema: str = "hubledger"
+    version: int = load_migrations("sqlserver")[-1].version
+    stream_id: int | None = None
+    checkpoints: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    faults: list[tuple[When, Error] | None] = field(default_factory=list)
+    refused: tuple[str, Error] | None = None
+    executed: list[tuple[str, Sequence[Any]]] = field(default_factory=list)
+
+    @property
+    def commits(self) -> list[tuple[str, Sequence[Any]]]:
+        return [one for one in self.executed if COMMIT in one[0]]
+
+    def answer(self, text: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """The rows of a batch."""
+        if self.refused is not None and self.refused[0] in text:
+            raise self.refused[1]
+        if f"MAX(m.version) FROM {self.schema}.schema_migration" in text:
+            return [(self.version,)]
+        if "SELECT TOP (1) e.stream_id" in text:
+            return [] if self.stream_id is None else [(self.stream_id,)]
+        if f"INSERT INTO {self.schema}.event_stream" in text:
+            self.stream_id = 1
+            return []
+        if "CONVERT(varchar(36), c.commit_id)" in text:
+            kept = self.checkpoints.get(values["partition_id"])
+            return [] if kept is None else [kept]
+        if COMMIT in text:
+            return [(self._commit(values),)]
+        return []
+
+    def _commit(self, values: dict[str, Any]) -> int:
+        kept = self.checkpoints.get(values["partition_id"])
+        if (kept[0] if kept else None) != values.get("expected"):
+            raise fault("42000", 51000, "the checkpoint moved")
+        number = kept[3] + 1 if kept else 1
+        place = (values["sequence_number"], values["offset_token"], values["enqueued_at"])
+        self.checkpoints[values["partition_id"]] = (*place, number, values["commit_id"])
+        return number
+
+
+class FakeDriver:
+    """In pyodbc's place. `refusals` are raised by the next sign-ins."""
+
+    Error: type[Exception] = Error
+
+    def __init__(self, server: Server | None = None) -> None:
+        self.server = server or Server()
+        self.refusals: list[Exception] = []
+        self.connections: list[FakeConnection] = []
+        self.options: list[dict[str, Any]] = []
+
+    def connect(self, connection_string: str, /, **options: Any) -> Any:
+        self.options.append({"string": connection_string, **options})
+        if self.refusals:
+            raise self.refusals.pop(0)
+        self.connections.append(FakeConnection(self.server))
+        return self.connections[-1]
+
+    @property
+    def open(self) -> list["FakeConnection"]:
+        return [connection for connection in self.connections if not connection.closed]
+
+
+class FakeConnection:
+    """One connection: it belongs to the thread that opened it, and can be lost."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.closed = False
+        self.lost = False
+        self.timeout = 0
+        self.thread = threading.get_ident()
+        self.cursors: list[FakeCursor] = []
+
+    def cursor(self) -> "FakeCursor":
+        self.demand_life()
+        if any(not cursor.closed for cursor in self.cursors):
+            raise Error("HY000", "[HY000] [Microsoft]Connection is busy with results for another command (0) (SQLExec)")
+        self.cursors.append(FakeCursor(self))
+        return self.cursors[-1]
+
+    def close(self) -> None:
+        self.demand_life()
+        self.closed = True
+
+    def demand_life(self) -> None:
+        if self.closed or self.lost:
+            self.closed = True
+            raise Error("08S01", "[08S01] [Microsoft]Communication link failure (0) (SQLExecDirectW)")
+
+
+class FakeCursor:
+    """One batch: its rows are behind as many empty results as the server sent before them."""
+
+    def __init__(self, connection: FakeConnection) -> None:
+        self._connection = connection
+        self._rows: list[tuple[Any, ...]] = []
+        self._late: Error | None = None
+        self.closed = False
+        self.description: list[tuple[str]] | None = None
+
+    def execute(self, text: str, given: Sequence[Any] = ()) -> None:
+        self._connection.demand_life()
+        assert self._connection.thread == threading.get_ident(), "a connection was used by another thread"
+        names = DECLARED.findall(text)
+        assert len(names) == len(given) == text.count("?"), (names, given)
+        assert None not in given, "the driver asks the server for the type of None"
+        server = self._connection.server
+        server.executed.append((text, given))
+        planned = server.faults.pop(0) if server.faults and COMMIT in text else None
+        if planned is not None and planned[0] is not When.AFTER:
+            self._fail(*planned)
+            return
+        self._rows = server.answer(text, dict(zip(names, given, strict=True)))
+        self.description = [("column",)] if self._rows else None
+        if planned is not None:
+            self._fail(When.AT_ONCE, planned[1])
+
+    def _fail(self, when: When, error: Error) -> None:
+        self._connection.lost = error.args[0].startswith("08")
+        if when is When.AT_ONCE:
+            raise error
+        self._late, self._rows, self.description = error, [(0,)], [("column",)]
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return self._rows
+
+    def nextset(self) -> bool:
+        if self._late is not None:
+            raise self._late
+        return False
+
+    def close(self) -> None:
+        self.closed = True

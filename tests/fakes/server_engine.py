@@ -1,0 +1,102 @@
+"""The T-SQL server that MSSQL_CONNECTION names, as an engine of the contract suite."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from core.rows import row_table
+from core.store import Store
+from core.store.odbc import Session, connect
+from core.store.records import instant_of
+from core.store.row_statements import row_reader
+from core.store.sqlserver import SqlServerStore
+from tests.fakes.kept import KeptLetter, KeptRange, KeptRow
+from tests.fakes.server_schema import empty_schema, shared_schema
+
+ORDER = "ORDER BY t.stream_id, LEN(t.partition_id), t.partition_id"
+PLACE = ("stream_id", "partition_id", "sequence_number")
+LETTER = (
+    *PLACE, "offset_token", "enqueued_at", "partition_key", "properties", "body", "error_class", "error_type", "error",
+    "fingerprint", "transform_version", "status", "attempts", "due_at", "failed_at",
+)  # fmt: skip
+RANGE = (
+    "stream_id", "partition_id", "commit_number", "first_sequence_number", "last_sequence_number", "written",
+    "filtered", "dead_lettered", "rows_written", "transform_version", "invocation_id", "committed_at",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SqlServerEngine:
+    """The process's own schema, emptied; looked at through a connection of its own."""
+
+    connection_string: str
+    schema: str
+    session: Session
+
+    @staticmethod
+    def on(connection_string: str) -> "SqlServerEngine":
+        """The engine of this server."""
+        schema = shared_schema(connection_string)
+        session = _shared_session(connection_string)
+        empty_schema(session, schema)
+        return SqlServerEngine(connection_string, schema, session)
+
+    def open(self) -> Store:
+        return SqlServerStore(self.connection_string, schema=self.schema)
+
+    def rows(self, row_class: type) -> list[KeptRow]:
+        table, read = row_table(row_class), row_reader(row_class)
+        ordinal = () if table.key else ("ordinal",)
+        found = self._select(
+            table.name, (*PLACE, *ordinal, "commit_number", *table.columns), ("sequence_number", *ordinal)
+        )
+        kept = []
+        for one in found:
+            lineage = one[:4] if table.key else one[:5]
+            values: list[Any] = [*one[:3], None if table.key else one[3], lineage[-1], read(tuple(one[len(lineage) :]))]
+            kept.append(KeptRow(*values))
+        return kept
+
+    def letters(self) -> list[KeptLetter]:
+        return [_letter(list(one)) for one in self._select("event_hub_dead_letter", LETTER, ("sequence_number",))]
+
+    def ledger(self) -> list[KeptRange]:
+        found = self._select("batch_ledger", RANGE, ("commit_number",))
+        return [_range([*one[:-1], instant_of(one[-1])]) for one in found]
+
+    def _select(self, table: str, columns: tuple[str, ...], order: tuple[str, ...]) -> list[Any]:
+        chosen = ", ".join(map(_readable, columns))
+        ordered = "".join(f", t.{name}" for name in order)
+        return self.session.run(f"SET NOCOUNT ON; SELECT {chosen} FROM {self.schema}.{table} AS t {ORDER}{ordered};")
+
+
+_sessions: dict[str, Session] = {}
+
+
+def _shared_session(connection_string: str) -> Session:
+    if connection_string not in _sessions:
+        _sessions[connection_string] = connect(connection_string)
+    return _sessions[connection_string]
+
+
+def _readable(column: str) -> str:
+    """Times as text, of which pyodbc loses no digit; by our naming they end in _at, and days in _date."""
+    if column.endswith("_at"):
+        return f"CONVERT(varchar(33), t.{column}, 126)"
+    return f"CONVERT(varchar(10), t.{column}, 23)" if column.endswith("_date") else f"t.{column}"
+
+
+def _range(values: list[Any]) -> KeptRange:
+    return KeptRange(*values)
+
+
+def _letter(values: list[Any]) -> KeptLetter:
+    for at in (4, 15, 16):
+        values[at] = _instant(values[at])
+    values[6], values[7] = json.loads(values[6]), bytes(values[7])
+    return KeptLetter(*values)
+
+
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else instant_of(text)

@@ -1,0 +1,39 @@
+"""A schema of one's own on a T-SQL server: made and migrated with a random name, emptied, dropped with all in it."""
+
+import atexit
+import re
+import secrets
+from functools import cache
+
+from core.store.odbc import Session, connect
+from core.store.queries import load_migrations
+from core.store.server_schema import migrate_server
+
+TABLES = tuple(
+    table
+    for migration in load_migrations("sqlserver")
+    for table in re.findall(r"CREATE TABLE hubledger\.(\w+)", migration.text)
+)
+
+
+@cache
+def shared_schema(connection_string: str) -> str:
+    """One for all tests of this process, which drops it when it ends."""
+    schema = f"hubledger_test_{secrets.token_hex(4)}"
+    migrate_server(connection_string, schema)
+    atexit.register(drop_schema, connection_string, schema)
+    return schema
+
+
+def empty_schema(session: Session, schema: str) -> None:
+    """Take every row but the list of migrations; what refers to others goes first."""
+    session.run("SET NOCOUNT ON; " + " ".join(f"DELETE FROM {schema}.{table};" for table in reversed(TABLES)))
+
+
+def drop_schema(connection_string: str, schema: str) -> None:
+    """Drop the schema and all in it; nothing happens to one that is not there."""
+    session = connect(connection_string)
+    for table in [*reversed(TABLES), "schema_migration"]:
+        session.run(f"IF OBJECT_ID(N'{schema}.{table}', N'U') IS NOT NULL DROP TABLE {schema}.{table};")
+    session.run(f"IF SCHEMA_ID(N'{schema}') IS NOT NULL EXEC(N'DROP SCHEMA {schema}');")
+    session.close()

@@ -1,0 +1,89 @@
+"""Every T-SQL batch that Hubledger can send, by a name that says where it is from."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from itertools import product
+
+from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, Settled
+from core.events import Event, Partition, PartitionId, SequenceNumber
+from core.rows import PlacedRow, row_table
+from core.store.queries import SQL, load_migrations, load_queries
+from core.store.row_statements import server_select_states
+from core.store.server_commit import commit_statement, statement
+from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of
+
+SCRIPTS = ("lock_migrations", "create_schema", "commit_migrations", "permissions")
+IN_A_BATCH_ONLY = ("open_checkpoint", "advance_checkpoint", "record_batch", "add_letter")
+
+
+@cache
+def every_batch() -> Mapping[str, str]:
+    """All of them, as they are sent."""
+    return dict([*_scripts(), *_migrations(), *_queries(), *_selects(), *commit_batches().items()])
+
+
+@cache
+def commit_batches() -> Mapping[str, str]:
+    """A commit in every shape: first or later, with and without letters, no rows, rows of each class, rows of all."""
+    shapes = [*product((True, False), (True, False), ((), ROW_CLASSES))]
+    shapes += [(False, False, (row_class,)) for row_class in ROW_CLASSES]
+    named: dict[str, str] = {}
+    for first, letters, classes in shapes:
+        text, _ = commit_statement(commit_of(classes, first=first, letters=letters))
+        tables = "+".join(row_table(row_class).name for row_class in classes) or "nothing"
+        named[f"commit {'first' if first else 'later'} {tables}{' letters' if letters else ''}"] = text
+    return named
+
+
+def without_markers(text: str) -> str:
+    """A parameter marker is the driver's, not T-SQL's."""
+    return text.replace("?", "NULL")
+
+
+def without_comments(text: str) -> str:
+    """The text without remarks; no string of ours has two hyphens."""
+    return re.sub(r"--.*", "", text)
+
+
+def commit_of(classes: tuple[type, ...], *, first: bool, letters: bool) -> BatchCommit:
+    """A commit of one event with a row of each class."""
+    partition = Partition("namespace/telemetry", "hubledger", PartitionId("0"))
+    event = Event(SequenceNumber(7), "448", EPOCH, None, {}, b"body")
+    checkpoint = None if first else Checkpoint(SequenceNumber(6), "384", EPOCH, 1, ID)
+    letter = DeadLetter(event, "unknown", "builtins.ValueError", "why", "0123456789abcdef", "waiting")
+    rows: dict[type, list[PlacedRow]] = {
+        row_class: [(7, at, row_of(row_class))] for at, row_class in enumerate(classes)
+    }
+    settled = Settled(rows, [letter] if letters else [], int(not letters), 0)
+    state = PartitionState(partition, 1, checkpoint)
+    return BatchCommit(state, ID, SequenceNumber(7), event, settled, "test/1", "invocation-1", EPOCH)
+
+
+def commit_with(rows: Mapping[type, list[PlacedRow]]) -> BatchCommit:
+    """The same with rows of your own."""
+    commit = commit_of((), first=True, letters=False)
+    return replace(commit, settled=Settled(rows, [], 1, 0))
+
+
+def _scripts() -> Iterator[tuple[str, str]]:
+    for name in SCRIPTS:
+        yield f"{name}.sql", (SQL / "sqlserver" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def _migrations() -> Iterator[tuple[str, str]]:
+    for migration in load_migrations("sqlserver"):
+        yield f"migration {migration.version} {migration.name}", statement(migration.text, ())
+
+
+def _queries() -> Iterator[tuple[str, str]]:
+    for name, query in load_queries("sqlserver").items():
+        if name not in IN_A_BATCH_ONLY:
+            yield f"query {name}", statement(query.text, query.params)
+
+
+def _selects() -> Iterator[tuple[str, str]]:
+    for row_class in ROW_CLASSES:
+        if row_table(row_class).key:
+            yield f"select {row_table(row_class).name}", statement(server_select_states(row_class), ("keys",))

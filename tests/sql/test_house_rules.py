@@ -1,0 +1,170 @@
+"""Our own rules for T-SQL, which no parser knows."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.rows import row_table
+from core.store.queries import SQL, load_migrations, load_queries
+from core.store.server_commit import commit_statement
+from tests.sql.statements import commit_batches, commit_of, every_batch, without_comments
+from tests.sql.values import ROW_CLASSES
+
+ROOT = Path(__file__).parents[2]
+ONLY_PLACE_OF_SQL = "core/store/row_statements.py"
+SQL_TEXT = re.compile(
+    r"\b(SELECT\b.+\bFROM|INSERT\s+INTO|UPDATE\b.+\bSET|DELETE\s+FROM|(CREATE|ALTER|DROP)\s+(TABLE|INDEX|SCHEMA|ROLE)"
+    r"|OPENJSON|DECLARE\s+@\w+|(BEGIN|COMMIT|ROLLBACK)\s+TRAN\w*)\b",
+    re.S,
+)
+
+FORBIDDEN = {
+    "MERGE has known races": r"\bMERGE\b",
+    "not on every T-SQL server": r"\bCREATE\s+OR\s+ALTER\b|\bDROP\s+\w+\s+IF\s+EXISTS\b",
+    "reads what was never committed": r"\bNOLOCK\b|\bREAD\s*UNCOMMITTED\b",
+    "columns are listed": r"SELECT\s+(TOP\s*\(\d+\)\s*)?\*|\.\*|OUTPUT\s+\w+\.\*",
+    "a reserved name": r"\bcheckpoint\b(?!')",
+    "newer than SQL Server 2019": (
+        r"\b(GREATEST|LEAST|GENERATE_SERIES|DATE_BUCKET|DATETRUNC|JSON_OBJECT|JSON_ARRAY|JSON_PATH_EXISTS|"
+        r"APPROX_PERCENTILE_\w+|WINDOW\s+\w+\s+AS|IS\s+(NOT\s+)?DISTINCT\s+FROM|IGNORE\s+NULLS|BIT_COUNT)\b"
+    ),
+    "SQLite's": r"\b(LIMIT|RETURNING|ON\s+CONFLICT|STRICT|WITHOUT\s+ROWID|IF\s+NOT\s+EXISTS\s+\w+\s*\()\b",
+    "no call syntax": r"\{CALL|\{ *\?",
+    "time is UTC, and an argument": r"\b(GETDATE|SYSDATETIME|CURRENT_TIMESTAMP)\b",
+}
+PLANTED = {
+    "MERGE has known races": "MERGE INTO hubledger.home AS t",
+    "not on every T-SQL server": "CREATE OR ALTER PROCEDURE x",
+    "reads what was never committed": "SELECT a FROM t WITH (NOLOCK)",
+    "columns are listed": "SELECT TOP (1) * FROM t",
+    "a reserved name": "CREATE TABLE hubledger.checkpoint (a int)",
+    "newer than SQL Server 2019": "SELECT GREATEST(1, 2)",
+    "SQLite's": "SELECT a FROM t LIMIT 1",
+    "no call syntax": "{CALL p (?)}",
+    "time is UTC, and an argument": "SELECT GETDATE()",
+}
+
+
+def in_code(text: str) -> str:
+    """Without remarks and quoted texts."""
+    return re.sub(r"'[^']*'", "''", without_comments(text))
+
+
+@pytest.mark.parametrize("rule", FORBIDDEN)
+def test_no_statement_breaks_a_rule_and_a_planted_one_is_seen(rule: str) -> None:
+    pattern = re.compile(FORBIDDEN[rule], re.I)
+    assert pattern.search(in_code(PLANTED[rule]))
+    assert {name: found[0] for name, text in every_batch().items() if (found := pattern.search(in_code(text)))} == {}
+
+
+@pytest.mark.parametrize("name", [name for name in every_batch() if name != "permissions.sql"])
+def test_a_batch_counts_no_rows_so_that_errors_are_not_held_back(name: str) -> None:
+    assert without_comments(every_batch()[name]).strip().startswith("SET NOCOUNT ON;")
+
+
+@pytest.mark.parametrize("name", commit_batches())
+def test_a_commit_is_one_transaction_that_ends_at_the_first_error(name: str) -> None:
+    text = commit_batches()[name]
+    places = [
+        text.index(part) for part in ("SET XACT_ABORT ON;", "DECLARE", "BEGIN TRANSACTION;", "COMMIT TRANSACTION;")
+    ]
+    assert places == sorted(places)
+    assert text.count("TRANSACTION") == 2
+    assert text.rstrip().endswith("SELECT @commit_number AS commit_number;")
+
+
+@pytest.mark.parametrize("name", commit_batches())
+def test_the_guard_directly_follows_the_checkpoint(name: str) -> None:
+    """Any statement between them would set @@ROWCOUNT anew; THROW needs the semicolon before it."""
+    between = re.search(
+        r"(?:UPDATE|INSERT INTO) hubledger\.event_hub_checkpoint(.*?)IF @@ROWCOUNT <> 1 THROW",
+        commit_batches()[name],
+        re.S,
+    )
+    assert between
+    assert between[1].count(";") == 1
+    assert between[1].rstrip().endswith(";")
+
+
+@pytest.mark.parametrize("name", commit_batches())
+def test_a_commit_locks_checkpoint_rows_letters_and_ledger_in_this_order(name: str) -> None:
+    written = re.findall(r"(?:INSERT INTO|UPDATE|UPDATE t SET.*?FROM) hubledger\.(\w+)", commit_batches()[name], re.S)
+    order = ["event_hub_checkpoint", *(row_table(one).name for one in ROW_CLASSES), "event_hub_dead_letter"]
+    assert written[0] == "event_hub_checkpoint"
+    assert written[-1] == "batch_ledger"
+    assert [order.index(table) for table in written[:-1]] == sorted(order.index(table) for table in written[:-1])
+
+
+@pytest.mark.parametrize("name", every_batch())
+def test_every_column_that_is_put_out_says_of_which_side_it_is(name: str) -> None:
+    for columns in re.findall(r"\bOUTPUT\s+(.*?)\n", in_code(every_batch()[name])):
+        assert all(column.strip().startswith(("inserted.", "deleted.")) for column in columns.split(","))
+
+
+@pytest.mark.parametrize("name", every_batch())
+def test_throw_follows_a_condition_or_a_semicolon(name: str) -> None:
+    for before in re.findall(r"([^\n]*)\bTHROW\b", in_code(every_batch()[name])):
+        assert re.search(r"(;|^|\bIF\b.*)\s*$", before)
+
+
+def test_a_commit_has_as_many_values_as_markers_and_each_is_something() -> None:
+    for letters in (True, False):
+        for first in (True, False):
+            text, given = commit_statement(commit_of(ROW_CLASSES, first=first, letters=letters))
+            assert text.count("?") == len(given)
+            assert None not in given
+
+
+def test_remarks_in_what_takes_values_hold_no_marker() -> None:
+    """The driver looks for markers and quotes in remarks too."""
+    for query in load_queries("sqlserver").values():
+        assert "?" not in query.text
+        assert all(remark.count("'") == 0 for remark in re.findall(r"--.*", query.text))
+
+
+def test_ids_compare_by_code_point_wherever_they_are_stored() -> None:
+    for migration in load_migrations("sqlserver"):
+        columns = re.findall(
+            r"^ +(partition_id|\w*home_id|sensor_id|carrier|event_hub|consumer_group) +(.*)", migration.text, re.M
+        )
+        assert all("COLLATE Latin1_General_100_BIN2" in kind for _, kind in columns)
+
+
+def test_the_role_of_the_app_may_use_every_table_and_change_no_schema() -> None:
+    script = without_comments((SQL / "sqlserver" / "permissions.sql").read_text(encoding="utf-8"))
+    grants = re.findall(r"GRANT ([A-Z, ]+) ON hubledger\.(\w+) TO hubledger_app", script)
+    may = {table: set(verbs.split(", ")) for verbs, table in grants}
+    made = set(re.findall(r"CREATE TABLE hubledger\.(\w+)", " ".join(every_batch().values())))
+    assert set(may) == made
+    assert set.union(*may.values()) == {"SELECT", "INSERT", "UPDATE"}
+    sent = " ".join(text for name, text in every_batch().items() if name.startswith(("commit ", "query ")))
+    for table in made - {"schema_migration"}:
+        if re.search(rf"UPDATE hubledger\.{table}\b|UPDATE t SET[^;]*?FROM hubledger\.{table}\b", sent):
+            assert "UPDATE" in may[table]
+        if f"INSERT INTO hubledger.{table} " in sent or f"INSERT INTO hubledger.{table}\n" in sent:
+            assert "INSERT" in may[table]
+
+
+def python_texts(path: Path) -> Iterator[str]:
+    """Every text of a module but its docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    remarks = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in remarks:
+            yield node.value
+
+
+def test_only_one_module_holds_sql() -> None:
+    places = [*ROOT.glob("core/**/*.py"), *ROOT.glob("handlers/**/*.py"), ROOT / "function_app.py"]
+    holding = {str(path.relative_to(ROOT)) for path in places if any(map(SQL_TEXT.search, python_texts(path)))}
+    assert holding == {ONLY_PLACE_OF_SQL}

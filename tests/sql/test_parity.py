@@ -1,0 +1,85 @@
+"""Both dialects say the same: the same queries, parameters, migrations, tables and columns."""
+
+import re
+
+import pytest
+
+from core.store.queries import Query, load_migrations, load_queries
+from core.store.server_commit import _LETTER, _TYPES
+from tests.sql.statements import without_comments
+
+SERVER, EMBEDDED = load_queries("sqlserver"), load_queries("sqlite")
+TABLE = re.compile(
+    r"CREATE TABLE (?:IF NOT EXISTS )?(?:hubledger\.)?(?P<name>\w+) \((?P<columns>.*?)^ *\)", re.M | re.S
+)
+
+
+def tables(script: str) -> dict[str, list[tuple[str, bool]]]:
+    """Columns in their order, and whether each must have a value."""
+    found = {}
+    for table in TABLE.finditer(without_comments(script)):
+        lines = re.findall(r"^ +([a-z_]+) +(\w.*)", table["columns"], re.M)
+        found[table["name"]] = [(name, "NOT NULL" in rest) for name, rest in lines]
+    return found
+
+
+def constraints(script: str) -> list[str]:
+    return re.findall(r"CONSTRAINT (\w+)|INDEX (\w+)", without_comments(script))
+
+
+def variables(text: str) -> set[str]:
+    return set(re.findall(r"@(\w+)", without_comments(text)))
+
+
+def json_columns(text: str) -> list[str]:
+    """The columns of an OPENJSON by their place."""
+    placed = re.findall(r"(\w+) [a-z0-9]+(?:\([^)]*\))? '\$\[(\d+)\]'", text)
+    assert [int(place) for _, place in placed] == list(range(len(placed)))
+    return [name for name, _ in placed]
+
+
+def test_the_queries_have_the_same_names_in_the_same_files() -> None:
+    assert list(SERVER) == list(EMBEDDED)
+
+
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_a_query_declares_the_same_params_and_purpose_kind_in_both_dialects(name: str) -> None:
+    assert SERVER[name].params == EMBEDDED[name].params
+
+
+@pytest.mark.parametrize("query", SERVER.values(), ids=lambda query: query.name)
+def test_every_param_is_used_as_a_variable_or_as_a_column_of_json(query: Query) -> None:
+    assert set(query.params) == variables(query.text) - {"letters"} | set(json_columns(query.text))
+
+
+@pytest.mark.parametrize("query", SERVER.values(), ids=lambda query: query.name)
+def test_every_param_has_a_type(query: Query) -> None:
+    in_json = set(json_columns(query.text))
+    assert set(query.params) - in_json - {"commit_number"} <= set(_TYPES)
+
+
+def test_every_type_is_of_some_param() -> None:
+    used = {param for query in SERVER.values() for param in query.params} | {"keys"}
+    assert set(_TYPES) <= used
+
+
+def test_a_letter_is_written_in_the_order_in_which_it_is_read() -> None:
+    assert json_columns(SERVER["add_letter"].text) == list(_LETTER)
+
+
+def test_the_migrations_are_the_same_by_version_and_name() -> None:
+    server, embedded = ([(one.version, one.name) for one in load_migrations(of)] for of in ("sqlserver", "sqlite"))
+    assert server == embedded
+
+
+@pytest.mark.parametrize("version", [one.version for one in load_migrations("sqlite")])
+def test_a_migration_makes_the_same_tables_columns_and_constraints(version: int) -> None:
+    server, embedded = (load_migrations(of)[version - 1].text for of in ("sqlserver", "sqlite"))
+    assert tables(embedded)
+    assert tables(server) == tables(embedded)
+    assert constraints(server) == constraints(embedded)
+
+
+def test_the_list_of_migrations_is_the_same_table() -> None:
+    name = "create_schema_migration"
+    assert tables(SERVER[name].text) == tables(EMBEDDED[name].text) != {}

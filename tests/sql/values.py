@@ -1,0 +1,25 @@
+"""The row classes of the transforms, and a row of each."""
+
+from datetime import UTC, date, datetime
+from uuid import UUID
+
+from core.rows import Row
+from core.transforms.flight_info import FlightChange, FlightStatus
+from core.transforms.home_security import Home, HomeAlert, SensorReading
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+ID = UUID("6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11")
+_FLIGHT = ("LH", 400, date(2026, 1, 2), "boarding", "A1", EPOCH, None, EPOCH)
+_ROWS: dict[type, Row] = {
+    SensorReading: SensorReading("home-1", "sensor-1", "carbon_monoxide", None, 5, EPOCH),
+    HomeAlert: HomeAlert("home-1", "sensor-1", "carbon_monoxide", 500, EPOCH),
+    Home: Home("home-1", "Europe/Berlin", True),
+    FlightStatus: FlightStatus(*_FLIGHT),
+    FlightChange: FlightChange(*_FLIGHT),
+}
+ROW_CLASSES: tuple[type, ...] = tuple(_ROWS)
+
+
+def row_of(row_class: type) -> Row:
+    """A row of this class."""
+    return _ROWS[row_class]
