@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from traceback import extract_tb
 
 from core.commits import DeadLetter, ErrorClass, LetterStatus, Settled
@@ -20,32 +20,39 @@ def settle(events: Sequence[Event], references: References, transform: Transform
     """Apply the transform to each event, in order; every event ends as written, filtered or a letter."""
     rows_of = transform.rows_of
     blocks: dict[type, list[PlacedRow]] = {}
-    learned: set[type] = set()
+    sinks: dict[type, Callable[[PlacedRow], None]] = {}
     letters: list[DeadLetter] = []
     filtered = 0
     for event in events:
         try:
             rows = tuple(rows_of(event, references))
             for row in rows:
-                if type(row) not in blocks:
-                    _open_block(type(row), blocks, learned)
+                if type(row) not in sinks:
+                    block: list[PlacedRow] = []
+                    sinks[type(row)] = _sink(type(row), block, references)
+                    blocks[type(row)] = block
         except Exception as error:  # noqa: BLE001 - whatever a transform raises is this event's outcome
             letters.append(dead_letter(event, error))
             continue
         if not rows:
             filtered += 1
-        number = event.sequence_number
-        for ordinal, row in enumerate(rows):
-            blocks[type(row)].append((number, ordinal, row))
-            if type(row) in learned:
-                references.learn(row)
+        ordinal = 0
+        for row in rows:
+            sinks[type(row)]((event.sequence_number, ordinal, row))
+            ordinal += 1  # noqa: SIM113 - enumerate would cost as much as the rest of this loop
     return Settled(blocks, letters, len(events) - filtered - len(letters), filtered)
 
 
-def _open_block(row_class: type, blocks: dict[type, list[PlacedRow]], learned: set[type]) -> None:
-    if row_table(row_class).key:
-        learned.add(row_class)
-    blocks[row_class] = []
+def _sink(row_class: type, block: list[PlacedRow], references: References) -> Callable[[PlacedRow], None]:
+    """Where rows of a class go: into their block, and a state also in sight of the events that follow."""
+    if not row_table(row_class).key:
+        return block.append
+
+    def keep(placed: PlacedRow) -> None:
+        block.append(placed)
+        references.learn(placed[2])
+
+    return keep
 
 
 def reference_keys(events: Iterable[Event], transform: Transform) -> set[ReferenceKey]:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, cast, get_args, get_type_hints
 
 from core.rows import PlacedRow, Row, RowTable, row_table
-from core.store.records import instant_text
+from core.store.records import instant_text, instant_texts
 
 LINEAGE = ("stream_id", "partition_id", "sequence_number", "ordinal", "commit_number")
 STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number")
@@ -69,17 +69,25 @@ def _newest_wins(table: RowTable) -> str:
 
 
 def _compiled_values(row_class: type, lineage: tuple[str, ...]) -> ValuesOf:
-    """Written out and compiled, as dataclasses do it: reading the fields by name takes a third of attrgetter's time."""
-    columns = row_table(row_class).columns
-    fields = [
-        f"text(row.{name})" if datetime in _types(hint) else f"row.{name}"
-        for name, hint in zip(columns, _hints(row_class), strict=True)
-    ]
-    values = ", ".join([*lineage, *fields])
-    source = (
-        f"lambda rows, stream_id, partition_id, commit_number: [({values}) for sequence_number, ordinal, row in rows]"
-    )
-    return cast(ValuesOf, eval(source, {"text": _instant}))
+    """Written out and compiled, as dataclasses do it: docs/adr/0006 has the figures.
+
+    Required instants are written a column at a time, `at_<field>`; optional ones one by one.
+    """
+    hints = dict(zip(row_table(row_class).columns, _hints(row_class), strict=True))
+    columns = [name for name, hint in hints.items() if hint is datetime]
+    values = ", ".join([*lineage, *(_value(name, hint) for name, hint in hints.items()), ""])
+    placed = ", ".join(["(sequence_number, ordinal, row)", *(f"at_{name}" for name in columns)])
+    texts = "".join(f", texts([placed[2].{name} for placed in rows])" for name in columns)
+    source = f"lambda rows, stream_id, partition_id, commit_number: [({values}) for {placed} in zip(rows{texts})]"
+    if not columns:
+        source = source.replace("zip(rows)", "rows")
+    return cast(ValuesOf, eval(source, {"text": _optional_instant, "texts": instant_texts}))
+
+
+def _value(name: str, hint: Any) -> str:
+    if hint is datetime:
+        return f"at_{name}"
+    return f"text(row.{name})" if datetime in _types(hint) else f"row.{name}"
 
 
 def _newest_of_each(table: RowTable, values_of: ValuesOf) -> ValuesOf:
@@ -90,7 +98,7 @@ def _newest_of_each(table: RowTable, values_of: ValuesOf) -> ValuesOf:
     return newest
 
 
-def _instant(moment: datetime | None) -> str | None:
+def _optional_instant(moment: datetime | None) -> str | None:
     return None if moment is None else instant_text(moment)
 
 
