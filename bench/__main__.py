@@ -4,13 +4,14 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from bench import decode, imports, ingest
+from bench import decode, imports, ingest, local_run
 from bench.figures import Figure
 
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     "ingest": ingest.measure,
     "decode": decode.measure,
     "imports": imports.measure,
+    "local": local_run.measure,
 }
 
 
