@@ -56,26 +56,29 @@ def ingest_batch(batch: EventBatch, store: Store, transform: Transform, stamps: 
     commits: list[BatchCommit] = []
     gaps: list[Gap] = []
     doubtful: BatchCommit | None = None
+    before_doubtful: list[Gap] = []
     conflicts = 0
     while not commits or commits[-1].last is not batch.events[-1]:
         reading = read(batch, store, transform)
         if doubtful is not None and _stands(doubtful, reading.state):
             commits.append(doubtful)
+            gaps.extend(before_doubtful)
         doubtful = None
         if not reading.guarded.run:
             break
         commit = plan_commit(batch, reading, transform, stamps)
+        gap = [] if reading.guarded.gap is None else [reading.guarded.gap]
         try:
             store.commit_batch(commit)
         except (CheckpointConflict, CommitOutcomeUnknown) as fault:
             conflicts += 1
             if conflicts == CONFLICTS:
                 raise
-            doubtful = commit if isinstance(fault, CommitOutcomeUnknown) else None
+            doubtful, before_doubtful = (commit, gap) if isinstance(fault, CommitOutcomeUnknown) else (None, [])
             continue
+        conflicts = 0
         commits.append(commit)
-        if reading.guarded.gap is not None:
-            gaps.append(reading.guarded.gap)
+        gaps.extend(gap)
     return IngestReport(batch, tuple(commits), tuple(gaps))
 
 

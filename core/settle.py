@@ -21,6 +21,7 @@ def settle(events: Sequence[Event], references: References, transform: Transform
     rows_of = transform.rows_of
     blocks: dict[type, list[PlacedRow]] = {}
     sinks: dict[type, Callable[[PlacedRow], None]] = {}
+    keyed: set[type] = set()
     letters: list[DeadLetter] = []
     filtered = 0
     for event in events:
@@ -31,6 +32,10 @@ def settle(events: Sequence[Event], references: References, transform: Transform
                     block: list[PlacedRow] = []
                     sinks[type(row)] = _sink(type(row), block, references)
                     blocks[type(row)] = block
+                    if row_table(type(row)).key:
+                        keyed.add(type(row))
+                if keyed and type(row) in keyed:
+                    hash(ReferenceKey.of(row))  # a key that cannot be one is this event's fault, here and not later
         except Exception as error:  # noqa: BLE001 - whatever a transform raises is this event's outcome
             letters.append(dead_letter(event, error))
             continue
@@ -74,9 +79,16 @@ def dead_letter(event: Event, error: Exception) -> DeadLetter:
     if isinstance(error, MemoryError):
         raise error
     error_class = _class_of(error)
-    text = (str(error) or type(error).__name__)[:ERROR_LENGTH]
+    text = (_said(error) or type(error).__name__)[:ERROR_LENGTH]
     name = f"{type(error).__module__}.{type(error).__qualname__}"
     return DeadLetter(event, error_class, name, text, _fingerprint(name, text, error), _STATUS[error_class])
+
+
+def _said(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - an error that cannot say what it is, is still this event's outcome
+        return ""
 
 
 def _class_of(error: Exception) -> ErrorClass:

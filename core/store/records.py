@@ -23,16 +23,19 @@ def instant_text(moment: datetime) -> str:
 
 
 def instant_texts(moments: Sequence[datetime]) -> list[str]:
-    """The same for a column of instants: msgspec writes it in a tenth of isoformat's time."""
-    written: list[str] = msgspec.to_builtins(moments)
-    return [
-        text
-        if len(text) == _WITH_FRACTION and text[-1] == "Z"
-        else f"{text[:-1]}.000000Z"
-        if len(text) == _WITHOUT_FRACTION and text[-1] == "Z"
-        else instant_text(_utc(moment))
-        for text, moment in zip(written, moments, strict=True)
-    ]
+    """The same for a column of instants: msgspec writes it in a tenth of isoformat's time, but rounds odd offsets."""
+    try:
+        written: list[str] = msgspec.to_builtins(moments)
+        return [
+            text
+            if moment.tzinfo is UTC and len(text) == _WITH_FRACTION
+            else f"{text[:-1]}.000000Z"
+            if moment.tzinfo is UTC and len(text) == _WITHOUT_FRACTION
+            else instant_text(_utc(moment))
+            for text, moment in zip(written, moments, strict=True)
+        ]
+    except (AttributeError, TypeError) as error:
+        raise ValueError(f"not every value of a column of instants is a datetime: {error}") from error
 
 
 def _utc(moment: datetime) -> datetime:
