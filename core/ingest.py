@@ -63,15 +63,18 @@ def ingest_batch(batch: EventBatch, store: Store, transform: Transform, stamps: 
     gaps: list[Gap] = []
     isolation = Isolation()
     doubtful: BatchCommit | None = None
+    before_doubtful: list[Gap] = []
     conflicts = 0
     while not commits or commits[-1].last is not batch.events[-1]:
         reading = read(batch, store, transform)
         if doubtful is not None and _stands(doubtful, reading.state):
             commits.append(doubtful)
+            gaps.extend(before_doubtful)
         doubtful = None
         if not reading.guarded.run:
             break
         commit = plan_commit(batch, reading.narrowed(isolation), isolation.around(transform), stamps)
+        gap = [] if reading.guarded.gap is None else [reading.guarded.gap]
         try:
             store.commit_batch(commit)
         except DataRefused as fault:
@@ -81,12 +84,12 @@ def ingest_batch(batch: EventBatch, store: Store, transform: Transform, stamps: 
             conflicts += 1
             if conflicts == CONFLICTS:
                 raise
-            doubtful = commit if isinstance(fault, CommitOutcomeUnknown) else None
+            doubtful, before_doubtful = (commit, gap) if isinstance(fault, CommitOutcomeUnknown) else (None, [])
             continue
         isolation.note_commit(commit)
+        conflicts = 0
         commits.append(commit)
-        if reading.guarded.gap is not None:
-            gaps.append(reading.guarded.gap)
+        gaps.extend(gap)
     return IngestReport(batch, tuple(commits), tuple(gaps))
 
 

@@ -1,5 +1,6 @@
 """The settings of the app: read once into a frozen value, with every fault reported together."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,6 +10,7 @@ from core.errors import SettingsRefused
 
 EMBEDDED = "sqlite:"
 SERVER_WORDS = ("driver=", "dsn=")  # one of them is in every ODBC connection string
+_ENDPOINT = re.compile(r"Endpoint=sb://([^/:;]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,12 @@ class Settings:
     hub_namespace: str | None
     reference_memory: timedelta
     store_patience: timedelta
+
+    @property
+    def namespace(self) -> str:
+        """The host of the hub, as the trigger's partition context names it: without a port."""
+        endpoint = _ENDPOINT.search(self.hub_connection or "")
+        return endpoint[1] if endpoint else (self.hub_namespace or "")
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from traceback import extract_tb
 
 from core.commits import DeadLetter, ErrorClass, LetterStatus, Settled
@@ -25,32 +25,44 @@ def settle(events: Sequence[Event], references: References, transform: Transform
     """Apply the transform to each event, in order; every event ends as written, filtered or a letter."""
     rows_of = transform.rows_of
     blocks: dict[type, list[PlacedRow]] = {}
-    learned: set[type] = set()
+    sinks: dict[type, Callable[[PlacedRow], None]] = {}
+    keyed: set[type] = set()
     letters: list[DeadLetter] = []
     filtered = 0
     for event in events:
         try:
             rows = tuple(rows_of(event, references))
             for row in rows:
-                if type(row) not in blocks:
-                    _open_block(type(row), blocks, learned)
+                if type(row) not in sinks:
+                    block: list[PlacedRow] = []
+                    sinks[type(row)] = _sink(type(row), block, references)
+                    blocks[type(row)] = block
+                    if row_table(type(row)).key:
+                        keyed.add(type(row))
+                if keyed and type(row) in keyed:
+                    hash(ReferenceKey.of(row))  # a key that cannot be one is this event's fault, here and not later
         except Exception as error:  # noqa: BLE001 - whatever a transform raises is this event's outcome
             letters.append(dead_letter(event, error))
             continue
         if not rows:
             filtered += 1
-        number = event.sequence_number
-        for ordinal, row in enumerate(rows):
-            blocks[type(row)].append((number, ordinal, row))
-            if type(row) in learned:
-                references.learn(row)
+        ordinal = 0
+        for row in rows:
+            sinks[type(row)]((event.sequence_number, ordinal, row))
+            ordinal += 1  # noqa: SIM113 - enumerate would cost as much as the rest of this loop
     return Settled(blocks, letters, len(events) - filtered - len(letters), filtered)
 
 
-def _open_block(row_class: type, blocks: dict[type, list[PlacedRow]], learned: set[type]) -> None:
-    if row_table(row_class).key:
-        learned.add(row_class)
-    blocks[row_class] = []
+def _sink(row_class: type, block: list[PlacedRow], references: References) -> Callable[[PlacedRow], None]:
+    """Where rows of a class go: into their block, and a state also in sight of the events that follow."""
+    if not row_table(row_class).key:
+        return block.append
+
+    def keep(placed: PlacedRow) -> None:
+        block.append(placed)
+        references.learn(placed[2])
+
+    return keep
 
 
 def reference_keys(events: Iterable[Event], transform: Transform) -> set[ReferenceKey]:
@@ -72,9 +84,16 @@ def dead_letter(event: Event, error: Exception) -> DeadLetter:
     if isinstance(error, MemoryError):
         raise error
     error_class = _class_of(error)
-    text = (str(error) or type(error).__name__)[:ERROR_LENGTH]
+    text = (_said(error) or type(error).__name__)[:ERROR_LENGTH]
     name = f"{type(error).__module__}.{type(error).__qualname__}"
     return DeadLetter(event, error_class, name, text, _fingerprint(name, text, error), _STATUS[error_class])
+
+
+def _said(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - an error that cannot say what it is, is still this event's outcome
+        return ""
 
 
 def _class_of(error: Exception) -> ErrorClass:

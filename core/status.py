@@ -48,6 +48,8 @@ class PartitionStatus:
         """Events in the hub that are not accounted for yet."""
         if self.hub_end is None:
             return None
+        if self.hub_end == -1:
+            return 0
         return self.hub_end - (self.ledger.checkpoint if self.ledger else -1)
 
 

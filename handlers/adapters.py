@@ -52,7 +52,10 @@ def _array(metadata: Mapping[str, Any], name: str, length: int) -> Sequence[Any]
 def _event(event: func.EventHubEvent, offset: object, properties: object) -> Event:
     number, enqueued = event.sequence_number, event.enqueued_time
     if number is None or enqueued is None or not isinstance(offset, str) or not isinstance(properties, dict):
-        raise BatchRefused(f"event {number}: the host sent enqueued time {enqueued}, offset {offset!r}")
+        kind = type(properties).__name__
+        raise BatchRefused(
+            f"event {number}: the host sent enqueued time {enqueued}, offset {offset!r}, properties {kind}"
+        )
     return Event(SequenceNumber(number), offset, _utc(enqueued), event.partition_key, properties, event.get_body())
 
 

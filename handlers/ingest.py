@@ -1,6 +1,7 @@
 """The Event Hubs trigger: translate, ingest, log one line. An infrastructure fault escapes, and the host retries."""
 
 import logging
+from typing import List  # noqa: UP035
 
 import azure.functions as func
 
@@ -26,7 +27,7 @@ read_times_fast()
 @bp.retry(
     strategy="exponential_backoff", max_retry_count="-1", minimum_interval="00:00:01", maximum_interval="00:00:30"
 )
-def ingest(events: list[func.EventHubEvent], context: func.Context) -> None:
+def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # noqa: UP006 - the worker reads no list[...]
     """A plain function, so that the worker runs it in its thread pool: database drivers block."""
     if not events:  # an idle listener may be fed an empty receive
         return

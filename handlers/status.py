@@ -45,8 +45,8 @@ def _status(own: Services) -> dict[str, Any]:
 
 def _belongs(ledger: PartitionLedger, settings: Settings) -> bool:
     partition = ledger.partition
-    same_hub = partition.event_hub.rpartition("/")[2] == settings.event_hub
-    return same_hub and partition.consumer_group == settings.consumer_group
+    hub = f"{settings.namespace}/{settings.event_hub}"
+    return partition.event_hub == hub and partition.consumer_group == settings.consumer_group
 
 
 def _hub_ends(own: Services) -> tuple[Mapping[PartitionId, int] | None, str | None]:

@@ -1,6 +1,7 @@
 """Between our values and the columns of named SQL: parameters by name one way, rows the other."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
@@ -18,21 +19,41 @@ _WITH_FRACTION, _WITHOUT_FRACTION = len("2026-01-01T00:00:00.000000Z"), len("202
 def instant_text(moment: datetime) -> str:
     """An instant as every time is stored: UTC, ISO 8601, always six digits, so that texts sort as times do.
 
-    ValueError for a naive datetime, which names no instant. msgspec writes one in a tenth of isoformat's time.
+    ValueError for a naive datetime, which names no instant.
     """
-    text: str = msgspec.to_builtins(moment)
-    if len(text) == _WITH_FRACTION and text[-1] == "Z":
-        return text
-    if len(text) == _WITHOUT_FRACTION and text[-1] == "Z":
-        return f"{text[:-1]}.000000Z"
+    return instant_texts([moment])[0]
+
+
+def instant_texts(moments: Sequence[datetime]) -> list[str]:
+    """The same for a column of instants: msgspec writes it in a tenth of isoformat's time, but rounds odd offsets."""
+    try:
+        written: list[str] = msgspec.to_builtins(moments)
+        return [
+            text
+            if moment.tzinfo is UTC and len(text) == _WITH_FRACTION
+            else f"{text[:-1]}.000000Z"
+            if moment.tzinfo is UTC and len(text) == _WITHOUT_FRACTION
+            else instant_text(_utc(moment))
+            for text, moment in zip(written, moments, strict=True)
+        ]
+    except (AttributeError, TypeError) as error:
+        raise ValueError(f"not every value of a column of instants is a datetime: {error}") from error
+
+
+def _utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
-        raise ValueError(f"{text} has no time zone")
-    return instant_text(moment.astimezone(UTC))
+        raise ValueError(f"{moment.isoformat()} has no time zone")
+    return moment.astimezone(UTC)
 
 
 def server_instant_text(moment: datetime) -> str:
     """The same for T-SQL, whose datetime2 has no zone: it is UTC by convention, and the Z is left out."""
     return instant_text(moment)[:-1]
+
+
+def server_instant_texts(moments: Sequence[datetime]) -> list[str]:
+    """The same for a column of instants."""
+    return [text[:-1] for text in instant_texts(moments)]
 
 
 def day_text(day: date) -> str:

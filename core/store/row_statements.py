@@ -9,7 +9,7 @@ from typing import Any, cast, get_args, get_type_hints
 
 from core.errors import InvalidTransform
 from core.rows import PlacedRow, Row, RowTable, row_table
-from core.store.records import day_text, instant_of, instant_text, server_instant_text
+from core.store.records import day_text, instant_of, instant_texts, server_instant_texts
 
 LINEAGE = ("stream_id", "partition_id", "sequence_number", "ordinal", "commit_number")
 STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number")
@@ -43,7 +43,7 @@ def sqlite_insert(row_class: type) -> RowStatement:
     lineage = STATE_LINEAGE if table.key else LINEAGE
     columns = (*lineage, *table.columns)
     text = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-    values_of = _compiled_values(row_class, lineage, instant_text)
+    values_of = _compiled_values(row_class, lineage, instant_texts)
     if table.key:
         return RowStatement(f"{text} {_newest_wins(table)}", _newest_of_each(table, values_of))
     return RowStatement(text, values_of)
@@ -66,7 +66,7 @@ def server_write(row_class: type) -> RowStatement:
     """
     table = row_table(row_class)
     if table.key:
-        values_of = _compiled_values(row_class, ("sequence_number",), server_instant_text)
+        values_of = _compiled_values(row_class, ("sequence_number",), server_instant_texts)
         return RowStatement(_server_set_states(row_class, table), _newest_of_each(table, values_of))
     columns = ", ".join((*LINEAGE, *table.columns))
     source = _open_json(row_class, ("sequence_number", "ordinal"))
@@ -75,7 +75,7 @@ def server_write(row_class: type) -> RowStatement:
         f"INSERT INTO hubledger.{table.name} ({columns})\n"
         f"SELECT @stream_id, @partition_id, r.sequence_number, r.ordinal, @commit_number, {given}\n  FROM {source};"
     )
-    return RowStatement(text, _compiled_values(row_class, ("sequence_number", "ordinal"), server_instant_text))
+    return RowStatement(text, _compiled_values(row_class, ("sequence_number", "ordinal"), server_instant_texts))
 
 
 @cache
@@ -173,17 +173,27 @@ def _server_type(hint: Any) -> str:
     )
 
 
-def _compiled_values(row_class: type, lineage: tuple[str, ...], instant: Callable[[datetime], str]) -> ValuesOf:
-    """Written out and compiled, as dataclasses do it: reading the fields by name takes a third of attrgetter's time."""
-    values = ", ".join([*lineage, *(_value(name, hint) for name, hint in _fields(row_class)), ""])
-    source = (
-        f"lambda rows, stream_id, partition_id, commit_number: [({values}) for sequence_number, ordinal, row in rows]"
-    )
-    return cast(ValuesOf, eval(source, {"text": _optional(instant), "day": _optional(day_text)}))
+def _compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[..., list[str]]) -> ValuesOf:
+    """Written out and compiled, as dataclasses do it: docs/adr/0006 has the figures.
+
+    Required instants are written a column at a time, `at_<field>`; optional ones one by one.
+    """
+    fields = _fields(row_class)
+    columns = [name for name, hint in fields if hint is datetime]
+    values = ", ".join([*lineage, *(_value(name, hint) for name, hint in fields), ""])
+    placed = ", ".join(["(sequence_number, ordinal, row)", *(f"at_{name}" for name in columns)])
+    written = "".join(f", texts([placed[2].{name} for placed in rows])" for name in columns)
+    source = f"lambda rows, stream_id, partition_id, commit_number: [({values}) for {placed} in zip(rows{written})]"
+    if not columns:
+        source = source.replace("zip(rows)", "rows")
+    names = {"texts": texts, "text": _optional(lambda moment: texts([moment])[0]), "day": _optional(day_text)}
+    return cast(ValuesOf, eval(source, names))
 
 
 def _value(name: str, hint: Any) -> str:
     types = _types(hint)
+    if hint is datetime:
+        return f"at_{name}"
     if datetime in types:
         return f"text(row.{name})"
     return f"day(row.{name})" if date in types else f"row.{name}"

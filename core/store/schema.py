@@ -25,12 +25,15 @@ def open_checked(path: Path, busy_timeout: float) -> sqlite3.Connection:
 
 def open_database(path: Path, busy_timeout: float) -> sqlite3.Connection:
     """A connection in autocommit mode, durable at each commit; StoreUnavailable when the file is not a database."""
+    connection: sqlite3.Connection | None = None
     try:
         connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
     except sqlite3.Error as error:
+        if connection is not None:
+            connection.close()
         raise StoreUnavailable(f"{path} cannot be opened: {error}") from error
     return connection
 

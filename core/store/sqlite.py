@@ -163,7 +163,6 @@ class SqliteStore:
 
     def _drop(self, connection: sqlite3.Connection) -> None:
         self._local.connection = None
-        self._local.connection = None
         self._connections.remove(connection)
         connection.close()
 

@@ -15,9 +15,9 @@ from core.rows import ReferenceKey, References, Row, appended_to, state_of
 VERSION = "home_security/1"
 ALARMING_PPM = 70  # carbon monoxide, parts per million
 
-Identifier = Annotated[str, Meta(min_length=1, max_length=32, pattern="^[!-~]+$")]
-SensorIdentifier = Annotated[str, Meta(min_length=1, max_length=64, pattern="^[!-~]+$")]
-TimeZoneName = Annotated[str, Meta(min_length=1, max_length=40, pattern="^[A-Za-z0-9_+/-]+$")]
+Identifier = Annotated[str, Meta(min_length=1, max_length=32, pattern="^[!-~]+\\Z")]
+SensorIdentifier = Annotated[str, Meta(min_length=1, max_length=64, pattern="^[!-~]+\\Z")]
+TimeZoneName = Annotated[str, Meta(min_length=1, max_length=40, pattern="^[A-Za-z0-9_+/-]+\\Z")]
 Instant = Annotated[datetime, Meta(tz=True)]
 Ppm = Annotated[int, Meta(ge=0, le=1_000_000)]
 EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
@@ -81,7 +81,7 @@ class _CarbonMonoxide(Struct, tag_field="kind", tag="carbon_monoxide", forbid_un
 class _Switch(Struct, tag_field="kind", forbid_unknown_fields=True):
     home_id: Identifier
     sensor_id: SensorIdentifier
-    state: Annotated[str, Meta(pattern="^(active|idle)$")]
+    state: Annotated[str, Meta(pattern="^(active|idle)\\Z")]
     observed_at: Instant
 
 

@@ -27,11 +27,12 @@ WITH ranged AS (
       FROM ranged AS r
      GROUP BY r.stream_id, r.partition_id
 )
-SELECT e.event_hub, e.consumer_group, c.partition_id, c.sequence_number, s.first_sequence_number,
-       s.last_sequence_number, s.commits, s.holes, s.written, s.filtered, s.dead_lettered, s.held, s.absent,
+SELECT e.event_hub, e.consumer_group, c.partition_id, c.sequence_number, COALESCE(s.first_sequence_number, 0),
+       COALESCE(s.last_sequence_number, -1), COALESCE(s.commits, 0), COALESCE(s.holes, 0), COALESCE(s.written, 0),
+       COALESCE(s.filtered, 0), COALESCE(s.dead_lettered, 0), COALESCE(s.held, 0), COALESCE(s.absent, 0),
        (SELECT COUNT(*) FROM event_hub_dead_letter AS d
          WHERE d.stream_id = c.stream_id AND d.partition_id = c.partition_id) AS letters
   FROM event_hub_checkpoint AS c
  INNER JOIN event_stream AS e ON e.stream_id = c.stream_id
- INNER JOIN summed AS s ON s.stream_id = c.stream_id AND s.partition_id = c.partition_id
+  LEFT JOIN summed AS s ON s.stream_id = c.stream_id AND s.partition_id = c.partition_id
  ORDER BY c.stream_id, LENGTH(c.partition_id), c.partition_id;

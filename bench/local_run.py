@@ -1,0 +1,109 @@
+"""The whole local run at 7,000 events/s, 100,000 homes: does it keep up, and does the host's memory stay flat?"""
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.figures import Figure
+from local.books import BooksUnavailable, count_accounted, read_books
+from local.demo import TRANSFORM
+from local.processes import APP, Child, Children
+from local.stack import Asked, Place, Stack
+
+RATE, HOMES = 7_000, 100_000
+EVENTS = int(os.environ.get("BENCH_EVENTS", "1000000"))  # two and a half minutes
+WARMING = 5_000  # events
+SETTLED = 0.2  # of the events: by then the host has filled what it remembers
+LOOK_EVERY = 2.0  # seconds
+PAGE = os.sysconf("SC_PAGE_SIZE")
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The run at one moment: seconds since the feed began, events accounted for, resident bytes of the host."""
+
+    seconds: float
+    accounted: int
+    resident: int
+
+
+def measure() -> Iterator[Figure]:
+    """Share of the rate that was accounted for, lag when the feed ended, memory, and CPU per event."""
+    if not Path("/proc/self/statm").exists():
+        print("local: left out, it reads memory and CPU from /proc")
+        return
+    with tempfile.TemporaryDirectory(dir=APP) as folder, Children(Path(folder)) as children:
+        stack = Stack(Place(Path(folder)), children, time.sleep)
+        emulator = stack.start_emulator("--retain", "200000")
+        stack.migrate()
+        host, address = stack.start_host(TRANSFORM)
+        _warm_up(stack, host)
+        feed = stack.start_feed(Asked(HOMES, str(EVENTS), str(RATE), 1, _record(stack, "measured")))
+        looks = _watch(stack, host, feed)
+        yield from _figures(looks, _lag(address, looks[-1].accounted))
+        yield from _cpu({"emulator": emulator, "host": host}, looks[-1].accounted)
+
+
+def _warm_up(stack: Stack, host: Child) -> None:
+    """Every partition is received before the clock starts: opening them takes the SDK seconds."""
+    stack.start_feed(Asked(HOMES, str(WARMING), "full", 2, _record(stack, "warming"))).wait_done(time.sleep)
+    while count_accounted(stack.place.store) < WARMING:
+        host.refuse_dead()
+        time.sleep(0.2)
+
+
+def _record(stack: Stack, name: str) -> tuple[str, str]:
+    return ("--record", str(stack.place.folder / f"{name}.db"))
+
+
+def _watch(stack: Stack, host: Child, feed: Child) -> list[Look]:
+    looks, began = [Look(0.0, count_accounted(stack.place.store), _resident(host))], time.monotonic()
+    while feed.running:
+        time.sleep(LOOK_EVERY)
+        host.refuse_dead()
+        accounted = count_accounted(stack.place.store)
+        looks.append(Look(time.monotonic() - began, accounted, _resident(host)))
+        print(
+            f"  {looks[-1].seconds:5.0f} s {accounted:>9,} accounted, host {looks[-1].resident >> 20} MB",
+            file=sys.stderr,
+        )
+    return looks
+
+
+def _lag(address: str, accounted: int) -> float:
+    """Seconds of publishing that were not accounted for when the feed ended; the books' own count is the newer one."""
+    try:
+        books = read_books(address)
+    except BooksUnavailable:
+        return float("inf")
+    return ((books.in_hub or 0) - max(accounted, 0)) / RATE
+
+
+def _figures(looks: list[Look], lag: float) -> Iterator[Figure]:
+    begin, end = looks[0], looks[-1]
+    rate = (end.accounted - begin.accounted) / (end.seconds - begin.seconds)
+    share = 100 * rate / RATE
+    settled = next(look for look in looks if look.accounted >= SETTLED * end.accounted)
+    growth = end.resident / settled.resident
+    size = f"{settled.resident >> 20} MB, then {end.resident >> 20} MB"
+    note = f"{rate:,.0f} events/s"
+    yield Figure("local run, share of 7,000 events/s accounted for", share, "%", ">= 98", share >= 98, note)
+    yield Figure("local run, lag when the feed ends", lag, "s", "<= 2", lag <= 2)
+    name = f"host's memory after {end.accounted:,} events, against after {settled.accounted:,}"
+    yield Figure(name, growth, "x", "<= 1.15", growth <= 1.15, size)
+
+
+def _cpu(children: dict[str, Child], events: int) -> Iterator[Figure]:
+    for name, child in children.items():
+        fields = Path(f"/proc/{child.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        seconds = (int(fields[11]) + int(fields[12])) / TICK
+        yield Figure(f"local run, CPU of the {name} per event", 1e6 * seconds / events, "us", "", None)
+
+
+def _resident(child: Child) -> int:
+    return int(Path(f"/proc/{child.pid}/statm").read_text(encoding="utf-8").split()[1]) * PAGE

@@ -1,0 +1,71 @@
+"""The command line: `python -m local.functions_host --app DIR`."""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from local.functions_host.errors import HostError
+from local.functions_host.host import FunctionsHost, HostOptions
+from local.functions_host.logs import configure_logs
+
+
+def main() -> int:
+    """Run until SIGTERM or SIGINT; return the exit code."""
+    arguments = _parser().parse_args()
+    try:
+        configure_logs(arguments.log and arguments.log.resolve(), verbose=arguments.verbose)
+        asyncio.run(_run(arguments))
+    except (HostError, OSError) as error:
+        print(f"functions host: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m local.functions_host",
+        description="Run the function_app.py of a folder on this machine: HTTP, timer and Event Hubs triggers.",
+        epilog="SIGTERM or Ctrl-C drains: triggers stop, running functions finish, host checkpoints are written. "
+        "A second signal ends at once. Keys are not asked for; it listens on loopback only.",
+    )
+    parser.add_argument(
+        "--app", type=Path, default=Path(), metavar="DIR", help="folder of host.json and function_app.py"
+    )
+    parser.add_argument("--port", type=_port, default=7071, help="HTTP port, 0 for any free one (default 7071)")
+    parser.add_argument("--state", type=Path, metavar="PATH", help="SQLite file for host checkpoints and timers")
+    parser.add_argument("--log", type=Path, metavar="PATH", help="append one JSON object per log record")
+    parser.add_argument("--verbose", action="store_true", help="show all records on the terminal, not only warnings")
+    return parser
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"must be 0 to 65535, not {text!r}")
+    return int(text)
+
+
+async def _run(arguments: argparse.Namespace) -> None:
+    options = HostOptions(port=arguments.port, state=arguments.state and arguments.state.resolve())
+    host = FunctionsHost(arguments.app, options)
+    await host.start()
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, _stop, stopping)
+    for line in host.routes:
+        print(f"  {line}")
+    print(f"functions host ready on {host.base_url}", flush=True)
+    await stopping.wait()
+    await host.stop()
+
+
+def _stop(stopping: asyncio.Event) -> None:
+    if stopping.is_set():
+        os._exit(1)
+    stopping.set()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""The host's own HTTP addresses: what runs, fire a timer, drain, and faults on demand (the last is ours alone)."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from aiohttp import web
+
+from local.functions_host.function import FunctionDescription
+
+
+class AdministeredHost(Protocol):
+    """What /admin asks of the host."""
+
+    @property
+    def functions(self) -> tuple[FunctionDescription, ...]:
+        """All functions of the app."""
+
+    @property
+    def state(self) -> str:
+        """Running, or Draining, or Drained."""
+
+    @property
+    def running(self) -> int:
+        """How many invocations run."""
+
+    def is_disabled(self, function_name: str) -> bool:
+        """True when a setting disables the function."""
+
+    def fire(self, function_name: str) -> None:
+        """Start a timer function now; KeyError for any other."""
+
+    def begin_drain(self) -> None:
+        """Stop the triggers without waiting."""
+
+    def redeliver(self, count: int) -> None:
+        """Deliver the last batches again."""
+
+    def skip(self, count: int) -> None:
+        """Lose the next batches."""
+
+
+class Admin:
+    """The handlers of /admin."""
+
+    def __init__(self, host: AdministeredHost) -> None:
+        self._host = host
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """Put the addresses into a router."""
+        router.add_get("/admin/functions", self.list_functions)
+        router.add_post("/admin/functions/{name}", self.invoke)
+        router.add_get("/admin/host/ping", self.ping)
+        router.add_get("/admin/host/status", self.status)
+        router.add_post("/admin/host/drain", self.drain)
+        router.add_get("/admin/host/drain/status", self.drain_status)
+        router.add_post("/admin/faults", self.make_faults)
+
+    async def list_functions(self, _: web.Request) -> web.Response:
+        """Every function with its bindings."""
+        return web.json_response([self._shape(function) for function in self._host.functions])
+
+    def _shape(self, function: FunctionDescription) -> dict[str, Any]:
+        return {
+            "name": function.name,
+            "isDisabled": self._host.is_disabled(function.name),
+            "config": {"name": function.name, "bindings": [dict(one.settings) for one in function.bindings]},
+        }
+
+    async def invoke(self, request: web.Request) -> web.Response:
+        """Fire a timer; other triggers have an entrance of their own."""
+        name = request.match_info["name"]
+        function = next((one for one in self._host.functions if one.name.lower() == name.lower()), None)
+        if function is None:
+            return web.Response(status=404)
+        try:
+            self._host.fire(function.name)
+        except KeyError:
+            return _problem(f"{function.name} is an {function.trigger.type}: call its route, or publish to its hub")
+        return web.Response(status=202)
+
+    async def ping(self, _: web.Request) -> web.Response:
+        """The host is there."""
+        return web.Response()
+
+    async def status(self, _: web.Request) -> web.Response:
+        """The host's state."""
+        return web.json_response({"id": "local-functions-host", "state": self._host.state, "version": "4.local"})
+
+    async def drain(self, _: web.Request) -> web.Response:
+        """Begin to stop the triggers; HTTP stays open."""
+        self._host.begin_drain()
+        return web.Response(status=202)
+
+    async def drain_status(self, _: web.Request) -> web.Response:
+        """How far draining is, in the real host's words."""
+        states = {"Running": "Disabled", "Draining": "InProgress", "Drained": "Completed"}
+        answer = {"state": states[self._host.state], "outstandingInvocations": self._host.running}
+        return web.json_response(answer)
+
+    async def make_faults(self, request: web.Request) -> web.Response:
+        """Redeliver or skip batches: {"redeliver": n} or {"skip": n} or both."""
+        faults: Mapping[str, Callable[[int], None]] = {"redeliver": self._host.redeliver, "skip": self._host.skip}
+        try:
+            wanted = _counts(await request.json(), faults)
+        except ValueError as error:
+            return _problem(str(error))
+        for name, count in wanted.items():
+            faults[name](count)
+        return web.json_response(wanted, status=202)
+
+
+def _counts(body: Any, known: Mapping[str, object]) -> dict[str, int]:
+    if not isinstance(body, dict) or not body or not body.keys() <= known.keys():
+        raise ValueError(f"the body must be an object with {' and/or '.join(known)}")
+    for name, count in body.items():
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, not {json.dumps(count)}")
+    return body
+
+
+def _problem(detail: str) -> web.Response:
+    body = {"title": "Bad Request", "status": 400, "detail": detail}
+    return web.json_response(body, status=400, content_type="application/problem+json")

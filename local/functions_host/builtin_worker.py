@@ -1,0 +1,148 @@
+"""A worker of our own on azure.functions' converters, the ones that Microsoft's worker calls too."""
+
+import asyncio
+import contextvars
+import functools
+import inspect
+import threading
+import traceback
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import azure.functions as func
+
+from local.functions_host.app_loading import load_functions
+from local.functions_host.emulated import refuse_what_is_not_emulated
+from local.functions_host.errors import IndexingFailed
+from local.functions_host.function import FunctionDescription, describe_function
+from local.functions_host.logs import current_invocation_id
+from local.functions_host.signature import Signature, check_signature
+from local.functions_host.worker import Invocation, Outcome
+
+_thread_local_storage = threading.local()
+
+
+@dataclass(frozen=True, slots=True)
+class RetryContext:
+    """`context.retry_context` in the shape of Microsoft's worker."""
+
+    retry_count: int
+    max_retry_count: int
+    rpc_exception: None = None
+
+
+class InvocationContext(func.Context):
+    """The `context` argument of a function."""
+
+    def __init__(self, invocation: Invocation, directory: str) -> None:
+        self._invocation = invocation
+        self._directory = directory
+
+    @property
+    def invocation_id(self) -> str:
+        """The id that the host's log lines of this invocation carry."""
+        return self._invocation.invocation_id
+
+    @property
+    def thread_local_storage(self) -> threading.local:
+        """Storage of the thread; `invocation_id` may be set on it by the function."""
+        return _thread_local_storage
+
+    @property
+    def function_name(self) -> str:
+        """The name the function is registered under."""
+        return self._invocation.function_name
+
+    @property
+    def function_directory(self) -> str:
+        """The folder of the file that holds the function."""
+        return self._directory
+
+    @property
+    def trace_context(self) -> None:
+        """Distributed tracing is not emulated."""
+
+    @property
+    def retry_context(self) -> RetryContext:
+        """How often this very batch has been retried before."""
+        return RetryContext(self._invocation.retry_count, self._invocation.max_retry_count)
+
+
+class BuiltinWorker:
+    """Runs `def` functions in a pool of `threads` (None: Python's default) and `async def` ones on the loop."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="function")
+        self._signatures: dict[str, Signature] = {}
+
+    async def index(self, directory: Path) -> Sequence[FunctionDescription]:
+        """Load the app of `directory` and check every function of it."""
+        return [self._indexed(function) for function in _loaded(directory)]
+
+    def _indexed(self, function: Any) -> FunctionDescription:
+        name = function.get_function_name()
+        description = describe_function(name, function.get_raw_bindings(), function.get_settings_dict("retry_policy"))
+        refuse_what_is_not_emulated(description)
+        self._signatures[name] = check_signature(function)
+        return description
+
+    async def invoke(self, invocation: Invocation) -> Outcome:
+        """Decode the inputs, run the function, encode what it returns."""
+        token = current_invocation_id.set(invocation.invocation_id)
+        try:
+            return Outcome(await self._run(self._signatures[invocation.function_name], invocation))
+        except Exception as error:  # noqa: BLE001 - whatever a function raises is its outcome, and the host logs it
+            return Outcome(error=f"{type(error).__name__}: {error}", stack=traceback.format_exc())
+        finally:
+            current_invocation_id.reset(token)
+
+    async def _run(self, signature: Signature, invocation: Invocation) -> Any:
+        arguments = _arguments(signature, invocation)
+        if signature.is_async:
+            returned = await signature.call(**arguments)
+        else:
+            call = functools.partial(contextvars.copy_context().run, signature.call, **arguments)
+            returned = await asyncio.get_running_loop().run_in_executor(self._pool, call)
+        return _encoded(signature, invocation.function_name, returned)
+
+    async def close(self) -> None:
+        """Wait for the threads and end them."""
+        await asyncio.to_thread(self._pool.shutdown)
+
+
+def _loaded(directory: Path) -> list[Any]:
+    try:
+        return load_functions(directory)
+    except IndexingFailed:
+        raise
+    except Exception as error:
+        where = f"{directory / 'function_app.py'} cannot be imported"
+        raise IndexingFailed(f"{where}: {type(error).__name__}: {error}") from error
+
+
+def _arguments(signature: Signature, invocation: Invocation) -> dict[str, Any]:
+    arguments = {
+        name: converter.decode(
+            invocation.inputs[name],
+            trigger_metadata=invocation.trigger_metadata if converter.has_trigger_support() else {},
+        )
+        for name, converter in signature.inputs.items()
+    }
+    if signature.needs_context:
+        arguments["context"] = InvocationContext(invocation, str(Path(inspect.getfile(signature.call)).parent))
+    return arguments
+
+
+def _encoded(signature: Signature, function_name: str, returned: Any) -> Any:
+    if signature.returns is None:
+        if returned is not None:
+            raise RuntimeError(f"function {function_name!r} without a $return binding returned a non-None value")
+        return None
+    try:
+        return signature.returns.encode(returned, expected_type=signature.return_annotation)
+    except NotImplementedError:
+        kind = type(returned).__name__
+        raise TypeError(f'unable to encode outgoing TypedData: unsupported Python type "{kind}"') from None

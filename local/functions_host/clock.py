@@ -1,0 +1,50 @@
+"""Time as a value that is passed in, so that tests can move it."""
+
+import asyncio
+from collections.abc import Awaitable
+from datetime import UTC, datetime, timedelta
+from typing import Protocol, TypeVar
+
+Result = TypeVar("Result")
+
+LONGEST_SLEEP = timedelta(minutes=1)
+
+
+class Clock(Protocol):
+    """What tells the time and lets it pass."""
+
+    def now(self) -> datetime:
+        """The instant, aware, in UTC."""
+
+    async def sleep(self, delay: timedelta) -> None:
+        """Return once `delay` has passed; at once when it is not positive."""
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now(self) -> datetime:
+        """The instant by the system's clock, aware, in UTC."""
+        return datetime.now(UTC)
+
+    async def sleep(self, delay: timedelta) -> None:
+        """Sleep without blocking the loop."""
+        await asyncio.sleep(max(0.0, delay.total_seconds()))
+
+
+async def sleep_until(clock: Clock, due_at: datetime) -> None:
+    """Return at `due_at`, also when the system's clock is set or the machine sleeps meanwhile."""
+    while (left := due_at - clock.now()) > timedelta(0):
+        await clock.sleep(min(left, LONGEST_SLEEP))
+
+
+async def unless(interruption: Awaitable[object], work: Awaitable[Result]) -> Result | None:
+    """Return what `work` gives, or None when `interruption` ends first. The one that lost is cancelled and awaited."""
+    working, interrupting = asyncio.ensure_future(work), asyncio.ensure_future(interruption)
+    try:
+        await asyncio.wait((working, interrupting), return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        working.cancel()
+        interrupting.cancel()
+        await asyncio.gather(working, interrupting, return_exceptions=True)

@@ -1,0 +1,86 @@
+"""The Event Hubs trigger of one function: a pump for each partition, all running side by side."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from local.functions_host.clock import Clock
+from local.functions_host.event_hub_inputs import TriggerContext, event_hub_inputs
+from local.functions_host.event_source import EventSource, HubAddress, HubEvent
+from local.functions_host.function import FunctionDescription
+from local.functions_host.host_json import EventHubOptions
+from local.functions_host.invoker import Ending, Invoker
+from local.functions_host.partition_pump import Deliver, HostCheckpoint, PartitionPump, PumpParts
+from local.functions_host.state_file import StateFile
+
+logger = logging.getLogger("functions_host")
+
+PumpFactory = Callable[[str], PartitionPump]
+
+
+class EventHubListener:
+    """Listens to the hub at `address` through `source`; the host owns all partitions."""
+
+    def __init__(self, function: FunctionDescription, address: HubAddress, source: EventSource) -> None:
+        self.function = function
+        self._address = address
+        self._source = source
+        self._pumps: list[PartitionPump] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, invoker: Invoker, state: StateFile, options: EventHubOptions, clock: Clock) -> None:
+        """Begin to listen; returns at once, also when the hub cannot be reached yet."""
+
+        def pump(partition_id: str) -> PartitionPump:
+            stored = state.read_checkpoint(self._address, partition_id)
+            checkpoint = HostCheckpoint(
+                stored,
+                lambda position: state.write_checkpoint(self._address, partition_id, position),
+                options.batch_checkpoint_frequency,
+            )
+            deliver = self._deliver_to(invoker, partition_id)
+            return PartitionPump(partition_id, checkpoint, PumpParts(self._source, options, clock, deliver))
+
+        self._task = asyncio.create_task(self._run(pump))
+
+    async def stop(self) -> None:
+        """Take no further batch, wait for those in work, write the checkpoints."""
+        for pump in self._pumps:
+            pump.stop()
+        if self._task is not None:
+            if not self._pumps:
+                self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._source.close()
+
+    def redeliver(self, count: int) -> None:
+        """Deliver the last `count` batches of each partition again, as after a lost host checkpoint."""
+        for pump in self._pumps:
+            pump.redeliver(count)
+
+    def skip(self, count: int) -> None:
+        """Lose the next `count` batches of each partition, as the real host does when its worker dies."""
+        for pump in self._pumps:
+            pump.skip(count)
+
+    async def _run(self, pump_of: PumpFactory) -> None:
+        partition_ids = await self._source.partition_ids()
+        self._pumps = [pump_of(partition_id) for partition_id in partition_ids]
+        await asyncio.gather(*map(_run_pump, self._pumps))
+
+    def _deliver_to(self, invoker: Invoker, partition_id: str) -> Deliver:
+        trigger = self.function.trigger
+        context = TriggerContext(self._address, partition_id, trigger.name, trigger.settings["dataType"])
+
+        async def deliver(events: Sequence[HubEvent], checkpoints: bool) -> Ending:
+            return await invoker.run(self.function, event_hub_inputs(context, events, checkpoints=checkpoints))
+
+        return deliver
+
+
+async def _run_pump(pump: PartitionPump) -> None:
+    """A fault of the host itself stops one partition; the others go on, and the log says so."""
+    try:
+        await pump.run()
+    except Exception:
+        logger.exception("a partition stands still until the host is started again", extra={"action": "pump_ended"})

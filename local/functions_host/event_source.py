@@ -1,0 +1,72 @@
+"""Where events come from: the seam between the Event Hubs trigger and a hub (the SDK's, or a small one in tests)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class StartAt:
+    """Where reading begins: after `offset` (an opaque text; AMQP's "-1" and "@latest" too), or after `enqueued_at`.
+
+    `sequence_number` is that of the event at `offset`, when it is known.
+    """
+
+    offset: str | None = None
+    enqueued_at: datetime | None = None
+    sequence_number: int | None = None
+
+
+START = StartAt(offset="-1", sequence_number=-1)
+END = StartAt(offset="@latest")
+
+
+@dataclass(frozen=True, slots=True)
+class HubEvent:
+    """One event of a partition. `enqueued_at` is aware UTC; `annotations` are further x-opt- and AMQP properties."""
+
+    body: bytes
+    sequence_number: int
+    offset: str
+    enqueued_at: datetime
+    partition_key: str | None = None
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def position(self) -> StartAt:
+        """Where reading begins to get what follows this event."""
+        return StartAt(self.offset, None, self.sequence_number)
+
+
+@dataclass(frozen=True, slots=True)
+class HubAddress:
+    """Which hub and consumer group; `namespace` is fully qualified and has no port."""
+
+    namespace: str
+    hub: str
+    consumer_group: str
+
+
+class EventStream(Protocol):
+    """The events of one partition, in order. It outlives lost connections."""
+
+    async def read(self, limit: int) -> Sequence[HubEvent]:
+        """Wait for events and return 1 to `limit` of them. Cancelling loses none."""
+
+    async def close(self) -> None:
+        """Let go of the partition."""
+
+
+class EventSource(Protocol):
+    """One hub as one consumer group sees it."""
+
+    async def partition_ids(self) -> Sequence[str]:
+        """The hub's partitions; waits, and reports, while the hub cannot be reached."""
+
+    async def open(self, partition_id: str, start: StartAt) -> EventStream:
+        """Begin to read a partition."""
+
+    async def close(self) -> None:
+        """Close what is still open."""

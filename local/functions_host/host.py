@@ -1,0 +1,208 @@
+"""The host: load one app, start what triggers its functions, and stop it all in order."""
+
+import asyncio
+import os
+import random
+import sqlite3
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aiohttp import web
+
+from local.functions_host.admin import Admin
+from local.functions_host.builtin_worker import BuiltinWorker
+from local.functions_host.clock import Clock, SystemClock
+from local.functions_host.connections import HubConnection
+from local.functions_host.errors import HostError, SettingsFault
+from local.functions_host.event_hub_listener import EventHubListener
+from local.functions_host.event_source import EventSource
+from local.functions_host.function import FunctionDescription
+from local.functions_host.host_json import EventHubOptions
+from local.functions_host.http_front import LARGEST_BODY, HttpFront, HttpServer
+from local.functions_host.invoker import Invoker
+from local.functions_host.sdk_source import SdkSource
+from local.functions_host.settings import Settings, Triggers, read_settings, resolve_triggers
+from local.functions_host.state_file import StateFile
+from local.functions_host.timer_listener import TimerListener
+from local.functions_host.worker import Worker
+
+OpenSource = Callable[[HubConnection, EventHubOptions, Clock], EventSource]
+
+
+@dataclass(frozen=True, slots=True)
+class HostOptions:
+    """How to run. `port` 0 takes a free one; `state` None forgets at the end; the rest is for tests."""
+
+    port: int = 7071
+    state: Path | None = None
+    worker: Worker | None = None
+    open_source: OpenSource = SdkSource
+    clock: Clock = field(default_factory=SystemClock)
+    chance: Callable[[], float] = random.random
+
+
+class FunctionsHost:
+    """Runs the app in `directory` from `start` to `stop`, on the loop that calls them.
+
+    The app's module is always `function_app`, so one process runs one app.
+    """
+
+    def __init__(self, directory: Path, options: HostOptions | None = None) -> None:
+        self._directory = directory.resolve()
+        self._options = options or HostOptions()
+        self._environment_added: tuple[str, ...] = ()
+        self._background: set[asyncio.Task[None]] = set()
+        self._drain: asyncio.Task[None] | None = None
+        self.functions: tuple[FunctionDescription, ...] = ()
+        self.listeners: dict[str, EventHubListener] = {}
+        self._timers: dict[str, TimerListener] = {}
+
+    async def start(self) -> None:
+        """Load the app and start its triggers; raise HostError, with nothing left running, when it cannot run."""
+        settings = read_settings(self._directory)
+        self._settings = settings
+        self._add_environment(settings)
+        self._worker = self._options.worker or BuiltinWorker(settings.threads)
+        try:
+            await self._index(settings)
+            self._triggers = resolve_triggers(self.functions, settings)
+            self._invoker = Invoker(
+                self._worker, self._options.clock, self._options.chance, settings.host.function_timeout
+            )
+            self._state = _open_state(self._options.state)
+            await self._open_server()
+        except BaseException:
+            await self._worker.close()
+            self._remove_environment()
+            raise
+        self._start_listeners(self._triggers, settings)
+
+    async def _index(self, settings: Settings) -> None:
+        try:
+            self.functions = tuple(await self._worker.index(self._directory))
+        except HostError as error:
+            if settings.faults:
+                raise SettingsFault((*settings.faults, str(error))) from error
+            raise
+
+    async def _open_server(self) -> None:
+        application = web.Application(client_max_size=LARGEST_BODY)
+        Admin(self).add_routes(application.router)
+        application.router.add_route("*", "/{path:.*}", HttpFront(self._triggers.http, self._invoker).answer)
+        self._server = HttpServer(application)
+        self.port = await self._server.start(self._options.port)
+
+    def _start_listeners(self, triggers: Triggers, settings: Settings) -> None:
+        clock, options = self._options.clock, settings.host.event_hubs
+        for function, connection in triggers.event_hubs:
+            source = self._options.open_source(connection, options, clock)
+            listener = EventHubListener(function, connection.address, source)
+            listener.start(self._invoker, self._state, options, clock)
+            self.listeners[function.name] = listener
+        for function, schedule in triggers.timers:
+            timer = TimerListener(function, schedule)
+            timer.start(self._invoker, self._state, clock)
+            self._timers[function.name] = timer
+
+    async def drain(self) -> None:
+        """Stop the triggers, finish what runs, write the host checkpoints; HTTP stays open. Safe to call again."""
+        self.begin_drain()
+        if self._drain is not None:
+            await asyncio.shield(self._drain)
+
+    async def stop(self) -> None:
+        """Drain, then close everything."""
+        await self.drain()
+        await self._server.stop()
+        await self._invoker.finished()
+        await self._worker.close()
+        await _close_durable_session()
+        self._state.close()
+        self._remove_environment()
+
+    async def _finish(self) -> None:
+        self._invoker.stop_retrying()
+        hubs = (listener.stop() for listener in self.listeners.values())
+        timers = (timer.stop() for timer in self._timers.values())
+        await asyncio.gather(*hubs, *timers, *self._background)
+        await self._invoker.finished()
+
+    @property
+    def base_url(self) -> str:
+        """Where HTTP is answered, without a slash at the end."""
+        return f"http://localhost:{self.port}"
+
+    @property
+    def routes(self) -> list[str]:
+        """One line per function, as `func start` prints them."""
+        http = {one.function.name: one for one in self._triggers.http}
+        lines = []
+        for function in self.functions:
+            if one := http.get(function.name):
+                lines.append(f"{function.name}: [{','.join(one.methods) or '*'}] {self.base_url}/{one.route.template}")
+            else:
+                lines.append(
+                    f"{function.name}: {function.trigger.type}{' (disabled)' * self.is_disabled(function.name)}"
+                )
+        return lines
+
+    @property
+    def state(self) -> str:
+        """Running, Draining or Drained."""
+        if self._drain is None:
+            return "Running"
+        return "Drained" if self._drain.done() else "Draining"
+
+    @property
+    def running(self) -> int:
+        """How many invocations run now."""
+        return self._invoker.running
+
+    def is_disabled(self, function_name: str) -> bool:
+        """True when a setting disables the function."""
+        return self._settings.app.is_disabled(function_name)
+
+    def fire(self, function_name: str) -> None:
+        """Start a timer function now, after what it runs already; KeyError for a function of another kind."""
+        task = asyncio.create_task(self._timers[function_name].fire())
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def begin_drain(self) -> None:
+        """Begin what `drain` waits for."""
+        if self._drain is None:
+            self._drain = asyncio.create_task(self._finish())
+
+    def redeliver(self, count: int) -> None:
+        """Deliver the last `count` batches of every partition again."""
+        for listener in self.listeners.values():
+            listener.redeliver(count)
+
+    def skip(self, count: int) -> None:
+        """Checkpoint the next `count` batches of every partition without delivering them."""
+        for listener in self.listeners.values():
+            listener.skip(count)
+
+    def _add_environment(self, settings: Settings) -> None:
+        self._environment_added = tuple(settings.app.from_file)
+        os.environ.update(settings.app.from_file)
+
+    def _remove_environment(self) -> None:
+        for name in self._environment_added:
+            os.environ.pop(name, None)
+
+
+def _open_state(path: Path | None) -> StateFile:
+    try:
+        return StateFile(path)
+    except sqlite3.Error as error:
+        raise HostError(f"the state file {path} cannot be opened: {error}") from error
+
+
+async def _close_durable_session() -> None:
+    """The Durable client keeps one HTTP session per process, bound to this loop, and nobody else closes it."""
+    module = sys.modules.get("azure.durable_functions.models.utils.http_utils")
+    if module is not None:
+        await module._close_session()

@@ -1,0 +1,167 @@
+"""Read `host.json` with its overrides into one frozen value, and collect every fault.
+
+Source of names, defaults and limits: host.json reference, and EventHubOptions of the Event Hubs extension 6.x.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+from local.functions_host.errors import HostError
+from local.functions_host.event_source import END, START, StartAt
+from local.functions_host.time_spans import parse_time_span
+
+OVERRIDE_PREFIX = "AzureFunctionsJobHost__"
+LONGEST_WAIT = timedelta(minutes=10)
+DEFAULT_TIMEOUT: timedelta | None = timedelta(minutes=30)
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class EventHubOptions:
+    """`extensions.eventHubs`. `prefetch_count` None leaves the choice to the event source."""
+
+    max_event_batch_size: int = 100
+    min_event_batch_size: int = 1
+    max_wait_time: timedelta = timedelta(minutes=1)
+    batch_checkpoint_frequency: int = 1
+    prefetch_count: int | None = None
+    start_at: StartAt = START
+
+
+@dataclass(frozen=True, slots=True)
+class HostJson:
+    """What the local host uses of host.json. `function_timeout` None means no limit."""
+
+    route_prefix: str = "api"
+    function_timeout: timedelta | None = DEFAULT_TIMEOUT
+    event_hubs: EventHubOptions = field(default_factory=EventHubOptions)
+
+
+def read_host_json(directory: Path, environment: Mapping[str, str], faults: list[str]) -> HostJson:
+    """Read host.json of the app in `directory`; a missing file is a HostError, wrong content lines in `faults`."""
+    path = directory / "host.json"
+    try:
+        content = json.loads(path.read_text("utf-8-sig"))
+    except FileNotFoundError:
+        raise HostError(f"{path} does not exist: --app must name the folder of a function app") from None
+    except ValueError as error:
+        raise HostError(f"{path} is not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise HostError(f"{path} must hold a JSON object")
+    return _parse(_Section(_overridden(content, environment), "host.json", faults))
+
+
+def _overridden(content: dict[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
+    for name, value in environment.items():
+        if name.startswith(OVERRIDE_PREFIX):
+            _put(content, name.removeprefix(OVERRIDE_PREFIX).split("__"), value)
+    return content
+
+
+def _put(section: dict[str, Any], path: list[str], value: str) -> None:
+    """Set one value; like .NET's configuration, names are the same in any case."""
+    name = next((known for known in section if known.lower() == path[0].lower()), path[0])
+    if len(path) == 1:
+        section[name] = value
+        return
+    if not isinstance(section.get(name), dict):
+        section[name] = {}
+    _put(section[name], path[1:], value)
+
+
+class _Section:
+    """One object of the file; what it cannot read becomes a fault and the default."""
+
+    def __init__(self, content: Any, path: str, faults: list[str]) -> None:
+        self._content = {name.lower(): value for name, value in content.items()} if isinstance(content, dict) else {}
+        self._path = path
+        self._faults = faults
+
+    def section(self, name: str) -> "_Section":
+        return _Section(self._content.get(name.lower(), {}), f"{self._path}: {name}", self._faults)
+
+    def read(self, name: str, parse: Callable[[Any], Value], default: Value) -> Value:
+        value = self._content.get(name.lower())
+        if value is None:
+            return default
+        try:
+            return parse(value)
+        except (TypeError, ValueError) as error:
+            self._faults.append(f"{self._path}: {name}: {error}")
+            return default
+
+
+def _parse(root: _Section) -> HostJson:
+    root.read("version", _version, None)
+    extensions = root.section("extensions")
+    return HostJson(
+        route_prefix=extensions.section("http").read("routePrefix", lambda value: str(value).strip("/"), "api"),
+        function_timeout=root.read("functionTimeout", _timeout, DEFAULT_TIMEOUT),
+        event_hubs=_parse_event_hubs(extensions.section("eventHubs")),
+    )
+
+
+def _parse_event_hubs(section: _Section) -> EventHubOptions:
+    section.read("enableCheckpointing", _only_true, None)
+    largest = section.read("maxEventBatchSize", _whole_number, 100)
+    smallest = section.read("minEventBatchSize", _whole_number, 1)
+    section.read("minEventBatchSize", lambda _: _at_most(smallest, largest), None)
+    return EventHubOptions(
+        max_event_batch_size=largest,
+        min_event_batch_size=smallest,
+        max_wait_time=section.read("maxWaitTime", _wait, timedelta(minutes=1)),
+        batch_checkpoint_frequency=section.read("batchCheckpointFrequency", _whole_number, 1),
+        prefetch_count=section.read("prefetchCount", _whole_number, None),
+        start_at=section.read("initialOffsetOptions", _start_at, START),
+    )
+
+
+def _version(value: Any) -> None:
+    if value != "2.0":
+        raise ValueError(f'must be "2.0", not {value!r}')
+
+
+def _timeout(value: Any) -> timedelta | None:
+    return None if str(value) == "-1" else parse_time_span(str(value))
+
+
+def _wait(value: Any) -> timedelta:
+    wait = parse_time_span(str(value))
+    if wait > LONGEST_WAIT:
+        raise ValueError(f"{value} is more than {LONGEST_WAIT}")
+    return wait
+
+
+def _whole_number(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).isdigit() or int(value) < 1:
+        raise ValueError(f"must be a whole number of at least 1, not {value!r}")
+    return int(value)
+
+
+def _at_most(smallest: int, largest: int) -> None:
+    if smallest > largest:
+        raise ValueError(f"{smallest} is more than maxEventBatchSize ({largest})")
+
+
+def _only_true(value: Any) -> None:
+    if str(value).lower() != "true":
+        raise ValueError("only true is emulated")
+
+
+def _start_at(value: Any) -> StartAt:
+    kind = str(value.get("type", "fromStart")) if isinstance(value, dict) else ""
+    if kind.lower() == "fromstart":
+        return START
+    if kind.lower() == "fromend":
+        return END
+    if kind.lower() == "fromenqueuedtime":
+        instant = datetime.fromisoformat(str(value.get("enqueuedTimeUtc", "")))
+        if instant.tzinfo is None:
+            raise ValueError(f"enqueuedTimeUtc {value['enqueuedTimeUtc']!r} must end in Z")
+        return StartAt(enqueued_at=instant)
+    raise ValueError(f"type must be fromStart, fromEnd or fromEnqueuedTime, not {kind!r}")

@@ -1,0 +1,79 @@
+"""The HTTP functions of the app behind one server on loopback. Keys are not asked for, as with `func start`."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from local.functions_host.errors import CannotListen
+from local.functions_host.function import FunctionDescription
+from local.functions_host.http_values import request_datum, to_response
+from local.functions_host.invoker import Invoker, TriggerInputs
+from local.functions_host.routes import Route, parse_route
+
+LARGEST_BODY = 100 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class HttpFunction:
+    """A function, its whole route with the prefix, and its methods (none: every method)."""
+
+    function: FunctionDescription
+    route: Route
+    methods: tuple[str, ...]
+
+
+def http_function(function: FunctionDescription, prefix: str, faults: list[str]) -> HttpFunction | None:
+    """Describe the HTTP trigger of a function; add a line to `faults` when its route cannot be matched."""
+    settings = function.trigger.settings
+    template = "/".join(part.strip("/") for part in (prefix, settings.get("route") or function.name) if part)
+    methods = tuple(str(method).upper() for method in settings.get("methods") or ())
+    try:
+        return HttpFunction(function, parse_route(template), methods)
+    except ValueError as error:
+        faults.append(f"function {function.name}: route {template!r}: {error}")
+        return None
+
+
+class HttpFront:
+    """Answers requests by invoking the function of the best route; 404 where there is none, as the real host does."""
+
+    def __init__(self, functions: Sequence[HttpFunction], invoker: Invoker) -> None:
+        self._functions = sorted(functions, key=lambda one: one.route.precedence)
+        self._invoker = invoker
+
+    async def answer(self, request: web.Request) -> web.Response:
+        """Invoke the function; a failure is 500 with no body, and its stack is in the log only."""
+        for each in self._functions:
+            if each.methods and request.method not in each.methods:
+                continue
+            values = each.route.match(request.rel_url.raw_path)
+            if values is not None:
+                return await self._invoke(each.function, await request_datum(request, values))
+        return web.Response(status=404)
+
+    async def _invoke(self, function: FunctionDescription, value: object) -> web.Response:
+        outcome = await self._invoker.invoke(function, TriggerInputs({function.trigger.name: value}))
+        return web.Response(status=500) if outcome.error is not None else to_response(outcome.value)
+
+
+class HttpServer:
+    """A web application on the loopback address."""
+
+    def __init__(self, application: web.Application) -> None:
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=5)
+
+    async def start(self, port: int) -> int:
+        """Listen on `port` (0: any free one) and return it; raise CannotListen when it is taken."""
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, "127.0.0.1", port).start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise CannotListen(port, os.strerror(error.errno or 0).lower()) from error
+        return int(self._runner.addresses[0][1])
+
+    async def stop(self) -> None:
+        """Finish the requests that run, then close."""
+        await self._runner.cleanup()

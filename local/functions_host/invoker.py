@@ -1,0 +1,124 @@
+"""Invoke a function by its retry policy, in memory, and know what is still running.
+
+Source: WebJobs SDK `FunctionExecutorExtensions.TryExecuteAsync`; a retry is the same call with a new invocation id.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import Enum
+from typing import Any
+from uuid import uuid4
+
+from local.functions_host.clock import Clock, unless
+from local.functions_host.function import FunctionDescription
+from local.functions_host.worker import Invocation, Outcome, Worker
+
+logger = logging.getLogger("functions_host")
+
+
+class Ending(Enum):
+    """How a function ended for its trigger: ABANDONED means that the host stopped while a retry was due."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    ABANDONED = "abandoned"
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerInputs:
+    """What a trigger hands over: the inputs by parameter name and the trigger's metadata, all Datums."""
+
+    inputs: Mapping[str, Any]
+    trigger_metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Invoker:
+    """Runs functions through the worker; `chance` gives the jitter of back-offs, in [0, 1)."""
+
+    def __init__(self, worker: Worker, clock: Clock, chance: Callable[[], float], timeout: timedelta | None) -> None:
+        self._worker = worker
+        self._clock = clock
+        self._chance = chance
+        self._timeout = timeout
+        self._stopping = asyncio.Event()
+        self._running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def running(self) -> int:
+        """How many invocations run now."""
+        return self._running
+
+    async def run(self, function: FunctionDescription, inputs: TriggerInputs) -> Ending:
+        """Run with the function's retry policy until it succeeds, its retries are used up, or the host stops."""
+        retries = 0
+        while (await self.invoke(function, inputs, retries)).error is not None:
+            policy = function.retry
+            if policy is None or not policy.allows(retries):
+                return Ending.FAILED
+            delay = policy.delay(retries, self._chance)
+            await unless(self._stopping.wait(), self._clock.sleep(delay))
+            if self._stopping.is_set():
+                return Ending.ABANDONED
+            retries += 1
+        return Ending.SUCCEEDED
+
+    async def invoke(self, function: FunctionDescription, inputs: TriggerInputs, retries: int = 0) -> Outcome:
+        """Invoke once and log a failure with its stack."""
+        limit = function.retry.max_retry_count if function.retry else 0
+        invocation = Invocation(str(uuid4()), function.name, inputs.inputs, inputs.trigger_metadata, retries, limit)
+        began_at = self._clock.now()
+        outcome = await self._counted(invocation)
+        self._log_failure(invocation, outcome)
+        self._log_overrun(invocation, self._clock.now() - began_at)
+        return outcome
+
+    async def _counted(self, invocation: Invocation) -> Outcome:
+        self._running += 1
+        self._idle.clear()
+        try:
+            return await self._worker.invoke(invocation)
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._idle.set()
+
+    def stop_retrying(self) -> None:
+        """Give up the retries that are due; what runs now goes on to its end."""
+        self._stopping.set()
+
+    async def finished(self) -> None:
+        """Return once nothing runs."""
+        await self._idle.wait()
+
+    def _log_failure(self, invocation: Invocation, outcome: Outcome) -> None:
+        if outcome.error is None:
+            return
+        logger.error(
+            "function failed",
+            extra={
+                "action": "function_failed",
+                "function_name": invocation.function_name,
+                "invocation_id": invocation.invocation_id,
+                "error": outcome.error,
+                "retry_count": invocation.retry_count,
+                "max_retry_count": invocation.max_retry_count,
+                "stack": outcome.stack,
+            },
+        )
+
+    def _log_overrun(self, invocation: Invocation, lasted: timedelta) -> None:
+        if self._timeout is not None and lasted > self._timeout:
+            logger.error(
+                "function ran longer than functionTimeout: Azure would have killed its worker process",
+                extra={
+                    "action": "function_timeout",
+                    "function_name": invocation.function_name,
+                    "invocation_id": invocation.invocation_id,
+                    "lasted_s": lasted.total_seconds(),
+                },
+            )

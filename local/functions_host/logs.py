@@ -1,0 +1,68 @@
+"""Log records of the host and of the app: JSON lines in a file, a short form on the terminal."""
+
+import json
+import logging
+import sys
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+current_invocation_id: ContextVar[str | None] = ContextVar("invocation_id", default=None)
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "invocation_id"}
+_CHATTY = ("azure", "aiohttp.access", "asyncio")
+
+
+def configure_logs(file: Path | None, *, verbose: bool) -> None:
+    """Send all records to `file` (appended) and warnings, or all when `verbose`, to standard error."""
+    terminal = logging.StreamHandler(sys.stderr)
+    terminal.setLevel(logging.INFO if verbose else logging.WARNING)
+    terminal.setFormatter(ShortForm())
+    handlers: list[logging.Handler] = [terminal]
+    if file is not None:
+        lines = logging.FileHandler(file, encoding="utf-8")  # flushes after each record
+        lines.setFormatter(JsonForm())
+        handlers.append(lines)
+    for handler in handlers:
+        handler.addFilter(_add_invocation_id)
+    logging.basicConfig(level=logging.INFO, handlers=handlers, force=True)
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _add_invocation_id(record: logging.LogRecord) -> bool:
+    if getattr(record, "invocation_id", None) is None:
+        record.invocation_id = current_invocation_id.get()
+    return True
+
+
+class JsonForm(logging.Formatter):
+    """One JSON object per record: time, level, logger, message, invocation_id where known, and all of `extra`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if invocation_id := getattr(record, "invocation_id", None):
+            line["invocation_id"] = invocation_id
+        if record.exc_info:
+            line["stack"] = self.formatException(record.exc_info)
+        extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        return json.dumps({**extra, **line}, default=str)
+
+
+class ShortForm(logging.Formatter):
+    """Time, level, text, the extra values, then the stack if there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record for the eyes of a person."""
+        extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
+        stack = extra.pop("stack", "") or (self.formatException(record.exc_info) if record.exc_info else "")
+        values = " ".join(f"{name}={value}" for name, value in extra.items())
+        at = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
+        return f"{at} {record.levelname:7} {record.getMessage()} {values}".rstrip() + (f"\n{stack}" if stack else "")

@@ -1,0 +1,121 @@
+"""Hand the batches of one partition to the function, one at a time, and move the host checkpoint by the host's rules.
+
+Source: `EventHubListener.PartitionProcessor`. The host checkpoint advances after every invocation, whatever its
+outcome; it does not when the host stops while a retry is due.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from local.functions_host.batches import next_batch
+from local.functions_host.clock import Clock, unless
+from local.functions_host.event_source import EventSource, HubEvent, StartAt
+from local.functions_host.host_json import EventHubOptions
+from local.functions_host.invoker import Ending
+
+REMEMBERED_BATCHES = 100
+
+Deliver = Callable[[Sequence[HubEvent], bool], Awaitable[Ending]]
+"""Run the function for a batch; the second argument tells whether a checkpoint follows."""
+
+
+class HostCheckpoint:
+    """The host's own checkpoint of one partition, written on every n-th batch and when the pump stops."""
+
+    def __init__(self, stored: StartAt | None, write: Callable[[StartAt], None], frequency: int) -> None:
+        self.position = stored
+        self._write = write
+        self._frequency = frequency
+        self._unwritten = 0
+
+    @property
+    def writes_next(self) -> bool:
+        """True when the next batch is followed by a write."""
+        return self._unwritten + 1 >= self._frequency
+
+    def advance(self, position: StartAt) -> None:
+        """Note that a batch is done with."""
+        self.position = position
+        self._unwritten += 1
+        if self._unwritten >= self._frequency:
+            self.write()
+
+    def write(self) -> None:
+        """Write what is not written yet."""
+        if self._unwritten and self.position is not None:
+            self._write(self.position)
+            self._unwritten = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PumpParts:
+    """What a pump works with."""
+
+    source: EventSource
+    options: EventHubOptions
+    clock: Clock
+    deliver: Deliver
+
+
+class PartitionPump:
+    """The pump of one partition; `run` until `stop`."""
+
+    def __init__(self, partition_id: str, checkpoint: HostCheckpoint, parts: PumpParts) -> None:
+        self._partition_id = partition_id
+        self._checkpoint = checkpoint
+        self._parts = parts
+        self._interrupted = asyncio.Event()
+        self._is_stopping = False
+        self._skips = 0
+        self._next = checkpoint.position or parts.options.start_at
+        self._starts: deque[StartAt] = deque(maxlen=REMEMBERED_BATCHES)
+
+    async def run(self) -> None:
+        """Deliver batches until stopped, then write the checkpoint."""
+        while not self._is_stopping:
+            self._interrupted.clear()
+            await self._deliver_from(self._next)
+        self._checkpoint.write()
+
+    def stop(self) -> None:
+        """Take no further batch; the one in work is finished."""
+        self._is_stopping = True
+        self._interrupted.set()
+
+    def redeliver(self, count: int) -> None:
+        """Read again from the start of the last `count` batches, at most the 100 that are remembered."""
+        for _ in range(min(count, len(self._starts))):
+            self._next = self._starts.pop()
+        self._interrupted.set()
+
+    def skip(self, count: int) -> None:
+        """Checkpoint the next `count` batches without delivering them, which is how the real host loses batches."""
+        self._skips += count
+
+    async def _deliver_from(self, start: StartAt) -> None:
+        stream = await self._parts.source.open(self._partition_id, start)
+        try:
+            while not self._interrupted.is_set():
+                waiting = next_batch(stream, self._parts.options, self._parts.clock)
+                batch = await unless(self._interrupted.wait(), waiting)
+                if batch:
+                    await self._settle(batch)
+        finally:
+            await stream.close()
+
+    async def _settle(self, batch: Sequence[HubEvent]) -> None:
+        self._starts.append(self._next)
+        self._next = batch[-1].position
+        ending = await self._delivered(batch)
+        if ending is Ending.ABANDONED:
+            self.stop()  # going on would checkpoint past this batch
+        else:
+            self._checkpoint.advance(batch[-1].position)
+
+    async def _delivered(self, batch: Sequence[HubEvent]) -> Ending:
+        if self._skips:
+            self._skips -= 1
+            return Ending.FAILED
+        return await self._parts.deliver(batch, self._checkpoint.writes_next)

@@ -1,0 +1,136 @@
+"""HTTP route templates with constraints, optional and catch-all parts, matched by ASP.NET Core's precedence.
+
+Source: ASP.NET Core routing (`RoutePrecedence.ComputeInbound`, route constraint reference). Letters of the fixed parts
+match in any case. Default values (`{id=1}`) are refused.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import unquote
+from uuid import UUID
+
+PARAMETER = re.compile(
+    r"\{(?P<catch_all>\*{1,2})?(?P<name>\w+)(?P<rules>(?::[^{}:()?]+(?:\((?:[^()]|\([^()]*\))*\))?)*)(?P<optional>\?)?\}"
+)
+RULE = re.compile(r":(?P<name>[^{}:()?]+)(?:\((?P<argument>(?:[^()]|\([^()]*\))*)\))?")
+
+Check = Callable[[str], object]
+
+
+def _in_range(lowest: float, highest: float) -> Check:
+    return lambda value: lowest <= int(value) <= highest
+
+
+def _has_length(shortest: float, longest: float) -> Check:
+    return lambda value: shortest <= len(value) <= longest
+
+
+def _unescaped(argument: str) -> str:
+    """Braces are doubled in a template."""
+    return argument.replace("{{", "{").replace("}}", "}")
+
+
+def _is_whole(bits: int) -> Check:
+    return lambda value: re.fullmatch(r"-?\d+", value) and -(2 ** (bits - 1)) <= int(value) < 2 ** (bits - 1)
+
+
+# What each constraint accepts, from its argument; a ValueError while checking means "no match".
+CONSTRAINTS: Mapping[str, Callable[[str], Check]] = {
+    "int": lambda _: _is_whole(32),
+    "long": lambda _: _is_whole(64),
+    "bool": lambda _: lambda value: value.lower() in ("true", "false"),
+    "alpha": lambda _: lambda value: re.fullmatch(r"[A-Za-z]*", value),
+    "guid": lambda _: lambda value: bool(UUID(value)),
+    "float": lambda _: lambda value: isinstance(float(value), float),
+    "double": lambda _: lambda value: isinstance(float(value), float),
+    "decimal": lambda _: lambda value: re.fullmatch(r"-?\d+(\.\d+)?", value),
+    "datetime": lambda _: lambda value: bool(datetime.fromisoformat(value)),
+    "required": lambda _: bool,
+    "min": lambda argument: _in_range(int(argument), float("inf")),
+    "max": lambda argument: _in_range(float("-inf"), int(argument)),
+    "range": lambda argument: _in_range(*map(int, argument.split(","))),
+    "minlength": lambda argument: _has_length(int(argument), float("inf")),
+    "maxlength": lambda argument: _has_length(0, int(argument)),
+    "length": lambda argument: _has_length(int(argument.split(",")[0]), int(argument.split(",")[-1])),
+    "regex": lambda argument: lambda value: re.search(_unescaped(argument), value, re.IGNORECASE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A template; of the routes that match, the one with the least `precedence` wins."""
+
+    template: str
+    pattern: re.Pattern[str]
+    checks: tuple[tuple[str, Check], ...]
+    precedence: tuple[int, ...]
+
+    def match(self, path: str) -> dict[str, str] | None:
+        """Return the route values of an encoded URL path, or None. Optional parts that are missing have no value."""
+        found = self.pattern.fullmatch(path.strip("/"))
+        if found is None:
+            return None
+        values = {name: unquote(value) for name, value in found.groupdict().items() if value}
+        holds = all(_holds(check, values[name]) for name, check in self.checks if name in values)
+        return values if holds else None
+
+
+def parse_route(template: str) -> Route:
+    """Read a template; raise ValueError when it cannot be matched here."""
+    segments = [segment for segment in _split(template.strip("/")) if segment]
+    pattern, checks, precedence = "", [], []
+    for segment in segments:
+        pattern += _segment_pattern(segment, is_first=not pattern)
+        found = list(PARAMETER.finditer(segment))
+        checks += [(one["name"], check) for one in found for check in _checks(one["rules"])]
+        precedence.append(_precedence(segment, found))
+    return Route(template, re.compile(pattern, re.IGNORECASE), tuple(checks), tuple(precedence))
+
+
+def _split(template: str) -> list[str]:
+    """Split at the slashes outside braces: a regex constraint may hold slashes."""
+    return re.findall(r"(?:\{[^{}]*\}|[^/])+", template)
+
+
+def _segment_pattern(segment: str, *, is_first: bool) -> str:
+    slash = "" if is_first else "/"
+    whole = PARAMETER.fullmatch(segment)
+    if whole and whole["catch_all"]:
+        return f"(?:{slash}(?P<{whole['name']}>.*))?"
+    if whole and whole["optional"]:
+        return f"(?:{slash}(?P<{whole['name']}>[^/]+))?"
+    literals = PARAMETER.split(segment)[:: PARAMETER.groups + 1]
+    if any(brace in "".join(literals) for brace in "{}"):
+        raise ValueError(f"the part {segment!r} of the route cannot be read")
+    names = [f"(?P<{found['name']}>[^/]+?)" for found in PARAMETER.finditer(segment)]
+    parts = [re.escape(literal) + name for literal, name in zip(literals, [*names, ""], strict=True)]
+    return slash + "".join(parts)
+
+
+def _checks(rules: str) -> list[Check]:
+    checks = []
+    for found in RULE.finditer(rules):
+        try:
+            checks.append(CONSTRAINTS[found["name"].lower()](found["argument"] or ""))
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(f"the constraint {found.group()!r} of the route cannot be read") from None
+    return checks
+
+
+def _precedence(segment: str, parameters: list[re.Match[str]]) -> int:
+    if not parameters:
+        return 1
+    if parameters[0]["catch_all"]:
+        return 4 if parameters[0]["rules"] else 5
+    if parameters[0].group() != segment:
+        return 2
+    return 2 if parameters[0]["rules"] else 3
+
+
+def _holds(check: Check, value: str) -> bool:
+    try:
+        return bool(check(value))
+    except ValueError:
+        return False

@@ -1,0 +1,91 @@
+"""The timer trigger of one function: run when due, at start when past due, never twice at once.
+
+Source: WebJobs' `TimerListener` and `ScheduleMonitor`.
+"""
+
+import asyncio
+import json
+from datetime import datetime
+from typing import Any
+
+from azure.functions.meta import Datum
+
+from local.functions_host.clock import Clock, sleep_until, unless
+from local.functions_host.function import FunctionDescription
+from local.functions_host.invoker import Invoker, TriggerInputs
+from local.functions_host.schedules import Schedule
+from local.functions_host.state_file import StateFile, TimerStatus
+
+
+class TimerListener:
+    """Runs a function by its schedule. `fire` runs it now, after what runs already."""
+
+    def __init__(self, function: FunctionDescription, schedule: Schedule) -> None:
+        self.function = function
+        self._schedule = schedule
+        self._stopping = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, invoker: Invoker, state: StateFile, clock: Clock) -> None:
+        """Begin to keep time."""
+        self._invoker = invoker
+        self._state = state
+        self._clock = clock
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Run no more; wait for what runs."""
+        self._stopping.set()
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def fire(self, *, is_past_due: bool = False) -> None:
+        """Run the function once and note when it is due next."""
+        async with self._one_at_a_time:
+            before = self._status()
+            await self._invoker.run(self.function, self._inputs(before, is_past_due))
+            now = self._clock.now()
+            self._note(TimerStatus(now, self._schedule.next_after(now), now))
+
+    async def _run(self) -> None:
+        now = self._clock.now()
+        is_past_due = self._is_past_due(now)
+        if is_past_due or self.function.trigger.settings.get("runOnStartup"):
+            await self.fire(is_past_due=is_past_due)
+        elif self._status() is None:
+            self._note(TimerStatus(None, self._schedule.next_after(now), now))
+        while not self._stopping.is_set():
+            due_at = self._schedule.next_after(self._clock.now())
+            await unless(self._stopping.wait(), sleep_until(self._clock, due_at))
+            if not self._stopping.is_set():
+                await self.fire()
+
+    @property
+    def _is_monitored(self) -> bool:
+        return bool(self.function.trigger.settings.get("useMonitor", True))
+
+    def _is_past_due(self, now: datetime) -> bool:
+        """By today's schedule, which may not be the one that the status was written under."""
+        status = self._status()
+        return status is not None and self._schedule.next_after(status.updated_at) < now
+
+    def _status(self) -> TimerStatus | None:
+        return self._state.read_timer(self.function.name) if self._is_monitored else None
+
+    def _note(self, status: TimerStatus) -> None:
+        if self._is_monitored:
+            self._state.write_timer(self.function.name, status)
+
+    def _inputs(self, status: TimerStatus | None, is_past_due: bool) -> TriggerInputs:
+        content = {
+            "Schedule": {"AdjustForDST": True},
+            "ScheduleStatus": _shape(status) if status else None,
+            "IsPastDue": is_past_due,
+        }
+        return TriggerInputs({self.function.trigger.name: Datum(json.dumps(content), "json")})
+
+
+def _shape(status: TimerStatus) -> dict[str, Any]:
+    last_at = status.last_at.isoformat() if status.last_at else "0001-01-01T00:00:00"
+    return {"Last": last_at, "Next": status.next_at.isoformat(), "LastUpdated": status.updated_at.isoformat()}

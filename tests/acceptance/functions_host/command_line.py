@@ -1,0 +1,69 @@
+"""A host in a process of its own, as a person starts it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[3]
+DEADLINE_S = 30.0
+READY = "functions host ready on "
+
+
+def until(holds: Callable[[], object], process: "subprocess.Popen[str]") -> None:
+    """Wait for a condition while a process runs."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not holds():
+        assert process.poll() is None, f"the host ended with {process.returncode}"
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.01)
+
+
+class StartedHost:
+    """`python -m local.functions_host` for an app, ready when this is made; `seen` is what its functions noted."""
+
+    def __init__(self, app: Path, *arguments: str) -> None:
+        self._seen = app / "seen.jsonl"
+        command = [sys.executable, "-m", "local.functions_host", "--app", str(app), "--port", "0", *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "SEEN_FILE": str(self._seen)}
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.lines = self._until_ready()
+        self.base_url = self.lines[-1].removeprefix(READY)
+
+    def _until_ready(self) -> list[str]:
+        assert self.process.stdout is not None
+        lines = []
+        for line in self.process.stdout:
+            lines.append(line.rstrip("\n"))
+            if line.startswith(READY):
+                return lines
+        raise AssertionError(f"the host did not get ready: {self.process.communicate()[1]}")
+
+    def seen(self, function_name: str) -> list[Any]:
+        """What a function has noted, over all processes that ran the app."""
+        if not self._seen.exists():
+            return []
+        lines = self._seen.read_text().splitlines()
+        return [value for name, value in map(json.loads, lines) if name == function_name]
+
+    def until(self, holds: Callable[[], object]) -> None:
+        """Wait for a condition while the host runs."""
+        until(holds, self.process)
+
+    def stop(self, number: int) -> tuple[int, str]:
+        """Send a signal; return the exit code and what is on standard error."""
+        self.process.send_signal(number)
+        _, errors = self.process.communicate(timeout=DEADLINE_S)
+        return self.process.returncode, errors
+
+
+def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command to its end."""
+    command = [sys.executable, "-m", "local.functions_host", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S, check=False)

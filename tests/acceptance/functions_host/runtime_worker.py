@@ -1,0 +1,89 @@
+"""A Worker on Microsoft's own library, azure-functions-runtime, to hold ours to it. For tests only.
+
+Its package says Python 3.13, and it runs on 3.11 unchanged.
+"""
+
+import ast
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from local.functions_host.emulated import refuse_what_is_not_emulated
+from local.functions_host.errors import IndexingFailed
+from local.functions_host.function import FunctionDescription, describe_function
+from local.functions_host.worker import Invocation, Outcome
+from tests.acceptance.functions_host.stand_in_protos import init_request
+
+HOW_TO_GET_IT = (
+    "azure-functions-runtime is not installed: pip install --ignore-requires-python --no-deps "
+    "azure-functions-runtime==1.3.0 azurefunctions-extensions-base==1.2.0"
+)
+
+
+def is_installed() -> bool:
+    """True when Microsoft's library can be imported."""
+    return importlib.util.find_spec("azure_functions_runtime") is not None
+
+
+class RuntimeWorker:
+    """Indexes and invokes through azure_functions_runtime, in this process."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, str] = {}
+
+    async def index(self, directory: Path) -> Sequence[FunctionDescription]:
+        import azure_functions_runtime as runtime
+        from azure_functions_runtime import handle_event
+
+        if str(directory) not in sys.path:
+            sys.path.insert(0, str(directory))
+        runtime.start_threadpool_executor()
+        answer = await runtime.worker_init_request(init_request(str(directory)))
+        if answer.result.status != 1:
+            raise IndexingFailed(answer.result.exception.message)
+        return [self._described(found) for found in handle_event._metadata_result or ()]
+
+    def _described(self, found: Any) -> FunctionDescription:
+        self._ids[found.name] = found.function_id
+        description = describe_function(found.name, found.raw_bindings, _retry_settings(found.retry_options))
+        refuse_what_is_not_emulated(description)
+        return description
+
+    async def invoke(self, invocation: Invocation) -> Outcome:
+        from azure_functions_runtime.native_invocation import invocation_request_native
+
+        ok, value, _, error, stack = await invocation_request_native(
+            invocation.invocation_id,
+            self._ids[invocation.function_name],
+            list(invocation.inputs.items()),
+            dict(invocation.trigger_metadata),
+            retry_count=invocation.retry_count,
+            max_retry_count=invocation.max_retry_count,
+        )
+        return Outcome(value) if ok else Outcome(error=_from_repr(error), stack=stack)
+
+    async def close(self) -> None:
+        from azure_functions_runtime.utils.threadpool import stop_threadpool_executor
+
+        stop_threadpool_executor()
+
+
+def _retry_settings(options: Any) -> dict[str, str] | None:
+    """The options in the words of the decorator, so that one parser reads both workers' policies."""
+    if options is None:
+        return None
+    intervals = ("delay_interval", "minimum_interval", "maximum_interval")
+    settings = {name: str(getattr(options, name)).zfill(8) for name in intervals if hasattr(options, name)}
+    return {**settings, "strategy": options.retry_strategy, "max_retry_count": str(options.max_retry_count)}
+
+
+def _from_repr(error: str) -> str:
+    """`ValueError('text')` as `ValueError: text`, the form that the gRPC worker sends."""
+    name, _, rest = error.partition("(")
+    try:
+        texts = ast.literal_eval(f"({rest[:-1]},)")
+    except (SyntaxError, ValueError):
+        return error
+    return f"{name}: {texts[0] if texts else ''}"

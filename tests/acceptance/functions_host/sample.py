@@ -1,0 +1,56 @@
+"""Run the sample app in a host of this process, with hubs in memory."""
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from local.functions_host import FunctionsHost, HostOptions
+from local.functions_host.clock import Clock
+from local.functions_host.connections import HubConnection
+from local.functions_host.event_source import EventSource
+from local.functions_host.host_json import EventHubOptions
+from tests.unit.local.functions_host.doubles import MemoryHub
+
+CONNECTION_STRING = (
+    "Endpoint=sb://localhost:5672/;SharedAccessKeyName=key;SharedAccessKey=secret;UseDevelopmentEmulator=true"
+)
+SETTINGS = {"HUB": "telemetry", "EVENTHUB": CONNECTION_STRING, "SCHEDULE": "0 0 5 * * *"}
+
+
+def write_settings(directory: Path, **changes: str) -> None:
+    """Write local.settings.json of an app."""
+    (directory / "local.settings.json").write_text(json.dumps({"Values": {**SETTINGS, **changes}}))
+
+
+class Hubs:
+    """The hubs in memory by consumer group."""
+
+    def __init__(self) -> None:
+        self.by_group: dict[str, MemoryHub] = {}
+
+    def open(self, connection: HubConnection, options: EventHubOptions, clock: Clock) -> EventSource:
+        return self.of(connection.address.consumer_group)
+
+    def of(self, consumer_group: str) -> MemoryHub:
+        return self.by_group.setdefault(consumer_group, MemoryHub("0", "1"))
+
+
+@asynccontextmanager
+async def running(directory: Path, options: HostOptions | None = None) -> AsyncIterator[FunctionsHost]:
+    """A host on a free port."""
+    host = FunctionsHost(directory, replace(options or HostOptions(), port=0))
+    await host.start()
+    try:
+        yield host
+    finally:
+        await host.stop()
+
+
+def seen(function_name: str) -> list[Any]:
+    """What the sample app's function has noted so far."""
+    found: list[Any] = sys.modules["function_app"].seen.get(function_name, [])
+    return found

@@ -1,0 +1,53 @@
+"""Fixtures of all tests: the engines of the store, and hypothesis made repeatable."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from core.store import Store
+from tests.fakes.engines import ENGINES, SqliteEngine
+from tests.fakes.kept import Engine
+
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("repeatable")
+
+
+@pytest.fixture(params=sorted(ENGINES))
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
+    """An empty, migrated database of each engine in turn."""
+    return ENGINES[request.param](tmp_path)
+
+
+@pytest.fixture
+def make_store(engine: Engine) -> Iterator[Callable[[], Store]]:
+    """Opens stores over one database, and closes them when the test is over."""
+    opened: list[Store] = []
+
+    def make() -> Store:
+        opened.append(engine.open())
+        return opened[-1]
+
+    yield make
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def store(make_store: Callable[[], Store]) -> Store:
+    """One store of the engine in turn."""
+    return make_store()
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> SqliteEngine:
+    """An empty, migrated embedded database, for what is asked by hand."""
+    return SqliteEngine(tmp_path / "store.db")

@@ -1,0 +1,236 @@
+"""What every store promises of a commit: once, whole, and only where the checkpoint is expected."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from core.errors import CheckpointConflict, DataRefused
+from core.rows import Row
+from core.store import Store
+from core.transforms.home_security import Home, HomeAlert, SensorReading
+from tests.fakes.builders import EPOCH, alert, commit, event, home, letter, partition, reading, settled
+from tests.fakes.kept import Engine, KeptRow
+
+P = partition()
+
+
+def everything(engine: Engine) -> tuple[object, ...]:
+    return (*(engine.rows(each) for each in (SensorReading, HomeAlert, Home)), engine.letters(), engine.ledger())
+
+
+def test_a_partition_that_was_never_committed_has_a_stream_and_no_checkpoint(store: Store) -> None:
+    state = store.read_partition(P)
+    assert state.partition == P
+    assert state.checkpoint is None
+
+
+def test_a_stream_keeps_its_number_for_every_partition_and_owner(make_store: Callable[[], Store]) -> None:
+    one, other = make_store(), make_store()
+    assert one.read_partition(P).stream_id == other.read_partition(partition("7")).stream_id
+
+
+def test_each_hub_and_each_consumer_group_is_a_stream_of_its_own(store: Store) -> None:
+    places = [P, partition(group="other"), partition(hub="namespace/other"), partition(hub="other/telemetry")]
+    assert len({store.read_partition(place).stream_id for place in places}) == 4
+
+
+def test_the_first_commit_sets_the_checkpoint_and_counts_as_one(store: Store) -> None:
+    first = commit(store.read_partition(P), 0, 4)
+    assert store.commit_batch(first) == 1
+    assert store.read_partition(P) == first.state_after(1)
+
+
+def test_commit_numbers_count_on_from_one(store: Store) -> None:
+    numbers = [store.commit_batch(commit(store.read_partition(P), at, at)) for at in range(5)]
+    assert numbers == [1, 2, 3, 4, 5]
+
+
+def test_partitions_count_their_commits_apart(store: Store) -> None:
+    for id in ("0", "1", "10"):
+        assert store.commit_batch(commit(store.read_partition(partition(id)), 0, 0)) == 1
+
+
+def test_the_first_commit_need_not_begin_at_zero(store: Store) -> None:
+    store.commit_batch(commit(store.read_partition(P), 500, 509))
+    (ledger,) = store.read_ledgers()
+    assert (ledger.first, ledger.last, ledger.balanced) == (500, 509, True)
+
+
+def test_rows_are_kept_with_their_position_and_commit_number(store: Store, engine: Engine) -> None:
+    state = store.read_partition(P)
+    store.commit_batch(commit(state, 0, 1, settled({0: [reading("a"), alert("a")], 1: [home("b", armed=True)]})))
+    place = (state.stream_id, "0")
+    assert engine.rows(SensorReading) == [KeptRow(*place, 0, 0, 1, reading("a"))]
+    assert engine.rows(HomeAlert) == [KeptRow(*place, 0, 1, 1, alert("a"))]
+    assert engine.rows(Home) == [KeptRow(*place, 1, None, 1, home("b", armed=True))]
+
+
+def test_the_ledger_keeps_what_became_of_the_range(store: Store, engine: Engine) -> None:
+    outcome = settled({0: [reading(), alert()], 1: [reading()]}, letters=[letter(event(2))], filtered=3)
+    store.commit_batch(commit(store.read_partition(P), 0, 5, outcome))
+    (kept,) = engine.ledger()
+    assert (kept.first, kept.last, kept.commit_number) == (0, 5, 1)
+    assert (kept.written, kept.filtered, kept.dead_lettered, kept.rows_written) == (2, 3, 1, 3)
+    assert (kept.transform_version, kept.invocation_id) == ("test/1", "invocation-1")
+    assert kept.committed_at == EPOCH + timedelta(days=1)
+
+
+@pytest.mark.parametrize("behind", [0, 1, 3])
+def test_a_commit_from_a_stale_state_writes_nothing_at_all(
+    make_store: Callable[[], Store], engine: Engine, behind: int
+) -> None:
+    owner, zombie = make_store(), make_store()
+    for number in range(behind):
+        owner.commit_batch(commit(owner.read_partition(P), number, number))
+    stale = zombie.read_partition(P)
+    owner.commit_batch(commit(owner.read_partition(P), behind, behind, settled({behind: [home("a", armed=True)]})))
+    before = everything(engine)
+    rows = settled({behind: [reading(), alert(), home("a")]}, letters=[letter(event(behind + 1))])
+    with pytest.raises(CheckpointConflict) as conflict:
+        zombie.commit_batch(commit(stale, behind, behind + 1, rows))
+    assert conflict.value.expected == (behind - 1 if behind else None)
+    assert everything(engine) == before
+    assert zombie.read_partition(P).checkpoint == owner.read_partition(P).checkpoint
+
+
+def test_a_commit_that_expects_more_than_is_there_conflicts(store: Store, engine: Engine) -> None:
+    done = commit(store.read_partition(P), 0, 4)
+    with pytest.raises(CheckpointConflict):
+        store.commit_batch(commit(done.state_after(1), 5, 9))
+    assert engine.ledger() == []
+
+
+def test_committing_the_same_commit_twice_conflicts(store: Store, engine: Engine) -> None:
+    once = commit(store.read_partition(P), 0, 0, settled({0: [reading()]}))
+    store.commit_batch(once)
+    with pytest.raises(CheckpointConflict):
+        store.commit_batch(once)
+    assert len(engine.rows(SensorReading)) == len(engine.ledger()) == 1
+
+
+def test_a_conflict_leaves_the_store_usable(store: Store) -> None:
+    stale = store.read_partition(P)
+    store.commit_batch(commit(stale, 0, 0))
+    with pytest.raises(CheckpointConflict):
+        store.commit_batch(commit(stale, 0, 0))
+    assert store.commit_batch(commit(store.read_partition(P), 1, 1)) == 2
+
+
+def refusals() -> dict[str, list[Row]]:
+    return {
+        "a number of 65 bits": [reading(ppm=2**63)],
+        "a number below 64 bits": [reading(ppm=-(2**63) - 1)],
+        "a lone surrogate in a row": [home(time_zone="\ud800")],
+        "a time without a zone": [reading(at=datetime(2026, 1, 1))],  # noqa: DTZ001
+        "nothing where something must be": [home(time_zone=None)],  # type: ignore[arg-type]
+    }
+
+
+@pytest.mark.parametrize("case", refusals())
+def test_refused_data_leaves_nothing_written(store: Store, engine: Engine, case: str) -> None:
+    store.commit_batch(commit(store.read_partition(P), 0, 0, settled({0: [home("a")]})))
+    before, state = everything(engine), store.read_partition(P)
+    rows = settled({1: [home("a", armed=True), reading(), alert()], 2: refusals()[case]}, letters=[letter(event(3))])
+    with pytest.raises(DataRefused):
+        store.commit_batch(commit(state, 1, 3, rows))
+    assert everything(engine) == before
+    assert store.read_partition(P) == state
+    assert store.commit_batch(commit(state, 1, 3)) == 2
+
+
+def test_a_position_that_is_taken_is_refused(store: Store, engine: Engine) -> None:
+    store.commit_batch(commit(store.read_partition(P), 0, 0, settled({0: [reading()]})))
+    with pytest.raises(DataRefused):
+        store.commit_batch(commit(store.read_partition(P), 1, 1, settled({0: [reading()]})))
+    assert len(engine.ledger()) == 1
+
+
+def test_a_second_letter_of_one_event_is_refused(store: Store, engine: Engine) -> None:
+    store.commit_batch(commit(store.read_partition(P), 0, 0, settled({}, letters=[letter(event(0))])))
+    with pytest.raises(DataRefused):
+        store.commit_batch(commit(store.read_partition(P), 1, 1, settled({}, letters=[letter(event(0))])))
+    assert len(engine.ledger()) == len(engine.letters()) == 1
+
+
+def test_a_range_that_begins_where_another_began_is_refused(store: Store, engine: Engine) -> None:
+    store.commit_batch(commit(store.read_partition(P), 0, 4))
+    with pytest.raises(DataRefused):
+        store.commit_batch(commit(store.read_partition(P), 0, 5))
+    assert len(engine.ledger()) == 1
+
+
+@pytest.mark.parametrize("filtered", [0, 4, 6])
+def test_counts_that_do_not_sum_to_the_range_are_refused(store: Store, engine: Engine, filtered: int) -> None:
+    with pytest.raises(DataRefused):
+        store.commit_batch(commit(store.read_partition(P), 0, 4, settled({}, filtered=filtered)))
+    assert engine.ledger() == []
+    assert store.read_partition(P).checkpoint is None
+
+
+def test_numbers_at_the_edges_of_64_bits_are_kept(store: Store, engine: Engine) -> None:
+    end = 2**63 - 1
+    rows = settled({end - 1: [reading(ppm=end)], end: [reading(ppm=-(2**63))]})
+    store.commit_batch(commit(store.read_partition(P), end - 1, end, rows))
+    checkpoint = store.read_partition(P).checkpoint
+    assert checkpoint is not None
+    assert checkpoint.sequence_number == end
+    assert [one.row for one in engine.rows(SensorReading)] == [reading(ppm=end), reading(ppm=-(2**63))]
+    assert [one.sequence_number for one in engine.rows(SensorReading)] == [end - 1, end]
+    assert [ledger.balanced for ledger in store.read_ledgers()] == [True]
+
+
+INSTANTS = [
+    datetime(2026, 1, 1, 0, 0, 0, 1, tzinfo=UTC),
+    datetime(2026, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+    datetime(2026, 6, 1, tzinfo=UTC),
+    datetime(1, 1, 1, tzinfo=UTC),
+    datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+    datetime(2026, 6, 1, 5, 45, tzinfo=timezone(timedelta(hours=5, minutes=45))),
+    datetime(2026, 6, 1, 1, 2, 3, 4, tzinfo=timezone(timedelta(hours=-12))),
+]
+
+
+@pytest.mark.parametrize("moment", INSTANTS, ids=str)
+def test_instants_are_kept_to_the_microsecond(store: Store, engine: Engine, moment: datetime) -> None:
+    last = event(1, at=moment)
+    outcome = settled({0: [reading(at=moment)]}, letters=[letter(last)])
+    planned = replace(commit(store.read_partition(P), 0, 1, outcome), last=last, committed_at=moment)
+    store.commit_batch(planned)
+    checkpoint = store.read_partition(P).checkpoint
+    assert checkpoint is not None
+    assert checkpoint.enqueued_at == moment
+    assert [one.row for one in engine.rows(SensorReading)] == [reading(at=moment)]
+    (kept,) = engine.letters()
+    assert (kept.enqueued_at, kept.failed_at, kept.due_at) == (moment, moment, moment)
+    assert [one.committed_at for one in engine.ledger()] == [moment]
+
+
+TEXTS = ["", " ", "'; DROP TABLE home; --", "%_\\\"'`$1 ?1 :x @y", "a\nb\r\tc", "\x00middle\x00", "👩‍👩‍👧", "ß" * 1000]
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=ascii)
+def test_hostile_texts_are_kept_as_they_are(store: Store, engine: Engine, text: str) -> None:
+    outcome = settled({0: [reading(text)], 1: [home(text, text)]})
+    place = partition(text, hub=f"namespace/{text}", group=text)
+    store.commit_batch(commit(store.read_partition(place), 0, 1, outcome))
+    assert [one.row for one in engine.rows(SensorReading)] == [reading(text)]
+    assert [one.row for one in engine.rows(Home)] == [home(text, text)]
+    assert [ledger.partition for ledger in store.read_ledgers()] == [place]
+
+
+def test_an_opaque_offset_is_kept_as_it_is(store: Store) -> None:
+    for number, offset in enumerate(["-1", "0007", "1.0", "9" * 60, "", "1:2-3/é"]):
+        last = replace(event(number), offset=offset)
+        store.commit_batch(replace(commit(store.read_partition(P), number, number), last=last))
+        checkpoint = store.read_partition(P).checkpoint
+        assert checkpoint is not None
+        assert checkpoint.offset == offset
+
+
+def test_a_store_that_was_closed_opens_again(store: Store) -> None:
+    store.commit_batch(commit(store.read_partition(P), 0, 0))
+    store.close()
+    store.close()
+    assert store.commit_batch(commit(store.read_partition(P), 1, 1)) == 2

@@ -1,0 +1,97 @@
+"""What every store promises of dead letters: the event is kept whole, with the reason."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from core.commits import DeadLetter
+from core.events import Event
+from core.store import Store
+from tests.fakes.builders import EPOCH, commit, event, letter, partition, settled
+from tests.fakes.kept import Engine, KeptLetter
+
+P = partition()
+BODIES = {
+    "empty": b"",
+    "every byte": bytes(range(256)),
+    "NUL first": b"\x00\x00text\x00",
+    "emoji": "👩‍👩‍👧".encode(),
+    "not UTF-8": b"\xff\xfe\xed\xa0\x80",
+    "1 MB": bytes(range(256)) * 4096,
+}
+
+
+def keep(store: Store, engine: Engine, given: DeadLetter) -> KeptLetter:
+    number = given.event.sequence_number
+    store.commit_batch(commit(store.read_partition(P), number, number, settled({}, letters=[given])))
+    return engine.letters()[-1]
+
+
+@pytest.mark.parametrize("case", BODIES)
+def test_a_body_is_kept_byte_for_byte(store: Store, engine: Engine, case: str) -> None:
+    assert keep(store, engine, letter(event(0, BODIES[case]))).body == BODIES[case]
+
+
+def test_a_letter_keeps_all_of_its_event_and_its_reason(store: Store, engine: Engine) -> None:
+    properties = {"tenant": "a", "retries": 3, "ratio": 0.5, "late": True, "none": None, "deep": {"list": [1, "ß"]}}
+    given = Event(event(3).sequence_number, "192", EPOCH, "key-1", properties, b"body")
+    why = DeadLetter(given, "poison", "core.errors.PoisonEvent", "no such kind", "fedcba9876543210", "exhausted")
+    kept = keep(store, engine, why)
+    assert kept == KeptLetter(
+        stream_id=store.read_partition(P).stream_id,
+        partition_id="0",
+        sequence_number=3,
+        offset="192",
+        enqueued_at=EPOCH,
+        partition_key="key-1",
+        properties=properties,
+        body=b"body",
+        error_class="poison",
+        error_type="core.errors.PoisonEvent",
+        error="no such kind",
+        fingerprint="fedcba9876543210",
+        transform_version="test/1",
+        status="exhausted",
+        attempts=1,
+        due_at=None,
+        failed_at=EPOCH + timedelta(days=1),
+    )
+
+
+def test_a_waiting_letter_is_due_at_once(store: Store, engine: Engine) -> None:
+    kept = keep(store, engine, letter(event(0)))
+    assert (kept.status, kept.due_at) == ("waiting", kept.failed_at)
+
+
+@pytest.mark.parametrize("status", ["exhausted", "held", "discarded", "resolved"])
+def test_a_letter_that_does_not_wait_is_never_due(store: Store, engine: Engine, status: str) -> None:
+    assert keep(store, engine, replace(letter(event(0)), status=status)).due_at is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("key", [None, "", "home-1", "\x00", "a\x00b", "👩‍👩‍👧", "'; --", "k" * 10_000], ids=ascii)
+def test_a_partition_key_is_kept_as_it_is(store: Store, engine: Engine, key: str | None) -> None:
+    assert keep(store, engine, letter(event(0, key=key))).partition_key == key
+
+
+def test_lone_surrogates_do_not_lose_a_letter(store: Store, engine: Engine) -> None:
+    kept = keep(store, engine, letter(event(0, b"body", key="k\ud800y"), error="no \udfff such"))
+    assert (kept.partition_key, kept.error, kept.body) == ("k?y", "no ? such", b"body")
+
+
+def test_lone_surrogates_in_properties_do_not_lose_a_letter(store: Store, engine: Engine) -> None:
+    given = letter(replace(event(0), properties={"tenant\ud800": "a\udfff"}))
+    assert len(keep(store, engine, given).properties) == 1
+
+
+@pytest.mark.parametrize("error", ["", "a\x00b", "💥" * 2_000, "line\nline"], ids=ascii)
+def test_an_error_is_kept_as_it_is(store: Store, engine: Engine, error: str) -> None:
+    assert keep(store, engine, letter(event(0), error=error)).error == error
+
+
+def test_many_letters_of_one_commit_are_all_kept(store: Store, engine: Engine) -> None:
+    letters = [letter(event(number, str(number))) for number in range(1_000)]
+    store.commit_batch(commit(store.read_partition(P), 0, 999, settled({}, letters=letters)))
+    assert [kept.body for kept in engine.letters()] == [str(number).encode() for number in range(1_000)]
+    (ledger,) = store.read_ledgers()
+    assert (ledger.letters, ledger.dead_lettered, ledger.balanced) == (1_000, 1_000, True)

@@ -1,0 +1,128 @@
+"""What every store promises of states: the newest stands, and references find exactly what stands."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from core.rows import ReferenceKey, Row
+from core.store import Store
+from core.transforms.home_security import Home
+from tests.fakes.builders import commit, home, partition, reading, settled
+from tests.fakes.kept import Engine
+
+P = partition()
+
+
+def put(store: Store, placed: dict[int, Sequence[Row]], place: str = "0") -> None:
+    """Commit rows by sequence number, without a gap."""
+    first, last = min(placed), max(placed)
+    outcome = settled(placed, filtered=last - first + 1 - len(placed))
+    store.commit_batch(commit(store.read_partition(partition(place)), first, last, outcome))
+
+
+def keys(*home_ids: str) -> list[ReferenceKey]:
+    return [ReferenceKey(Home, (home_id,)) for home_id in home_ids]
+
+
+def standing(store: Store, home_id: str = "home-1") -> Row | None:
+    return store.read_references(keys(home_id)).get(ReferenceKey(Home, (home_id,)))
+
+
+def test_a_newer_state_takes_the_place_of_an_older_one(store: Store, engine: Engine) -> None:
+    put(store, {0: [home(armed=False)]})
+    put(store, {1: [home(armed=True)]})
+    (kept,) = engine.rows(Home)
+    assert (kept.row, kept.sequence_number, kept.commit_number) == (home(armed=True), 1, 2)
+
+
+def test_the_last_of_one_commit_stands(store: Store, engine: Engine) -> None:
+    put(store, {number: [home(time_zone=f"zone-{number}")] for number in range(10)})
+    (kept,) = engine.rows(Home)
+    assert (kept.row, kept.sequence_number) == (home(time_zone="zone-9"), 9)
+
+
+def test_the_last_of_one_event_stands(store: Store) -> None:
+    put(store, {0: [home(armed=True), home(armed=False)]})
+    assert standing(store) == home(armed=False)
+
+
+@pytest.mark.parametrize("older", [0, 4])
+def test_an_older_number_of_the_same_partition_never_overwrites(store: Store, engine: Engine, older: int) -> None:
+    put(store, {5: [home(armed=True)]})
+    late = settled({older: [home(armed=False)]})
+    store.commit_batch(commit(store.read_partition(P), 6, 6, late))
+    (kept,) = engine.rows(Home)
+    assert (kept.row, kept.sequence_number, kept.commit_number) == (home(armed=True), 5, 1)
+
+
+def test_another_partition_overwrites_whatever_its_number(store: Store, engine: Engine) -> None:
+    put(store, {5: [home(armed=True)]}, "0")
+    put(store, {2: [home(armed=False)]}, "1")
+    (kept,) = engine.rows(Home)
+    assert (kept.row, kept.partition_id, kept.sequence_number) == (home(armed=False), "1", 2)
+
+
+def test_another_stream_overwrites_whatever_its_number(store: Store, engine: Engine) -> None:
+    put(store, {5: [home(armed=True)]})
+    other = store.read_partition(partition(group="other"))
+    store.commit_batch(commit(other, 2, 2, settled({2: [home(armed=False)]})))
+    assert [kept.row for kept in engine.rows(Home)] == [home(armed=False)]
+
+
+def test_references_that_stand_are_found_and_others_left_out(store: Store) -> None:
+    put(store, {0: [home("a")], 1: [home("b", armed=True)]})
+    found = store.read_references(keys("a", "nobody", "b", ""))
+    assert dict(found) == {ReferenceKey.of(home("a")): home("a"), ReferenceKey.of(home("b")): home("b", armed=True)}
+
+
+def test_no_keys_find_nothing(store: Store) -> None:
+    assert dict(store.read_references([])) == {}
+
+
+def test_keys_may_come_from_a_generator_and_more_than_once(store: Store) -> None:
+    put(store, {0: [home("a")]})
+    assert dict(store.read_references(key for key in keys("a", "a"))) == {ReferenceKey.of(home("a")): home("a")}
+
+
+def test_five_thousand_references_are_found_in_one_call(store: Store) -> None:
+    ids = [f"home-{number}" for number in range(5_000)]
+    put(store, {number: [home(id)] for number, id in enumerate(ids)})
+    found = store.read_references(keys(*ids, *(f"absent-{number}" for number in range(5_000))))
+    assert {key.key[0] for key in found} == set(ids)
+
+
+HOSTILE = [
+    "",
+    "'",
+    '"',
+    "a'; DROP TABLE home; --",
+    "[]",
+    '["a"]',
+    "null",
+    "1",
+    "%",
+    "\\u0041",
+    "é",
+    "e\u0301",
+    "👩‍👩‍👧",
+    "a\nb",
+]
+
+
+@pytest.mark.parametrize("home_id", HOSTILE, ids=ascii)
+def test_hostile_keys_find_their_own_row_and_no_other(store: Store, home_id: str) -> None:
+    put(store, {0: [home("a")], 1: [home("A")], 2: [home("\\u0041x")], 3: [home(home_id, "own")]})
+    assert dict(store.read_references(keys(home_id))) == {ReferenceKey(Home, (home_id,)): home(home_id, "own")}
+
+
+@pytest.mark.parametrize("home_id", ["\ud800", "a\udfffb", "x" * 1_000_000], ids=["surrogate", "surrogate2", "1 MB"])
+def test_a_key_that_cannot_stand_finds_nothing(store: Store, home_id: str) -> None:
+    put(store, {0: [home("a")]})
+    assert dict(store.read_references(keys(home_id, "a"))) == {ReferenceKey.of(home("a")): home("a")}
+
+
+def test_a_row_is_seen_by_other_owners_once_it_is_committed(make_store: Callable[[], Store]) -> None:
+    one, other = make_store(), make_store()
+    assert standing(other) is None
+    put(one, {0: [home(armed=True), reading()]})
+    assert standing(other) == home(armed=True)

@@ -1,0 +1,112 @@
+"""Small builders: they fill in what a test does not care about."""
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from core.commits import BatchCommit, DeadLetter, PartitionState, Settled
+from core.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
+from core.ingest import Stamps
+from core.rows import PlacedRow, Row
+from core.transforms.home_security import Home, HomeAlert, SensorReading
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+HUB = "namespace/telemetry"
+
+
+def partition(partition_id: str = "0", *, hub: str = HUB, group: str = "hubledger") -> Partition:
+    """A partition of the hub `telemetry`."""
+    return Partition(hub, group, PartitionId(partition_id))
+
+
+def event(number: int, body: bytes | str = b"", *, at: datetime | None = None, key: str | None = None) -> Event:
+    """An event, enqueued as many seconds after EPOCH as its sequence number says."""
+    moment = EPOCH + timedelta(seconds=number % 10**9) if at is None else at
+    octets = body.encode() if isinstance(body, str) else body
+    return Event(SequenceNumber(number), str(number * 64), moment, key, {}, octets)
+
+
+def events(first: int, last: int, body: bytes | str = b"") -> tuple[Event, ...]:
+    """Events `first` to `last`, all with one body."""
+    return tuple(event(number, body) for number in range(first, last + 1))
+
+
+def batch(given: Iterable[Event], of: Partition | None = None) -> EventBatch:
+    """The batch of one invocation."""
+    return EventBatch(of or partition(), tuple(given), "invocation-1")
+
+
+class FakeClock:
+    """A clock that stands until it is moved; sleeping moves it."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.slept: list[float] = []
+
+    def now(self) -> datetime:
+        return EPOCH + timedelta(days=1, seconds=self.seconds)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def advance(self, seconds: float) -> None:
+        self.seconds += seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.seconds += seconds
+
+
+def ids(seed: int = 0) -> Iterable[UUID]:
+    """Endless ids, the same for the same seed."""
+    chance = random.Random(seed)
+    while True:
+        yield UUID(int=chance.getrandbits(128), version=4)
+
+
+def stamps(seed: int = 0, clock: FakeClock | None = None) -> Stamps:
+    """Stamps of a fake clock and seeded ids."""
+    source = iter(ids(seed))
+    return Stamps(now=(clock or FakeClock()).now, new_id=lambda: next(source))
+
+
+def reading(home_id: str = "home-1", ppm: int | None = 5, at: datetime = EPOCH) -> SensorReading:
+    return SensorReading(home_id, "sensor-1", "carbon_monoxide", None, ppm, at)
+
+
+def alert(home_id: str = "home-1", ppm: int | None = 500, at: datetime = EPOCH) -> HomeAlert:
+    return HomeAlert(home_id, "sensor-1", "carbon_monoxide", ppm, at)
+
+
+def home(home_id: str = "home-1", time_zone: str = "Europe/Berlin", armed: bool = False) -> Home:
+    return Home(home_id, time_zone, armed)
+
+
+def letter(of: Event, *, error: str = "no such kind") -> DeadLetter:
+    return DeadLetter(of, "unknown", "builtins.ValueError", error, "0123456789abcdef", "waiting")
+
+
+def settled(placed: Mapping[int, Sequence[Row]], *, letters: Sequence[DeadLetter] = (), filtered: int = 0) -> Settled:
+    """What a transform would have made: the rows of each sequence number, letters, and how many gave nothing."""
+    blocks: dict[type, list[PlacedRow]] = {}
+    for number, rows in placed.items():
+        for ordinal, row in enumerate(rows):
+            blocks.setdefault(type(row), []).append((number, ordinal, row))
+    return Settled(blocks, letters, len(placed), filtered)
+
+
+def commit(
+    state: PartitionState, first: int, last: int, outcome: Settled | None = None, *, seed: int | None = None
+) -> BatchCommit:
+    """A commit of events `first` to `last`; without an outcome all of them were filtered."""
+    return BatchCommit(
+        state=state,
+        commit_id=next(iter(ids(first * 1_000_003 + last if seed is None else seed))),
+        first=SequenceNumber(first),
+        last=event(last),
+        settled=outcome or settled({}, filtered=last - first + 1),
+        transform_version="test/1",
+        invocation_id="invocation-1",
+        committed_at=EPOCH + timedelta(days=1),
+    )

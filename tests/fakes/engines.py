@@ -1,0 +1,116 @@
+"""The engines that hold the Store contract, each with eyes for what was written. A third one is added here."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any, cast, get_args, get_type_hints
+
+from core.rows import Row, row_table
+from core.store import Store
+from core.store.schema import migrate_sqlite
+from core.store.sqlite import SqliteStore
+from tests.fakes.kept import Engine, KeptLetter, KeptRange, KeptRow
+from tests.fakes.memory_store import MemoryStore
+from tests.fakes.server_engine import SqlServerEngine
+
+ORDER = "ORDER BY stream_id, LENGTH(partition_id), partition_id"
+
+
+class MemoryEngine:
+    """One MemoryStore, shared by all who open it."""
+
+    def __init__(self) -> None:
+        self._store = MemoryStore()
+        self.rows = self._store.rows
+        self.letters = self._store.letters
+        self.ledger = self._store.ledger
+
+    def open(self) -> Store:
+        return self._store
+
+
+class SqliteEngine:
+    """A migrated database in a file, looked at through a connection of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        migrate_sqlite(path)
+
+    def open(self) -> Store:
+        return SqliteStore(self.path)
+
+    def sql(self, statement: str, *values: object) -> list[Any]:
+        """Run one statement, as an operator would by hand."""
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
+            return connection.execute(statement, values).fetchall()
+
+    def rows(self, row_class: type) -> list[KeptRow]:
+        table = row_table(row_class)
+        ordinal = "NULL" if table.key else "ordinal"
+        found = self.sql(
+            f"SELECT stream_id, partition_id, sequence_number, {ordinal}, commit_number, {', '.join(table.columns)}"
+            f" FROM {table.name} {ORDER}, sequence_number, {ordinal}"
+        )
+        return [_kept_row(row_class, one) for one in found]
+
+    def letters(self) -> list[KeptLetter]:
+        found = self.sql(
+            "SELECT stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties,"
+            " body, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at"
+            f" FROM event_hub_dead_letter {ORDER}, sequence_number"
+        )
+        return [_letter(one) for one in found]
+
+    def ledger(self) -> list[KeptRange]:
+        found = self.sql(
+            "SELECT stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, written,"
+            " filtered, dead_lettered, rows_written, transform_version, invocation_id, committed_at"
+            f" FROM batch_ledger {ORDER}, commit_number"
+        )
+        return [_kept_range(*one) for one in found]
+
+
+ENGINES: dict[str, Callable[[Path], Engine]] = {
+    "memory": lambda _: MemoryEngine(),
+    "sqlite": lambda place: SqliteEngine(place / "store.db"),
+}
+if os.environ.get("MSSQL_CONNECTION"):
+    ENGINES["sqlserver"] = lambda _: SqlServerEngine.on(os.environ["MSSQL_CONNECTION"])
+
+
+def _row(row_class: type, values: tuple[Any, ...]) -> Row:
+    hints = get_type_hints(row_class)
+    names = [field.name for field in fields(cast(Any, row_class))]
+    return cast(Row, row_class(*(_value(hints[name], value) for name, value in zip(names, values, strict=True))))
+
+
+def _value(hint: Any, value: Any) -> Any:
+    types = get_args(hint) or (hint,)
+    if value is None:
+        return None
+    if datetime in types:
+        return datetime.fromisoformat(value)
+    return bool(value) if bool in types else value
+
+
+def _kept_row(row_class: type, one: tuple[Any, ...]) -> KeptRow:
+    values: list[Any] = [*one[:5], _row(row_class, one[5:])]
+    return KeptRow(*values)
+
+
+def _kept_range(*one: Any) -> KeptRange:
+    values: list[Any] = [*one[:-1], datetime.fromisoformat(one[-1])]
+    return KeptRange(*values)
+
+
+def _letter(one: tuple[Any, ...]) -> KeptLetter:
+    values = list(one)
+    values[6] = json.loads(values[6])
+    for at in (4, 15, 16):
+        values[at] = None if values[at] is None else datetime.fromisoformat(values[at])
+    return KeptLetter(*values)

@@ -1,0 +1,76 @@
+"""What a store holds, as tests look at it: the same values from every engine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from core.rows import Row
+from core.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRow:
+    """A row and where it came from; `ordinal` is None for a state."""
+
+    stream_id: int
+    partition_id: str
+    sequence_number: int
+    ordinal: int | None
+    commit_number: int
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLetter:
+    """A letter as it is stored."""
+
+    stream_id: int
+    partition_id: str
+    sequence_number: int
+    offset: str
+    enqueued_at: datetime
+    partition_key: str | None
+    properties: Mapping[str, object]
+    body: bytes
+    error_class: str
+    error_type: str
+    error: str
+    fingerprint: str
+    transform_version: str
+    status: str
+    attempts: int
+    due_at: datetime | None
+    failed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRange:
+    """One row of the batch ledger."""
+
+    stream_id: int
+    partition_id: str
+    commit_number: int
+    first: int
+    last: int
+    written: int
+    filtered: int
+    dead_lettered: int
+    rows_written: int
+    transform_version: str
+    invocation_id: str
+    committed_at: datetime
+
+
+class Engine(Protocol):
+    """A database under test: it opens stores, and shows what they wrote, in order of position."""
+
+    def open(self) -> Store:
+        """A store over this database; every call gives another owner's."""
+        ...
+
+    def rows(self, row_class: type) -> list[KeptRow]: ...
+
+    def letters(self) -> list[KeptLetter]: ...
+
+    def ledger(self) -> list[KeptRange]: ...

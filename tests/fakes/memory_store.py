@@ -1,0 +1,213 @@
+"""A Store in memory that keeps every promise of the Protocol: it passes the contract suite of the engines."""
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import pairwise
+from typing import Any, get_args, get_type_hints
+
+from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState
+from core.errors import CheckpointConflict, DataRefused
+from core.events import Partition
+from core.rows import ReferenceKey, Row, row_table
+from core.status import PartitionLedger
+from tests.fakes.kept import KeptLetter, KeptRange, KeptRow
+
+Place = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """All that is committed; a transaction works on a copy and is committed by taking the copy's place."""
+
+    streams: dict[tuple[str, str], int] = field(default_factory=dict)
+    checkpoints: dict[Place, Checkpoint] = field(default_factory=dict)
+    appended: dict[tuple[type, int, str, int, int], KeptRow] = field(default_factory=dict)
+    states: dict[ReferenceKey, KeptRow] = field(default_factory=dict)
+    letters: dict[tuple[int, str, int], KeptLetter] = field(default_factory=dict)
+    ledger: dict[tuple[int, str, int], KeptRange] = field(default_factory=dict)
+
+    def copy(self) -> "_Tables":
+        return _Tables(*(dict(getattr(self, name)) for name in self.__dataclass_fields__))
+
+
+class MemoryStore:
+    """See Store. Owners that share a database share the object."""
+
+    def __init__(self) -> None:
+        self._tables = _Tables()
+        self._lock = threading.Lock()
+
+    def read_partition(self, partition: Partition) -> PartitionState:
+        with self._transaction() as tables:
+            hub = (partition.event_hub, partition.consumer_group)
+            stream_id = tables.streams.setdefault(hub, len(tables.streams) + 1)
+            return PartitionState(partition, stream_id, tables.checkpoints.get((stream_id, partition.partition_id)))
+
+    def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
+        states = self._tables.states
+        return {key: states[key].row for key in keys if key in states}
+
+    def commit_batch(self, commit: BatchCommit) -> int:
+        with self._transaction() as tables:
+            commit_number = _advance(tables, commit)
+            for rows in commit.settled.rows.values():
+                for number, ordinal, row in rows:
+                    _write_row(tables, KeptRow(*_place(commit), number, ordinal, commit_number, row))
+            for letter in commit.settled.letters:
+                _add(tables.letters, (*_place(commit), letter.event.sequence_number), _kept_letter(letter, commit))
+            _record(tables, commit, commit_number)
+        return commit_number
+
+    def read_ledgers(self) -> tuple[PartitionLedger, ...]:
+        tables = self._tables
+        hubs = {stream_id: hub for hub, stream_id in tables.streams.items()}
+        places = sorted(tables.checkpoints, key=lambda place: (place[0], len(place[1]), place[1]))
+        return tuple(_books(tables, place, hubs[place[0]]) for place in places)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def rows(self, row_class: type) -> list[KeptRow]:
+        kept = [*self._tables.appended.values(), *self._tables.states.values()]
+        return sorted((one for one in kept if type(one.row) is row_class), key=_position)
+
+    def letters(self) -> list[KeptLetter]:
+        return sorted(self._tables.letters.values(), key=lambda one: (*_of(one), one.sequence_number))
+
+    def ledger(self) -> list[KeptRange]:
+        return sorted(self._tables.ledger.values(), key=lambda one: (*_of(one), one.commit_number))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[_Tables]:
+        with self._lock:
+            tables = self._tables.copy()
+            yield tables
+            self._tables = tables
+
+
+def _place(commit: BatchCommit) -> Place:
+    return commit.state.stream_id, commit.partition.partition_id
+
+
+def _of(kept: KeptRow | KeptLetter | KeptRange) -> tuple[int, int, str]:
+    return kept.stream_id, len(kept.partition_id), kept.partition_id
+
+
+def _position(kept: KeptRow) -> tuple[Any, ...]:
+    return (*_of(kept), kept.sequence_number, kept.ordinal or 0, repr(kept.row))
+
+
+def _advance(tables: _Tables, commit: BatchCommit) -> int:
+    stands = tables.checkpoints.get(_place(commit))
+    if (None if stands is None else stands.sequence_number) != commit.expected:
+        raise CheckpointConflict(commit.partition, commit.expected)
+    last = commit.last
+    for value in (last.sequence_number, last.offset, last.enqueued_at):
+        _refuse_unstorable(value)
+    number = 1 if stands is None else stands.commit_number + 1
+    tables.checkpoints[_place(commit)] = Checkpoint(
+        last.sequence_number, last.offset, last.enqueued_at, number, commit.commit_id
+    )
+    return number
+
+
+def _write_row(tables: _Tables, kept: KeptRow) -> None:
+    row_class = type(kept.row)
+    hints = get_type_hints(row_class)
+    for name in row_table(row_class).columns:
+        value = getattr(kept.row, name)
+        _refuse_unstorable(value)
+        if not isinstance(value, get_args(hints[name]) or hints[name]):
+            raise DataRefused(f"{name} of {row_class.__name__} cannot be {value!r}")
+    if not row_table(row_class).key:
+        _add(tables.appended, (row_class, kept.stream_id, kept.partition_id, kept.sequence_number, kept.ordinal), kept)
+        return
+    key = ReferenceKey.of(kept.row)
+    stands = tables.states.get(key)
+    if stands is None or _of(stands) != _of(kept) or stands.sequence_number <= kept.sequence_number:
+        tables.states[key] = replace(kept, ordinal=None)
+
+
+def _kept_letter(letter: DeadLetter, commit: BatchCommit) -> KeptLetter:
+    event, at = letter.event, commit.committed_at
+    _refuse_unstorable(event.enqueued_at)
+    return KeptLetter(
+        *_place(commit),
+        event.sequence_number,
+        event.offset,
+        event.enqueued_at,
+        None if event.partition_key is None else _without_surrogates(event.partition_key),
+        dict(event.properties),
+        event.body,
+        letter.error_class,
+        letter.error_type,
+        _without_surrogates(letter.error),
+        letter.fingerprint,
+        commit.transform_version,
+        letter.status,
+        1,
+        at if letter.status == "waiting" else None,
+        at,
+    )
+
+
+def _record(tables: _Tables, commit: BatchCommit, commit_number: int) -> None:
+    done, (stream_id, partition_id) = commit.settled, _place(commit)
+    if done.written + done.filtered + len(done.letters) != commit.events:
+        raise DataRefused("the counts of a range must sum to its length")
+    kept = KeptRange(
+        stream_id,
+        partition_id,
+        commit_number,
+        commit.first,
+        commit.last.sequence_number,
+        done.written,
+        done.filtered,
+        len(done.letters),
+        done.rows_written,
+        commit.transform_version,
+        commit.invocation_id,
+        commit.committed_at,
+    )
+    _add(tables.ledger, (stream_id, partition_id, commit.first), kept)
+
+
+def _books(tables: _Tables, place: Place, hub: tuple[str, str]) -> PartitionLedger:
+    ranges = sorted((one for key, one in tables.ledger.items() if key[:2] == place), key=lambda one: one.first)
+    following = pairwise(ranges)
+    return PartitionLedger(
+        partition=Partition(*hub, place[1]),  # type: ignore[arg-type]
+        checkpoint=tables.checkpoints[place].sequence_number,
+        first=ranges[0].first,  # type: ignore[arg-type]
+        last=max(one.last for one in ranges),  # type: ignore[arg-type]
+        commits=len(ranges),
+        holes=sum(after.first != before.last + 1 for before, after in following),
+        written=sum(one.written for one in ranges),
+        filtered=sum(one.filtered for one in ranges),
+        dead_lettered=sum(one.dead_lettered for one in ranges),
+        held=0,
+        absent=0,
+        letters=sum(key[:2] == place for key in tables.letters),
+    )
+
+
+def _add(table: dict[Any, Any], key: tuple[Any, ...], kept: object) -> None:
+    if key in table:
+        raise DataRefused(f"{key} is there already")
+    table[key] = kept
+
+
+def _refuse_unstorable(value: object) -> None:
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise DataRefused(f"{value} has more than 64 bits")
+    if isinstance(value, str) and value != _without_surrogates(value):
+        raise DataRefused("a lone surrogate is no text")
+    if isinstance(value, datetime) and value.tzinfo is None:
+        raise DataRefused(f"{value} has no time zone")
+
+
+def _without_surrogates(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,64 @@
+"""The reference: what one owner leaves behind that sees every event once, in order, and never fails."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from core.events import Event
+from core.rows import References
+from core.settle import settle
+from core.transforms.home_security import Home, HomeAlert, SensorReading
+from tests.fakes.kept import KeptLetter, KeptRange, KeptRow
+from tests.fakes.plain_transform import PLAIN
+
+Logs = Mapping[str, Sequence[Event]]
+
+
+class Held(Protocol):
+    """Whatever shows what was written."""
+
+    def rows(self, row_class: type) -> list[KeptRow]: ...
+
+    def letters(self) -> list[KeptLetter]: ...
+
+    def ledger(self) -> list[KeptRange]: ...
+
+
+def assert_equals_one_pass(held: Held, logs: Logs) -> None:
+    """Each event of each log has one outcome, in order, and rows, states and letters are those of one pass.
+
+    A state must be written by one partition only, for partitions have no order among each other.
+    """
+    assert_tiles(held, logs)
+    appended: list[tuple[object, ...]] = []
+    states: list[tuple[object, ...]] = []
+    letters: list[tuple[object, ...]] = []
+    for partition_id, log in logs.items():
+        done = settle(log, References({}), PLAIN)
+        for row_class in (SensorReading, HomeAlert):
+            appended += [(partition_id, *placed) for placed in done.rows.get(row_class, ())]
+        newest = {row.home_id: (partition_id, number, row) for number, _, row in done.rows.get(Home, ())}  # type: ignore[attr-defined]
+        states += newest.values()
+        letters += [(partition_id, each.event.sequence_number, each.error_class) for each in done.letters]
+    rows = [kept for row_class in (SensorReading, HomeAlert) for kept in held.rows(row_class)]
+    assert _sorted((one.partition_id, one.sequence_number, one.ordinal, one.row) for one in rows) == _sorted(appended)
+    assert _sorted((one.partition_id, one.sequence_number, one.row) for one in held.rows(Home)) == _sorted(states)
+    assert _sorted((one.partition_id, one.sequence_number, one.error_class) for one in held.letters()) == _sorted(
+        letters
+    )
+
+
+def assert_tiles(held: Held, logs: Logs) -> None:
+    """The ranges of each partition follow each other in the order of their commits, and leave no event out."""
+    for partition_id, log in logs.items():
+        ranges = [kept for kept in held.ledger() if kept.partition_id == partition_id]
+        numbers = [number for kept in ranges for number in range(kept.first, kept.last + 1)]
+        assert numbers == [event.sequence_number for event in log], f"partition {partition_id}"
+        assert [kept.commit_number for kept in ranges] == list(range(1, len(ranges) + 1))
+        commit_of = {number: kept.commit_number for kept in ranges for number in range(kept.first, kept.last + 1)}
+        for row_class in (SensorReading, HomeAlert, Home):
+            kept_rows = [kept for kept in held.rows(row_class) if kept.partition_id == partition_id]
+            assert all(kept.commit_number == commit_of[kept.sequence_number] for kept in kept_rows)
+
+
+def _sorted(values: object) -> list[str]:
+    return sorted(map(repr, values))  # type: ignore[call-overload]

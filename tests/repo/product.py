@@ -1,0 +1,40 @@
+"""The product's files, as the house rules look at them."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("core", "handlers", "local", "bench", "jobs")
+MODULES = sorted(
+    [ROOT / "function_app.py", *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))],
+)
+TEXTS = sorted(
+    path
+    for folder in (*FOLDERS, "sql", "infra", "docs", ".")
+    for path in (ROOT / folder).glob("*" if folder == "." else "**/*")
+    if path.suffix in {".py", ".sql", ".md", ".json", ".toml", ".bicep", ".yaml", ".yml", ".html", ".css", ".js"}
+    and path.is_file()
+)
+
+
+def name_of(path: Path) -> str:
+    """A file's path as people write it."""
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """A module, parsed."""
+    return ast.parse(path.read_text(encoding="utf-8"), name_of(path))
+
+
+def imports_of(path: Path) -> set[str]:
+    """The names of all modules that a module imports anywhere in it."""
+    found: set[str] = set()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.update({node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)})
+    return found

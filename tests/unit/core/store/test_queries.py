@@ -1,0 +1,58 @@
+"""core/store/queries.py: named SQL keeps its form, or is refused."""
+
+import pytest
+
+from core.store.queries import Query, load_migrations, load_queries, parse_queries
+
+TWO = """\
+-- name: first_one
+-- What it does,
+-- in two lines.
+-- params: a, b
+SELECT :a
+  FROM t WHERE b = :b;
+
+-- name: second_one
+-- Nothing to bind.
+-- params:
+SELECT 1; -- a remark
+"""
+
+
+def test_a_file_holds_statements_with_name_purpose_and_params() -> None:
+    assert list(parse_queries(TWO, "two.sql")) == [
+        Query("first_one", "What it does, in two lines.", ("a", "b"), "SELECT :a\n  FROM t WHERE b = :b;"),
+        Query("second_one", "Nothing to bind.", (), "SELECT 1; -- a remark"),
+    ]
+
+
+def test_a_file_without_statements_is_refused() -> None:
+    with pytest.raises(ValueError):
+        list(parse_queries("", "empty.sql"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-- name: x\n-- params:\nSELECT 1;\n",
+        "-- name: x\n-- What it does.\nSELECT 1;\n",
+        "-- name:\n-- What it does.\n-- params:\nSELECT 1;\n",
+        "-- name: two words\n-- What it does.\n-- params:\nSELECT 1;\n",
+        TWO + "-- name: third\nSELECT 1;\n",
+    ],
+    ids=["no purpose", "no params", "no name", "a name of two words", "one of three"],
+)
+def test_a_statement_that_does_not_keep_the_form_is_refused_with_its_file(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^bad\.sql: a query needs a name, a line of purpose and its params$"):
+        list(parse_queries(text, "bad.sql"))
+
+
+def test_the_statements_of_an_engine_are_found_by_name() -> None:
+    queries = load_queries("sqlite")
+    assert {"read_checkpoint", "advance_checkpoint", "record_batch", "add_letter"} <= set(queries)
+    assert all(name == query.name for name, query in queries.items())
+
+
+def test_migrations_count_from_one_without_a_hole() -> None:
+    versions = [migration.version for migration in load_migrations("sqlite")]
+    assert versions == list(range(1, len(versions) + 1))

@@ -1,0 +1,263 @@
+"""core/store/remembered.py: one call per batch in the steady state, and nothing remembered that may be wrong."""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+
+import pytest
+
+from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
+from core.ingest import ingest_batch
+from core.rows import ReferenceKey, Row
+from core.store.remembered import MOST_REFERENCES, RememberingStore
+from core.transforms.home_security import Home
+from tests.fakes.builders import FakeClock, batch, commit, event, events, home, partition, reading, settled, stamps
+from tests.fakes.faulty_store import Fault, FaultyStore, Killed
+from tests.fakes.memory_store import MemoryStore
+from tests.fakes.plain_transform import PLAIN
+
+P, Q = partition("0"), partition("1")
+KEEP = 60.0
+
+
+def key(home_id: str = "a") -> ReferenceKey:
+    return ReferenceKey(Home, (home_id,))
+
+
+class World:
+    """A remembering store over a watched one over a MemoryStore, on a fake clock."""
+
+    def __init__(self, *faults: Fault | None) -> None:
+        self.clock = FakeClock()
+        self.inner = MemoryStore()
+        self.watched = FaultyStore(self.inner, on_commit=faults)
+        self.store = RememberingStore(self.watched, timedelta(seconds=KEEP), self.clock.monotonic)
+
+    def calls(self) -> list[str]:
+        """The calls since this was last asked."""
+        made = list(self.watched.calls)
+        self.watched.calls.clear()
+        return made
+
+    def elsewhere(self, *rows: Row, place: str = "9") -> None:
+        """Another process commits rows on a partition of its own."""
+        state = self.inner.read_partition(partition(place))
+        at = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1
+        self.inner.commit_batch(commit(state, at, at, settled({at: rows})))
+
+    def look(self, home_id: str = "a") -> Row | None:
+        return self.store.read_references([key(home_id)]).get(key(home_id))
+
+
+class TestThePartition:
+    def test_is_read_once_and_then_remembered(self) -> None:
+        world = World()
+        assert world.store.read_partition(P) == world.store.read_partition(P) == world.inner.read_partition(P)
+        assert world.calls() == ["read_partition"]
+
+    def test_is_known_after_a_commit_as_the_store_has_it(self) -> None:
+        world = World()
+        for at in range(3):
+            assert world.store.commit_batch(commit(world.store.read_partition(P), at, at)) == at + 1
+            assert world.store.read_partition(P) == world.inner.read_partition(P)
+        assert world.calls() == ["read_partition", *["commit_batch"] * 3]
+
+    def test_is_remembered_apart_from_others(self) -> None:
+        world = World()
+        world.store.commit_batch(commit(world.store.read_partition(P), 0, 0))
+        assert world.store.read_partition(Q).checkpoint is None
+        assert world.store.read_partition(partition("0", group="other")).checkpoint is None
+
+    def test_in_the_steady_state_a_batch_is_one_call(self) -> None:
+        world = World()
+        for at in range(10):
+            ingest_batch(batch(events(at * 5, at * 5 + 4, "reading a")), world.store, PLAIN, stamps(at))
+        assert world.calls() == ["read_partition", *["commit_batch"] * 10]
+
+    def test_a_redelivered_batch_is_no_call(self) -> None:
+        world = World()
+        given = batch(events(0, 4, "reading a"))
+        ingest_batch(given, world.store, PLAIN, stamps())
+        world.calls()
+        ingest_batch(given, world.store, PLAIN, stamps())
+        assert world.calls() == []
+
+    @pytest.mark.parametrize(
+        ("fault", "raised"),
+        [
+            (Fault.NOT_REACHED, StoreUnavailable),
+            (Fault.LOST, CommitOutcomeUnknown),
+            (Fault.UNANSWERED, CommitOutcomeUnknown),
+            (Fault.RIVAL, CheckpointConflict),
+            (Fault.KILLED, Killed),
+            (Fault.KILLED_AFTER, Killed),
+        ],
+    )
+    def test_is_forgotten_after_any_fault_of_a_commit(self, fault: Fault, raised: type[BaseException]) -> None:
+        world = World(None, fault)
+        world.store.commit_batch(commit(world.store.read_partition(P), 0, 0))
+        with pytest.raises(raised):
+            world.store.commit_batch(commit(world.store.read_partition(P), 1, 1))
+        world.calls()
+        assert world.store.read_partition(P) == world.inner.read_partition(P)
+        assert world.calls() == ["read_partition"]
+
+    def test_is_forgotten_after_refused_data(self) -> None:
+        world = World()
+        refused = commit(world.store.read_partition(P), 0, 0, settled({0: [reading(ppm=2**64)]}))
+        with pytest.raises(DataRefused):
+            world.store.commit_batch(refused)
+        world.calls()
+        world.store.read_partition(P)
+        assert world.calls() == ["read_partition"]
+
+    def test_of_others_stays_remembered_after_a_fault(self) -> None:
+        world = World(Fault.NOT_REACHED)
+        world.store.read_partition(Q)
+        with pytest.raises(StoreUnavailable):
+            world.store.commit_batch(commit(world.store.read_partition(P), 0, 0))
+        world.calls()
+        world.store.read_partition(Q)
+        assert world.calls() == []
+
+    def test_a_stale_memory_is_harmless(self) -> None:
+        world = World()
+        world.store.read_partition(P)
+        world.elsewhere(home("a"), place="0")
+        with pytest.raises(CheckpointConflict):
+            world.store.commit_batch(commit(world.store.read_partition(P), 0, 0))
+        assert world.store.read_partition(P) == world.inner.read_partition(P)
+
+
+class TestReferences:
+    def test_are_read_once_while_they_are_young(self) -> None:
+        world = World()
+        world.elsewhere(home("a"))
+        for _ in range(3):
+            assert world.look() == home("a")
+            world.clock.advance(KEEP / 4)
+        assert world.calls() == ["read_references"]
+
+    def test_grow_old_and_are_read_again(self) -> None:
+        world = World()
+        world.elsewhere(home("a", armed=False))
+        world.look()
+        world.elsewhere(home("a", armed=True))
+        world.clock.advance(KEEP - 0.001)
+        assert world.look() == home("a", armed=False)
+        world.clock.advance(0.001)
+        assert world.look() == home("a", armed=True)
+        assert world.calls() == ["read_references"] * 2
+
+    def test_that_were_absent_are_asked_for_each_time(self) -> None:
+        world = World()
+        assert world.look() is None
+        world.elsewhere(home("a"))
+        assert world.look() == home("a")
+        assert world.calls() == ["read_references"] * 2
+
+    def test_known_and_unknown_ones_are_one_call_for_the_unknown(self) -> None:
+        class Watching(MemoryStore):
+            def __init__(self) -> None:
+                super().__init__()
+                self.asked: list[list[ReferenceKey]] = []
+
+            def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
+                self.asked.append(list(keys))
+                return super().read_references(self.asked[-1])
+
+        inner = Watching()
+        homes = settled({0: [home("a"), home("b"), home("c")]})
+        inner.commit_batch(commit(inner.read_partition(Q), 0, 0, homes))
+        store = RememberingStore(inner, timedelta(seconds=KEEP), FakeClock().monotonic)
+        store.read_references([key("a")])
+        found = store.read_references(key(id) for id in ("a", "b", "c", "nobody"))
+        assert dict(found) == {key(id): home(id) for id in ("a", "b", "c")}
+        assert inner.asked == [[key("a")], [key("b"), key("c"), key("nobody")]]
+
+    def test_that_a_commit_of_ours_wrote_are_read_again(self) -> None:
+        world = World()
+        world.elsewhere(home("a", armed=False), home("b"))
+        world.look("a")
+        world.look("b")
+        state = world.store.read_partition(P)
+        world.look("a")
+        world.look("b")
+        world.store.commit_batch(commit(state, 0, 0, settled({0: [home("a", armed=True)]})))
+        world.calls()
+        assert (world.look("a"), world.look("b")) == (home("a", armed=True), home("b"))
+        assert world.calls() == ["read_references"]
+
+    @pytest.mark.parametrize("fault", [Fault.UNANSWERED, Fault.KILLED_AFTER])
+    def test_that_a_commit_in_doubt_wrote_are_read_again(self, fault: Fault) -> None:
+        world = World(fault)
+        state = world.store.read_partition(P)
+        world.elsewhere(home("a", armed=False))
+        world.look()
+        with pytest.raises((CommitOutcomeUnknown, Killed)):
+            world.store.commit_batch(commit(state, 0, 0, settled({0: [home("a", armed=True)]})))
+        assert world.look() == home("a", armed=True)
+
+    def test_are_forgotten_when_a_partition_is_read_anew_for_others_may_have_written(self) -> None:
+        world = World()
+        world.elsewhere(home("a", armed=False))
+        world.look()
+        world.elsewhere(home("a", armed=True))
+        world.store.read_partition(P)
+        assert world.look() == home("a", armed=True)
+
+    def test_a_memory_of_no_length_remembers_none(self) -> None:
+        inner = MemoryStore()
+        watched = FaultyStore(inner)
+        store = RememberingStore(watched, timedelta(0), FakeClock().monotonic)
+        inner.commit_batch(commit(inner.read_partition(Q), 0, 0, settled({0: [home("a")]})))
+        for _ in range(2):
+            assert store.read_references([key()]) == {key(): home("a")}
+        assert watched.calls == ["read_references"] * 2
+
+    def test_no_keys_are_no_call(self) -> None:
+        world = World()
+        assert world.store.read_references([]) == {}
+        assert world.calls() == []
+
+    def test_beyond_the_bound_the_oldest_are_forgotten_first(self) -> None:
+        class Everything(MemoryStore):
+            def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
+                return {each: home(each.key[0]) for each in keys}
+
+        watched = FaultyStore(Everything())
+        clock = FakeClock()
+        store = RememberingStore(watched, timedelta(seconds=KEEP), clock.monotonic)
+        ids = [f"home-{number}" for number in range(MOST_REFERENCES)]
+        store.read_references([key(ids[0])])
+        clock.advance(KEEP - 1)
+        store.read_references([key(id) for id in ids[1:]])
+        clock.advance(1)
+        store.read_references([key(ids[0])])  # too old by now: read again, and so the youngest
+        store.read_references([key("one"), key("two")])
+        watched.calls.clear()
+        store.read_references([key(id) for id in (ids[0], ids[3], ids[-1], "one", "two")])
+        assert watched.calls == []
+        store.read_references([key(ids[1])])
+        store.read_references([key(ids[2])])
+        assert watched.calls == ["read_references"] * 2
+
+
+def test_the_books_are_never_remembered() -> None:
+    world = World()
+    assert world.store.read_ledgers() == ()
+    world.elsewhere(home("a"))
+    assert len(world.store.read_ledgers()) == 1
+
+
+def test_closing_is_passed_on() -> None:
+    world = World()
+    world.store.close()
+    assert world.calls() == ["close"]
+
+
+def test_a_look_in_the_steady_state_is_one_call_when_its_home_is_remembered() -> None:
+    world = World()
+    world.elsewhere(home("a"))
+    for at in range(3):
+        ingest_batch(batch([event(at, "look a")]), world.store, PLAIN, stamps(at))
+    assert world.calls() == ["read_partition", "read_references", *["commit_batch"] * 3]

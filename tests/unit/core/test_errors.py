@@ -1,0 +1,48 @@
+"""core/errors.py: the tree that its docstring draws is the tree there is, and messages say what, which and now what."""
+
+import inspect
+import re
+
+import pytest
+
+from core import errors
+from core.errors import CheckpointConflict, HubledgerError, StreamIncarnationChanged
+from core.events import SequenceNumber
+from tests.fakes.builders import partition
+
+CLASSES = [each for _, each in inspect.getmembers(errors, inspect.isclass) if each.__module__ == errors.__name__]
+
+
+def test_the_docstring_draws_every_error_under_its_parent() -> None:
+    drawn: dict[str, str | None] = {}
+    above: list[tuple[int, str]] = []
+    for line in (errors.__doc__ or "").splitlines():
+        found = re.match(r"^([ │├└─]+)([A-Z]\w+)(\s{2,}|$)", line)
+        if found is None:
+            continue
+        depth = len(found[1])
+        above = [one for one in above if one[0] < depth]
+        drawn[found[2]] = above[-1][1] if above else None
+        above.append((depth, found[2]))
+    bases = {each.__name__: each.__bases__[0].__name__ for each in CLASSES}
+    assert drawn == {**bases, "HubledgerError": None}
+
+
+@pytest.mark.parametrize("each", CLASSES, ids=lambda each: each.__name__)
+def test_every_error_is_one_of_ours(each: type) -> None:
+    assert issubclass(each, HubledgerError)
+
+
+@pytest.mark.parametrize(("expected", "where"), [(None, "no longer absent"), (SequenceNumber(41), "no longer at 41")])
+def test_a_conflict_says_which_checkpoint_and_that_nothing_was_written(
+    expected: SequenceNumber | None, where: str
+) -> None:
+    conflict = CheckpointConflict(partition("3"), expected)
+    assert str(conflict) == (
+        f"checkpoint of telemetry/hubledger/3 is {where}: another owner committed first; nothing was written"
+    )
+
+
+def test_a_changed_incarnation_names_partition_event_and_checkpoint() -> None:
+    text = str(StreamIncarnationChanged(partition("3"), SequenceNumber(7), SequenceNumber(41)))
+    assert text.startswith("telemetry/hubledger/3: event 7 was enqueued after the checkpoint at 41")

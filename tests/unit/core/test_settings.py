@@ -1,0 +1,91 @@
+"""core/settings.py: every setting read once, every fault reported together."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from core.errors import SettingsRefused
+from core.settings import read_settings, read_store_connection
+
+GOOD = {
+    "STORE_CONNECTION": "sqlite:store.db",
+    "EVENTHUB_NAME": "telemetry",
+    "EVENTHUB_CONSUMER_GROUP": "hubledger",
+    "EVENTHUB": "Endpoint=sb://localhost",
+}
+
+
+def faults(**changed: str | None) -> list[str]:
+    environment = {name: value for name, value in {**GOOD, **changed}.items() if value is not None}
+    with pytest.raises(SettingsRefused) as refusal:
+        read_settings(environment)
+    return refusal.value.faults
+
+
+def test_the_settings_that_must_be_set_are_enough() -> None:
+    settings = read_settings(GOOD)
+    assert (settings.store_path, settings.transform) == (Path("store.db"), "core.transforms.home_security")
+    assert (settings.event_hub, settings.consumer_group) == ("telemetry", "hubledger")
+    assert (settings.hub_connection, settings.hub_namespace) == ("Endpoint=sb://localhost", None)
+    assert (settings.reference_memory, settings.store_patience) == (timedelta(seconds=60), timedelta(seconds=20))
+
+
+def test_a_hub_reached_by_identity_needs_no_connection_string() -> None:
+    named = {**GOOD, "EVENTHUB": "", "EVENTHUB__fullyQualifiedNamespace": "ns.servicebus.windows.net"}
+    settings = read_settings(named)
+    assert (settings.hub_connection, settings.hub_namespace) == (None, "ns.servicebus.windows.net")
+
+
+def test_every_fault_is_reported_together_and_names_its_setting() -> None:
+    broken = {"STORE_PATIENCE_SECONDS": "soon", "REFERENCE_MEMORY_SECONDS": "-1", "STORE_CONNECTION": "mysql:x"}
+    with pytest.raises(SettingsRefused) as refusal:
+        read_settings(broken)
+    names = {fault.split()[0] for fault in refusal.value.faults}
+    assert names == {
+        "STORE_CONNECTION",
+        "EVENTHUB_NAME",
+        "EVENTHUB_CONSUMER_GROUP",
+        "EVENTHUB",
+        "REFERENCE_MEMORY_SECONDS",
+        "STORE_PATIENCE_SECONDS",
+    }
+    assert all(fault in str(refusal.value) for fault in refusal.value.faults)
+
+
+@pytest.mark.parametrize("name", ["STORE_CONNECTION", "EVENTHUB_NAME", "EVENTHUB_CONSUMER_GROUP"])
+@pytest.mark.parametrize("value", [None, ""])
+def test_a_setting_that_must_be_set_is_one_fault(name: str, value: str | None) -> None:
+    assert faults(**{name: value}) == [f"{name} must be set"]
+
+
+@pytest.mark.parametrize("value", ["store.db", "sqlite:", "SQLITE:store.db", "mssql:server"])
+def test_a_store_that_is_not_known_is_refused(value: str) -> None:
+    assert faults(STORE_CONNECTION=value) == ["STORE_CONNECTION must be sqlite:PATH, the embedded store in a file"]
+
+
+@pytest.mark.parametrize("name", ["REFERENCE_MEMORY_SECONDS", "STORE_PATIENCE_SECONDS"])
+@pytest.mark.parametrize("value", ["-0.1", "1e9", "nan", "inf", "-inf", "ten", "1,5", "0x10"])
+def test_seconds_that_are_no_sensible_number_are_refused(name: str, value: str) -> None:
+    (fault,) = faults(**{name: value})
+    assert fault.startswith(f"{name} must be a number of seconds from 0 to ")
+    assert repr(value) in fault
+
+
+@pytest.mark.parametrize(("value", "seconds"), [("0", 0), ("0.5", 0.5), ("3600", 3600), (" 7 ", 7), ("", 60)])
+def test_seconds_may_be_any_number_within_the_limits(value: str, seconds: float) -> None:
+    kept = read_settings({**GOOD, "REFERENCE_MEMORY_SECONDS": value}).reference_memory
+    assert kept == timedelta(seconds=seconds)
+
+
+def test_no_value_of_a_secret_is_in_a_fault() -> None:
+    assert "hunter2" not in str(faults(EVENTHUB="Endpoint=sb://x;SharedAccessKey=hunter2", EVENTHUB_NAME=None))
+
+
+def test_the_store_alone_can_be_read_without_a_hub() -> None:
+    assert read_store_connection({"STORE_CONNECTION": "sqlite:/data/store.db"}) == Path("/data/store.db")
+
+
+def test_the_store_alone_is_refused_when_it_is_missing() -> None:
+    with pytest.raises(SettingsRefused, match="STORE_CONNECTION must be set"):
+        read_store_connection({})

@@ -1,0 +1,255 @@
+"""core/transforms/home_security.py: good events become rows, and every bad one a letter that says why."""
+
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from core.commits import DeadLetter
+from core.events import Event
+from core.ingest import ingest_batch
+from core.rows import ReferenceKey, Row
+from core.transforms import load_transform
+from core.transforms.home_security import Home, HomeAlert, SensorReading, references
+from tests.fakes.builders import batch, event, stamps
+from tests.fakes.memory_store import MemoryStore
+
+HOME_SECURITY = load_transform("core.transforms.home_security")
+AT = "2026-01-01T12:00:00Z"
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+MISSING = object()
+MOTION = {"kind": "motion", "home_id": "home-1", "sensor_id": "hall", "state": "idle", "observed_at": AT}
+GAS = {"kind": "carbon_monoxide", "home_id": "home-1", "sensor_id": "cellar", "ppm": 5, "observed_at": AT}
+REGISTRATION = {"kind": "registration", "home_id": "home-1", "time_zone": "Europe/Berlin", "armed": True}
+HEARTBEAT = {"kind": "heartbeat", "home_id": "home-1", "sensor_id": "hall", "observed_at": AT}
+
+
+def body(form: dict[str, Any], **changed: Any) -> bytes:
+    fields = {**form, **changed}
+    return json.dumps({name: value for name, value in fields.items() if value is not MISSING}).encode()
+
+
+def ingest(*bodies: bytes) -> MemoryStore:
+    store = MemoryStore()
+    given = [event(number, each) for number, each in enumerate(bodies)]
+    ingest_batch(batch(given), store, HOME_SECURITY, stamps())
+    return store
+
+
+def rows(store: MemoryStore, row_class: type) -> list[Row]:
+    return [kept.row for kept in store.rows(row_class)]
+
+
+def test_a_reading_of_a_registered_home_is_written() -> None:
+    store = ingest(body(REGISTRATION), body(MOTION), body(GAS))
+    assert rows(store, Home) == [Home("home-1", "Europe/Berlin", True)]
+    assert rows(store, SensorReading) == [
+        SensorReading("home-1", "hall", "motion", "idle", None, NOON),
+        SensorReading("home-1", "cellar", "carbon_monoxide", None, 5, NOON),
+    ]
+    assert rows(store, HomeAlert) == store.letters() == []
+
+
+def test_a_heartbeat_is_filtered_whether_its_home_is_registered_or_not() -> None:
+    (kept,) = ingest(body(HEARTBEAT)).ledger()
+    assert (kept.filtered, kept.dead_lettered) == (1, 0)
+
+
+@pytest.mark.parametrize("zone", ["+02:00", "-11:30", "+00:00"])
+def test_a_time_of_another_zone_is_written_in_utc(zone: str) -> None:
+    store = ingest(body(REGISTRATION), body(MOTION, observed_at=f"2026-01-01T12:00:00.000123{zone}"))
+    (row,) = rows(store, SensorReading)
+    assert isinstance(row, SensorReading)
+    assert row.observed_at == datetime.fromisoformat(f"2026-01-01T12:00:00.000123{zone}")
+    assert row.observed_at.tzinfo is UTC
+
+
+SWITCHES = ["motion", "door", "window", "glass_break"]
+
+
+@pytest.mark.parametrize("armed", [True, False])
+@pytest.mark.parametrize("state", ["active", "idle"])
+@pytest.mark.parametrize("kind", SWITCHES)
+def test_a_switch_alerts_when_it_is_active_in_an_armed_home_and_breaking_glass_always(
+    kind: str, state: str, armed: bool
+) -> None:
+    store = ingest(body(REGISTRATION, armed=armed), body(MOTION, kind=kind, state=state))
+    alarming = state == "active" and (armed or kind == "glass_break")
+    assert rows(store, HomeAlert) == ([HomeAlert("home-1", "hall", kind, None, NOON)] if alarming else [])
+    assert rows(store, SensorReading) == [SensorReading("home-1", "hall", kind, state, None, NOON)]
+
+
+@pytest.mark.parametrize("armed", [True, False])
+@pytest.mark.parametrize(("ppm", "alarming"), [(0, False), (69, False), (70, True), (71, True), (1_000_000, True)])
+def test_carbon_monoxide_alerts_from_seventy_on_armed_or_not(ppm: int, alarming: bool, armed: bool) -> None:
+    store = ingest(body(REGISTRATION, armed=armed), body(GAS, ppm=ppm))
+    expected = [HomeAlert("home-1", "cellar", "carbon_monoxide", ppm, NOON)] if alarming else []
+    assert rows(store, HomeAlert) == expected
+
+
+def test_a_registration_is_seen_by_later_readings_of_its_batch_and_not_by_earlier_ones() -> None:
+    store = ingest(body(MOTION), body(REGISTRATION), body(MOTION))
+    assert [kept.sequence_number for kept in store.rows(SensorReading)] == [2]
+    (letter,) = store.letters()
+    assert (letter.sequence_number, letter.error_class, letter.status) == (0, "reference", "waiting")
+    assert letter.error == "home home-1 is not registered"
+
+
+def test_disarming_in_the_middle_of_a_batch_silences_what_follows() -> None:
+    active = body(MOTION, state="active")
+    store = ingest(body(REGISTRATION), active, body(REGISTRATION, armed=False), active)
+    assert [kept.sequence_number for kept in store.rows(HomeAlert)] == [1]
+
+
+def test_identifiers_may_be_as_long_as_their_columns() -> None:
+    store = ingest(body(REGISTRATION, home_id="h" * 32), body(MOTION, home_id="h" * 32, sensor_id="s" * 64))
+    assert len(rows(store, SensorReading)) == 1
+
+
+def raw(form: dict[str, Any], field: str, text: str) -> bytes:
+    """A body in which one field is written literally."""
+    return body(form, **{field: "@"}).replace(b'"@"', text.encode("utf-8", "surrogatepass"))
+
+
+DEEP = 100_000
+BAD: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "empty"),
+    "blank": (b" \n\t", "truncated"),
+    "malformed": (b'{"kind": "motion",', "truncated|malformed"),
+    "no JSON": (b"kind=motion", "malformed"),
+    "two values": (body(MOTION) + body(MOTION), "trailing"),
+    "not an object": (b"[1, 2]", "array"),
+    "null": (b"null", "null"),
+    "a text": (b'"motion"', "str"),
+    "not UTF-8": (b"\xff\xfe\x00", "malformed"),
+    "not UTF-8 in a text": (body(MOTION).replace(b"hall", b"h\xffll"), "utf-8"),
+    "UTF-16": (body(MOTION).decode().encode("utf-16"), "malformed"),
+    "a byte order mark": (b"\xef\xbb\xbf" + body(MOTION), "malformed"),
+    "NUL bytes": (b"\x00" * 64, "malformed"),
+    "1 MB of nothing": (b" " * 2**20, "truncated"),
+    "1 MB of brackets": (b"[" * 2**20, "array"),
+    "1 MB in an id": (body(MOTION, sensor_id="s" * 2**20), "sensor_id"),
+    "NaN": (raw(GAS, "ppm", "NaN"), "malformed"),
+    "Infinity": (raw(GAS, "ppm", "Infinity"), "malformed"),
+    "1e400": (raw(GAS, "ppm", "1e400"), "ppm"),
+    "10**30": (body(GAS, ppm=10**30), "ppm"),
+    "2**63": (body(GAS, ppm=2**63), "ppm"),
+    "a number of 100,000 digits": (raw(GAS, "ppm", "1" + "0" * DEEP), "ppm"),
+    "less than nothing": (body(GAS, ppm=-1), "ppm"),
+    "one too many": (body(GAS, ppm=1_000_001), "ppm"),
+    "a fraction": (body(GAS, ppm=70.5), "ppm"),
+    "a number as text": (body(GAS, ppm="70"), "ppm"),
+    "true as number": (body(GAS, ppm=True), "ppm"),
+    "null as number": (body(GAS, ppm=None), "ppm"),
+    "no ppm": (body(GAS, ppm=MISSING), "ppm"),
+    "no home": (body(MOTION, home_id=MISSING), "home_id"),
+    "no sensor": (body(MOTION, sensor_id=MISSING), "sensor_id"),
+    "no time": (body(MOTION, observed_at=MISSING), "observed_at"),
+    "no kind": (body(MOTION, kind=MISSING), "kind"),
+    "no armed": (body(REGISTRATION, armed=MISSING), "armed"),
+    "an extra field": (body(MOTION, colour="red"), "colour"),
+    "a field of another kind": (body(MOTION, ppm=5), "ppm"),
+    "an unknown kind": (body(MOTION, kind="smoke"), "smoke"),
+    "a kind of the wrong case": (body(MOTION, kind="Motion"), "Motion"),
+    "a kind with a blank": (body(MOTION, kind="motion "), "kind"),
+    "a number as kind": (body(MOTION, kind=5), "kind"),
+    "null as kind": (body(MOTION, kind=None), "kind"),
+    "a number as id": (body(MOTION, home_id=5), "home_id"),
+    "null as id": (body(MOTION, home_id=None), "home_id"),
+    "an empty id": (body(MOTION, home_id=""), "home_id"),
+    "an id too long": (body(MOTION, home_id="h" * 33), "home_id"),
+    "an id with a blank": (body(MOTION, home_id="home 1"), "home_id"),
+    "an id that is not ASCII": (body(MOTION, home_id="häuschen"), "home_id"),
+    "an id of emoji": (body(MOTION, sensor_id="🏠"), "sensor_id"),
+    "NUL in an id": (body(MOTION, home_id="home\x00-1"), "home_id"),
+    "NUL byte in an id": (body(MOTION).replace(b"hall", b"h\x00ll"), "malformed"),
+    "a lone surrogate": (raw(MOTION, "home_id", '"\\ud800"'), "surrogate"),
+    "a lone low surrogate": (raw(MOTION, "sensor_id", '"\\udc00x"'), "surrogate|sensor_id"),
+    "surrogates in bytes": (raw(MOTION, "home_id", '"\ud800"'), "utf-8"),
+    "an unknown state": (body(MOTION, state="open"), "state"),
+    "a state of the wrong case": (body(MOTION, state="ACTIVE"), "state"),
+    "text as truth": (body(REGISTRATION, armed="true"), "armed"),
+    "number as truth": (body(REGISTRATION, armed=1), "armed"),
+    "a zone with a blank": (body(REGISTRATION, time_zone="Europe/ Berlin"), "time_zone"),
+    "a date without zone": (body(MOTION, observed_at="2026-01-01T12:00:00"), "timezone"),
+    "a date alone": (body(MOTION, observed_at="2026-01-01"), "observed_at"),
+    "a date that is none": (body(MOTION, observed_at="2026-02-30T12:00:00Z"), "observed_at"),
+    "the hour 25": (body(MOTION, observed_at="2026-01-01T25:00:00Z"), "observed_at"),
+    "a leap second": (body(MOTION, observed_at="2026-01-01T23:59:60Z"), "observed_at"),
+    "an epoch": (body(MOTION, observed_at=1_767_268_800), "observed_at"),
+    "before the year 2000": (body(MOTION, observed_at="1999-12-31T23:59:59.999999Z"), "observed_at 1999.*2000"),
+    "the year 2100": (body(MOTION, observed_at="2100-01-01T00:00:00Z"), "observed_at 2100.*2100"),
+    "the year 0001 with offset": (body(GAS, observed_at="0001-01-01T00:00:00+14:00"), "observed_at 0001"),
+    "the year 9999 with offset": (body(GAS, observed_at="9999-12-31T23:59:59-14:00"), "observed_at 9999"),
+    "the year 10000": (body(GAS, observed_at="10000-01-01T00:00:00Z"), "observed_at"),
+    "deep brackets": (b"[" * DEEP + b"]" * DEEP, "array"),
+    "deep objects": (b'{"a":' * DEEP + b"1" + b"}" * DEEP, "recursion"),
+    "deep brackets in an unknown field": (raw(MOTION, "colour", "[" * DEEP + "]" * DEEP), "colour|recursion"),
+    "deep brackets before the kind": (b'{"x":' + b"[" * DEEP + b"]" * DEEP + b"," + body(MOTION)[1:], "recursion"),
+    "deep brackets in an id": (raw(MOTION, "home_id", "[" * DEEP + "]" * DEEP), "home_id"),
+    "the kind twice": (body(MOTION)[:-1] + b', "kind": "door"}', "kind"),
+}
+GOOD_BEFORE, GOOD_AFTER = body(REGISTRATION), body(MOTION, state="active")
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_bad_body_is_poison_with_its_reason_and_the_rest_commits(case: str) -> None:
+    given, why = BAD[case]
+    store = ingest(GOOD_BEFORE, given, GOOD_AFTER)
+    (letter,) = store.letters()
+    assert (letter.sequence_number, letter.body) == (1, given)
+    assert (letter.error_class, letter.status) == ("poison", "exhausted")
+    assert letter.error_type == "core.errors.PoisonEvent"
+    assert re.search(why, letter.error, re.IGNORECASE | re.DOTALL), letter.error
+    (kept,) = store.ledger()
+    assert (kept.written, kept.dead_lettered) == (2, 1)
+    assert [kept.sequence_number for kept in store.rows(HomeAlert)] == [2]
+
+
+def test_all_bad_bodies_of_one_batch_are_letters() -> None:
+    store = ingest(GOOD_BEFORE, *(given for given, _ in BAD.values()), GOOD_AFTER)
+    assert len(store.letters()) == len(BAD)
+    assert [books.balanced for books in store.read_ledgers()] == [True]
+
+
+def test_an_empty_body_says_so() -> None:
+    (letter,) = ingest(b"").letters()
+    assert letter.error == "the body is empty"
+
+
+class TestReferencesOfAnEvent:
+    @pytest.mark.parametrize("form", [MOTION, GAS, {**MOTION, "kind": "smoke"}])
+    def test_a_reading_needs_its_home(self, form: dict[str, Any]) -> None:
+        assert list(references(event(0, body(form)))) == [ReferenceKey(Home, ("home-1",))]
+
+    @pytest.mark.parametrize("form", [REGISTRATION, HEARTBEAT])
+    def test_registrations_and_heartbeats_need_none(self, form: dict[str, Any]) -> None:
+        assert list(references(event(0, body(form)))) == []
+
+
+def letters_of(*given: Event) -> list[DeadLetter]:
+    (commit,) = ingest_batch(batch(given), MemoryStore(), HOME_SECURITY, stamps()).commits
+    return list(commit.settled.letters)
+
+
+def test_letters_of_one_cause_share_a_fingerprint_and_others_do_not() -> None:
+    same = letters_of(event(0, body(GAS, ppm=-1)), event(1, body(GAS, ppm=-2)))
+    assert len({letter.fingerprint for letter in same}) == 1
+    other = letters_of(event(0, b""), event(1, body(GAS, colour=1)), event(2, body(MOTION)))
+    assert len({letter.fingerprint for letter in [*same, *other]}) == 4
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        body(MOTION, home_id="home-1\n"),
+        body(MOTION, sensor_id="hall\n"),
+        body(GAS, sensor_id="\n"),
+        body(MOTION, state="active\n"),
+        body(REGISTRATION, time_zone="Europe/Berlin\n"),
+    ],
+)
+def test_a_line_end_at_the_end_of_a_text_is_poison(given: bytes) -> None:
+    assert [letter.error_class for letter in ingest(body(REGISTRATION), given).letters()] == ["poison"]

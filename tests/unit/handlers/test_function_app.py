@@ -1,0 +1,70 @@
+"""function_app.py: exactly the functions that there are, with the bindings that the promise needs."""
+
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[3]
+INDEX = """
+import json
+import function_app
+print(json.dumps({
+    one.get_function_name(): {
+        "bindings": [binding.get_dict_repr() for binding in one.get_bindings()],
+        "settings": one.get_settings_dict("retry_policy"),
+    }
+    for one in function_app.app.get_functions()
+}, default=lambda choice: choice.name))
+"""
+
+
+@cache
+def index() -> dict[str, dict[str, Any]]:
+    """The functions as the worker indexes them, in a process without any setting of the app."""
+    done = subprocess.run(
+        [sys.executable, "-c", INDEX], cwd=ROOT, env={}, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+def binding(function: str, kind: str) -> dict[str, Any]:
+    (found,) = [one for one in index()[function]["bindings"] if one["type"] == kind]
+    return dict(found)
+
+
+def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so() -> None:
+    assert sorted(index()) == ["ingest", "status"]
+
+
+def test_ingest_takes_whole_batches_as_bytes_from_the_hub_that_the_settings_name() -> None:
+    assert binding("ingest", "eventHubTrigger") == {
+        "name": "events",
+        "type": "eventHubTrigger",
+        "direction": "IN",
+        "connection": "EVENTHUB",
+        "eventHubName": "%EVENTHUB_NAME%",
+        "consumerGroup": "%EVENTHUB_CONSUMER_GROUP%",
+        "cardinality": "MANY",
+        "dataType": "BINARY",
+    }
+    assert len(index()["ingest"]["bindings"]) == 1
+
+
+def test_ingest_is_retried_without_end_for_an_outage_must_not_lose_a_batch() -> None:
+    assert index()["ingest"]["settings"] == {
+        "strategy": "exponential_backoff",
+        "max_retry_count": "-1",
+        "minimum_interval": "00:00:01",
+        "maximum_interval": "00:00:30",
+        "setting_name": "retry_policy",
+    }
+
+
+def test_status_is_read_by_get_and_needs_a_key() -> None:
+    trigger = binding("status", "httpTrigger")
+    assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == ("status", ["GET"], "FUNCTION")
+    assert [one["direction"] for one in index()["status"]["bindings"]] == ["IN", "OUT"]

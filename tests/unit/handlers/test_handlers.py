@@ -1,0 +1,184 @@
+"""handlers/ingest.py and handlers/status.py, as the worker calls them: in a process with settings and a store."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.engines import SqliteEngine
+
+ROOT = Path(__file__).parents[3]
+PRELUDE = """
+import json, logging
+from types import SimpleNamespace
+import azure.functions as func
+import function_app
+from tests.fakes.host_events import decode, metadata_of
+
+given = {one.get_function_name(): one.get_user_function() for one in function_app.app.get_functions()}
+lines = []
+class Keep(logging.Handler):
+    def emit(self, record):
+        lines.append(vars(record))
+logging.getLogger("hubledger").addHandler(Keep())
+logging.getLogger("hubledger").setLevel("INFO")
+
+def ingest(numbers, bodies, partition_id="1"):
+    events = decode(metadata_of(numbers, partition_id=partition_id), bodies)
+    given["ingest"](events, SimpleNamespace(invocation_id="i-1"))
+
+def status():
+    return given["status"](func.HttpRequest("GET", "/api/status", body=b""))
+
+HOME = b'{"kind":"registration","home_id":"home-1","time_zone":"Europe/Berlin","armed":true}'
+MOTION = b'{"kind":"motion","home_id":"home-1","sensor_id":"h","state":"idle","observed_at":"2026-01-01T12:00:00Z"}'
+"""
+
+
+class App:
+    """The app over an embedded store; its hub is a port that nobody listens on."""
+
+    def __init__(self, sqlite: SqliteEngine) -> None:
+        self.sqlite = sqlite
+        self.environment = {
+            "STORE_CONNECTION": f"sqlite:{sqlite.path}",
+            "STORE_PATIENCE_SECONDS": "0",
+            "EVENTHUB": "Endpoint=sb://localhost:1;SharedAccessKeyName=n;SharedAccessKey=azE=;UseDevelopmentEmulator=true",
+            "EVENTHUB_NAME": "telemetry",
+            "EVENTHUB_CONSUMER_GROUP": "cg",
+        }
+
+    def run(self, script: str) -> Any:
+        """What the last line of a script prints as JSON."""
+        done = subprocess.run(
+            [sys.executable, "-c", PRELUDE + script],
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture
+def app(sqlite: SqliteEngine) -> App:
+    return App(sqlite)
+
+
+def test_a_batch_is_committed_and_one_line_is_logged(app: App) -> None:
+    (line,) = app.run("""
+ingest([0, 1, 2], [HOME, MOTION, b"{"])
+print(json.dumps(lines, default=str))
+""")
+    assert (line["msg"], line["action"], line["levelname"]) == ("batch ingested", "ingest", "INFO")
+    assert (line["partition"], line["first"], line["last"]) == ("telemetry/cg/1", 0, 2)
+    assert (line["commits"], line["written"], line["filtered"], line["dead_lettered"]) == (1, 2, 0, 1)
+    assert (line["redelivered"], line["gaps"], line["invocation_id"]) == (0, [], "i-1")
+    assert [(kept.first, kept.last) for kept in app.sqlite.ledger()] == [(0, 2)]
+
+
+def test_a_gap_is_logged_as_a_warning_that_names_it(app: App) -> None:
+    lines = app.run("""
+ingest([0], [HOME])
+ingest([0, 4], [HOME, MOTION])
+print(json.dumps(lines, default=str))
+""")
+    assert [line["levelname"] for line in lines] == ["INFO", "WARNING"]
+    assert (lines[1]["gaps"], lines[1]["redelivered"]) == ([[1, 3]], 1)
+
+
+def test_an_empty_receive_is_nothing(app: App) -> None:
+    app.environment.clear()
+    assert app.run('given["ingest"]([], None)\nprint(json.dumps(len(lines)))') == 0
+
+
+def test_a_fault_of_the_database_escapes_so_that_the_host_retries(app: App) -> None:
+    app.sqlite.sql("DROP TABLE batch_ledger")
+    assert app.run("""
+try:
+    ingest([0], [HOME])
+except Exception as error:
+    print(json.dumps([type(error).__name__, lines]))
+""") == ["StoreUnavailable", []]
+
+
+def test_faults_of_the_settings_escape_at_each_call_until_they_are_mended(app: App) -> None:
+    mended = app.environment.pop("EVENTHUB_NAME")
+    assert (
+        app.run(f"""
+import os
+raised = []
+for _ in range(2):
+    try:
+        ingest([0], [HOME])
+    except Exception as error:
+        raised.append(str(error))
+os.environ["EVENTHUB_NAME"] = {mended!r}
+ingest([0], [HOME])
+print(json.dumps(raised))
+""")
+        == ["settings refused: EVENTHUB_NAME must be set"] * 2
+    )
+    assert len(app.sqlite.ledger()) == 1
+
+
+def test_the_status_of_an_empty_store_is_balanced(app: App) -> None:
+    answer = app.run("""
+response = status()
+print(json.dumps([response.status_code, response.mimetype, dict(response.headers), json.loads(response.get_body())]))
+""")
+    code, mimetype, headers, body = answer
+    assert (code, mimetype, headers["Cache-Control"]) == (200, "application/json", "no-store")
+    assert "telemetry did not answer" in body.pop("hub_fault")
+    assert body == {
+        "event_hub": "telemetry",
+        "consumer_group": "cg",
+        "ledger_balanced": True,
+        "accounted": 0,
+        "written": 0,
+        "filtered": 0,
+        "dead_lettered": 0,
+        "held": 0,
+        "absent": 0,
+        "partitions": [],
+    }
+
+
+def test_the_status_shows_the_books_of_each_partition_although_the_hub_cannot_be_asked(app: App) -> None:
+    body = app.run("""
+ingest([0, 1, 2], [HOME, MOTION, b"{"])
+ingest([2**62], [HOME], partition_id="10")
+ingest([5], [HOME], partition_id="2")
+ingest([7], [HOME], partition_id="2")
+print(status().get_body().decode())
+""")
+    assert (body["accounted"], body["written"], body["dead_lettered"], body["ledger_balanced"]) == (6, 5, 1, False)
+    first, second, third = body["partitions"]
+    assert first == {
+        "partition_id": "1",
+        "hub_end": None,
+        "checkpoint": "2",
+        "lag": None,
+        "balanced": True,
+        "accounted": 3,
+        "written": 2,
+        "filtered": 0,
+        "dead_lettered": 1,
+        "held": 0,
+        "absent": 0,
+    }
+    assert (second["partition_id"], second["balanced"]) == ("2", False)
+    assert (third["partition_id"], third["checkpoint"]) == ("10", str(2**62))
+
+
+def test_the_status_shows_the_stream_of_the_settings_only(app: App) -> None:
+    app.run("ingest([0], [HOME])\nprint(0)")
+    app.environment["EVENTHUB_CONSUMER_GROUP"] = "other"
+    body = app.run("print(status().get_body().decode())")
+    assert (body["consumer_group"], body["accounted"], body["partitions"]) == ("other", 0, [])

@@ -1,0 +1,123 @@
+"""Small stand-ins that keep their promises: a clock moved by hand, a hub in memory, and waiting with a deadline."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+
+from local.functions_host.event_source import END, START, HubEvent, StartAt
+
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+DEADLINE_S = 10.0
+
+
+async def eventually(holds: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
+    """Return once `holds()` is true; fail after the deadline."""
+    async with asyncio.timeout(deadline_s):
+        while not holds():
+            await asyncio.sleep(0.002)
+
+
+class ManualClock:
+    """Time that passes only by `advance`."""
+
+    def __init__(self, now: datetime = NOON) -> None:
+        self._now = now
+        self._sleepers: list[tuple[datetime, asyncio.Future[None]]] = []
+
+    def now(self) -> datetime:
+        return self._now
+
+    async def sleep(self, delay: timedelta) -> None:
+        if delay <= timedelta(0):
+            await asyncio.sleep(0)
+            return
+        sleeper = (self._now + delay, asyncio.get_running_loop().create_future())
+        self._sleepers.append(sleeper)
+        try:
+            await sleeper[1]
+        finally:
+            self._sleepers.remove(sleeper)
+
+    def pass_time(self, delay: timedelta) -> None:
+        """Let time pass while nobody is looking."""
+        self._now += delay
+
+    async def advance(self, delay: timedelta) -> None:
+        """Let time pass and wake those who are due."""
+        self._now += delay
+        for due_at, sleeper in self._sleepers:
+            if due_at <= self._now and not sleeper.done():
+                sleeper.set_result(None)
+        await asyncio.sleep(0)
+
+    def is_somebody_due_within(self, delay: timedelta) -> bool:
+        """True when a sleeper wakes within `delay`."""
+        return any(due_at - self._now <= delay for due_at, _ in self._sleepers)
+
+    async def next_sleep(self) -> timedelta:
+        """Wait until somebody sleeps and return how long the earliest still will."""
+        await eventually(lambda: self._sleepers)
+        return min(due_at for due_at, _ in self._sleepers) - self._now
+
+
+def event(number: int, body: bytes | None = None, key: str | None = None) -> HubEvent:
+    """The event at a sequence number, with an offset that is not its number."""
+    text = f"event {number}".encode() if body is None else body
+    return HubEvent(text, number, str(number * 64), NOON + timedelta(seconds=number), key)
+
+
+class MemoryHub:
+    """An EventSource whose partitions are lists; `opened` holds where each stream began."""
+
+    def __init__(self, *partition_ids: str) -> None:
+        self.partitions: dict[str, list[HubEvent]] = {each: [] for each in partition_ids or ("0",)}
+        self.opened: list[tuple[str, StartAt]] = []
+        self.closed = False
+        self._arrived = asyncio.Condition()
+
+    async def send(self, partition_id: str, *bodies: bytes) -> None:
+        async with self._arrived:
+            log = self.partitions[partition_id]
+            for body in bodies:
+                log.append(event(len(log), body))
+            self._arrived.notify_all()
+
+    async def partition_ids(self) -> Sequence[str]:
+        return tuple(self.partitions)
+
+    async def open(self, partition_id: str, start: StartAt) -> "MemoryStream":
+        self.opened.append((partition_id, start))
+        return MemoryStream(self.partitions[partition_id], start, self._arrived)
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class MemoryStream:
+    """An EventStream over one list."""
+
+    def __init__(self, log: list[HubEvent], start: StartAt, arrived: asyncio.Condition) -> None:
+        self._log = log
+        self._arrived = arrived
+        self._next = _index_after(log, start)
+
+    async def read(self, limit: int) -> Sequence[HubEvent]:
+        async with self._arrived:
+            await self._arrived.wait_for(lambda: len(self._log) > self._next)
+            events = self._log[self._next : self._next + limit]
+            self._next += len(events)
+            return events
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def _index_after(log: list[HubEvent], start: StartAt) -> int:
+    if start == START:
+        return 0
+    if start == END:
+        return len(log)
+    if start.enqueued_at is not None:
+        instant = start.enqueued_at
+        return next((index for index, one in enumerate(log) if one.enqueued_at > instant), len(log))
+    return next(index for index, one in enumerate(log) if one.offset == start.offset) + 1

@@ -1,0 +1,71 @@
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from local.functions_host.app_settings import AppSettings
+from local.functions_host.connections import HubConnection, resolve_connection
+from local.functions_host.event_source import HubAddress
+from local.functions_host.function import Binding, FunctionDescription
+
+KEY = "SharedAccessKeyName=n;SharedAccessKey=abc="
+
+
+def resolve(values: dict[str, str], **trigger: Any) -> tuple[HubConnection, list[str]]:
+    settings = {"eventHubName": "telemetry", "connection": "HUB", **trigger}
+    binding = Binding("events", "eventHubTrigger", "IN", settings)
+    faults: list[str] = []
+    function = FunctionDescription("f", binding, (binding,), None)
+    return resolve_connection(function, AppSettings(values, {}), faults), faults
+
+
+def test_a_connection_string_gives_the_namespace_without_its_port() -> None:
+    text = f"Endpoint=sb://localhost:5672/;{KEY};UseDevelopmentEmulator=true"
+    connection, faults = resolve({"HUB": text})
+    assert faults == []
+    assert connection == HubConnection(HubAddress("localhost", "telemetry", "$Default"), text)
+
+
+def test_the_hub_of_the_connection_string_wins() -> None:
+    connection, _ = resolve({"HUB": f"Endpoint=sb://ns.servicebus.windows.net/;{KEY};EntityPath=other"})
+    assert connection.address == HubAddress("ns.servicebus.windows.net", "other", "$Default")
+
+
+def test_a_setting_with_the_azurewebjobs_prefix_is_found_first() -> None:
+    values = {"AzureWebJobsHUB": f"Endpoint=sb://a/;{KEY}", "HUB": f"Endpoint=sb://b/;{KEY}"}
+    assert resolve(values)[0].address.namespace == "a"
+
+
+def test_a_namespace_needs_no_key() -> None:
+    connection, faults = resolve({"HUB__fullyQualifiedNamespace": "ns.servicebus.windows.net"})
+    assert faults == []
+    assert connection.connection_string is None
+    assert connection.address.namespace == "ns.servicebus.windows.net"
+
+
+def test_names_are_expanded() -> None:
+    values = {"HUB": f"Endpoint=sb://a/;{KEY}", "NAME": "flights", "GROUP": "g"}
+    assert resolve(values, eventHubName="%NAME%", consumerGroup="%GROUP%")[0].address == HubAddress("a", "flights", "g")
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        ({}, "neither setting HUB nor HUB__fullyQualifiedNamespace is set"),
+        ({"HUB": "SharedAccessKeyName=n;SharedAccessKey=secret"}, "setting HUB: must be a connection string"),
+        ({"HUB": "Endpoint=sb://a/"}, "setting HUB: must be a connection string"),
+    ],
+)
+def test_a_missing_or_wrong_connection_is_a_fault_that_names_the_setting(values: dict[str, str], fault: str) -> None:
+    _, faults = resolve(values)
+    assert len(faults) == 1
+    assert fault in faults[0]
+    assert "secret" not in faults[0]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("text", [None, f"Endpoint=sb://localhost:5672/;{KEY};UseDevelopmentEmulator=true"])
+async def test_a_client_is_opened_without_connecting_and_closed(text: str | None) -> None:
+    async with AsyncExitStack() as closing:
+        client = await HubConnection(HubAddress("localhost", "telemetry", "cg"), text).open_client(closing)
+        assert client.eventhub_name == "telemetry"

@@ -1,0 +1,113 @@
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from azure.functions.eventhub import EventHubTriggerConverter
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local.functions_host.event_hub_inputs import TriggerContext, event_hub_inputs
+from local.functions_host.event_source import HubAddress, HubEvent
+from tests.unit.local.functions_host.doubles import NOON, event
+
+SHAPES = json.loads((Path(__file__).parents[3] / "fixtures" / "functions_host_shapes.json").read_text())
+CONTEXT = TriggerContext(HubAddress("localhost", "telemetry", "cg"), "1", "events", "BINARY")
+
+
+def decoded(context: TriggerContext, *events: HubEvent, checkpoints: bool = True) -> list[Any]:
+    """The events as azure.functions gives them to a function."""
+    inputs = event_hub_inputs(context, events, checkpoints=checkpoints)
+    found: list[Any] = EventHubTriggerConverter.decode(
+        inputs.inputs["events"], trigger_metadata=inputs.trigger_metadata
+    )
+    return found
+
+
+def golden_events() -> list[HubEvent]:
+    stamps = [each["x-opt-enqueued-time"] for each in SHAPES["eventhub_metadata"]["SystemPropertiesArray"]]
+    bodies = [b'{"v":1}', b"\x00bin"]
+    return [
+        HubEvent(body, number, str(number * 64), datetime.fromisoformat(stamp), "sensor-1", {"tenant": "a"})
+        for number, (body, stamp) in enumerate(zip(bodies, stamps, strict=True))
+    ]
+
+
+def test_metadata_has_the_recorded_shape() -> None:
+    metadata = decoded(CONTEXT, *golden_events())[0].metadata
+    assert metadata == SHAPES["eventhub_metadata"]
+    assert list(metadata["SystemPropertiesArray"][0]) == list(SHAPES["eventhub_metadata"]["SystemPropertiesArray"][0])
+
+
+def test_events_have_the_recorded_values() -> None:
+    found = [
+        {
+            "body": repr(each.get_body()),
+            "seq": repr(each.sequence_number),
+            "offset": repr(each.offset),
+            "key": repr(each.partition_key),
+            "t": repr(each.enqueued_time),
+        }
+        for each in decoded(CONTEXT, *golden_events())
+    ]
+    assert found == SHAPES["eventhub_events"]
+
+
+def test_keys_are_not_aligned_with_events() -> None:
+    found = decoded(CONTEXT, event(0), event(1, key="k"), event(2))
+    assert found[0].metadata["PartitionKeyArray"] == ["k"]
+    assert [each.partition_key for each in found] == [None, "k", None]
+
+
+def test_enqueued_time_is_naive_and_has_no_zone_in_the_metadata() -> None:
+    (found,) = decoded(CONTEXT, event(0))
+    assert found.enqueued_time == NOON.replace(tzinfo=None)
+    assert found.metadata["EnqueuedTimeUtcArray"] == ["2026-11-21T12:00:00"]
+
+
+def test_zeros_at_the_end_of_a_fraction_are_left_out_as_json_net_does() -> None:
+    (found,) = decoded(CONTEXT, HubEvent(b"", 0, "0", NOON.replace(microsecond=120_000)))
+    assert found.metadata["EnqueuedTimeUtcArray"] == ["2026-11-21T12:00:00.12"]
+
+
+def test_an_offset_that_is_no_number_is_minus_one_beside_its_text() -> None:
+    (found,) = decoded(CONTEXT, HubEvent(b"", 5, "1:12:3", NOON))
+    assert found.offset == -1
+    assert found.metadata["OffsetArray"] == ["-1"]
+    assert found.metadata["OffsetStringArray"] == ["1:12:3"]
+
+
+def test_the_function_learns_whether_a_checkpoint_follows() -> None:
+    (found,) = decoded(CONTEXT, event(0), checkpoints=False)
+    assert found.metadata["PartitionContext"]["IsCheckpointingAfterInvocation"] is False
+
+
+def test_a_batch_of_texts_loses_its_empty_bodies() -> None:
+    texts = TriggerContext(CONTEXT.address, "1", "events", "STRING")
+    inputs = event_hub_inputs(texts, [event(0, b"\xff"), event(1, b"")], checkpoints=True)
+    assert inputs.inputs["events"].value.string == ["\ufffd"]
+
+
+@given(
+    st.lists(
+        st.builds(
+            HubEvent,
+            body=st.binary(max_size=20),
+            sequence_number=st.integers(0, 2**62),
+            offset=st.from_regex(r"[0-9]{1,12}", fullmatch=True),
+            enqueued_at=st.timedeltas(timedelta(0), timedelta(days=9999)).map(lambda since: NOON + since),
+            partition_key=st.none() | st.text(),
+            properties=st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text()),
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_whatever_an_event_holds_arrives(events: list[HubEvent]) -> None:
+    found = decoded(CONTEXT, *events)
+    assert [each.get_body() for each in found] == [each.body for each in events]
+    assert [each.sequence_number for each in found] == [each.sequence_number for each in events]
+    assert [each.offset for each in found] == [int(each.offset) for each in events]
+    assert [each.partition_key for each in found] == [each.partition_key for each in events]
+    assert [each.enqueued_time for each in found] == [each.enqueued_at.replace(tzinfo=None) for each in events]
+    assert found[0].metadata["PropertiesArray"] == [each.properties for each in events]

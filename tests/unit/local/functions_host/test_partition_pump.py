@@ -1,0 +1,178 @@
+import asyncio
+from collections.abc import Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from local.functions_host.event_source import END, HubEvent, StartAt
+from local.functions_host.host_json import EventHubOptions
+from local.functions_host.invoker import Ending
+from local.functions_host.partition_pump import HostCheckpoint, PartitionPump, PumpParts
+from tests.unit.local.functions_host.doubles import ManualClock, MemoryHub, event, eventually
+
+pytestmark = pytest.mark.asyncio
+
+
+class Function:
+    """Notes what it gets; `gate` holds it, `ending` is what it ends in."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+        self.checkpoints_told: list[bool] = []
+        self.ending = Ending.SUCCEEDED
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.at_once = 0
+
+    async def deliver(self, events: Sequence[HubEvent], checkpoints: bool) -> Ending:
+        self.at_once += 1
+        assert self.at_once == 1, "two batches of one partition at once"
+        self.batches.append([each.sequence_number for each in events])
+        self.checkpoints_told.append(checkpoints)
+        await self.gate.wait()
+        self.at_once -= 1
+        return self.ending
+
+
+class Bench:
+    """A hub of one partition with a pump, and what the pump wrote."""
+
+    def __init__(self, options: EventHubOptions) -> None:
+        self.options = options
+        self.hub = MemoryHub()
+        self.function = Function()
+        self.written: list[StartAt] = []
+        self.stored: StartAt | None = None
+
+    @asynccontextmanager
+    async def pumping(self) -> Any:
+        checkpoint = HostCheckpoint(self.stored, self.written.append, self.options.batch_checkpoint_frequency)
+        parts = PumpParts(self.hub, self.options, ManualClock(), self.function.deliver)
+        pump = PartitionPump("0", checkpoint, parts)
+        task = asyncio.create_task(pump.run())
+        try:
+            yield pump
+        finally:
+            pump.stop()
+            self.function.gate.set()
+            await asyncio.wait_for(task, 5)
+
+    async def delivered(self, *batches: list[int]) -> None:
+        await eventually(lambda: len(self.function.batches) >= len(batches))
+        assert self.function.batches == list(batches)
+
+    async def checkpoint_is(self, number: int) -> None:
+        await eventually(lambda: self.written and self.written[-1] == event(number).position)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench(EventHubOptions(max_event_batch_size=2))
+
+
+async def send(bench: Bench, count: int) -> None:
+    await bench.hub.send("0", *[b""] * count)
+
+
+async def test_batches_are_delivered_in_order_and_checkpointed(bench: Bench) -> None:
+    await send(bench, 5)
+    async with bench.pumping():
+        await bench.delivered([0, 1], [2, 3], [4])
+        await bench.checkpoint_is(4)
+    assert bench.written == [event(number).position for number in (1, 3, 4)]
+
+
+async def test_the_checkpoint_advances_after_a_failure_too(bench: Bench) -> None:
+    bench.function.ending = Ending.FAILED
+    await send(bench, 3)
+    async with bench.pumping():
+        await bench.delivered([0, 1], [2])
+        await bench.checkpoint_is(2)
+
+
+async def test_a_batch_that_was_abandoned_is_not_checkpointed_and_nothing_after_it_is_taken(bench: Bench) -> None:
+    await send(bench, 2)
+    async with bench.pumping():
+        await bench.delivered([0, 1])
+        bench.function.ending = Ending.ABANDONED
+        await send(bench, 4)
+        await bench.delivered([0, 1], [2, 3])
+    assert bench.function.batches == [[0, 1], [2, 3]]
+    assert bench.written == [event(1).position]
+
+
+async def test_the_checkpoint_is_written_on_every_nth_batch_and_at_the_end(bench: Bench) -> None:
+    bench.options = replace(bench.options, batch_checkpoint_frequency=2)
+    await send(bench, 6)
+    async with bench.pumping():
+        await bench.delivered([0, 1], [2, 3], [4, 5])
+        assert bench.written == [event(3).position]
+    assert bench.written == [event(3).position, event(5).position]
+    assert bench.function.checkpoints_told == [False, True, False]
+
+
+async def test_the_next_run_begins_at_the_checkpoint_and_not_at_the_initial_offset(bench: Bench) -> None:
+    bench.options = replace(bench.options, start_at=END)
+    bench.stored = event(2).position
+    await send(bench, 5)
+    async with bench.pumping():
+        await bench.delivered([3, 4])
+
+
+async def test_without_a_checkpoint_the_initial_offset_counts(bench: Bench) -> None:
+    bench.options = replace(bench.options, start_at=END)
+    await send(bench, 3)
+    async with bench.pumping():
+        await eventually(lambda: bench.hub.opened)
+        await asyncio.sleep(0)
+        await send(bench, 1)
+        await bench.delivered([3])
+
+
+async def test_a_batch_in_work_is_finished_before_the_pump_stops(bench: Bench) -> None:
+    await send(bench, 4)
+    bench.function.gate.clear()
+    async with bench.pumping():
+        await bench.delivered([0, 1])
+    assert bench.function.batches == [[0, 1]]
+    assert bench.written == [event(1).position]
+
+
+async def test_the_last_batches_can_be_delivered_again(bench: Bench) -> None:
+    await send(bench, 6)
+    async with bench.pumping() as pump:
+        await bench.delivered([0, 1], [2, 3], [4, 5])
+        await bench.checkpoint_is(5)
+        pump.redeliver(2)
+        await bench.delivered([0, 1], [2, 3], [4, 5], [2, 3], [4, 5])
+        await send(bench, 1)
+        await bench.delivered([0, 1], [2, 3], [4, 5], [2, 3], [4, 5], [6])
+
+
+async def test_a_batch_in_work_counts_as_the_last_one(bench: Bench) -> None:
+    await send(bench, 2)
+    bench.function.gate.clear()
+    async with bench.pumping() as pump:
+        await bench.delivered([0, 1])
+        pump.redeliver(1)
+        bench.function.gate.set()
+        await bench.delivered([0, 1], [0, 1])
+
+
+async def test_more_batches_than_there_were_are_delivered_again_from_the_beginning(bench: Bench) -> None:
+    await send(bench, 3)
+    async with bench.pumping() as pump:
+        await bench.delivered([0, 1], [2])
+        pump.redeliver(1000)
+        await bench.delivered([0, 1], [2], [0, 1], [2])
+
+
+async def test_skipped_batches_are_checkpointed_but_not_delivered(bench: Bench) -> None:
+    async with bench.pumping() as pump:
+        pump.skip(2)
+        await send(bench, 5)
+        await bench.delivered([4])
+        await bench.checkpoint_is(4)
+    assert bench.written == [event(number).position for number in (1, 3, 4)]

@@ -1,0 +1,61 @@
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+from azure.eventhub import EventData
+from azure.eventhub.amqp import AmqpAnnotatedMessage
+
+from local.functions_host.sdk_events import to_hub_event
+
+ANNOTATIONS = {
+    b"x-opt-sequence-number": 7,
+    b"x-opt-offset": b"448",
+    b"x-opt-enqueued-time": 1795262400123,
+    b"x-opt-partition-key": "schl\u00fcssel".encode(),
+}
+
+
+def received(**parts: Any) -> EventData:
+    """An event as the SDK gives it: names and texts are bytes."""
+    message = AmqpAnnotatedMessage(**{"data_body": b"body", "annotations": ANNOTATIONS, **parts})
+    return EventData._from_message(message, message)
+
+
+def test_the_position_key_and_instant_are_read_from_the_annotations() -> None:
+    event = to_hub_event(received())
+    assert (event.sequence_number, event.offset, event.partition_key) == (7, "448", "schl\u00fcssel")
+    assert event.enqueued_at == datetime(2026, 11, 21, 12, 0, 0, 123_000, tzinfo=UTC)
+    assert (event.properties, event.annotations) == ({}, {})
+
+
+def test_a_body_of_several_sections_is_one() -> None:
+    assert to_hub_event(received(data_body=[b"a", b"", b"b"])).body == b"ab"
+
+
+def test_a_body_that_is_an_amqp_value_becomes_its_text() -> None:
+    message = AmqpAnnotatedMessage(value_body=b"text", annotations=ANNOTATIONS)
+    assert to_hub_event(EventData._from_message(message, message)).body == b"text"
+
+
+def test_application_properties_become_json_with_replaced_bytes() -> None:
+    token = uuid.uuid4()
+    properties = {b"text": b"caf\xc3\xa9", b"raw": b"\xff", b"n": 1.5, b"none": None, b"id": token, b"list": [b"a", 1]}
+    event = to_hub_event(received(application_properties=properties))
+    assert event.properties == {
+        "text": "caf\u00e9", "raw": "\ufffd", "n": 1.5, "none": None, "id": str(token), "list": ["a", 1],
+    }  # fmt: skip
+
+
+def test_amqp_properties_and_further_annotations_have_their_dotnet_names() -> None:
+    event = to_hub_event(
+        received(
+            properties={"content_type": b"application/json", "message_id": b"m"},
+            annotations={**ANNOTATIONS, b"x-opt-publisher": b"p"},
+        )
+    )
+    assert event.annotations == {"content-type": "application/json", "message-id": "m", "x-opt-publisher": "p"}
+
+
+def test_an_event_without_key_has_none() -> None:
+    annotations = {name: value for name, value in ANNOTATIONS.items() if name != b"x-opt-partition-key"}
+    assert to_hub_event(received(annotations=annotations)).partition_key is None

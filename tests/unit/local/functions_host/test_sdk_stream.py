@@ -1,0 +1,124 @@
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from azure.eventhub import EventData
+from azure.eventhub.amqp import AmqpAnnotatedMessage
+from azure.eventhub.exceptions import EventHubError
+
+from local.functions_host.event_source import END, START, HubAddress, StartAt
+from local.functions_host.sdk_stream import FIRST_PAUSE, WATCH_INTERVAL, Link, SdkStream, sdk_position
+from tests.unit.local.functions_host.doubles import ManualClock, eventually
+
+pytestmark = pytest.mark.asyncio
+
+
+def received(number: int) -> EventData:
+    annotations = {
+        b"x-opt-sequence-number": number,
+        b"x-opt-offset": str(number * 64).encode(),
+        b"x-opt-enqueued-time": 1795262400000,
+    }
+    message = AmqpAnnotatedMessage(data_body=b"", annotations=annotations)
+    return EventData._from_message(message, message)
+
+
+class HubClient:
+    """The part of the SDK's client that a stream uses: each receive hands over from its position, if not `silent`."""
+
+    def __init__(self, *, last: int = -1) -> None:
+        self.last = last
+        self.silent = False
+        self.positions: list[Any] = []
+        self._on_error: Any = None
+
+    async def receive_batch(self, on_event_batch: Any, **options: Any) -> None:
+        self.positions.append(options["starting_position"])
+        self._on_error = options["on_error"]
+        first = int(options["starting_position"]) // 64 + 1 if options["starting_position"] != "-1" else 0
+        size = options["max_batch_size"]
+        while not self.silent and first <= self.last:
+            await on_event_batch(None, [received(n) for n in range(first, min(first + size, self.last + 1))])
+            first += size
+        await asyncio.Event().wait()
+
+    async def get_partition_properties(self, partition_id: str) -> dict[str, Any]:
+        return {"is_empty": self.last < 0, "last_enqueued_sequence_number": self.last}
+
+    async def fail(self, text: str) -> None:
+        await self._on_error(None, EventHubError(text))
+
+
+@asynccontextmanager
+async def streaming(client: HubClient, clock: ManualClock, start: StartAt = START) -> AsyncIterator[SdkStream]:
+    link = Link(client, HubAddress("localhost", "telemetry", "cg"), "0", prefetch=300, batch_size=2)
+    stream = SdkStream(link, start, clock)
+    await eventually(lambda: client.positions)
+    try:
+        yield stream
+    finally:
+        await stream.close()
+
+
+async def numbers(stream: SdkStream, limit: int) -> list[int]:
+    return [event.sequence_number for event in await asyncio.wait_for(stream.read(limit), 5)]
+
+
+async def test_events_are_cut_at_the_limit_of_the_reader(clock: ManualClock) -> None:
+    async with streaming(HubClient(last=3), clock) as stream:
+        assert [await numbers(stream, 1), await numbers(stream, 5), await numbers(stream, 5)] == [[0], [1], [2, 3]]
+
+
+async def test_at_most_one_batch_waits_for_the_reader(clock: ManualClock) -> None:
+    async with streaming(HubClient(last=999), clock) as stream:
+        await eventually(stream._arrived.full)
+        assert stream._arrived.qsize() == 1
+
+
+async def test_a_broken_link_is_reported_and_opened_after_the_last_event_taken(
+    clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = HubClient(last=1)
+    async with streaming(client, clock) as stream:
+        assert await numbers(stream, 2) == [0, 1]
+        await client.fail("gone")
+        await eventually(lambda: clock.is_somebody_due_within(FIRST_PAUSE))
+        client.last = 2
+        await clock.advance(FIRST_PAUSE)
+        assert await numbers(stream, 2) == [2]
+    assert client.positions == ["-1", "64"]
+    assert [vars(record)["action"] for record in caplog.records] == ["partition_refused", "partition_received"]
+    assert caplog.records[0].levelno == logging.ERROR
+
+
+async def test_a_partition_that_stands_still_while_the_hub_has_more_is_opened_again(clock: ManualClock) -> None:
+    client = HubClient(last=1)
+    async with streaming(client, clock) as stream:
+        assert await numbers(stream, 2) == [0, 1]
+        await eventually(lambda: clock.is_somebody_due_within(WATCH_INTERVAL))
+        await clock.advance(WATCH_INTERVAL)  # the events came meanwhile
+        await eventually(lambda: clock.is_somebody_due_within(WATCH_INTERVAL))
+        client.last = 3
+        await clock.advance(WATCH_INTERVAL)
+        assert await numbers(stream, 2) == [2, 3]
+    assert client.positions == ["-1", "64"]
+
+
+async def test_an_idle_partition_is_left_alone(clock: ManualClock) -> None:
+    client = HubClient()
+    async with streaming(client, clock):
+        for _ in range(3):
+            await eventually(lambda: clock.is_somebody_due_within(WATCH_INTERVAL))
+            await clock.advance(WATCH_INTERVAL)
+    assert client.positions == ["-1"]
+
+
+async def test_a_start_is_an_offset_as_text_or_an_instant() -> None:
+    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
+    assert sdk_position(StartAt("64", None, 1)) == "64"
+    assert sdk_position(StartAt(enqueued_at=noon)) == noon
+    assert (sdk_position(START), sdk_position(END)) == ("-1", "@latest")
