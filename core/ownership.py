@@ -1,5 +1,6 @@
 """Who reads a partition, for consumers outside the Functions host: values that the store keeps."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,3 +23,10 @@ class OwnershipClaim:
 
     ownership: Ownership
     expected_etag: str | None
+
+
+def surplus(standing: Sequence[Ownership], owner_id: str) -> int:
+    """How many partitions an owner has above an even share; one that has gone counts as an owner until replaced."""
+    owners = {one.owner_id for one in standing if one.owner_id} | {owner_id}
+    share = -(-len(standing) // len(owners))
+    return max(0, sum(one.owner_id == owner_id for one in standing) - share)

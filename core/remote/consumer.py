@@ -9,7 +9,7 @@ from core.events import EventBatch, Partition, PartitionId, event_hub_identity
 from core.remote.hub_events import to_event
 from core.settings import Settings
 
-BATCH_SIZE, PREFETCH = 500, 2000  # events; host.json has the same for the trigger
+BATCH_SIZE, PREFETCH = 500, 500  # events; host.json says the same for the trigger, and why
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,9 @@
 Contract: azure.eventhub.aio.CheckpointStore of azure-eventhub 5.15. Beyond its documentation: `last_modified_time` is
 compared as float seconds since the epoch; returned lists are iterated repeatedly and their dicts mutated, so each call
 makes fresh ones; an offset must come back as text, for a number is taken for a sequence number.
+
+The SDK stops balancing once everybody has the rounded-down share: 8 partitions may stay 4, 2, 2. So an owner with more
+than the rounded-up share gives one away each time it renews, and the SDK of another one, which lacks some, takes it.
 """
 
 import asyncio
@@ -14,7 +17,7 @@ from typing import Any
 from azure.eventhub.aio import CheckpointStore
 
 from core.events import Partition, PartitionId, event_hub_identity
-from core.ownership import Ownership, OwnershipClaim
+from core.ownership import Ownership, OwnershipClaim, surplus
 from core.store import OwnershipStore
 
 Claim = dict[str, Any]
@@ -26,22 +29,24 @@ class SqlCheckpointStore(CheckpointStore):
     def __init__(self, store: OwnershipStore, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._store = store
         self._now = now
+        self._standing: tuple[Ownership, ...] = ()  # as listed last: the SDK lists right before it claims
 
     async def list_ownership(
         self, fully_qualified_namespace: str, eventhub_name: str, consumer_group: str, **kwargs: Any
     ) -> Iterable[Claim]:
         """Every ownership of the hub and group, expired and released ones included."""
         names = (fully_qualified_namespace, eventhub_name, consumer_group)
-        found = await asyncio.to_thread(self._store.read_ownerships, _any_partition(*names))
-        return [_claim_of(ownership, names) for ownership in found]
+        self._standing = await asyncio.to_thread(self._store.read_ownerships, _any_partition(*names))
+        return [_claim_of(ownership, names) for ownership in self._standing]
 
     async def claim_ownership(self, ownership_list: Iterable[Claim], **kwargs: Any) -> Iterable[Claim]:
-        """Claim, renew or release (an empty owner_id) each; only those are returned that nobody else claimed first."""
+        """Claim, renew or release (an empty owner_id) each; only those are returned that are this owner's now."""
         won = []
-        for wanted in list(ownership_list):
+        given_away = self._given_away(ownership_list := list(ownership_list))
+        for wanted in ownership_list:
             names = (wanted["fully_qualified_namespace"], wanted["eventhub_name"], wanted["consumer_group"])
-            claim = self._claim(wanted)
-            if await asyncio.to_thread(self._store.claim_ownership, claim):
+            claim = self._claim({**wanted, "owner_id": ""} if wanted is given_away else wanted)
+            if await asyncio.to_thread(self._store.claim_ownership, claim) and wanted is not given_away:
                 won.append(_claim_of(claim.ownership, names))
         return won
 
@@ -58,6 +63,12 @@ class SqlCheckpointStore(CheckpointStore):
             {**_names(names), "partition_id": partition_id, "offset": offset, "sequence_number": sequence_number}
             for partition_id, (sequence_number, offset) in found.items()
         ]
+
+    def _given_away(self, ownership_list: list[Claim]) -> Claim | None:
+        """One of the renewed, if this owner has more than its share; whoever has less claims it, for it is free."""
+        etags = {one.etag for one in self._standing if one.owner_id}
+        renewed = [wanted for wanted in ownership_list if wanted["owner_id"] and wanted.get("etag") in etags]
+        return renewed[-1] if renewed and surplus(self._standing, renewed[-1]["owner_id"]) else None
 
     def _claim(self, wanted: Claim) -> OwnershipClaim:
         hub = event_hub_identity(wanted["fully_qualified_namespace"], wanted["eventhub_name"])

@@ -75,6 +75,14 @@ def test_every_setting_is_in_the_page_of_settings() -> None:
     assert {name for name in names if f"`{name}`" not in page} == set()
 
 
+def test_every_option_of_the_worker_is_in_the_page_of_settings() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    source = (ROOT / "core" / "worker.py").read_text(encoding="utf-8")
+    options = dict(re.findall(r'add_argument\("(--\w+)".*default=(\d+)', source))
+    assert set(options) == set(re.findall(r"^\| `(--\w+)`", page, flags=re.MULTILINE)) != set()
+    assert [name for name, default in options.items() if f"| `{name}` | `{default}` |" not in page] == []
+
+
 def test_every_setting_that_must_be_set_is_in_the_example() -> None:
     example = (ROOT / "local.settings.example.json").read_text(encoding="utf-8")
     with pytest.raises(SettingsRefused) as refusal:

@@ -36,7 +36,7 @@ def test_workers_that_join_and_leave_share_partitions_evenly(place: Workplace) -
     leaving.send_signal(signal.SIGTERM)
     _, errors = leaving.communicate(timeout=DEADLINE)
     assert (leaving.returncode, errors) == (0, "")
-    assert len(place.shares()) == 2, "it released its partitions before it ended"
+    assert len(place.shares()) == 2, "a worker that left still owns partitions"
     place.publish(200)
     place.until_shared(4, 4)
     place.until_all_accounted()

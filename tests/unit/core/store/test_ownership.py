@@ -132,3 +132,38 @@ def test_a_namespace_with_a_port_is_the_stream_that_the_trigger_names_without_on
 def test_a_checkpoint_of_the_sdk_moves_nothing(kept: MemoryStore, checkpoints: SqlCheckpointStore) -> None:
     asyncio.run(checkpoints.update_checkpoint({**wanted(), "offset": "640", "sequence_number": 10}))
     assert list(asyncio.run(checkpoints.list_checkpoints(*NAMES))) == []
+
+
+class TestAnEvenShare:
+    """The SDK leaves 8 partitions among three owners at 4, 2, 2."""
+
+    def owned(self, checkpoints: SqlCheckpointStore, shares: str) -> dict[str, list[dict[str, Any]]]:
+        for number, owner_id in enumerate(shares):
+            claim(checkpoints, wanted(str(number), owner_id))
+        return {owner: [each for each in listed(checkpoints) if each["owner_id"] == owner] for owner in set(shares)}
+
+    def shares(self, checkpoints: SqlCheckpointStore) -> str:
+        return "".join(sorted(each["owner_id"] or "-" for each in listed(checkpoints)))
+
+    def test_an_owner_with_too_many_gives_one_away_when_it_renews(self, checkpoints: SqlCheckpointStore) -> None:
+        own = self.owned(checkpoints, "aaaabbcc")["a"]
+        assert len(claim(checkpoints, *own)) == 3
+        assert self.shares(checkpoints) == "-aaabbcc"
+
+    def test_what_was_given_away_goes_to_one_that_lacks_it(self, checkpoints: SqlCheckpointStore) -> None:
+        claim(checkpoints, *self.owned(checkpoints, "aaaabbcc")["a"])
+        (free,) = [each for each in listed(checkpoints) if not each["owner_id"]]
+        assert len(claim(checkpoints, {**free, "owner_id": "b"})) == 1
+        assert self.shares(checkpoints) == "aaabbbcc"
+
+    @pytest.mark.parametrize("shares", ["aaaaaaaa", "aaaabbbb", "aaabbbcc"])
+    def test_owners_with_an_even_share_keep_it(self, checkpoints: SqlCheckpointStore, shares: str) -> None:
+        for own in self.owned(checkpoints, shares).values():
+            listed(checkpoints)
+            assert len(claim(checkpoints, *own)) == len(own)
+        assert self.shares(checkpoints) == shares
+
+    def test_a_release_is_no_renewal(self, checkpoints: SqlCheckpointStore) -> None:
+        own = self.owned(checkpoints, "aaaabbcc")["a"]
+        claim(checkpoints, {**own[0], "owner_id": ""})
+        assert self.shares(checkpoints) == "-aaabbcc"

@@ -1,0 +1,128 @@
+"""core/worker.py: a batch is held while the infrastructure fails, and finished before its partition is let go."""
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import Iterable
+
+import pytest
+
+from core.commits import BatchCommit
+from core.store import Store
+from core.worker import LONGEST_PAUSE, Ingestion, Pausing, _JsonLines
+from tests.fakes.builders import batch, events
+from tests.fakes.faulty_store import Fault, FaultyStore
+from tests.fakes.memory_store import MemoryStore
+from tests.fakes.plain_transform import PLAIN
+
+GIVEN = batch(events(0, 4, "reading a"))
+
+
+class FakePause:
+    """Sleeps for no time, and remembers for how long it should have been."""
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        await asyncio.sleep(0)
+
+
+def take(store: Store, chance: float = 1.0) -> list[float]:
+    """Ingest the batch; how long it was held in between."""
+    pause = FakePause()
+    asyncio.run(Ingestion(store, PLAIN, Pausing(pause.sleep, lambda: chance)).take(GIVEN))
+    return pause.slept
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
+    return [json.loads(_JsonLines().format(record)) for record in caplog.records]
+
+
+def test_a_batch_is_committed_and_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    store = MemoryStore()
+    assert take(store) == []
+    assert [(kept.first, kept.last) for kept in store.ledger()] == [(0, 4)]
+    (line,) = lines(caplog)
+    assert (line["action"], line["written"], line["redelivered"]) == ("ingest", 5, 0)
+
+
+@pytest.mark.parametrize("held", [1, 3, 9])
+def test_an_infrastructure_fault_holds_the_batch_until_it_is_committed(held: int) -> None:
+    store = MemoryStore()
+    slept = take(FaultyStore(store, on_read=[Fault.NOT_REACHED] * held))
+    assert slept == [min(2.0**turn, LONGEST_PAUSE) for turn in range(held)]
+    assert [(kept.first, kept.last) for kept in store.ledger()] == [(0, 4)]
+
+
+def test_pauses_are_spread_so_that_workers_do_not_return_together() -> None:
+    assert take(FaultyStore(MemoryStore(), on_read=[Fault.NOT_REACHED] * 2), chance=0.0) == [0.5, 1.0]
+
+
+def test_a_held_batch_is_logged_without_its_bodies(caplog: pytest.LogCaptureFixture) -> None:
+    take(FaultyStore(MemoryStore(), on_read=[Fault.NOT_REACHED]))
+    (line,) = lines(caplog)
+    assert (line["level"], line["partition"]) == ("WARNING", "telemetry/hubledger/0")
+    assert "reading" not in json.dumps(line)
+
+
+def test_a_batch_that_is_held_can_be_cancelled_and_writes_nothing() -> None:
+    async def cancelled() -> None:
+        holding = asyncio.Event()
+
+        async def sleep(_: float) -> None:
+            holding.set()
+            await asyncio.Event().wait()
+
+        faulty = FaultyStore(store, on_read=[Fault.NOT_REACHED])
+        taking = asyncio.ensure_future(Ingestion(faulty, PLAIN, Pausing(sleep, lambda: 1.0)).take(GIVEN))
+        await asyncio.wait_for(holding.wait(), 10)
+        taking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await taking
+
+    store = MemoryStore()
+    asyncio.run(cancelled())
+    assert store.ledger() == []
+
+
+class SlowStore(MemoryStore):
+    """Commits when it is told to."""
+
+    def __init__(self, faults: Iterable[Exception] = ()) -> None:
+        super().__init__()
+        self.committing, self.go_on = threading.Event(), threading.Event()
+        self._faults = list(faults)
+
+    def commit_batch(self, commit: BatchCommit) -> int:
+        self.committing.set()
+        assert self.go_on.wait(10)
+        if self._faults:
+            raise self._faults.pop()
+        return super().commit_batch(commit)
+
+
+async def cancel_while_committing(store: SlowStore) -> bool:
+    """Whether the cancellation waited for the commit."""
+    taking = asyncio.ensure_future(Ingestion(store, PLAIN).take(GIVEN))
+    await asyncio.to_thread(store.committing.wait, 10)
+    taking.cancel()
+    done, _ = await asyncio.wait([taking], timeout=0.05)
+    store.go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await taking
+    return not done
+
+
+def test_a_commit_on_its_way_is_finished_before_a_cancellation_takes_effect() -> None:
+    store = SlowStore()
+    assert asyncio.run(cancel_while_committing(store))
+    assert [(kept.first, kept.last) for kept in store.ledger()] == [(0, 4)]
+
+
+def test_a_commit_that_fails_while_it_is_cancelled_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    assert asyncio.run(cancel_while_committing(SlowStore([RuntimeError("out of paper")])))
+    assert [line["error"] for line in lines(caplog)] == ["out of paper"]
