@@ -10,11 +10,11 @@ from pathlib import Path
 
 from bench.figures import Figure
 from local.books import count_accounted
-from local.demo import TRANSFORM
+from local.feed.domains import HOMES
 from local.processes import APP, Child, Children
 from local.stack import Asked, Place, Stack
 
-RATE, HOMES = 7_000, 100_000
+RATE, SENDERS = 7_000, 100_000
 EVENTS = int(os.environ.get("BENCH_EVENTS", "1000000"))  # two and a half minutes
 WARMING = 5_000  # events
 SETTLED = 0.2  # of the events: by then the host has filled what it remembers
@@ -41,9 +41,9 @@ def measure() -> Iterator[Figure]:
         stack = Stack(Place(Path(folder)), children, time.sleep)
         emulator = stack.start_emulator("--retain", "200000")
         stack.migrate()
-        host, _ = stack.start_host(TRANSFORM)
+        host, _ = stack.start_host(HOMES.transform)
         _warm_up(stack, host)
-        feed = stack.start_feed(Asked(HOMES, str(EVENTS), str(RATE), 1, _record(stack, "measured")))
+        feed = stack.start_feed(Asked(HOMES, SENDERS, str(EVENTS), str(RATE), 1, _record(stack, "measured")))
         looks = _watch(stack, host, feed)
         yield from _figures(looks)
         yield from _cpu({"emulator": emulator, "host": host}, looks[-1].accounted)
@@ -51,7 +51,7 @@ def measure() -> Iterator[Figure]:
 
 def _warm_up(stack: Stack, host: Child) -> None:
     """Every partition is received before the clock starts: opening them takes the SDK seconds."""
-    stack.start_feed(Asked(HOMES, str(WARMING), "full", 2, _record(stack, "warming"))).wait_done(time.sleep)
+    stack.start_feed(Asked(HOMES, SENDERS, str(WARMING), "full", 2, _record(stack, "warming"))).wait_done(time.sleep)
     while count_accounted(stack.place.store) < WARMING:
         host.refuse_dead()
         time.sleep(0.2)

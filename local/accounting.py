@@ -1,24 +1,21 @@
-"""Wait until the app has accounted for all that a feed published, killing its host on the way when asked to."""
+"""Wait until the app has accounted for all that a feed published, killing its consumers on the way when asked to."""
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from local.books import Books, count_accounted
+from local.consumers import TOLD_EVERY, Consumers
 from local.feed.record import Copies, published_copies
 from local.kills import Kill
 from local.processes import Child, tail
 from local.stack import Stack
-from local.ticking import ticking
-from local.watching import Watch
 
-TOLD_EVERY = 2.0  # seconds
 STEP = 0.05
 
 
 class NoProgress(Exception):
-    """Nothing more was accounted for in a long time; the message ends with the host's last lines."""
+    """Nothing more was accounted for in a long time; the message ends with the newest log's last lines."""
 
 
 class Accounted(NamedTuple):
@@ -29,38 +26,16 @@ class Accounted(NamedTuple):
     seconds: float
 
 
-@dataclass(slots=True)
-class Host:
-    """The functions host that runs at the moment, and the logs of all that ran."""
-
-    stack: Stack
-    transform: str
-    child: Child
-    address: str
-    logs: list[Path]
-
-    @classmethod
-    def start(cls, stack: Stack, transform: str) -> "Host":
-        """Started and ready."""
-        child, address = stack.start_host(transform)
-        return cls(stack, transform, child, address, [stack.host_log])
-
-    def kill_and_restart(self) -> None:
-        """End it without mercy; the next one finds what it left."""
-        self.child.kill()
-        self.child, self.address = self.stack.start_host(self.transform)
-        self.logs.append(self.stack.host_log)
-
-
 class Accounting:
     """One demo's wait. `patience` is how many seconds may pass without a newly accounted event."""
 
-    def __init__(self, host: Host, feed: Child, record: Path, patience: float) -> None:
-        self._host = host
+    def __init__(self, stack: Stack, consumers: Consumers, feed: Child, record: Path, patience: float) -> None:
+        self._stack = stack
+        self._consumers = consumers
         self._feed = feed
         self._record = record
         self._patience = patience
-        self._watch = Watch(host.address)
+        self._watch = consumers.watch
         self._published: Copies | None = None
         self._count = self._told = 0
         self._began = self._told_at = self._moved_at = time.monotonic()
@@ -82,10 +57,10 @@ class Accounting:
 
     def _step(self, emulator: Child) -> None:
         self._refuse_dead(emulator)
-        self._host.stack.pause(STEP)
+        self._stack.pause(STEP)
         if self._published is None and not self._feed.running:
             self._published = published_copies(self._record)
-        now, count = time.monotonic(), count_accounted(self._host.stack.place.store)
+        now, count = time.monotonic(), count_accounted(self._stack.place.store)
         if count > self._count:
             self._count, self._moved_at = count, now
         if self._done_at is None and self._published and count >= self._published.at_least:
@@ -95,23 +70,20 @@ class Accounting:
 
     def _refuse_dead(self, emulator: Child) -> None:
         emulator.refuse_dead()
-        self._host.child.refuse_dead()
+        self._consumers.refuse_dead()
         if self._feed.exit_code():
             self._feed.refuse_dead()
         if time.monotonic() - self._moved_at > self._patience:
-            log = tail(self._host.logs[-1])
-            raise NoProgress(f"no new event in {self._patience:g} s: {self._standing()}; the host's log:\n{log}")
+            log = tail(self._consumers.logs[-1])
+            raise NoProgress(f"no new event in {self._patience:g} s: {self._standing()}; the newest log:\n{log}")
 
     def _kill(self, kill: Kill) -> None:
-        self._host.stack.pause(kill.delay)
-        print(f"killing the functions host, process {self._host.child.pid}", flush=True)
-        with ticking(TOLD_EVERY, lambda: print("        restarting the functions host", flush=True)):
-            self._host.kill_and_restart()
-        self._watch.move(self._host.address)
+        self._stack.pause(kill.delay)
+        self._consumers.kill_one()
         self._moved_at = time.monotonic()
 
     def _accounted(self) -> Accounted | None:
-        """The app asks the hub every two seconds only: until then it may seem to hold less than was published."""
+        """The hub is asked every two seconds only: until then it may seem to hold less than was published."""
         books = self._watch.books
         if self._done_at is None or self._published is None or books is None or books.in_hub is None:
             return None

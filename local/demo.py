@@ -5,17 +5,17 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from random import Random
 
-from local.accounting import Accounting, Host, NoProgress
-from local.feed.options import positive, rate
+from local.accounting import Accounting, NoProgress
+from local.consumers import Consumers, Host, Workers
+from local.feed.options import add_domain, choose_senders, positive, rate
 from local.folders import LOCAL_RUN, fresh_folder
 from local.interruption import Interrupted, Interruption
 from local.kills import kill_plan
 from local.processes import ChildFailed, Children, Pause
 from local.proof import Finished, prove
 from local.stack import Asked, Place, Stack
-
-TRANSFORM = "core.transforms.home_security"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -39,37 +39,31 @@ def main(arguments: list[str] | None = None) -> int:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m local.demo",
-        description="Run emulator, store, functions host and feed until every published event is accounted for, "
-        "recount all of it against what the feed recorded, and print the result as one JSON object on the last line.",
+        description="Run emulator, store, functions host or workers, and feed until every published event is accounted "
+        "for, recount all of it against what the feed recorded, and print the result as one JSON object on the last "
+        "line.",
     )
     parser.add_argument("--events", type=positive, default=20_000, metavar="N", help="default: 20000")
-    parser.add_argument("--kill", type=_kills, default=0, metavar="K", help="SIGKILL the host K times on the way")
-    parser.add_argument("--homes", type=positive, metavar="N", help="default: so many that each is heard about 5 times")
+    parser.add_argument("--kill", type=_or_none, default=0, metavar="K", help="SIGKILL the host, or a worker, K times")
+    parser.add_argument("--workers", type=_or_none, default=0, metavar="N", help="N workers instead of the host")
+    add_domain(parser)
     parser.add_argument("--rate", type=_rate, default="full", metavar="R", help="events a second; default: full speed")
-    parser.add_argument("--transform", type=_transform, default=TRANSFORM, metavar="NAME", help="home_security")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the events and of the kills; default: 1")
     parser.add_argument("--patience", type=positive, default=60, metavar="S", help="seconds without progress; 60")
     parser.add_argument("--folder", type=Path, default=LOCAL_RUN / "demo", metavar="DIR", help="default: %(default)s")
     parser.add_argument("--keep", action="store_true", help="keep the run's files until the next demo")
     options = parser.parse_args(arguments)
-    options.homes = options.homes or min(100_000, max(200, options.events // 20))
+    choose_senders(parser, options, options.transform.senders_for(options.events))
     return options
 
 
-def _kills(text: str) -> int:
+def _or_none(text: str) -> int:
     return 0 if text == "0" else positive(text)
 
 
 def _rate(text: str) -> str:
     rate(text)
     return text
-
-
-def _transform(text: str) -> str:
-    name = text if "." in text else f"core.transforms.{text}"
-    if name != TRANSFORM:
-        raise argparse.ArgumentTypeError(f"only home_security can be recounted for now, not {text!r}")
-    return name
 
 
 def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
@@ -88,18 +82,27 @@ def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
 
 
 def _run(options: argparse.Namespace, stack: Stack, record: Path) -> Finished:
-    """Start all, wait until all is accounted for, and let the host end in order, so that its log is whole."""
+    """Start all, wait until all is accounted for, and let the consumers end in order, so that their logs are whole."""
     emulator = stack.start_emulator("--retain", str(max(100_000, options.events)))
     stack.migrate()
-    host = Host.start(stack, options.transform)
-    asked = Asked(options.homes, str(options.events), options.rate, options.seed, ("--record", str(record)))
+    consumers = _consumers(options, stack)
+    asked = Asked(
+        options.transform, options.senders, str(options.events), options.rate, options.seed, ("--record", str(record))
+    )
     feed = stack.start_feed(asked)
-    print(f"publishing {options.events:,} events of {options.homes:,} homes; {host.address}/api/status", flush=True)
-    accounting = Accounting(host, feed, record, options.patience)
-    kills = kill_plan(options.events, options.kill, options.seed)
-    accounted = accounting.wait(kills, emulator)
-    host.child.end()
-    return Finished(accounted.published, accounted.books, accounted.seconds, options.kill, host.logs)
+    senders = f"{options.senders:,} {options.transform.senders}"
+    print(f"publishing {options.events:,} events of {senders}; {consumers}", flush=True)
+    accounting = Accounting(stack, consumers, feed, record, options.patience)
+    accounted = accounting.wait(kill_plan(options.events, options.kill, options.seed), emulator)
+    consumers.end()
+    return Finished(*accounted, options.kill, options.workers, consumers.logs)
+
+
+def _consumers(options: argparse.Namespace, stack: Stack) -> Consumers:
+    transform = options.transform.transform
+    if options.workers:
+        return Workers(stack, transform, options.workers, Random(options.seed))
+    return Host(stack, transform)
 
 
 if __name__ == "__main__":

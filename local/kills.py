@@ -1,4 +1,4 @@
-"""When to kill the host: at moments that a seed decides, spread over the run."""
+"""When to kill the host or a worker: at moments that a seed decides, spread over the run."""
 
 from random import Random
 from typing import NamedTuple

@@ -12,12 +12,13 @@ from local.recount import recount
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run in which all was accounted for: what the feed published, what the app says, and the hosts' logs."""
+    """A run in which all was accounted for: what the feed published, what the app says, and the consumers' logs."""
 
     published: Copies
     books: Books
     seconds: float
     kills: int
+    workers: int
     logs: list[Path]
 
 
@@ -52,6 +53,8 @@ def prove(finished: Finished, store: Path, record: Path) -> Proof:
     }
     if finished.kills:
         figures["kills"] = finished.kills
+    if finished.workers:
+        figures["workers"] = finished.workers
     return Proof(figures, differences)
 
 

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
+from local.feed.domains import Domain, find_domain
+
 SHOWN = 5  # examples of each kind of difference
 
 Recounted = Callable[[sqlite3.Connection], Iterator[str]]
@@ -14,45 +16,14 @@ Recounted = Callable[[sqlite3.Connection], Iterator[str]]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # A multiset against another: the record says how many there may be, the store how many there are.
-_READINGS = """
-SELECT home_id, sensor_id, kind, state, ppm, observed_us, SUM(at_least), SUM(at_most), SUM(found) FROM (
-    SELECT home_id, sensor_id, kind, state, ppm, observed_us, at_least, at_most, 0 AS found
-    FROM record.event WHERE outcome = 'written' AND kind <> 'registration'
-    UNION ALL
-    SELECT home_id, sensor_id, kind, state, ppm, instant(observed_at), 0, 0, 1 FROM sensor_reading
-) GROUP BY home_id, sensor_id, kind, state, ppm, observed_us
-HAVING SUM(found) NOT BETWEEN SUM(at_least) AND SUM(at_most)
-"""
-_ALERTS = """
-SELECT home_id, sensor_id, kind, ppm, observed_us, SUM(at_least), SUM(at_most), SUM(found) FROM (
-    SELECT home_id, sensor_id, kind, ppm, observed_us, at_least * alerts AS at_least, at_most * alerts AS at_most,
-        0 AS found
-    FROM record.event WHERE alerts > 0
-    UNION ALL
-    SELECT home_id, sensor_id, kind, ppm, instant(observed_at), 0, 0, 1 FROM home_alert
-) GROUP BY home_id, sensor_id, kind, ppm, observed_us
-HAVING SUM(found) NOT BETWEEN SUM(at_least) AND SUM(at_most)
-"""
 _LETTERS = """
-SELECT error_class, home_id, body, SUM(at_least), SUM(at_most), SUM(found) FROM (
-    SELECT outcome AS error_class, home_id, body, at_least, at_most, 0 AS found
+SELECT error_class, partition_key, body, SUM(at_least), SUM(at_most), SUM(found) FROM (
+    SELECT outcome AS error_class, partition_key, body, at_least, at_most, 0 AS found
     FROM record.event WHERE outcome IN ('poison', 'reference')
     UNION ALL
     SELECT error_class, partition_key, body, 0, 0, 1 FROM event_hub_dead_letter
-) GROUP BY error_class, home_id, body
+) GROUP BY error_class, partition_key, body
 HAVING SUM(found) NOT BETWEEN SUM(at_least) AND SUM(at_most)
-"""
-# The last registration of each home stands; one whose answer was lost may stand or not.
-_HOMES = """
-SELECT home_id, time_zone, armed, SUM(expected), SUM(expected), SUM(found) FROM (
-    SELECT home_id, time_zone, armed, 1 AS expected, 0 AS found FROM record.event
-    WHERE number IN (SELECT MAX(number) FROM record.event WHERE kind = 'registration' GROUP BY home_id)
-    UNION ALL
-    SELECT home_id, time_zone, armed, 0, 1 FROM home
-) GROUP BY home_id, time_zone, armed
-HAVING SUM(found) <> SUM(expected) AND home_id NOT IN (
-    SELECT home_id FROM record.event WHERE kind = 'registration' AND at_least = 0
-)
 """
 _RANGES = """
 SELECT stream_id, partition_id, first_sequence_number, last_sequence_number,
@@ -82,22 +53,29 @@ SELECT outcome, SUM(at_least), SUM(at_most), SUM(found) FROM (
 """
 # A position has one outcome: what is a letter wrote no row.
 _LETTERS_WITH_ROWS = """
-SELECT l.partition_id, l.sequence_number, 'sensor_reading' FROM event_hub_dead_letter AS l
-JOIN sensor_reading AS r USING (stream_id, partition_id, sequence_number)
-UNION ALL
-SELECT l.partition_id, l.sequence_number, 'home_alert' FROM event_hub_dead_letter AS l
-JOIN home_alert AS r USING (stream_id, partition_id, sequence_number)
+SELECT l.partition_id, l.sequence_number FROM event_hub_dead_letter AS l
+JOIN {table} AS r USING (stream_id, partition_id, sequence_number)
 """
 
 
 def recount(store: Path, record: Path) -> list[str]:
     """What differs between a store and the record of the one feed that filled it; empty when nothing does.
 
-    Every published event must be accounted for once, from number 0 of each partition on; readings, alerts and letters
-    must be the same multisets, and homes the same rows.
+    Every published event must be accounted for once, from number 0 of each partition on; letters and the rows of the
+    domain that the record names must be the same multisets.
     """
     with closing(_open(store, record)) as connection:
-        return [difference for check in CHECKS for difference in check(connection)]
+        transform = connection.execute("SELECT transform FROM record.feed").fetchone()[0]
+        checks = map(_bounded, _checks(find_domain(transform)))
+        return [difference for check in checks for difference in check(connection)]
+
+
+def _checks(domain: Domain) -> Iterator[Recounted]:
+    yield from (_complete_record, _one_stream, _published_and_accounted, _tiles, _checkpoints)
+    yield _multiset("outcomes", _OUTCOMES)
+    yield from (_multiset(name, query) for name, query in domain.multisets.items())
+    yield _multiset("letters", _LETTERS)
+    yield from map(_letters_with_rows, domain.row_tables)
 
 
 def _open(store: Path, record: Path) -> sqlite3.Connection:
@@ -150,9 +128,12 @@ def _checkpoints(connection: sqlite3.Connection) -> Iterator[str]:
         yield f"checkpoint: partition {partition_id} stands at {checkpoint}, its ledger ends at {last}"
 
 
-def _letters_with_rows(connection: sqlite3.Connection) -> Iterator[str]:
-    for partition_id, number, table in connection.execute(_LETTERS_WITH_ROWS):
-        yield f"letter: {partition_id}/{number} is a letter and has a row in {table} as well"
+def _letters_with_rows(table: str) -> Recounted:
+    def check(connection: sqlite3.Connection) -> Iterator[str]:
+        for partition_id, number in connection.execute(_LETTERS_WITH_ROWS.format(table=table)):
+            yield f"letter: {partition_id}/{number} is a letter and has a row in {table} as well"
+
+    return check
 
 
 def _one_stream(connection: sqlite3.Connection) -> Iterator[str]:
@@ -190,23 +171,3 @@ def _shown(value: object) -> str:
 
 def _count(least: int, most: int) -> str:
     return str(least) if least == most else f"{least} to {most}"
-
-
-CHECKS: tuple[Recounted, ...] = tuple(
-    map(
-        _bounded,
-        (
-            _complete_record,
-            _one_stream,
-            _published_and_accounted,
-            _tiles,
-            _checkpoints,
-            _multiset("outcomes", _OUTCOMES),
-            _multiset("sensor_reading", _READINGS),
-            _multiset("home_alert", _ALERTS),
-            _multiset("home", _HOMES),
-            _multiset("letters", _LETTERS),
-            _letters_with_rows,
-        ),
-    )
-)

@@ -12,7 +12,7 @@ from core.errors import HubledgerError
 from core.settings import read_settings
 from core.transforms import load_transform
 from local.books import count_accounted
-from local.feed.options import positive, rate
+from local.feed.options import add_domain, choose_senders, positive, rate
 from local.folders import LOCAL_RUN, FolderInUse, kept_folder
 from local.interruption import Interrupted, Interruption
 from local.processes import Child, ChildFailed, Children
@@ -50,16 +50,15 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         description="Run emulator, store, functions host and feed on this machine until Ctrl-C. The state stays in "
         ".local-run, and the next run goes on from it.",
     )
-    parser.add_argument("--homes", type=positive, default=100_000, metavar="N", help="default: 100000")
+    add_domain(parser)
     parser.add_argument("--rate", type=_rate, default="1000", metavar="R|full", help="events a second; default: 1000")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the events; default: 1")
     parser.add_argument("--hub-port", type=positive, default=5672, metavar="P", help="of the emulator; default: 5672")
     parser.add_argument("--port", type=positive, default=7071, metavar="P", help="of the functions host; default: 7071")
-    parser.add_argument(
-        "--transform", default="core.transforms.home_security", metavar="MODULE", help="default: %(default)s"
-    )
     parser.add_argument("--folder", type=Path, default=LOCAL_RUN, metavar="DIR", help="default: %(default)s")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    choose_senders(parser, options)
+    return options
 
 
 def _rate(text: str) -> str:
@@ -71,7 +70,7 @@ def _check(options: argparse.Namespace, place: Place) -> None:
     """Whatever can be wrong with ports and settings is wrong before anything is started."""
     _refuse_port_in_use(options.hub_port, "--hub-port")
     _refuse_port_in_use(options.port, "--port")
-    settings = read_settings({**os.environ, **app_settings("Endpoint=unknown yet", place, options.transform)})
+    settings = read_settings({**os.environ, **app_settings("Endpoint=unknown yet", place, options.transform.transform)})
     load_transform(settings.transform)
 
 
@@ -86,15 +85,14 @@ def _refuse_port_in_use(port: int, option: str) -> None:
 
 def _run(options: argparse.Namespace, stack: Stack) -> None:
     print(f"starting an Event Hubs emulator on port {options.hub_port}, the store in {stack.place.store},")
-    print(
-        f"the functions host on port {options.port}, and a feed of {options.homes:,} homes at {options.rate} events/s"
-    )
+    told = f"{options.senders:,} {options.transform.senders} at {options.rate} events/s"
+    print(f"the functions host on port {options.port}, and a feed of {told}")
     print(f"status: http://localhost:{options.port}/api/status   (Ctrl-C ends all)", flush=True)
     children = [stack.start_emulator()]
     stack.migrate()
-    host, address = stack.start_host(options.transform)
+    host, address = stack.start_host(options.transform.transform)
     start = datetime.now(UTC).isoformat(timespec="seconds")
-    asked = Asked(options.homes, "endless", options.rate, options.seed, ("--start", start))
+    asked = Asked(options.transform, options.senders, "endless", options.rate, options.seed, ("--start", start))
     children += [host, stack.start_feed(asked)]
     _tell_until_stopped(address, children, stack)
 

@@ -1,11 +1,13 @@
-"""The processes of a local run and how they find each other: emulator, store, functions host, feed."""
+"""The processes of a local run and how they find each other: emulator, store, functions host or workers, feed."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
+from local.feed.domains import Domain
 from local.processes import Child, Children, Command, Pause
 
 HUB, PARTITIONS, CONSUMER_GROUP = "telemetry", 16, "hubledger"
+BALANCED_EVERY, GONE_AFTER = 1, 4  # seconds: a killed worker's partitions wait no longer for another
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,8 @@ class Place:
 class Asked:
     """What the feed shall do, in the words of its own options."""
 
-    homes: int
+    domain: Domain
+    senders: int
     events: str
     rate: str
     seed: int
@@ -40,7 +43,7 @@ class Stack:
         self.place = place
         self._children = children
         self.pause = pause
-        self._hosts = 0
+        self._hosts = self._workers = 0
         self.connection = ""
 
     def start_emulator(self, *more: str) -> Child:
@@ -73,6 +76,19 @@ class Stack:
         ready = host.wait_ready("functions host ready on ", self.pause)
         return host, ready.rpartition(" ")[2].rstrip("/")
 
+    def start_worker(self, transform: str) -> Child:
+        """One more worker, which shares the partitions with the others; its log is its output."""
+        self._workers += 1
+        command = Command(
+            f"worker-{self._workers}",
+            "core.worker",
+            _options(interval=BALANCED_EVERY, expiry=GONE_AFTER),
+            app_settings(self.connection, self.place, transform),
+        )
+        worker = self._children.start(command)
+        worker.wait_ready('"worker ready"', self.pause)
+        return worker
+
     @property
     def host_log(self) -> Path:
         """The log of the newest host: each has its own, so that a killed one leaves no half line to the next."""
@@ -80,8 +96,8 @@ class Stack:
 
     def start_feed(self, asked: Asked) -> Child:
         """The feed, connected and about to publish."""
-        options = _options(connection=self.connection, hub=HUB, homes=asked.homes, events=asked.events)
-        options += _options(rate=asked.rate, seed=asked.seed)
+        options = _options(connection=self.connection, hub=HUB, transform=asked.domain.name, senders=asked.senders)
+        options += _options(events=asked.events, rate=asked.rate, seed=asked.seed)
         feed = self._start("feed", "local.feed", *options, *asked.more)
         feed.wait_ready("feed ready for ", self.pause)
         return feed

@@ -6,13 +6,11 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, closing
-from pathlib import Path
 
 from azure.eventhub.exceptions import EventHubError
 
 from local.feed.feeding import Feed, feed
 from local.feed.gateways import Gateways, NoGateways
-from local.feed.minutes import Script, home_minutes
 from local.feed.options import parse_options
 from local.feed.pacing import Pace
 from local.feed.progress import Progress
@@ -35,8 +33,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _feed(options: argparse.Namespace, stopping: threading.Event) -> None:
-    script = Script(options.homes, options.events, options.seed, options.start)
-    record = _record(options.record, script)
+    domain, record = options.transform, _record(options)
+    story = domain.story(options.senders, options.events, options.seed, options.start)
     with ExitStack() as opened:
         opened.callback(record.close)
         resends = opened.enter_context(closing(Resends()))
@@ -45,9 +43,9 @@ def _feed(options: argparse.Namespace, stopping: threading.Event) -> None:
         publishers = [Publisher(client, stopping.wait, resends) for client in clients]
         progress = Progress(sys.stdout, time.monotonic)
         pace = Pace(options.rate, time.monotonic, stopping.wait)
-        print(f"feed ready for {options.hub}: {script.homes} homes, seed {script.seed}", flush=True)
+        print(f"feed ready for {options.hub}: {options.senders} {domain.senders}, seed {options.seed}", flush=True)
         own = Feed(gateways, publishers, record, pace, progress, stopping.is_set)
-        published = feed(home_minutes(script), own)
+        published = feed(story, own)
         doubtful = sum(publisher.doubtful for publisher in publishers)
         progress.end(published, cpu_seconds=round(time.process_time(), 2), doubtful_sends=doubtful)
 
@@ -56,8 +54,10 @@ def _gateways(options: argparse.Namespace, partition_ids: list[str]) -> Gateways
     return Gateways(partition_ids, options.gather) if options.gather else NoGateways()
 
 
-def _record(path: Path | None, script: Script) -> Record | NoRecord:
-    return NoRecord() if path is None else Record(path, script.seed, script.homes)
+def _record(options: argparse.Namespace) -> Record | NoRecord:
+    if options.record is None:
+        return NoRecord()
+    return Record(options.record, options.transform, options.seed, options.senders)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from local.feed.gateways import Send
 from local.feed.lanes import Lanes
-from local.feed.minutes import HomeMinute
 from local.feed.pacing import Pace
+from local.feed.planned import Minute
 from local.feed.record import Copies
 
 
@@ -22,7 +22,7 @@ class Publishes(Protocol):
 class Gathers(Protocol):
     """Makes sends of minutes."""
 
-    def add(self, minute: HomeMinute) -> list[Send]:
+    def add(self, minute: Minute) -> list[Send]:
         """See Gateways."""
 
     def rest(self) -> list[Send]:
@@ -32,7 +32,7 @@ class Gathers(Protocol):
 class Records(Protocol):
     """Keeps what was published."""
 
-    def add(self, minute: HomeMinute, copies: Copies) -> None:
+    def add(self, minute: Minute, copies: Copies) -> None:
         """See Record."""
 
     def complete(self) -> None:
@@ -69,7 +69,7 @@ class Feed:
     stopping: Callable[[], bool]
 
 
-def feed(minutes: Iterable[HomeMinute], own: Feed) -> int:
+def feed(minutes: Iterable[Minute], own: Feed) -> int:
     """Publish until the minutes end or it is asked to stop; the record is complete then. Return the number of events.
 
     What a publisher raises comes out of here, and leaves the record incomplete.
@@ -86,7 +86,7 @@ def feed(minutes: Iterable[HomeMinute], own: Feed) -> int:
     return tally.published
 
 
-def _sends(minutes: Iterable[HomeMinute], own: Feed) -> Iterator[Send]:
+def _sends(minutes: Iterable[Minute], own: Feed) -> Iterator[Send]:
     for minute in minutes:
         own.pace.wait(len(minute.events))
         if own.stopping():

@@ -1,4 +1,4 @@
-"""Gateways: what homes of one partition say within a moment goes to the hub in one send."""
+"""Gateways: what senders of one partition say within a moment goes to the hub in one send."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from local.event_hubs import partition_index
-from local.feed.minutes import HomeMinute
+from local.feed.planned import Minute
 
 LARGEST = 100  # events of a send
 
@@ -14,13 +14,13 @@ LARGEST = 100  # events of a send
 class Send(NamedTuple):
     """What goes to the hub at once, all of it or nothing.
 
-    Without a `partition_id` it is one home's minute, and the hub finds the partition by the home's key. Sends of the
-    same `lane` stay in order, and all minutes of a home are in the same.
+    Without a `partition_id` it is one sender's minute, and the hub finds the partition by the sender's key. Sends of
+    the same `lane` stay in order, and all minutes of a sender are in the same.
     """
 
     lane: int
     partition_id: str | None
-    minutes: list[HomeMinute]
+    minutes: list[Minute]
 
     @property
     def events(self) -> int:
@@ -29,11 +29,11 @@ class Send(NamedTuple):
 
 
 class NoGateways:
-    """Every home talks to the hub by itself."""
+    """Every sender talks to the hub by itself."""
 
-    def add(self, minute: HomeMinute) -> list[Send]:
+    def add(self, minute: Minute) -> list[Send]:
         """Goes at once."""
-        return [Send(crc32(minute.home_id.encode()), None, [minute])]
+        return [Send(crc32(minute.partition_key.encode()), None, [minute])]
 
     def rest(self) -> list[Send]:
         """Nothing waits."""
@@ -43,8 +43,8 @@ class NoGateways:
 class Gateways:
     """One for each partition. A minute waits in it for `moment` seconds at most, as long as others follow.
 
-    A home is placed where the hub's own hash of its key would place it, and its events carry the key. A send holds one
-    minute of a home at most, so that sending it twice leads to the same rows.
+    A sender is placed where the hub's own hash of its key would place it, and its events carry the key. A send holds
+    one minute of a sender at most, so that sending it twice leads to the same rows.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class Gateways:
         self._clock = clock
         self._open: dict[int, _Gateway] = {}  # the oldest first
 
-    def add(self, minute: HomeMinute) -> list[Send]:
+    def add(self, minute: Minute) -> list[Send]:
         """Take a minute, and return the sends that are due."""
         now = self._clock()
         due = self._due(now)
-        index = partition_index(minute.home_id, len(self._ids))
+        index = partition_index(minute.partition_key, len(self._ids))
         gateway = self._open.get(index)
         if gateway is not None and not gateway.has_room(minute):
             due.append(self._open.pop(index).send)
@@ -88,13 +88,13 @@ class _Gateway:
     def __init__(self, send: Send, now: float) -> None:
         self.opened_at = now
         self.send = send
-        self._homes: set[str] = set()
+        self._keys: set[str] = set()
         self._events = 0
 
-    def has_room(self, minute: HomeMinute) -> bool:
-        return minute.home_id not in self._homes and self._events + len(minute.events) <= LARGEST
+    def has_room(self, minute: Minute) -> bool:
+        return minute.partition_key not in self._keys and self._events + len(minute.events) <= LARGEST
 
-    def take(self, minute: HomeMinute) -> None:
+    def take(self, minute: Minute) -> None:
         self.send.minutes.append(minute)
-        self._homes.add(minute.home_id)
+        self._keys.add(minute.partition_key)
         self._events += len(minute.events)

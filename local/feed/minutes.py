@@ -5,16 +5,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
-from typing import NamedTuple
 
 from local.feed.bodies import reading_body, registration_body
 from local.feed.faults import MALFORMED, MALFORMED_WHEN_REGISTERED, malformed, unknown_kind
 from local.feed.homes import Homes, home_id, zone_of
+from local.feed.planned import FIRST_INSTANT, MINUTE, Minute, PlannedEvent, walk, with_duplicates
 from local.feed.rule import EXPECT_POISON, Expected, Reading, expect_reading, expect_registration
 
-MINUTE = 60_000_000  # microseconds
 LATE = (0.05, 0.35)  # a late registration follows its home's first readings by this part of a round
-FIRST_INSTANT = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z in microseconds
 
 # Twenty readings as they come: kind and sensor. Heartbeats and motion are the most of it.
 _SENSORS = (
@@ -49,21 +47,7 @@ class Script:
     shares: Shares = field(default_factory=Shares)
 
 
-class PlannedEvent(NamedTuple):
-    """A body to publish, and what must become of it."""
-
-    body: bytes
-    expected: Expected
-
-
-class HomeMinute(NamedTuple):
-    """What one home publishes at once, in this order, under its own partition key."""
-
-    home_id: str
-    events: list[PlannedEvent]
-
-
-def home_minutes(script: Script) -> Iterator[HomeMinute]:
+def home_minutes(script: Script) -> Iterator[Minute[Expected]]:
     """Exactly `script.events` events, or no end. Rounds of a minute visit all homes, each in its turn.
 
     A registration opens its minute, so that publishing a minute once more leads to the same rows and letters. Every
@@ -84,9 +68,9 @@ class _Story:
         self._homes = Homes(script.homes)
         self._visit = 0
         self._late: list[tuple[int, int]] = []  # a heap: the visit before which it is due, and the home
-        self._stride, self._start = _walk(script.homes, self._chance)
+        self._stride, self._start = walk(script.homes, self._chance)
 
-    def next_minute(self, left: float) -> HomeMinute:
+    def next_minute(self, left: float) -> Minute[Expected]:
         """The next to publish, when `left` events may still be published."""
         if self._late and (self._late[0][0] <= self._visit or left <= len(self._late)):
             return self._register_late(heapq.heappop(self._late)[1])
@@ -94,11 +78,11 @@ class _Story:
         self._visit += 1
         return self._visited(number, left - len(self._late))
 
-    def _register_late(self, number: int) -> HomeMinute:
-        return HomeMinute(home_id(number), [self._registration(number, self._chance.random() < 0.5)])
+    def _register_late(self, number: int) -> Minute[Expected]:
+        return Minute(home_id(number), [self._registration(number, self._chance.random() < 0.5)])
 
-    def _visited(self, number: int, room: float) -> HomeMinute:
-        chance, events = self._chance, list[PlannedEvent]()
+    def _visited(self, number: int, room: float) -> Minute[Expected]:
+        chance, events = self._chance, list[PlannedEvent[Expected]]()
         if self._homes.first_visit(number):
             if room > 1 and chance.random() < self._script.shares.late:
                 heapq.heappush(self._late, (self._visit + self._delay(), number))
@@ -110,7 +94,7 @@ class _Story:
         count = int(min(3.7 + 2 * chance.random(), room))  # 4.2 on average: 100,000 homes make 7,000 events a second
         for position in range(count - len(events)):
             events.append(self._reading(number, position))
-        return HomeMinute(home_id(number), self._with_duplicates(events, room))
+        return Minute(home_id(number), with_duplicates(events, self._script.shares.duplicate, room, chance))
 
     def _delay(self) -> int:
         earliest, latest = LATE
@@ -119,14 +103,14 @@ class _Story:
     def _now(self) -> int:
         return self._script.first_instant + self._visit * MINUTE // self._script.homes
 
-    def _registration(self, number: int, armed: bool) -> PlannedEvent:
+    def _registration(self, number: int, armed: bool) -> PlannedEvent[Expected]:
         self._homes.register(number, armed)
         zone, at = zone_of(number), self._now() if self._chance.random() < 0.5 else None
         return PlannedEvent(
             registration_body(home_id(number), zone, armed, at).encode(), expect_registration(zone.name, armed)
         )
 
-    def _reading(self, number: int, position: int) -> PlannedEvent:
+    def _reading(self, number: int, position: int) -> PlannedEvent[Expected]:
         chance = self._chance.random
         kind, sensor_id = _SENSORS[int(chance() * len(_SENSORS))]
         at = self._now() + position * 10_000_000 + int(chance() * 9_000) * 1_000
@@ -146,13 +130,6 @@ class _Story:
         faults = MALFORMED if self._homes.armed(number) is None else MALFORMED_WHEN_REGISTERED
         return malformed(body, faults, self._chance)
 
-    def _with_duplicates(self, events: list[PlannedEvent], room: float) -> list[PlannedEvent]:
-        share = self._script.shares.duplicate
-        for position in range(len(events) - 1, -1, -1):
-            if self._chance.random() < share and len(events) < room:
-                events.insert(position, events[position])
-        return events
-
 
 def _measured(kind: str, sensor_id: str, at: int, level: float) -> Reading:
     """A reading by a level from 0 to 1: high ones are alarming."""
@@ -168,11 +145,3 @@ def _ppm(level: float) -> int:
     if level < 0.9:
         return 1 + int(40 * level)
     return 400 if level > 0.98 else 65 + int(125 * (level - 0.9))
-
-
-def _walk(homes: int, chance: Random) -> tuple[int, int]:
-    """A stride and a start that visit each home once a round, not in the order of their names."""
-    start, stride = chance.randrange(homes), 1 + int(homes * 0.618)
-    while math.gcd(stride, homes) != 1:
-        stride += 1
-    return stride, start

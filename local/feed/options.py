@@ -4,7 +4,8 @@ import argparse
 from datetime import datetime
 from pathlib import Path
 
-from local.feed.minutes import FIRST_INSTANT
+from local.feed.domains import HOMES, Domain, UnknownDomain, find_domain
+from local.feed.planned import FIRST_INSTANT
 
 LOCAL_HUB = (
     "Endpoint=sb://localhost:5672;SharedAccessKeyName=RootManageSharedAccessKey;"
@@ -16,12 +17,12 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     """`events` is None for endless and `rate` None for full speed; `start` is in microseconds since 1970."""
     parser = argparse.ArgumentParser(
         prog="python -m local.feed",
-        description="Publish the events of a home-security company to an event hub, and record what each must become.",
+        description="Publish the events of a business to an event hub, and record what each must become.",
         epilog="SIGTERM or Ctrl-C ends it; the record is complete then. The same seed makes the same events.",
     )
     parser.add_argument("--connection", default=LOCAL_HUB, metavar="TEXT", help="default: the emulator on port 5672")
     parser.add_argument("--hub", default="telemetry", metavar="NAME", help="default: telemetry")
-    parser.add_argument("--homes", type=positive, default=100_000, metavar="N", help="default: 100000")
+    add_domain(parser)
     parser.add_argument("--events", type=events, default="endless", metavar="N|endless")
     parser.add_argument(
         "--rate", type=rate, default="1000", metavar="R|full", help="events a second, or full speed; default: 1000"
@@ -31,7 +32,7 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
         type=_moment,
         default="0.1",
         metavar="SECONDS",
-        help="how long a gateway waits for more; default: 0.1; 0: every home sends by itself, under its partition key",
+        help="how long a gateway waits for more; default: 0.1; 0: every sender by itself, under its partition key",
     )
     parser.add_argument("--lanes", type=positive, default=16, metavar="N", help="sends at the same time; default: 16")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="default: 1")
@@ -39,7 +40,34 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
         "--start", type=_instant, default=FIRST_INSTANT, metavar="TIME", help="of the first readings; a fixed time"
     )
     parser.add_argument("--record", type=Path, metavar="PATH", help="a new SQLite file for the expected outcomes")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    choose_senders(parser, options)
+    return options
+
+
+def add_domain(parser: argparse.ArgumentParser) -> None:
+    """The options that say which business, and how large it is."""
+    parser.add_argument(
+        "--transform", type=_domain, default=HOMES.name, metavar="NAME", help="home_security (default) or flight_info"
+    )
+    parser.add_argument(
+        "--homes", "--senders", dest="senders", type=positive, metavar="N", help="how many homes, or flight numbers"
+    )
+
+
+def choose_senders(parser: argparse.ArgumentParser, options: argparse.Namespace, usual: int | None = None) -> None:
+    """Make `senders` the usual number where none was given; more than there can be are refused."""
+    domain: Domain = options.transform
+    options.senders = options.senders or usual or domain.usual_senders
+    if options.senders > domain.most_senders:
+        parser.error(f"argument --homes: there are no more than {domain.most_senders} {domain.senders}")
+
+
+def _domain(text: str) -> Domain:
+    try:
+        return find_domain(text)
+    except UnknownDomain as unknown:
+        raise argparse.ArgumentTypeError(str(unknown)) from None
 
 
 def positive(text: str) -> int:

@@ -11,7 +11,7 @@ from azure.eventhub.amqp import AmqpAnnotatedMessage
 from azure.eventhub.exceptions import EventHubError
 
 from local.feed.gateways import Send
-from local.feed.minutes import HomeMinute
+from local.feed.planned import Minute
 from local.feed.record import ONCE, Copies
 
 PARTITION_KEY = b"x-opt-partition-key"  # the annotation of an event that holds its key
@@ -74,13 +74,13 @@ class Publisher:
             return self._batch_of_key(send.minutes[0])
         batch = self._producer.create_batch(partition_id=send.partition_id)
         for minute in send.minutes:
-            key = {PARTITION_KEY: minute.home_id}
+            key = {PARTITION_KEY: minute.partition_key}
             for event in minute.events:
                 batch.add(AmqpAnnotatedMessage(data_body=event.body, annotations=key))
         return batch
 
-    def _batch_of_key(self, minute: HomeMinute) -> EventDataBatch:
-        batch = self._producer.create_batch(partition_key=minute.home_id)
+    def _batch_of_key(self, minute: Minute) -> EventDataBatch:
+        batch = self._producer.create_batch(partition_key=minute.partition_key)
         for event in minute.events:
             batch.add(EventData(event.body))
         return batch

@@ -4,32 +4,26 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.feed.minutes import HomeMinute
-from local.feed.rule import POISON, REFERENCE
+from local.feed.domains import Domain
+from local.feed.planned import LETTERS, Minute
 
 FLUSH = 2_000  # events held in memory at most
 
 _SCHEMA = """
 CREATE TABLE event (
-    number      INTEGER NOT NULL PRIMARY KEY,  -- the order of publishing
-    home_id     TEXT NOT NULL,                 -- the partition key
-    at_least    INTEGER NOT NULL,              -- copies in the hub: 1 and 1, unless the answer to a send was lost
-    at_most     INTEGER NOT NULL,
-    outcome     TEXT NOT NULL,                 -- written, filtered, or a letter: poison, reference
-    kind        TEXT,
-    sensor_id   TEXT,
-    state       TEXT,
-    ppm         INTEGER,
-    observed_us INTEGER,                       -- microseconds since 1970, UTC
-    alerts      INTEGER NOT NULL,
-    time_zone   TEXT,
-    armed       INTEGER,
-    body        BLOB                           -- of letters only
+    number        INTEGER NOT NULL PRIMARY KEY,  -- the order of publishing
+    partition_key TEXT NOT NULL,
+    at_least      INTEGER NOT NULL,              -- copies in the hub: 1 and 1, unless the answer to a send was lost
+    at_most       INTEGER NOT NULL,
+    outcome       TEXT NOT NULL,                 -- written, filtered, or a letter: poison, reference
+    {columns},
+    body          BLOB                           -- of letters only
 ) STRICT;
-CREATE TABLE feed (seed INTEGER NOT NULL, homes INTEGER NOT NULL, complete INTEGER NOT NULL) STRICT;
+CREATE TABLE feed (
+    transform TEXT NOT NULL, seed INTEGER NOT NULL, senders INTEGER NOT NULL, complete INTEGER NOT NULL
+) STRICT;
 """
-_INSERT = "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_LETTERS = (POISON, REFERENCE)
+_COMMON_COLUMNS = 6
 
 
 class RecordExists(Exception):
@@ -50,25 +44,26 @@ ONCE = Copies()
 class Record:
     """Written as the feed goes on, by one caller at a time; only a complete one can be counted against."""
 
-    def __init__(self, path: Path, seed: int, homes: int) -> None:
+    def __init__(self, path: Path, domain: Domain, seed: int, senders: int) -> None:
         if path.exists():
             raise RecordExists(f"{path} exists: a record belongs to one feed, name a new file")
         path.parent.mkdir(parents=True, exist_ok=True)
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = OFF")
-        self._connection.executescript(_SCHEMA)
-        self._connection.execute("INSERT INTO feed VALUES (?, ?, 0)", (seed, homes))
+        self._connection.executescript(_SCHEMA.format(columns=", ".join(domain.columns)))
+        self._connection.execute("INSERT INTO feed VALUES (?, ?, ?, 0)", (domain.transform, seed, senders))
+        self._insert = f"INSERT INTO event VALUES ({_marks(_COMMON_COLUMNS + len(domain.columns))})"
         self._rows: list[tuple[object, ...]] = []
         self._number = 0
 
-    def add(self, minute: HomeMinute, copies: Copies) -> None:
+    def add(self, minute: Minute, copies: Copies) -> None:
         """A minute was published, as far as is known."""
-        home, least, most, number = minute.home_id, copies.at_least, copies.at_most, self._number
+        key, least, most, number = minute.partition_key, copies.at_least, copies.at_most, self._number
         for body, expected in minute.events:
             number += 1
-            kept = body if expected[0] in _LETTERS else None
-            self._rows.append((number, home, least, most, *expected, kept))
+            kept = body if expected[0] in LETTERS else None
+            self._rows.append((number, key, least, most, *expected, kept))
         self._number = number
         if len(self._rows) >= FLUSH:
             self._flush()
@@ -85,7 +80,7 @@ class Record:
 
     def _flush(self) -> None:
         self._connection.execute("BEGIN")
-        self._connection.executemany(_INSERT, self._rows)
+        self._connection.executemany(self._insert, self._rows)
         self._connection.execute("COMMIT")
         self._rows.clear()
 
@@ -93,7 +88,7 @@ class Record:
 class NoRecord:
     """The record of a feed that nobody will count against."""
 
-    def add(self, minute: HomeMinute, copies: Copies) -> None:
+    def add(self, minute: Minute, copies: Copies) -> None:
         """Forget it."""
 
     def complete(self) -> None:
@@ -111,3 +106,7 @@ def published_copies(path: Path) -> Copies:
     finally:
         connection.close()
     return Copies(int(least), int(most))
+
+
+def _marks(count: int) -> str:
+    return ", ".join("?" * count)

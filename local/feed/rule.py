@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-WRITTEN, FILTERED, POISON, REFERENCE = "written", "filtered", "poison", "reference"
+from local.feed.planned import FILTERED, POISON, REFERENCE, WRITTEN
+
 ALARMING_PPM = 70
 
 

@@ -138,6 +138,43 @@ def test_a_demo_whose_host_is_killed_on_the_way_proves_it_too(start: Start, tmp_
     assert demo.left() == []
 
 
+def test_a_demo_with_workers_of_which_one_is_killed_proves_it_too(start: Start, tmp_path: Path) -> None:
+    options = ("--events", "2000", "--rate", "1000", "--folder", str(tmp_path))
+    demo = start("local.demo", "--workers", "2", "--kill", "1", *options)
+    ended = demo.wait()
+    assert ended.code == 0, ended.err
+    figures = json.loads(ended.out[-1])
+    assert list(figures) == [*KEYS, "kills", "workers"]
+    assert figures["published"] == figures["accounted"] == 2_000
+    assert (figures["kills"], figures["workers"], figures["ledger_balanced"]) == (1, 2, True)
+    assert any(line.startswith("killing worker-") for line in ended.out)
+    assert demo.left() == []
+
+
+@pytest.mark.parametrize("more", [(), ("--workers", "2")], ids=["host", "workers"])
+def test_a_demo_of_flights_proves_it_too(start: Start, tmp_path: Path, more: tuple[str, ...]) -> None:
+    demo = start("local.demo", "--events", "2000", "--transform", "flight_info", "--folder", str(tmp_path), *more)
+    ended = demo.wait()
+    assert ended.code == 0, ended.err
+    figures = json.loads(ended.out[-1])
+    assert figures["published"] == figures["accounted"] == 2_000
+    assert figures["written"] + figures["dead_lettered"] == 2_000
+    assert figures["dead_lettered"] > 0 and figures["filtered"] == 0
+    assert demo.left() == []
+
+
+def test_a_demo_whose_worker_dies_by_itself_says_so_and_leaves_no_process_behind(start: Start, tmp_path: Path) -> None:
+    options = ("--events", "1000000", "--rate", "500", "--workers", "2", "--folder", str(tmp_path))
+    demo = start("local.demo", *options)
+    demo.wait_for_line(lambda line: line.startswith("publishing"))
+    worker = next(pid for pid in demo.left() if b"core.worker" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    os.kill(worker, signal.SIGKILL)
+    ended = demo.wait()
+    assert ended.code == 1
+    assert "ended with code -9" in ended.err and "demo: worker-" in ended.err
+    assert demo.left() == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_demo_that_is_stopped_leaves_no_process_behind(start: Start, tmp_path: Path, number: signal.Signals) -> None:
     demo = start("local.demo", "--events", "1000000", "--rate", "500", "--folder", str(tmp_path))

@@ -81,7 +81,7 @@ def test_an_event_carries_the_key_of_its_home_and_is_where_the_hub_would_place_i
     Feeding(emulator, tmp_path / "record.db", "--events", "500", "--rate", "full").wait()
     found = keys(emulator, 500)
     assert all(key is not None and partition == str(partition_index(key.decode(), 4)) for partition, key in found)
-    assert Counter(key.decode() for _, key in found if key) == Counter(recorded_homes(tmp_path / "record.db"))
+    assert Counter(key.decode() for _, key in found if key) == Counter(recorded_keys(tmp_path / "record.db"))
 
 
 def keys(emulator: Emulator, events: int) -> list[tuple[str, bytes | None]]:
@@ -104,9 +104,9 @@ def keys(emulator: Emulator, events: int) -> list[tuple[str, bytes | None]]:
     return found
 
 
-def recorded_homes(path: Path) -> list[str]:
+def recorded_keys(path: Path) -> list[str]:
     with closing(sqlite3.connect(path)) as record:
-        return [home for (home,) in record.execute("SELECT home_id FROM event")]
+        return [home for (home,) in record.execute("SELECT partition_key FROM event")]
 
 
 def test_a_busy_hub_delays_the_feed_and_changes_nothing(emulator: Emulator, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from core.store.schema import migrate_sqlite
 from local.books import Books, BooksUnavailable, count_accounted, read_books
 from tests.unit.local.feed.builders import story
-from tests.unit.local.test_recount import ingest
+from tests.unit.local.stores import ingest
 
 STATUS = {
     "accounted": 9,

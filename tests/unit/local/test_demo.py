@@ -8,9 +8,10 @@ from local.demo import main
 @pytest.mark.parametrize(
     ("option", "value", "why"),
     [
-        ("--transform", "flights", "only home_security can be recounted for now"),
-        ("--transform", "other.module", "only home_security can be recounted for now"),
+        ("--transform", "flights", "must be home_security or flight_info"),
+        ("--transform", "other.module", "must be home_security or flight_info"),
         ("--events", "0", "must be a whole number from 1"),
+        ("--workers", "-1", "must be a whole number from 1"),
         ("--kill", "-1", "must be a whole number from 1"),
         ("--rate", "slow", "must be a number above 0, or full"),
     ],

@@ -10,13 +10,13 @@ from local.books import Books
 from local.feed.record import ONCE, Copies
 from local.proof import Finished, prove, redelivered
 from tests.unit.local.feed.builders import story
-from tests.unit.local.test_recount import ingest, write_record
+from tests.unit.local.stores import ingest, write_record
 
 BOOKS = Books(in_hub=300, accounted=300, written=200, filtered=60, dead_lettered=40, balanced=True)
 
 
-def finished(books: Books = BOOKS, published: Copies = Copies(300, 300), kills: int = 0) -> Finished:  # noqa: B008
-    return Finished(published, books, 2.0, kills, [])
+def finished(books: Books = BOOKS, published: Copies = Copies(300, 300), kills: int = 0, workers: int = 0) -> Finished:  # noqa: B008
+    return Finished(published, books, 2.0, kills, workers, [])
 
 
 @pytest.fixture
@@ -48,6 +48,11 @@ def test_kills_are_added_after_the_other_figures(files: tuple[Path, Path]) -> No
     figures = prove(finished(kills=3), *files).figures
     assert list(figures)[-1] == "kills"
     assert figures["kills"] == 3
+
+
+def test_workers_are_the_last_figure_when_they_were_used(files: tuple[Path, Path]) -> None:
+    figures = prove(finished(kills=2, workers=3), *files).figures
+    assert list(figures.items())[-2:] == [("kills", 2), ("workers", 3)]
 
 
 def test_an_event_that_the_app_did_not_account_for_is_a_difference(files: tuple[Path, Path]) -> None:

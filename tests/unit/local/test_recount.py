@@ -1,70 +1,18 @@
 """local/recount.py: a store that the app filled agrees with the record, and nothing can be changed in it unseen."""
 
 import sqlite3
-import uuid
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from zlib import crc32
 
 import pytest
 
-from core.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
-from core.ingest import Stamps, ingest_batch
-from core.store.schema import migrate_sqlite
-from core.store.sqlite import SqliteStore
-from core.transforms import load_transform
-from local.feed.minutes import HomeMinute
-from local.feed.record import ONCE, Copies, Record
-from local.recount import SHOWN, recount
+from local.feed.planned import Minute
+from local.feed.record import ONCE, Copies
+from local.recount import SHOWN
 from tests.unit.local.feed.builders import registration, story
-
-PARTITIONS, BATCH = 4, 37
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def write_record(path: Path, minutes: list[tuple[HomeMinute, Copies]]) -> None:
-    record = Record(path, seed=1, homes=40)
-    for minute, copies in minutes:
-        record.add(minute, copies)
-    record.complete()
-    record.close()
-
-
-def ingest(path: Path, minutes: list[HomeMinute]) -> None:
-    """What hub, host and app do together, without the ways between them."""
-    migrate_sqlite(path)
-    store, transform = SqliteStore(path), load_transform("core.transforms.home_security")
-    logs: dict[int, list[Event]] = {number: [] for number in range(PARTITIONS)}
-    for minute in minutes:
-        log = logs[crc32(minute.home_id.encode()) % PARTITIONS]
-        for event in minute.events:
-            log.append(Event(SequenceNumber(len(log)), str(len(log)), NOW, minute.home_id, {}, event.body))
-    stamps = Stamps(lambda: NOW, uuid.uuid4)
-    for number, log in logs.items():
-        partition = Partition("local/telemetry", "hubledger", PartitionId(str(number)))
-        for start in range(0, len(log), BATCH):
-            ingest_batch(EventBatch(partition, tuple(log[start : start + BATCH]), "test"), store, transform, stamps)
-    store.close()
-
-
-class Files:
-    """A store and a record that agree."""
-
-    def __init__(self, folder: Path) -> None:
-        self.store, self.record = folder / "store.db", folder / "record.db"
-
-    def change(self, *statements: str) -> list[str]:
-        """Plant a fault in the store, and recount."""
-        with closing(sqlite3.connect(self.store, isolation_level=None)) as connection:
-            for statement in statements:
-                connection.execute(statement)
-        return self.recount()
-
-    def recount(self) -> list[str]:
-        return recount(self.store, self.record)
+from tests.unit.local.stores import Files, first_row, ingest, only, write_record
 
 
 @pytest.fixture
@@ -73,18 +21,6 @@ def files(tmp_path: Path) -> Files:
     ingest(found.store, minutes)
     write_record(found.record, [(minute, ONCE) for minute in minutes])
     return found
-
-
-def only(differences: list[str], *kinds: str) -> None:
-    """Something was found, and only of these kinds."""
-    assert {difference.partition(":")[0] for difference in differences} == set(kinds), differences
-
-
-def first_row(table: str) -> str:
-    return (
-        f"(stream_id, partition_id, sequence_number, ordinal) = "
-        f"(SELECT stream_id, partition_id, sequence_number, ordinal FROM {table} LIMIT 1)"
-    )
 
 
 def test_a_store_that_the_app_filled_agrees_with_the_record(files: Files) -> None:
@@ -218,7 +154,7 @@ def test_an_event_that_was_never_ingested_is_named(tmp_path: Path) -> None:
     assert any("were published" in difference for difference in files.recount())
 
 
-def doubtful() -> Iterator[tuple[HomeMinute, Copies]]:
+def doubtful() -> Iterator[tuple[Minute, Copies]]:
     """Every third minute's answer was lost."""
     for number, minute in zip(count(), story(), strict=False):
         yield minute, Copies(1, 2) if number % 3 == 0 else ONCE

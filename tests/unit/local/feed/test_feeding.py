@@ -6,8 +6,8 @@ import pytest
 
 from local.feed.feeding import Feed, feed
 from local.feed.gateways import Gateways, NoGateways, Send
-from local.feed.minutes import HomeMinute
 from local.feed.pacing import Pace
+from local.feed.planned import Minute
 from local.feed.record import ONCE, Copies
 from tests.unit.local.feed.builders import minute, story
 
@@ -17,7 +17,7 @@ class Hub:
 
     def __init__(self, *answers: Copies) -> None:
         self._answers = list(answers)
-        self.took: list[HomeMinute] = []
+        self.took: list[Minute] = []
 
     def publish(self, send: Send) -> Copies:
         self.took += send.minutes
@@ -28,10 +28,10 @@ class Kept:
     """A record in memory."""
 
     def __init__(self) -> None:
-        self.minutes: list[HomeMinute] = []
+        self.minutes: list[Minute] = []
         self.completed = False
 
-    def add(self, minute: HomeMinute, copies: Copies) -> None:
+    def add(self, minute: Minute, copies: Copies) -> None:
         self.minutes.append(minute)
 
     def complete(self) -> None:

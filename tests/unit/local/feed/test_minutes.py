@@ -10,25 +10,25 @@ from core.events import Event, SequenceNumber
 from core.rows import References
 from core.settle import settle
 from core.transforms import load_transform
-from local.feed.minutes import HomeMinute, Script, Shares, home_minutes
-from local.feed.rule import FILTERED, POISON, REFERENCE, WRITTEN
+from local.feed.minutes import Script, Shares, home_minutes
+from local.feed.planned import FILTERED, POISON, REFERENCE, WRITTEN, Minute
 from tests.unit.local.feed.builders import FAULTY, story
 
 SPOTLESS = Shares(malformed=0, unknown_kind=0, duplicate=0, late=0, rearmed=0)
 
 
-def bodies(minutes: list[HomeMinute]) -> list[bytes]:
+def bodies(minutes: list[Minute]) -> list[bytes]:
     return [event.body for minute in minutes for event in minute.events]
 
 
-def of_home(minutes: list[HomeMinute]) -> dict[str, list[HomeMinute]]:
-    found: dict[str, list[HomeMinute]] = {}
+def of_home(minutes: list[Minute]) -> dict[str, list[Minute]]:
+    found: dict[str, list[Minute]] = {}
     for minute in minutes:
-        found.setdefault(minute.home_id, []).append(minute)
+        found.setdefault(minute.partition_key, []).append(minute)
     return found
 
 
-def registrations(minute: HomeMinute) -> list[int]:
+def registrations(minute: Minute) -> list[int]:
     """The positions of registrations in a minute."""
     return [at for at, event in enumerate(minute.events) if event.expected.kind == "registration"]
 
@@ -54,7 +54,11 @@ def test_a_story_has_exactly_as_many_events_as_asked(homes: int) -> None:
 
 def test_a_round_visits_every_home_once() -> None:
     minutes = list(islice(home_minutes(Script(homes=97, shares=SPOTLESS)), 2 * 97))
-    assert len({minute.home_id for minute in minutes[:97]}) == len({minute.home_id for minute in minutes[97:]}) == 97
+    assert (
+        len({minute.partition_key for minute in minutes[:97]})
+        == len({minute.partition_key for minute in minutes[97:]})
+        == 97
+    )
 
 
 def test_a_home_says_about_four_things_in_a_minute() -> None:
@@ -111,7 +115,7 @@ def test_carbon_monoxide_is_seen_on_both_sides_of_the_threshold() -> None:
 def test_what_the_feed_expects_is_what_the_app_makes_of_it() -> None:
     """The two were written apart; where they differ, one of them is wrong."""
     transform, references, now = load_transform("core.transforms.home_security"), References({}), datetime.now(UTC)
-    told = [(minute.home_id, event) for minute in story() for event in minute.events]
+    told = [(minute.partition_key, event) for minute in story() for event in minute.events]
     for number, (home_id, event) in enumerate(told):
         given = Event(SequenceNumber(number), str(number), now, home_id, {}, event.body)
         settled = settle([given], references, transform)

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from local.feed.minutes import HomeMinute
+from local.feed.domains import HOMES
+from local.feed.planned import POISON, REFERENCE, Minute
 from local.feed.record import FLUSH, ONCE, Copies, Record, RecordExists, published_copies
-from local.feed.rule import POISON, REFERENCE
 from tests.unit.local.feed.builders import minute, story
 
 
-def record(path: Path, minutes: list[HomeMinute], copies: Copies = ONCE) -> Path:
-    written = Record(path, seed=1, homes=40)
+def record(path: Path, minutes: list[Minute], copies: Copies = ONCE) -> Path:
+    written = Record(path, HOMES, seed=1, senders=40)
     for each in minutes:
         written.add(each, copies)
     written.complete()
@@ -33,10 +33,10 @@ def test_it_holds_every_event_and_what_must_become_of_it_in_the_order_of_publish
     path = record(tmp_path / "record.db", minutes)
     found = rows(
         path,
-        "SELECT home_id, outcome, kind, sensor_id, state, ppm, observed_us, alerts, time_zone, armed FROM event"
+        "SELECT partition_key, outcome, kind, sensor_id, state, ppm, observed_us, alerts, time_zone, armed FROM event"
         " ORDER BY number",
     )
-    assert found == [(minute.home_id, *event.expected) for minute in minutes for event in minute.events]
+    assert found == [(minute.partition_key, *event.expected) for minute in minutes for event in minute.events]
 
 
 def test_it_keeps_the_bodies_of_letters_and_no_others(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_it_keeps_the_bodies_of_letters_and_no_others(tmp_path: Path) -> None:
 
 
 def test_it_is_complete_only_when_the_feed_ended_in_order(tmp_path: Path) -> None:
-    broken = Record(tmp_path / "broken.db", seed=1, homes=40)
+    broken = Record(tmp_path / "broken.db", HOMES, seed=1, senders=40)
     broken.add(minute(), ONCE)
     broken.close()
     assert rows(tmp_path / "broken.db", "SELECT complete FROM feed") == [(0,)]
@@ -67,4 +67,4 @@ def test_a_record_of_nothing_has_no_copies(tmp_path: Path) -> None:
 def test_two_feeds_do_not_share_a_record(tmp_path: Path) -> None:
     path = record(tmp_path / "record.db", [minute()])
     with pytest.raises(RecordExists, match="name a new file"):
-        Record(path, seed=1, homes=40)
+        Record(path, HOMES, seed=1, senders=40)

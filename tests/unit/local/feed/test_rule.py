@@ -2,7 +2,8 @@
 
 import pytest
 
-from local.feed.rule import FILTERED, REFERENCE, WRITTEN, Reading, expect_reading, expect_registration
+from local.feed.planned import FILTERED, REFERENCE, WRITTEN
+from local.feed.rule import Reading, expect_reading, expect_registration
 
 
 def reading(kind: str, state: str | None = None, ppm: int | None = None) -> Reading:
