@@ -48,7 +48,7 @@ check: $(VENV)/dev.done ## Format, lint, types, import rules and the fast tests
 	@$(BIN)/ruff format --check --quiet . || { echo "make format mends this" >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/lint-imports --no-cache > /tmp/hubledger-imports.$$$$ 2>&1 || { cat /tmp/hubledger-imports.$$$$; rm -f /tmp/hubledger-imports.$$$$; exit 1; }; rm -f /tmp/hubledger-imports.$$$$
+	@$(BIN)/lint-imports --no-cache > $(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
 	@$(BIN)/python -m pytest -n 2 -m "not slow" tests/unit tests/property tests/contract tests/simulation tests/repo
 
 format: $(VENV)/dev.done ## Format the code and mend what the linter can mend
