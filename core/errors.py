@@ -9,6 +9,7 @@
     └── InfrastructureFault        always escapes the handler, so that the host retries
         ├── BatchRefused           the host's batch is incomplete; nothing is guessed
         ├── HubUnreachable         the hub did not answer, or not in time
+        ├── HubRefused             the hub does not know our names or our token: a setting has to change
         ├── StreamIncarnationChanged   the hub was recreated or failed over behind our checkpoint
         └── StoreFault
             ├── CheckpointConflict     another owner committed first; nothing was written
@@ -62,6 +63,10 @@ class BatchRefused(InfrastructureFault):
 
 class HubUnreachable(InfrastructureFault):
     """The hub could not be asked."""
+
+
+class HubRefused(InfrastructureFault):
+    """The hub, the consumer group or the token is not one that the namespace accepts."""
 
 
 class StreamIncarnationChanged(InfrastructureFault):

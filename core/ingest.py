@@ -1,13 +1,13 @@
 """Ingest a batch: read the partition, decide, write once. The walk of docs/one-event.md."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
 from core.commits import BatchCommit, PartitionState
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused
-from core.events import EventBatch
+from core.events import Event, EventBatch
 from core.guard import Gap, Guarded, guard
 from core.isolation import Isolation
 from core.rows import References
@@ -40,6 +40,38 @@ class IngestReport:
         return len(self.batch.events) - sum(commit.events for commit in self.commits)
 
 
+@dataclass(slots=True)
+class Progress:
+    """What a batch has come to so far: the commits that stand, the gaps before them, and the one in doubt."""
+
+    commits: list[BatchCommit] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    doubtful: tuple[BatchCommit, Gap | None] | None = None
+    conflicts: int = 0
+
+    def reached(self, last: Event) -> bool:
+        """Whether the newest commit of ours ends with this event."""
+        return bool(self.commits) and self.commits[-1].last is last
+
+    def settle_doubt(self, state: PartitionState) -> None:
+        """A commit whose answer was lost stands when the checkpoint carries its id."""
+        doubtful, self.doubtful = self.doubtful, None
+        if doubtful and state.checkpoint and state.checkpoint.commit_id == doubtful[0].commit_id:
+            self.add(*doubtful)
+
+    def add(self, commit: BatchCommit, gap: Gap | None) -> None:
+        """This commit stands."""
+        self.conflicts = 0
+        self.commits.append(commit)
+        if gap is not None:
+            self.gaps.append(gap)
+
+    def note_conflict(self) -> bool:
+        """Whether it is worth another turn: not when one conflict has followed the other for too long."""
+        self.conflicts += 1
+        return self.conflicts < CONFLICTS
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What one turn knows before it decides: the partition's state, the new events, and the rows they refer to."""
@@ -50,8 +82,7 @@ class Reading:
 
     def narrowed(self, isolation: Isolation) -> "Reading":
         """The same, with only as many events as may be committed next."""
-        run = isolation.next_run(self.guarded.run)
-        return self if run is self.guarded.run else replace(self, guarded=replace(self.guarded, run=run))
+        return replace(self, guarded=replace(self.guarded, run=isolation.next_run(self.guarded.run)))
 
 
 def ingest_batch(batch: EventBatch, store: Store, transform: Transform, stamps: Stamps) -> IngestReport:
@@ -59,38 +90,26 @@ def ingest_batch(batch: EventBatch, store: Store, transform: Transform, stamps: 
 
     Raises InfrastructureFault; what was committed before it stands, and is dropped when the batch comes again.
     """
-    commits: list[BatchCommit] = []
-    gaps: list[Gap] = []
-    isolation = Isolation()
-    doubtful: BatchCommit | None = None
-    before_doubtful: list[Gap] = []
-    conflicts = 0
-    while not commits or commits[-1].last is not batch.events[-1]:
+    progress, isolation = Progress(), Isolation()
+    while not progress.reached(batch.events[-1]):
         reading = read(batch, store, transform)
-        if doubtful is not None and _stands(doubtful, reading.state):
-            commits.append(doubtful)
-            gaps.extend(before_doubtful)
-        doubtful = None
+        progress.settle_doubt(reading.state)
         if not reading.guarded.run:
             break
         commit = plan_commit(batch, reading.narrowed(isolation), isolation.around(transform), stamps)
-        gap = [] if reading.guarded.gap is None else [reading.guarded.gap]
         try:
             store.commit_batch(commit)
         except DataRefused as fault:
             isolation.note_refusal(commit, fault)
-            continue
         except (CheckpointConflict, CommitOutcomeUnknown) as fault:
-            conflicts += 1
-            if conflicts == CONFLICTS:
+            if not progress.note_conflict():
                 raise
-            doubtful, before_doubtful = (commit, gap) if isinstance(fault, CommitOutcomeUnknown) else (None, [])
-            continue
-        isolation.note_commit(commit)
-        conflicts = 0
-        commits.append(commit)
-        gaps.extend(gap)
-    return IngestReport(batch, tuple(commits), tuple(gaps))
+            if isinstance(fault, CommitOutcomeUnknown):
+                progress.doubtful = (commit, reading.guarded.gap)
+        else:
+            isolation.note_commit(commit)
+            progress.add(commit, reading.guarded.gap)
+    return IngestReport(batch, tuple(progress.commits), tuple(progress.gaps))
 
 
 def read(batch: EventBatch, store: Store, transform: Transform) -> Reading:
@@ -114,11 +133,6 @@ def plan_commit(batch: EventBatch, reading: Reading, transform: Transform, stamp
         invocation_id=batch.invocation_id,
         committed_at=stamps.now(),
     )
-
-
-def _stands(doubtful: BatchCommit, state: PartitionState) -> bool:
-    """Whether a commit whose answer was lost was made after all: then the checkpoint carries its id."""
-    return state.checkpoint is not None and state.checkpoint.commit_id == doubtful.commit_id
 
 
 def report_facts(report: IngestReport) -> dict[str, object]:

@@ -2,7 +2,9 @@
 
 A refused commit says that its run holds at least one bad event. The next commit takes the first half of it. If that is
 committed, the bad event is in the other half; if it is refused, in this one: one call halves the suspects, so one bad
-event in a run of n costs at most log2(n) + 1 refusals and as many commits, and never keeps the others from committing.
+event in a run of n costs log2(n) + 1 calls more than its refusal and the commit that stands, and never keeps the others
+from committing. From the second bad event on, a commit reaches as far as the last two lay apart, and twice as far after
+each success: where most events are bad, most of them are tried alone at once.
 """
 
 from dataclasses import dataclass, field
@@ -18,36 +20,41 @@ MOST_REFUSALS = 200  # in one invocation; what is left is for the host's retry, 
 
 @dataclass(slots=True)
 class Isolation:
-    """What is known of a batch's refused events. `suspects_end` is the number behind the run that surely holds one."""
+    """What is known of a batch's refused events.
+
+    `suspects_end` is the number behind the run that surely holds one; `reach` is how many events to try at once
+    where none is suspected, None for all.
+    """
 
     refused: dict[SequenceNumber, str] = field(default_factory=dict)
-    suspects_end: int | None = None
+    suspects_end: int = 0
+    reach: int | None = None
     refusals: int = 0
 
     def next_run(self, run: tuple[Event, ...]) -> tuple[Event, ...]:
-        """The part of a run to commit next: the first half of the suspects, or all where there are none."""
-        if self.suspects_end is None:
-            return run
+        """The part of a run to commit next: the first half of the suspects; without any, what is in reach."""
         suspects = self.suspects_end - run[0].sequence_number
-        return run[: max(1, suspects // 2)]
+        return run[: max(1, suspects // 2)] if suspects > 0 else run[: self.reach]
 
     def note_refusal(self, commit: BatchCommit, fault: DataRefused) -> None:
         """Nothing of this commit was written; raises the fault again when it has been refused too often."""
         self.refusals += 1
         if self.refusals > MOST_REFUSALS:
             raise fault
-        if commit.events == 1:
-            if commit.first in self.refused:  # its letter is refused as well: not the rows' fault
-                raise fault
-            self.refused[commit.first] = str(fault)
-            self.suspects_end = None
-        else:
+        if commit.events > 1:
             self.suspects_end = commit.last.sequence_number + 1
+            return
+        if commit.first in self.refused:  # its letter is refused as well: not the rows' fault
+            raise fault
+        if self.refused:
+            self.reach = max(1, commit.first - max(self.refused))
+        self.refused[commit.first] = str(fault)
+        self.suspects_end = 0
 
     def note_commit(self, commit: BatchCommit) -> None:
-        """This commit stands; when it reached the end of the suspects, none are left."""
-        if self.suspects_end is not None and commit.last.sequence_number + 1 >= self.suspects_end:
-            self.suspects_end = None
+        """This commit stands; one that holds a refused event's letter is no sign of better times."""
+        if self.reach is not None and commit.first not in self.refused:
+            self.reach *= 2
 
     def around(self, transform: Transform) -> Transform:
         """The same transform, but for the events that stand alone: they are refused with the database's words."""

@@ -13,13 +13,16 @@ import random
 import signal
 import sys
 import uuid
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from core.errors import HubledgerError, InfrastructureFault
 from core.events import EventBatch
-from core.ingest import IngestReport, Stamps, ingest_batch, report_facts
+from core.ingest import Stamps, ingest_batch, report_facts
 from core.remote.consumer import Sharing, open_consumer, receive
+from core.remote.hub_access import check_access
 from core.settings import read_settings
 from core.store import Store
 from core.store.connect import around, open_engine
@@ -28,6 +31,15 @@ from core.transforms import Transform, load_transform
 log = logging.getLogger("hubledger.worker")
 STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds: the trigger's retry policy has the same
+LONGEST_SPAN = 3600  # seconds between balancings, or until an owner counts as gone
+
+
+@dataclass(frozen=True, slots=True)
+class Pausing:
+    """How a held batch waits: sleep, in seconds, and chance (0 to 1)."""
+
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    chance: Callable[[], float] = random.random
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,46 +48,70 @@ class Ingestion:
 
     store: Store
     transform: Transform
+    pausing: Pausing = field(default_factory=Pausing)
 
     async def take(self, batch: EventBatch) -> None:
-        """Commit a batch; return only when that is done. Losing the partition cancels it."""
+        """Commit a batch; return only when that is done. Losing the partition cancels it, but not half-way a commit."""
         pause = FIRST_PAUSE
         while True:
             try:
-                report = await asyncio.to_thread(ingest_batch, batch, self.store, self.transform, STAMPS)
+                await _finished(asyncio.to_thread(self._ingest, batch))
             except InfrastructureFault as fault:
                 facts = {"action": "ingest", "partition": str(batch.partition), "error": str(fault)}
                 log.warning("batch not ingested, and held", extra=facts)
-                await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+                await self.pausing.sleep(pause * (0.5 + self.pausing.chance() / 2))
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:
-                _log_report(report)
                 return
+
+    def _ingest(self, batch: EventBatch) -> None:
+        report = ingest_batch(batch, self.store, self.transform, STAMPS)
+        log.log(logging.WARNING if report.gaps else logging.INFO, "batch ingested", extra=report_facts(report))
+
+
+async def _finished(work: Coroutine[Any, Any, None]) -> None:
+    """Await work that a cancellation must not leave behind: a thread goes on, and it may be about to commit."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            log.warning("batch not ingested, and left to the next owner", extra={"error": str(fault)})
+        raise
 
 
 async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
-    """Receive until a signal comes. Raises HubledgerError when settings or store cannot work."""
+    """Receive until a signal comes. Raises HubledgerError when settings, store or hub cannot work."""
     from core.store.ownership import SqlCheckpointStore  # it needs the SDK, which is heavy
 
     settings = read_settings(os.environ)
+    transform = load_transform(settings.transform)
     engine = open_engine(settings)
-    await asyncio.to_thread(engine.read_ledgers)  # says now what is wrong with the store
-    client = open_consumer(settings, Sharing(SqlCheckpointStore(engine), *sharing_times))
-    ingestion = Ingestion(around(engine, settings), load_transform(settings.transform))
-    receiving = asyncio.ensure_future(receive(client, ingestion.take, _log_failure))
+    try:
+        await asyncio.to_thread(engine.read_ledgers)  # says now what is wrong with the store
+        await asyncio.to_thread(check_access, settings)
+        client = open_consumer(settings, Sharing(SqlCheckpointStore(engine), *sharing_times))
+        log.info("worker ready", extra={"action": "ready"})
+        await _until_signal(receive(client, Ingestion(around(engine, settings), transform).take, _log_failure))
+        await client.close()
+    finally:
+        engine.close()
+    log.info("worker ended", extra={"action": "ended"})
+
+
+async def _until_signal(receiving: Coroutine[Any, Any, None]) -> None:
+    """Cancel it once, however many signals come: it releases its partitions then."""
+    signalled = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, receiving.cancel)
-    log.info("worker ready", extra={"action": "ready"})
+        loop.add_signal_handler(name, signalled.set)
+    task, waiting = asyncio.ensure_future(receiving), asyncio.ensure_future(signalled.wait())
+    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
-        await receiving
-    await client.close()
-    engine.close()
-
-
-def _log_report(report: IngestReport) -> None:
-    level = logging.WARNING if report.gaps else logging.INFO
-    log.log(level, "batch ingested", extra=report_facts(report))
+        await task
 
 
 def _log_failure(partition_id: str | None, error: Exception) -> None:
@@ -93,14 +129,14 @@ class _JsonLines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """0 after a clean end; 1 and one line on stderr when it cannot begin."""
     parser = argparse.ArgumentParser(prog="python -m core.worker", description=__doc__)
-    parser.add_argument("--interval", type=float, default=10, help="seconds between balancings of partitions (10)")
-    parser.add_argument("--expiry", type=float, default=60, help="seconds until a silent owner counts as gone (60)")
-    given = parser.parse_args()
-    if not 0 < given.interval < given.expiry:
-        parser.error("--interval must be above 0 and below --expiry")
+    parser.add_argument("--interval", type=_seconds, default=10, help="seconds between balancings of partitions (10)")
+    parser.add_argument("--expiry", type=_seconds, default=60, help="seconds until a silent owner counts as gone (60)")
+    given = parser.parse_args(arguments)
+    if given.interval >= given.expiry:
+        parser.error("--interval must be below --expiry")
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(_JsonLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
@@ -111,6 +147,16 @@ def main() -> int:
         print(f"worker: {error}", file=sys.stderr)  # noqa: T201
         return 1
     return 0
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= LONGEST_SPAN:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0 and up to {LONGEST_SPAN}, not {text!r}")
+    return seconds
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 
 from core.commits import BatchCommit, PartitionState
+from core.errors import DataRefused
 from core.events import Partition
 from core.rows import ReferenceKey, Row, row_table
 from core.status import PartitionLedger
@@ -56,9 +57,11 @@ class RememberingStore:
         return rows
 
     def commit_batch(self, commit: BatchCommit) -> int:
-        """See Store; after any fault the partition is read again, and states it wrote are too."""
+        """See Store; after a fault the partition is read again, except after refused data: nothing was written."""
         try:
             commit_number = self._store.commit_batch(commit)
+        except DataRefused:
+            raise
         except BaseException:
             self._states.pop(commit.partition, None)
             raise

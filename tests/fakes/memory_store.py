@@ -10,8 +10,9 @@ from typing import Any, get_args, get_type_hints
 
 from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState
 from core.errors import CheckpointConflict, DataRefused
-from core.events import Partition
-from core.rows import ReferenceKey, Row, row_table
+from core.events import Partition, PartitionId, SequenceNumber
+from core.ownership import Ownership, OwnershipClaim
+from core.rows import PlacedRow, ReferenceKey, Row, row_table
 from core.status import PartitionLedger
 from tests.fakes.kept import KeptLetter, KeptRange, KeptRow
 
@@ -28,6 +29,7 @@ class _Tables:
     states: dict[ReferenceKey, KeptRow] = field(default_factory=dict)
     letters: dict[tuple[int, str, int], KeptLetter] = field(default_factory=dict)
     ledger: dict[tuple[int, str, int], KeptRange] = field(default_factory=dict)
+    ownerships: dict[Place, Ownership] = field(default_factory=dict)
 
     def copy(self) -> "_Tables":
         return _Tables(*(dict(getattr(self, name)) for name in self.__dataclass_fields__))
@@ -53,8 +55,8 @@ class MemoryStore:
     def commit_batch(self, commit: BatchCommit) -> int:
         with self._transaction() as tables:
             commit_number = _advance(tables, commit)
-            for rows in commit.settled.rows.values():
-                for number, ordinal, row in rows:
+            for row_class, rows in commit.settled.rows.items():
+                for number, ordinal, row in _newest_of_each(rows) if row_table(row_class).key else rows:
                     _write_row(tables, KeptRow(*_place(commit), number, ordinal, commit_number, row))
             for letter in commit.settled.letters:
                 _add(tables.letters, (*_place(commit), letter.event.sequence_number), _kept_letter(letter, commit))
@@ -66,6 +68,25 @@ class MemoryStore:
         hubs = {stream_id: hub for hub, stream_id in tables.streams.items()}
         places = sorted(tables.checkpoints, key=lambda place: (place[0], len(place[1]), place[1]))
         return tuple(_books(tables, place, hubs[place[0]]) for place in places)
+
+    def read_ownerships(self, stream: Partition) -> tuple[Ownership, ...]:
+        stream_id, tables = self.read_partition(stream).stream_id, self._tables
+        return tuple(one for place, one in tables.ownerships.items() if place[0] == stream_id)
+
+    def claim_ownership(self, claim: OwnershipClaim) -> bool:
+        partition = claim.ownership.partition
+        place = (self.read_partition(partition).stream_id, partition.partition_id)
+        with self._transaction() as tables:
+            stands = tables.ownerships.get(place)
+            if (None if stands is None else stands.etag) != claim.expected_etag:
+                return False
+            tables.ownerships[place] = claim.ownership
+        return True
+
+    def read_checkpoints(self, stream: Partition) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
+        stream_id, tables = self.read_partition(stream).stream_id, self._tables
+        found = ((place, stands) for place, stands in tables.checkpoints.items() if place[0] == stream_id)
+        return {PartitionId(place[1]): (stands.sequence_number, stands.offset) for place, stands in found}
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -112,6 +133,11 @@ def _advance(tables: _Tables, commit: BatchCommit) -> int:
         last.sequence_number, last.offset, last.enqueued_at, number, commit.commit_id
     )
     return number
+
+
+def _newest_of_each(rows: Iterable[PlacedRow]) -> Iterable[PlacedRow]:
+    """A state that another one of the same commit replaces is never written, and so never refused."""
+    return {ReferenceKey.of(placed[2]): placed for placed in rows}.values()
 
 
 def _write_row(tables: _Tables, kept: KeptRow) -> None:

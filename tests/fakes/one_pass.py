@@ -8,7 +8,7 @@ from core.rows import References
 from core.settle import settle
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.kept import KeptLetter, KeptRange, KeptRow
-from tests.fakes.plain_transform import PLAIN
+from tests.fakes.plain_transform import STANDING
 
 Logs = Mapping[str, Sequence[Event]]
 
@@ -33,7 +33,7 @@ def assert_equals_one_pass(held: Held, logs: Logs) -> None:
     states: list[tuple[object, ...]] = []
     letters: list[tuple[object, ...]] = []
     for partition_id, log in logs.items():
-        done = settle(log, References({}), PLAIN)
+        done = settle(log, References({}), STANDING)
         for row_class in (SensorReading, HomeAlert):
             appended += [(partition_id, *placed) for placed in done.rows.get(row_class, ())]
         newest = {row.home_id: (partition_id, number, row) for number, _, row in done.rows.get(Home, ())}  # type: ignore[attr-defined]

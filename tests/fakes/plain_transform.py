@@ -3,11 +3,12 @@
 reading HOME      one reading            double HOME       a reading and an alert
 home HOME 0|1     a home, armed or not   look HOME         a reading that says whether the home is armed
 quiet             nothing                poison, bug       raises PoisonEvent, KeyError
+huge HOME         a reading, nowhere HOME a home: the database refuses either
 """
 
 from collections.abc import Iterable
 
-from core.errors import PoisonEvent
+from core.errors import PoisonEvent, RowsRefused
 from core.events import Event
 from core.rows import ReferenceKey, References, Row
 from core.transforms import Transform
@@ -28,6 +29,12 @@ def transform(event: Event, references: References) -> Iterable[Row]:
     if verb == "home":
         yield Home(words[0], "Europe/Berlin", words[1] == "1")
         return
+    if verb == "nowhere":
+        yield Home(words[0], None, True)  # type: ignore[arg-type]
+        return
+    if verb == "huge":
+        yield SensorReading(words[0], "sensor", verb, None, 2**63, event.enqueued_at)
+        return
     armed = "" if verb != "look" else str(references.get(Home, words[0]).armed)
     yield SensorReading(words[0], f"sensor{armed}", verb, None, event.sequence_number, event.enqueued_at)
     if verb == "double":
@@ -40,4 +47,16 @@ def references(event: Event) -> Iterable[ReferenceKey]:
     return [ReferenceKey(Home, (words[0],))] if verb == "look" else []
 
 
+def _as_a_database_takes_it(event: Event, references: References) -> Iterable[Row]:
+    if is_refused(event):
+        raise RowsRefused("no database takes this")
+    return transform(event, references)
+
+
+def is_refused(event: Event) -> bool:
+    """Whether no database takes the rows of this event."""
+    return event.body.startswith((b"huge", b"nowhere"))
+
+
 PLAIN = Transform(VERSION, transform, references)
+STANDING = Transform(VERSION, _as_a_database_takes_it, references)  # the same, with what a database would say to it

@@ -20,6 +20,7 @@ from tests.fakes.one_pass import assert_equals_one_pass
 from tests.fakes.plain_transform import PLAIN
 
 BODIES = ["reading a", "double b", "quiet", "poison", "bug", "home a 0", "home a 1", "look a", "look b", "home b 1"]
+BODIES += ["huge a"]  # no database takes this
 COMMIT_FAULTS = [None, Fault.NOT_REACHED, Fault.UNANSWERED, Fault.LOST, Fault.RIVAL]
 
 

@@ -30,6 +30,7 @@ VERBS = [
     "poison",
     "bug",
 ]
+REFUSED = "huge {}"  # by every database
 
 
 @dataclass
@@ -65,7 +66,11 @@ class World:
 
     def _log(self, id: int) -> list[Event]:
         homes = [f"home-{id}-{number}" for number in range(self.chance.randint(1, 3))]
-        verbs = [self.chance.choice(VERBS) for _ in range(self.chance.randint(1, 60))]
+        refused = self.chance.choice([0.0, 0.05, 0.5, 1.0])  # how many of this partition's events no database takes
+        verbs = [
+            REFUSED if self.chance.random() < refused else self.chance.choice(VERBS)
+            for _ in range(self.chance.randint(1, 60))
+        ]
         return [event(number, verb.format(self.chance.choice(homes))) for number, verb in enumerate(verbs)]
 
     def _new_owner(self) -> Owner:

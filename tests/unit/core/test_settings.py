@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import SettingsRefused
-from core.settings import read_settings, read_store_connection
+from core.settings import embedded_path, read_settings, read_store_connection
 
 GOOD = {
     "STORE_CONNECTION": "sqlite:store.db",
@@ -25,7 +25,7 @@ def faults(**changed: str | None) -> list[str]:
 
 def test_the_settings_that_must_be_set_are_enough() -> None:
     settings = read_settings(GOOD)
-    assert (settings.store_path, settings.transform) == (Path("store.db"), "core.transforms.home_security")
+    assert (settings.store_connection, settings.transform) == ("sqlite:store.db", "core.transforms.home_security")
     assert (settings.event_hub, settings.consumer_group) == ("telemetry", "hubledger")
     assert (settings.hub_connection, settings.hub_namespace) == ("Endpoint=sb://localhost", None)
     assert (settings.reference_memory, settings.store_patience) == (timedelta(seconds=60), timedelta(seconds=20))
@@ -61,7 +61,30 @@ def test_a_setting_that_must_be_set_is_one_fault(name: str, value: str | None) -
 
 @pytest.mark.parametrize("value", ["store.db", "sqlite:", "SQLITE:store.db", "mssql:server"])
 def test_a_store_that_is_not_known_is_refused(value: str) -> None:
-    assert faults(STORE_CONNECTION=value) == ["STORE_CONNECTION must be sqlite:PATH, the embedded store in a file"]
+    assert faults(STORE_CONNECTION=value) == [
+        "STORE_CONNECTION must be sqlite:PATH, the embedded store in a file, or an ODBC connection string"
+    ]
+
+
+SERVERS = [
+    "Driver={ODBC Driver 18 for SQL Server};Server=tcp:s.database.windows.net,1433;Database=d;Encrypt=yes",
+    "DSN=hubledger;UID=app;PWD=secret",
+    "driver = {x};server=localhost",
+]
+
+
+@pytest.mark.parametrize("connection", SERVERS)
+def test_a_store_may_be_a_server_named_by_an_odbc_string(connection: str) -> None:
+    kept = read_settings({**GOOD, "STORE_CONNECTION": connection}).store_connection
+    assert (kept, embedded_path(kept)) == (connection, None)
+
+
+def test_an_embedded_store_is_the_file_behind_its_prefix() -> None:
+    assert embedded_path("sqlite:a/b store.db") == Path("a/b store.db")
+
+
+def test_a_refused_store_does_not_show_what_was_given() -> None:
+    assert "hunter2" not in str(faults(STORE_CONNECTION="Server=s;PWD=hunter2"))
 
 
 @pytest.mark.parametrize("name", ["REFERENCE_MEMORY_SECONDS", "STORE_PATIENCE_SECONDS"])
@@ -83,7 +106,7 @@ def test_no_value_of_a_secret_is_in_a_fault() -> None:
 
 
 def test_the_store_alone_can_be_read_without_a_hub() -> None:
-    assert read_store_connection({"STORE_CONNECTION": "sqlite:/data/store.db"}) == Path("/data/store.db")
+    assert read_store_connection({"STORE_CONNECTION": "sqlite:/data/store.db"}) == "sqlite:/data/store.db"
 
 
 def test_the_store_alone_is_refused_when_it_is_missing() -> None:

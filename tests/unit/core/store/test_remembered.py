@@ -101,14 +101,14 @@ class TestThePartition:
         assert world.store.read_partition(P) == world.inner.read_partition(P)
         assert world.calls() == ["read_partition"]
 
-    def test_is_forgotten_after_refused_data(self) -> None:
+    def test_stays_remembered_after_refused_data_for_nothing_was_written(self) -> None:
         world = World()
         refused = commit(world.store.read_partition(P), 0, 0, settled({0: [reading(ppm=2**64)]}))
         with pytest.raises(DataRefused):
             world.store.commit_batch(refused)
         world.calls()
-        world.store.read_partition(P)
-        assert world.calls() == ["read_partition"]
+        assert world.store.read_partition(P).checkpoint is None
+        assert world.calls() == []
 
     def test_of_others_stays_remembered_after_a_fault(self) -> None:
         world = World(Fault.NOT_REACHED)

@@ -1,0 +1,78 @@
+"""Ask the hub once whether it lets us read: the SDK's async consumer goes on for ever when its links are refused."""
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from core.errors import HubRefused, HubUnreachable
+from core.settings import Settings
+
+TIMEOUT = 20.0  # seconds for the first answer of a link
+_NOT_OURS = "link:stolen"  # refused because a peer reads with an epoch: then group and token are right
+
+
+def check_access(settings: Settings) -> None:
+    """Open one link as a reader of our consumer group; HubRefused or HubUnreachable say in one line what is wrong."""
+    from azure.eventhub.exceptions import AuthenticationError, EventHubError
+
+    try:
+        client = _client(settings)
+    except ValueError as error:
+        raise HubRefused(f"EVENTHUB: {_first_line(error)}") from error
+    try:
+        faults = _link_faults(client, client.get_partition_ids()[0])
+    except AuthenticationError as error:
+        raise HubRefused(f"EVENTHUB: {settings.event_hub} refuses the token: {_first_line(error)}") from error
+    except (EventHubError, OSError) as error:
+        raise _named(settings, "EVENTHUB_NAME", error) from error
+    finally:
+        client.close()
+    for fault in faults:
+        if _NOT_OURS not in str(fault):
+            raise _named(settings, "EVENTHUB_CONSUMER_GROUP", fault) from fault
+
+
+def _link_faults(client: Any, partition_id: str) -> list[Exception]:
+    """What is wrong with a link to this partition; the sync consumer tells, where the async one does not."""
+    faults: list[Exception] = []
+    answered = threading.Event()
+
+    def on_batch(context: Any, events: Sequence[Any]) -> None:
+        answered.set()
+
+    def on_error(context: Any, error: Exception) -> None:
+        faults.append(error)
+        answered.set()
+
+    options = {"on_error": on_error, "partition_id": partition_id, "starting_position": "@latest", "max_wait_time": 0.1}
+    receiving = threading.Thread(target=client.receive_batch, args=(on_batch,), kwargs=options, daemon=True)
+    receiving.start()
+    if not answered.wait(TIMEOUT):
+        faults.append(TimeoutError(f"no answer in {TIMEOUT:g} s"))
+    client.close()
+    receiving.join(TIMEOUT)
+    return faults
+
+
+def _named(settings: Settings, setting: str, error: Exception) -> HubRefused | HubUnreachable:
+    text = f"{settings.event_hub}, consumer group {settings.consumer_group}: {_first_line(error)}"
+    refused = any(word in str(error).lower() for word in ("notfound", "not-found", "unauthorized", "404", "401"))
+    return HubRefused(f"{setting}: {text}") if refused else HubUnreachable(text)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
+
+
+def _client(settings: Settings) -> Any:
+    from azure.eventhub import EventHubConsumerClient
+
+    if settings.hub_connection is not None:
+        return EventHubConsumerClient.from_connection_string(
+            settings.hub_connection, settings.consumer_group, eventhub_name=settings.event_hub, retry_total=0
+        )
+    from azure.identity import DefaultAzureCredential
+
+    return EventHubConsumerClient(
+        settings.hub_namespace, settings.event_hub, settings.consumer_group, DefaultAzureCredential(), retry_total=0
+    )

@@ -1,0 +1,106 @@
+"""Workers in processes of their own, over the emulator and the embedded store, as people start them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from azure.eventhub import EventData, EventHubProducerClient
+
+from core.store.sqlite import SqliteStore
+from core.transforms.home_security import SensorReading
+from local.event_hubs import Emulator
+from tests.fakes.builders import partition
+from tests.fakes.engines import SqliteEngine
+
+ROOT = Path(__file__).parents[3]
+DEADLINE = 60.0  # seconds
+HUB, GROUP, PARTITIONS = "telemetry", "hubledger", 8
+STREAM = partition(hub=f"localhost/{HUB}", group=GROUP)
+TIMES = ("--interval", "0.5", "--expiry", "3")
+
+
+def settings_of(connection: str, database: Path) -> dict[str, str]:
+    return {
+        "EVENTHUB": connection,
+        "EVENTHUB_NAME": HUB,
+        "EVENTHUB_CONSUMER_GROUP": GROUP,
+        "STORE_CONNECTION": f"sqlite:{database}",
+        "TRANSFORM": "tests.fakes.plain_transform",
+    }
+
+
+def start(settings: Mapping[str, str], *arguments: str, output: int = subprocess.PIPE) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "core.worker", *arguments]
+    environment = {**{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}, **settings}
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.PIPE, text=True)
+
+
+@dataclass
+class Workplace:
+    """A hub, a store and the workers between them."""
+
+    emulator: Emulator
+    engine: SqliteEngine
+    store: SqliteStore
+    workers: list["subprocess.Popen[str]"] = field(default_factory=list)
+    published: int = 0
+
+    def start_worker(self) -> "subprocess.Popen[str]":
+        settings = settings_of(self.emulator.connection_string, self.engine.path)
+        self.workers.append(start(settings, *TIMES, output=subprocess.DEVNULL))
+        return self.workers[-1]
+
+    def publish(self, count: int) -> None:
+        """So many more events to each partition."""
+        connection = self.emulator.connection_string
+        with EventHubProducerClient.from_connection_string(connection, eventhub_name=HUB) as producer:
+            for id in range(PARTITIONS):
+                batch = producer.create_batch(partition_id=str(id))
+                for _ in range(count):
+                    batch.add(EventData(b"reading home-1"))
+                producer.send_batch(batch)
+        self.published += count
+
+    def shares(self) -> list[int]:
+        """How many partitions each owner has, the smallest first; released ones are nobody's."""
+        owned = Counter(one.owner_id for one in self.store.read_ownerships(STREAM) if one.owner_id)
+        return sorted(owned.values())
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Wait for a condition, with a deadline."""
+        deadline = time.monotonic() + DEADLINE
+        while not holds():
+            assert time.monotonic() < deadline, f"not in time: {self.shares()}, {self.accounted()}"
+            time.sleep(0.02)
+
+    def until_shared(self, *shares: int) -> None:
+        self.until(lambda: self.shares() == list(shares))
+
+    def until_all_accounted(self) -> None:
+        self.until(lambda: sum(self.accounted()) >= PARTITIONS * self.published)
+
+    def accounted(self) -> list[int]:
+        return [books.accounted for books in self.store.read_ledgers()]
+
+    def assert_each_event_once(self) -> None:
+        numbers = list(range(self.published))
+        for id in map(str, range(PARTITIONS)):
+            ranges = [kept for kept in self.engine.ledger() if kept.partition_id == id]
+            assert [number for kept in ranges for number in range(kept.first, kept.last + 1)] == numbers
+            rows = [kept.sequence_number for kept in self.engine.rows(SensorReading) if kept.partition_id == id]
+            assert rows == numbers
+        assert all(books.balanced for books in self.store.read_ledgers())
+
+    def end(self) -> None:
+        for worker in self.workers:
+            if worker.poll() is None:
+                worker.send_signal(signal.SIGCONT)
+                worker.kill()
+            worker.communicate()
+        self.store.close()

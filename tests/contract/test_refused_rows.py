@@ -1,0 +1,83 @@
+"""What every store promises when a row is refused: its event becomes a letter with the database's words, no other."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from core.events import Event
+from core.ingest import ingest_batch
+from core.rows import References, Row, appended_to
+from core.store import Store
+from core.transforms import Transform
+from core.transforms.home_security import SensorReading
+from tests.fakes.builders import batch, event, stamps
+from tests.fakes.engines import SqliteEngine
+from tests.fakes.kept import Engine
+from tests.fakes.one_pass import assert_equals_one_pass
+from tests.fakes.plain_transform import PLAIN
+
+
+@pytest.mark.parametrize("bad", [{0}, {99}, {50}, {3, 4, 70}, set(range(0, 100, 9))], ids=str)
+def test_refused_events_are_letters_and_the_others_are_committed(store: Store, engine: Engine, bad: set[int]) -> None:
+    bodies = ["huge a" if number in bad else "double a" for number in range(100)]
+    log = [event(number, body) for number, body in enumerate(bodies)]
+    ingest_batch(batch(log), store, PLAIN, stamps())
+    assert_equals_one_pass(engine, {"0": log})
+    assert {kept.sequence_number for kept in engine.letters()} == bad
+    assert all(kept.error for kept in engine.letters())
+
+
+def test_a_refused_state_leaves_the_one_that_stands(store: Store, engine: Engine) -> None:
+    log = [event(0, "home a 0"), event(1, "nowhere a"), event(2, "look a"), event(3, "home b 1")]
+    ingest_batch(batch(log), store, PLAIN, stamps())
+    assert_equals_one_pass(engine, {"0": log})
+
+
+@appended_to("measurement")
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A row of a table that knows what it takes."""
+
+    volts: object
+    site: str
+
+
+TABLE = """
+CREATE TABLE measurement (
+    stream_id INTEGER NOT NULL, partition_id TEXT NOT NULL, sequence_number INTEGER NOT NULL,
+    ordinal INTEGER NOT NULL, commit_number INTEGER NOT NULL,
+    volts INTEGER NOT NULL, site TEXT NOT NULL,
+    CONSTRAINT ck_measurement_volts CHECK (volts < 1000),
+    CONSTRAINT uq_measurement_site UNIQUE (site),
+    CONSTRAINT fk_measurement_stream FOREIGN KEY (stream_id) REFERENCES event_stream (stream_id)
+) STRICT
+"""
+REFUSED = {
+    "a check": (Measurement(1000, "new"), "CHECK constraint failed: ck_measurement_volts"),
+    "a type": (Measurement("many", "new"), "cannot store TEXT value in INTEGER column measurement.volts"),
+    "nothing": (Measurement(None, "new"), "NOT NULL constraint failed: measurement.volts"),
+    "a value that is taken": (Measurement(5, "site-2"), "UNIQUE constraint failed: measurement.site"),
+    "a number of 65 bits": (Measurement(2**63, "new"), "too large"),
+    "a type of no database": (Measurement({}, "new"), "type 'dict' is not supported"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("place", [3, 20, 39])
+def test_a_row_of_ones_own_that_the_embedded_database_refuses(sqlite: SqliteEngine, case: str, place: int) -> None:
+    sqlite.sql(TABLE)
+    bad, words = REFUSED[case]
+
+    def rows_of(given: Event, _: References) -> list[Row]:
+        return [bad if given.sequence_number == place else Measurement(5, f"site-{given.sequence_number}")]
+
+    store = sqlite.open()
+    ingest_batch(batch(event(number) for number in range(40)), store, Transform("test/1", rows_of), stamps())
+    (kept,) = sqlite.letters()
+    assert (kept.sequence_number, kept.error_class, kept.status) == (place, "refused", "waiting")
+    assert words in kept.error
+    rows = [number for (number,) in sqlite.sql("SELECT sequence_number FROM measurement ORDER BY 1")]
+    assert rows == [number for number in range(40) if number != place]
+    assert [books.balanced for books in store.read_ledgers()] == [True]
+    assert sqlite.rows(SensorReading) == []
+    store.close()

@@ -1,0 +1,134 @@
+"""core/store/ownership.py: the contract of the SDK's checkpoint store, and what it relies on without saying so."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from azure.eventhub.aio import CheckpointStore
+
+from core.events import event_hub_identity
+from core.store.ownership import SqlCheckpointStore
+from tests.fakes.builders import FakeClock, commit, partition
+from tests.fakes.memory_store import MemoryStore
+
+NAMES = ("localhost:5672", "telemetry", "hubledger")
+CLOCK = FakeClock()
+
+
+@pytest.fixture
+def kept() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def checkpoints(kept: MemoryStore) -> SqlCheckpointStore:
+    return SqlCheckpointStore(kept, CLOCK.now)
+
+
+def wanted(partition_id: str = "0", owner_id: str = "one", **more: Any) -> dict[str, Any]:
+    """What the SDK asks for; a first claim has no etag."""
+    names = dict(zip(("fully_qualified_namespace", "eventhub_name", "consumer_group"), NAMES, strict=True))
+    return {**names, "partition_id": partition_id, "owner_id": owner_id, **more}
+
+
+def claim(checkpoints: SqlCheckpointStore, *claims: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(asyncio.run(checkpoints.claim_ownership(claims)))
+
+
+def listed(checkpoints: SqlCheckpointStore) -> list[dict[str, Any]]:
+    return list(asyncio.run(checkpoints.list_ownership(*NAMES)))
+
+
+def test_it_is_a_checkpoint_store_of_the_sdk(checkpoints: SqlCheckpointStore) -> None:
+    assert isinstance(checkpoints, CheckpointStore)
+
+
+def test_a_claim_that_is_won_comes_back_with_an_etag_and_a_time_in_seconds(checkpoints: SqlCheckpointStore) -> None:
+    (won,) = claim(checkpoints, wanted())
+    assert {**won, "etag": None, "last_modified_time": None} == wanted(etag=None, last_modified_time=None)
+    assert won["etag"]
+    assert isinstance(won["last_modified_time"], float)
+    assert won["last_modified_time"] == CLOCK.now().timestamp()
+    assert listed(checkpoints) == [won]
+
+
+def test_exactly_one_of_two_claimers_wins(checkpoints: SqlCheckpointStore) -> None:
+    (first,) = claim(checkpoints, wanted())
+    assert claim(checkpoints, wanted(owner_id="other")) == []
+    (second,) = claim(checkpoints, {**first, "owner_id": "other"})
+    assert claim(checkpoints, {**first, "owner_id": "third"}) == []
+    assert listed(checkpoints) == [second]
+
+
+def test_of_several_claims_only_those_that_are_won_come_back(checkpoints: SqlCheckpointStore) -> None:
+    claim(checkpoints, wanted("1", "other"))
+    won = claim(checkpoints, wanted("0"), wanted("1"), wanted("2"))
+    assert [each["partition_id"] for each in won] == ["0", "2"]
+
+
+def test_an_owner_renews_with_the_etag_of_its_last_claim(checkpoints: SqlCheckpointStore) -> None:
+    (first,) = claim(checkpoints, wanted())
+    CLOCK.advance(10)
+    (second,) = claim(checkpoints, first)
+    assert second["etag"] != first["etag"]
+    assert second["last_modified_time"] == first["last_modified_time"] + 10
+
+
+def test_a_release_is_listed_without_an_owner(checkpoints: SqlCheckpointStore) -> None:
+    (first,) = claim(checkpoints, wanted())
+    claim(checkpoints, {**first, "owner_id": ""})
+    assert [each["owner_id"] for each in listed(checkpoints)] == [""]
+
+
+def test_an_expired_ownership_is_listed_with_its_age_and_can_be_taken(checkpoints: SqlCheckpointStore) -> None:
+    claim(checkpoints, wanted())
+    CLOCK.advance(3600)
+    (old,) = listed(checkpoints)
+    assert CLOCK.now().timestamp() - old["last_modified_time"] == 3600
+    (taken,) = claim(checkpoints, {**old, "owner_id": "other"})
+    assert taken["owner_id"] == "other"
+
+
+def test_what_is_listed_may_be_changed_and_read_again_and_again(checkpoints: SqlCheckpointStore) -> None:
+    claim(checkpoints, wanted())
+    first = asyncio.run(checkpoints.list_ownership(*NAMES))
+    assert list(first) == list(first)
+    for each in first:
+        each.clear()
+    assert [each["owner_id"] for each in listed(checkpoints)] == ["one"]
+
+
+def test_a_claim_leaves_what_it_was_given_alone(checkpoints: SqlCheckpointStore) -> None:
+    given = wanted()
+    claim(checkpoints, given)
+    assert given == wanted()
+
+
+def test_other_hubs_and_groups_are_not_listed(checkpoints: SqlCheckpointStore) -> None:
+    claim(checkpoints, {**wanted(), "consumer_group": "other"}, {**wanted(), "eventhub_name": "other"})
+    assert listed(checkpoints) == []
+
+
+def test_checkpoints_are_those_of_the_transactions_with_offsets_as_texts(kept: MemoryStore) -> None:
+    place = partition(hub=event_hub_identity("localhost", "telemetry"))
+    kept.commit_batch(commit(kept.read_partition(place), 0, 4))
+    (checkpoint,) = asyncio.run(SqlCheckpointStore(kept).list_checkpoints(*NAMES))
+    names = wanted()
+    assert checkpoint == {
+        **{name: names[name] for name in ("fully_qualified_namespace", "eventhub_name", "consumer_group")},
+        "partition_id": "0",
+        "offset": "256",
+        "sequence_number": 4,
+    }
+    assert isinstance(checkpoint["offset"], str)
+
+
+def test_a_namespace_with_a_port_is_the_stream_that_the_trigger_names_without_one(kept: MemoryStore) -> None:
+    claim(SqlCheckpointStore(kept), wanted())
+    (ownership,) = kept.read_ownerships(partition(hub="localhost/telemetry"))
+    assert ownership.partition == partition(hub="localhost/telemetry")
+
+
+def test_a_checkpoint_of_the_sdk_moves_nothing(kept: MemoryStore, checkpoints: SqlCheckpointStore) -> None:
+    asyncio.run(checkpoints.update_checkpoint({**wanted(), "offset": "640", "sequence_number": 10}))
+    assert list(asyncio.run(checkpoints.list_checkpoints(*NAMES))) == []
