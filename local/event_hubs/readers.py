@@ -133,7 +133,7 @@ class Readers:
                 f"there are {_MOST_PLAIN_READERS} receivers on partition {slot[2]} in consumer group {slot[1]} already"
             )
             raise AmqpError("amqp:resource-limit-exceeded", limit)
-        others.append(reader)
+        self._by_slot[slot].append(reader)  # `others` is no longer the list of the slot when all of them left
 
     def remove(self, reader: Reader, slot: Slot) -> None:
         others = self._by_slot[slot]

@@ -420,6 +420,18 @@ async def test_the_higher_or_equal_epoch_takes_over(first: int | None, second: i
     assert [refusals(peer) for peer in peers] == [["amqp:link:stolen"] if n == refused else [] for n in range(2)]
 
 
+async def test_a_reader_that_took_over_is_known_to_the_next_one_and_can_leave() -> None:
+    broker = make_broker()
+    peers = [Peer(broker) for _ in range(3)]
+    for peer, epoch in zip(peers, (0, 0, None), strict=True):
+        peer.begin()
+        peer.attach_reader(PARTITION, properties=None if epoch is None else {Symbol("com.microsoft:epoch"): epoch})
+    assert [refusals(peer) for peer in peers] == [["amqp:link:stolen"], [], ["amqp:link:stolen"]]
+    for peer in peers:
+        peer.connection.connection_lost(None)
+    assert not broker.connections
+
+
 async def test_throttled_sends_are_rejected_and_then_no_more() -> None:
     peer = await publisher(make_broker(faults=Faults(throttled_sends=2)))
     for number in range(3):
