@@ -8,6 +8,7 @@ BIN := $(VENV)/bin
 
 EVENTS ?= 20000
 KILL ?= 0
+WORKERS ?= 0
 HOMES ?=
 RATE ?=
 TRANSFORM ?=
@@ -15,7 +16,7 @@ SEED ?= 1
 
 help: ## Show the targets and their settings
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  settings: EVENTS=20000 KILL=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; PYTHON=python3"
+	@echo "  settings: EVENTS=20000 KILL=0 WORKERS=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; TRANSFORM=home_security or flight_info; PYTHON=python3"
 
 $(VENV)/bin/python:
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11, or name one with PYTHON=..." >&2; exit 1; }
@@ -35,10 +36,10 @@ $(VENV)/dev.done: requirements-dev.txt $(VENV)/local.done
 	@touch $@
 
 run: $(VENV)/local.done ## Run emulator, store, functions host and feed until Ctrl-C
-	@$(BIN)/python -m local.run $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) --seed $(SEED)
+	@$(BIN)/python -m local.run $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(TRANSFORM),--transform $(TRANSFORM)) --seed $(SEED)
 
 demo: $(VENV)/local.done ## The same, bounded and proven: EVENTS=20000 KILL=3 kills the host three times on the way
-	@$(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(TRANSFORM),--transform $(TRANSFORM)) --seed $(SEED)
+	@$(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) --workers $(WORKERS) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(TRANSFORM),--transform $(TRANSFORM)) --seed $(SEED)
 
 test: $(VENV)/dev.done ## Run every test that this machine can run
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -rs tests
@@ -47,7 +48,7 @@ check: $(VENV)/dev.done ## Format, lint, types, import rules and the fast tests
 	@$(BIN)/ruff format --check --quiet . || { echo "make format mends this" >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/lint-imports --no-cache > /tmp/hubledger-imports.$$$$ 2>&1 || { cat /tmp/hubledger-imports.$$$$; rm -f /tmp/hubledger-imports.$$$$; exit 1; }; rm -f /tmp/hubledger-imports.$$$$
+	@$(BIN)/lint-imports --no-cache > $(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
 	@$(BIN)/python -m pytest -n 2 -m "not slow" tests/unit tests/property tests/contract tests/simulation tests/repo
 
 format: $(VENV)/dev.done ## Format the code and mend what the linter can mend

@@ -1,0 +1,102 @@
+"""Wait until the app has accounted for all that a feed published, killing its consumers on the way when asked to."""
+
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from local.books import Books, count_accounted
+from local.consumers import TOLD_EVERY, Consumers
+from local.feed.record import Copies, published_copies
+from local.kills import Kill
+from local.processes import Child, tail
+from local.stack import Stack
+
+STEP = 0.05
+
+
+class NoProgress(Exception):
+    """Nothing more was accounted for in a long time; the message ends with the newest log's last lines."""
+
+
+class Accounted(NamedTuple):
+    """What was published, the books when all of it was accounted for, and the seconds since the feed began."""
+
+    published: Copies
+    books: Books
+    seconds: float
+
+
+class Accounting:
+    """One demo's wait. `patience` is how many seconds may pass without a newly accounted event."""
+
+    def __init__(self, stack: Stack, consumers: Consumers, feed: Child, record: Path, patience: float) -> None:
+        self._stack = stack
+        self._consumers = consumers
+        self._feed = feed
+        self._record = record
+        self._patience = patience
+        self._watch = consumers.watch
+        self._published: Copies | None = None
+        self._count = self._told = 0
+        self._began = self._told_at = self._moved_at = time.monotonic()
+        self._done_at: float | None = None
+
+    def wait(self, kills: list[Kill], emulator: Child) -> Accounted:
+        """Return when the hub holds nothing that is not accounted for, and every kill was made.
+
+        ChildFailed when a process died that was not to die, NoProgress when the books stand still.
+        """
+        with self._watch:
+            for kill in kills:
+                while self._count < kill.accounted:
+                    self._step(emulator)
+                self._kill(kill)
+            while (accounted := self._accounted()) is None:
+                self._step(emulator)
+        return accounted
+
+    def _step(self, emulator: Child) -> None:
+        self._refuse_dead(emulator)
+        self._stack.pause(STEP)
+        if self._published is None and not self._feed.running:
+            self._published = published_copies(self._record)
+        now, count = time.monotonic(), count_accounted(self._stack.place.store)
+        if count > self._count:
+            self._count, self._moved_at = count, now
+        if self._done_at is None and self._published and count >= self._published.at_least:
+            self._done_at = now
+        if now - self._told_at >= TOLD_EVERY:
+            self._tell(now)
+
+    def _refuse_dead(self, emulator: Child) -> None:
+        emulator.refuse_dead()
+        self._consumers.refuse_dead()
+        if self._feed.exit_code():
+            self._feed.refuse_dead()
+        if time.monotonic() - self._moved_at > self._patience:
+            log = tail(self._consumers.logs[-1])
+            raise NoProgress(f"no new event in {self._patience:g} s: {self._standing()}; the newest log:\n{log}")
+
+    def _kill(self, kill: Kill) -> None:
+        self._stack.pause(kill.delay)
+        self._consumers.kill_one()
+        self._moved_at = time.monotonic()
+
+    def _accounted(self) -> Accounted | None:
+        """The hub is asked every two seconds only: until then it may seem to hold less than was published."""
+        books = self._watch.books
+        if self._done_at is None or self._published is None or books is None or books.in_hub is None:
+            return None
+        if not self._published.at_least <= books.in_hub <= books.accounted:
+            return None
+        return Accounted(self._published, books, self._done_at - self._began)
+
+    def _tell(self, now: float) -> None:
+        rate = (self._count - self._told) / (now - self._told_at)
+        self._told, self._told_at = self._count, now
+        print(f"{now - self._began:6.1f} s  {self._standing()}, {rate:,.0f} events/s", flush=True)
+
+    def _standing(self) -> str:
+        published = f"{self._published.at_least:,}" if self._published else "what is still being published"
+        silence = f" ({self._watch.silence})" if self._watch.silence else ""
+        return f"{self._count:,} accounted for of {published}{silence}"

@@ -1,0 +1,109 @@
+"""`make demo`: a bounded run of everything, with kills on the way, and the proof that every event is accounted for."""
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+from random import Random
+
+from local.accounting import Accounting, NoProgress
+from local.consumers import Consumers, Host, Workers
+from local.feed.options import add_domain, choose_senders, positive, rate
+from local.folders import LOCAL_RUN, fresh_folder
+from local.interruption import Interrupted, Interruption
+from local.kills import kill_plan
+from local.processes import ChildFailed, Children, Pause
+from local.proof import Finished, prove
+from local.stack import Asked, Place, Stack
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0 when the recount agrees; 1 when it does not or something broke; 128 + signal when it was stopped."""
+    options = _options(arguments)
+    interruption = Interruption()
+    interruption.listen()
+    try:
+        with fresh_folder(options.folder) as folder:
+            code = _in_folder(options, folder, interruption.pause)
+            if code == 0 and not options.keep:
+                shutil.rmtree(folder)
+            else:
+                print(f"demo: its files are in {folder}", file=sys.stderr)
+            return code
+    except Interrupted as stopped:
+        print(f"demo: {stopped}", file=sys.stderr)
+        return 128 + stopped.signal_number
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m local.demo",
+        description="Run emulator, store, functions host or workers, and feed until every published event is accounted "
+        "for, recount all of it against what the feed recorded, and print the result as one JSON object on the last "
+        "line.",
+    )
+    parser.add_argument("--events", type=positive, default=20_000, metavar="N", help="default: 20000")
+    parser.add_argument("--kill", type=_or_none, default=0, metavar="K", help="SIGKILL the host, or a worker, K times")
+    parser.add_argument("--workers", type=_or_none, default=0, metavar="N", help="N workers instead of the host")
+    add_domain(parser)
+    parser.add_argument("--rate", type=_rate, default="full", metavar="R", help="events a second; default: full speed")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the events and of the kills; default: 1")
+    parser.add_argument("--patience", type=positive, default=60, metavar="S", help="seconds without progress; 60")
+    parser.add_argument("--folder", type=Path, default=LOCAL_RUN / "demo", metavar="DIR", help="default: %(default)s")
+    parser.add_argument("--keep", action="store_true", help="keep the run's files until the next demo")
+    options = parser.parse_args(arguments)
+    choose_senders(parser, options, options.transform.senders_for(options.events))
+    return options
+
+
+def _or_none(text: str) -> int:
+    return 0 if text == "0" else positive(text)
+
+
+def _rate(text: str) -> str:
+    rate(text)
+    return text
+
+
+def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
+    place, record = Place(folder), folder / "record.db"
+    try:
+        with Children(folder) as children:
+            finished = _run(options, Stack(place, children, pause), record)
+    except (ChildFailed, NoProgress) as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    proof = prove(finished, place.store, record)
+    for difference in proof.differences:
+        print(f"difference: {difference}", file=sys.stderr)
+    print(json.dumps(proof.figures), flush=True)
+    return 1 if proof.differences else 0
+
+
+def _run(options: argparse.Namespace, stack: Stack, record: Path) -> Finished:
+    """Start all, wait until all is accounted for, and let the consumers end in order, so that their logs are whole."""
+    emulator = stack.start_emulator("--retain", str(max(100_000, options.events)))
+    stack.migrate()
+    consumers = _consumers(options, stack)
+    asked = Asked(
+        options.transform, options.senders, str(options.events), options.rate, options.seed, ("--record", str(record))
+    )
+    feed = stack.start_feed(asked)
+    senders = f"{options.senders:,} {options.transform.senders}"
+    print(f"publishing {options.events:,} events of {senders}; {consumers}", flush=True)
+    accounting = Accounting(stack, consumers, feed, record, options.patience)
+    accounted = accounting.wait(kill_plan(options.events, options.kill, options.seed), emulator)
+    consumers.end()
+    return Finished(*accounted, options.kill, options.workers, consumers.logs)
+
+
+def _consumers(options: argparse.Namespace, stack: Stack) -> Consumers:
+    transform = options.transform.transform
+    if options.workers:
+        return Workers(stack, transform, options.workers, Random(options.seed))
+    return Host(stack, transform)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

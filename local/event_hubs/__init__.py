@@ -1,0 +1,9 @@
+"""A local Azure Event Hubs that the unmodified SDKs talk to over AMQP 1.0; standard library only."""
+
+from local.event_hubs.errors import AmqpError, NotEmulated
+from local.event_hubs.hubs import HubSettings
+from local.event_hubs.log import partition_index
+from local.event_hubs.server import Emulator
+from local.event_hubs.tokens import SharedAccessKey
+
+__all__ = ["AmqpError", "Emulator", "HubSettings", "NotEmulated", "SharedAccessKey", "partition_index"]

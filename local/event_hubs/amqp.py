@@ -1,0 +1,288 @@
+"""One AMQP 1.0 server connection: bytes in, SASL, frames to their sessions, bytes out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Protocol
+
+from local.event_hubs.codec import Array, DecodeError, Symbol, UByte, UInt, UShort
+from local.event_hubs.errors import AmqpError
+from local.event_hubs.frames import (
+    AMQP_FRAME,
+    AMQP_HEADER,
+    ATTACH,
+    BEGIN,
+    CLOSE,
+    DETACH,
+    DISPOSITION,
+    END,
+    FLOW,
+    FRAME_HEADER,
+    HEARTBEAT,
+    MAX_FRAME,
+    OPEN,
+    SASL_FRAME,
+    SASL_HEADER,
+    SASL_INIT,
+    SASL_MECHANISMS,
+    SASL_OUTCOME,
+    TRANSFER,
+    Fields,
+    composite,
+    describe,
+    frame,
+    read_attach,
+    read_begin,
+    read_flow,
+    read_open,
+    read_performative,
+    read_transfer,
+)
+from local.event_hubs.links import Link
+from local.event_hubs.sessions import Session
+
+_MECHANISMS = ("MSSBCBS", "ANONYMOUS")  # who a peer is, it says to $cbs
+_CHANNEL_MAX = 4999
+_LAST_WORDS = 2.0  # seconds that a closing connection has to take what it was sent
+_FASTEST_BEAT = 0.05  # seconds, for a peer that asks for less
+_HEADER_SIZE = 8
+
+_log = logging.getLogger(__name__)
+
+
+class Broker(Protocol):
+    """What a connection asks of the one it serves."""
+
+    container: str
+
+    def connected(self, connection: Connection) -> None: ...
+
+    def disconnected(self, connection: Connection) -> None: ...
+
+    def attach(self, connection: Connection, link: Link) -> None:
+        """Make the link do what its address says, or raise AmqpError to refuse it."""
+
+    def commit(self) -> None:
+        """Make durable what links have accepted since the last commit, or raise AmqpError having undone it."""
+
+
+class Connection(asyncio.Protocol):
+    """A peer's connection, from its first byte to its last."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.peer_max_frame = 512
+        self.sessions: dict[int, Session] = {}
+        self._broker = broker
+        self._transport: asyncio.Transport
+        self._heartbeat: asyncio.TimerHandle | None = None
+        self._buffer = bytearray()
+        self._needed = _HEADER_SIZE
+        self._negotiating, self._opened = True, False
+        self._full = self._frozen = False
+
+    # what the event loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._broker.connected(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._heartbeat:
+            self._heartbeat.cancel()
+        for session in self.sessions.values():
+            session.close()
+        self._broker.disconnected(self)
+
+    def pause_writing(self) -> None:
+        self._full = True
+
+    def resume_writing(self) -> None:
+        self._full = False
+        self._pump()
+
+    def data_received(self, data: bytes) -> None:
+        """Read what is whole; then commit once for all of it, and only then answer the senders."""
+        self._buffer += data
+        if len(self._buffer) < self._needed:
+            return
+        try:
+            del self._buffer[: self._consume(bytes(self._buffer))]
+        except DecodeError as error:
+            self._fail(AmqpError("amqp:decode-error", str(error)))
+        except AmqpError as error:
+            self._fail(error)
+        self._settle()
+
+    # what sessions and the broker use
+
+    @property
+    def can_write(self) -> bool:
+        return not (self._full or self._frozen or self._transport.is_closing())
+
+    def write(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    def send(self, performative: bytes, channel: int = 0) -> None:
+        self.write(frame(performative, channel))
+
+    def close(self, error: AmqpError | None = None) -> None:
+        """Say goodbye and end, even if the peer does not listen any more."""
+        self.send(composite(CLOSE, describe(error)))
+        self._transport.close()
+        asyncio.get_running_loop().call_later(_LAST_WORDS, self._transport.abort)
+
+    def drop(self) -> None:
+        """Cut the connection without a word, as a failing network would."""
+        self._transport.abort()
+
+    def freeze(self) -> None:
+        """Neither read nor send anything, as a server that hangs."""
+        if not self._frozen:
+            self._frozen = True
+            self._transport.pause_reading()
+
+    def thaw(self) -> None:
+        """Go on after `freeze`."""
+        if self._frozen and not self._transport.is_closing():
+            self._frozen = False
+            self._transport.resume_reading()
+            self._pump()
+
+    def links(self) -> list[Link]:
+        return [link for session in self.sessions.values() for link in session.links.values()]
+
+    # bytes
+
+    def _fail(self, error: AmqpError) -> None:
+        _log.warning("closing a connection", extra={"action": "close", "reason": str(error)})
+        self.close(error)
+
+    def _settle(self) -> None:
+        failure = None
+        try:
+            self._broker.commit()
+        except AmqpError as error:
+            failure = error
+        for session in self.sessions.values():
+            session.settle(failure)
+
+    def _pump(self) -> None:
+        for session in self.sessions.values():
+            session.pump()
+
+    def _consume(self, data: bytes) -> int:
+        """Act on the whole frames in `data` and return how many bytes they have."""
+        at = 0
+        while not self._transport.is_closing():
+            self._needed = self._size_at(data, at)
+            if len(data) - at < self._needed:
+                break
+            if self._negotiating:
+                self._negotiate(data[at : at + self._needed])
+            else:
+                self._read_frame(data[at : at + self._needed])
+            at += self._needed
+        return at
+
+    def _size_at(self, data: bytes, at: int) -> int:
+        if self._negotiating or len(data) - at < _HEADER_SIZE:
+            return _HEADER_SIZE
+        size: int = FRAME_HEADER.unpack_from(data, at)[0]
+        if not _HEADER_SIZE <= size <= MAX_FRAME:
+            raise AmqpError("amqp:connection:framing-error", f"a frame of {size} bytes")
+        return size
+
+    def _negotiate(self, header: bytes) -> None:
+        self._negotiating = False
+        self.write(SASL_HEADER if header == SASL_HEADER else AMQP_HEADER)
+        if header == SASL_HEADER:
+            self._send_sasl(composite(SASL_MECHANISMS, Array(map(Symbol, _MECHANISMS))))
+        elif header != AMQP_HEADER:
+            self._transport.close()  # AMQP 1.0 part 2.2: answer with the header that is spoken here, and end
+
+    def _send_sasl(self, performative: bytes) -> None:
+        self.write(frame(performative, kind=SASL_FRAME))
+
+    def _read_frame(self, data: bytes) -> None:
+        size, offset, kind, channel = FRAME_HEADER.unpack_from(data)
+        start = 4 * offset
+        if not _HEADER_SIZE <= start <= size or kind not in (AMQP_FRAME, SASL_FRAME):
+            raise AmqpError("amqp:connection:framing-error", f"a frame of kind {kind} with its body at {start}")
+        if start == size:  # a heartbeat
+            return
+        body = data[start:]
+        code, fields, end = read_performative(body)
+        if kind == SASL_FRAME:
+            self._on_sasl(code, fields)
+        elif code in (OPEN, BEGIN, CLOSE):
+            self._on_connection_frame(code, fields, channel)
+        elif session := self.sessions.get(channel):  # azure-eventhub detaches its links after it ends their session
+            self._on_session_frame(session, code, fields, (body, end))
+
+    # frames
+
+    def _on_sasl(self, code: int, fields: Fields) -> None:
+        if self._opened or code != SASL_INIT:
+            raise AmqpError("amqp:illegal-state", "SASL is over")
+        refused = fields.text(0) not in _MECHANISMS
+        self._send_sasl(composite(SASL_OUTCOME, UByte(refused)))
+        self._negotiating = True
+        if refused:
+            self._transport.close()
+
+    def _on_connection_frame(self, code: int, fields: Fields, channel: int) -> None:
+        if (code == OPEN) == self._opened:
+            raise AmqpError("amqp:illegal-state", "a connection is opened once, and first")
+        if code == OPEN:
+            self._on_open(fields)
+        elif code == CLOSE:
+            self.close()
+        elif channel in self.sessions or channel > _CHANNEL_MAX:
+            raise AmqpError("amqp:illegal-state", f"no session can begin on channel {channel}")
+        else:
+            self.sessions[channel] = Session(self, channel, read_begin(fields))
+
+    def _on_open(self, fields: Fields) -> None:
+        peer = read_open(fields)
+        self._opened, self.peer_max_frame = True, min(peer.max_frame, MAX_FRAME)
+        self.send(composite(OPEN, self._broker.container, None, UInt(MAX_FRAME), UShort(_CHANNEL_MAX)))
+        if peer.idle_timeout:
+            self._beat(max(_FASTEST_BEAT, peer.idle_timeout / 2000))
+
+    def _beat(self, seconds: float) -> None:
+        if not self._frozen:
+            self.write(HEARTBEAT)
+        self._heartbeat = asyncio.get_running_loop().call_later(seconds, self._beat, seconds)
+
+    def _on_session_frame(self, session: Session, code: int, fields: Fields, body: tuple[bytes, int]) -> None:
+        if code == TRANSFER:
+            session.on_transfer(read_transfer(fields, body[0][body[1] :]))
+        elif code == FLOW:
+            session.on_flow(read_flow(fields))
+        elif code == ATTACH:
+            self._on_attach(session, fields, body[0])
+        elif code == DETACH:
+            session.on_detach(fields.number(0))
+        elif code == END:
+            self._on_end(session)
+        elif code != DISPOSITION:  # every delivery out is settled, so a receiver's word on one changes nothing
+            raise AmqpError("amqp:not-implemented", f"performative {code:#x}")
+
+    def _on_attach(self, session: Session, fields: Fields, body: bytes) -> None:
+        link = session.link(read_attach(fields, body))
+        try:
+            link.refuse_other_nodes()
+            self._broker.attach(self, link)
+        except AmqpError as error:
+            _log.info("refusing a link", extra={"action": "attach", "address": link.address, "reason": str(error)})
+            session.refused(link, error)
+        else:
+            session.attached(link)
+
+    def _on_end(self, session: Session) -> None:
+        del self.sessions[session.channel]
+        session.close()
+        session.send(composite(END))

@@ -1,0 +1,208 @@
+"""The nodes of the emulator: what a link to each address does, and who may attach it."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from local.event_hubs.amqp import Connection
+from local.event_hubs.errors import AmqpError, NotEmulated
+from local.event_hubs.hubs import Clock, Hub, Hubs
+from local.event_hubs.links import IncomingLink, Link, OutgoingLink
+from local.event_hubs.log import PartitionLog
+from local.event_hubs.management import Request, read_entity, read_request, refusal, response
+from local.event_hubs.readers import Faults, Reader, Readers, slot_of
+from local.event_hubs.tokens import LISTEN, SEND, Grants, SharedAccessKey, read_token, split_path
+
+_IDEMPOTENT = "com.microsoft:idempotent-producer"
+_OK, _ACCEPTED = 200, 202
+
+Path = tuple[str, ...]
+_Act = Callable[[Grants, Request], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """The right that an attached link needs for as long as it is."""
+
+    grants: Grants
+    right: str
+    path: Path
+
+
+class HubBroker:
+    """The hubs as connections see them; lives on one event loop."""
+
+    def __init__(self, hubs: Hubs, keys: Sequence[SharedAccessKey], clock: Clock, faults: Faults) -> None:
+        self.container = f"event-hubs-emulator-{uuid.uuid4()}"
+        self.connections: dict[Connection, Grants] = {}
+        self.idle = asyncio.Event()  # set while there is no connection
+        self.idle.set()
+        self._faults = faults
+        self._hubs, self._clock = hubs, clock
+        self._keys = {key.name: key for key in keys}
+        self._readers = Readers()
+        self._needs: dict[Link, _Need] = {}
+        self._outboxes: dict[Link, deque[bytes]] = {}
+        self._grown: dict[PartitionLog, None] = {}
+
+    # what a connection asks of its broker
+
+    def connected(self, connection: Connection) -> None:
+        self.connections[connection] = Grants()
+        self.idle.clear()
+        if self._faults.frozen:
+            connection.freeze()
+
+    def disconnected(self, connection: Connection) -> None:
+        del self.connections[connection]
+        if not self.connections:
+            self.idle.set()
+
+    def attach(self, connection: Connection, link: Link) -> None:
+        """Make a link do what its address says. Raises AmqpError to refuse it."""
+        path = split_path(link.address)
+        match path:
+            case ("$cbs",):
+                self._attach_requester(connection, link, self._put_token)
+            case ("$management",):
+                self._attach_requester(connection, link, self._read_entity)
+            case (_, "publishers", *_):
+                raise NotEmulated("a publisher of its own")
+            case _:
+                need = _Need(self.connections[connection], SEND if isinstance(link, IncomingLink) else LISTEN, path)
+                need.grants.require(need.right, path, self._clock())
+                self._attach_to_hub(link, path)
+                self._needs[link] = need
+
+    def commit(self) -> None:
+        """Make durable what was published; readers get it once the senders have been told."""
+        grown = self._hubs.commit()
+        if grown and not self._grown:
+            asyncio.get_running_loop().call_soon(self._wake_readers)
+        self._grown.update(dict.fromkeys(grown))
+
+    def _wake_readers(self) -> None:
+        grown, self._grown = self._grown, {}
+        for partition in grown:
+            for pump in list(partition.watchers):
+                pump()
+
+    # links to $cbs and $management
+
+    def _attach_requester(self, connection: Connection, link: Link, act: _Act) -> None:
+        if isinstance(link, IncomingLink):
+            link.accept = partial(self._answer, connection, link, act)
+        elif isinstance(link, OutgoingLink):
+            outbox = self._outboxes[link] = deque()
+            link.take = partial(_take, outbox)
+            link.on_closed = partial(self._outboxes.__delitem__, link)
+
+    def _answer(self, connection: Connection, asking: Link, act: _Act, message: bytes, message_format: int) -> None:
+        request = read_request(message)
+        try:
+            answer = act(self.connections[connection], request)
+        except AmqpError as error:
+            answer = refusal(request, error)
+        for link in connection.links():
+            if isinstance(link, OutgoingLink) and link in self._outboxes and _expects_answer(link, asking, request):
+                self._outboxes[link].append(answer)
+                link.pump()
+
+    def _put_token(self, grants: Grants, request: Request) -> bytes:
+        grants.add(read_token(str(request.value), self._keys, self._clock()))
+        return response(request, _ACCEPTED, "Accepted")
+
+    def _read_entity(self, grants: Grants, request: Request) -> bytes:
+        hub = str(request.properties.get("name")).lower()
+        grants.require(None, (hub, "$management"), self._clock())
+        return response(request, _OK, "OK", read_entity(request, self._hubs.__getitem__))
+
+    # links to hubs
+
+    def _attach_to_hub(self, link: Link, path: Path) -> None:
+        match path, link:
+            case (name,), IncomingLink():
+                self._attach_publisher(link, self._hubs[name], None)
+            case (name, "partitions", partition_id), IncomingLink():
+                self._attach_publisher(link, self._hubs[name], self._hubs[name].partition(partition_id))
+            case (name, "consumergroups", group, "partitions", partition_id), OutgoingLink():
+                hub = self._hubs[name]
+                self._attach_reader(link, hub, group, hub.partition(partition_id))
+            case _:
+                verb = "receive from" if isinstance(link, OutgoingLink) else "send to"
+                raise AmqpError("amqp:not-found", f"there is nothing to {verb} at '{link.address}'")
+
+    def _attach_publisher(self, link: IncomingLink, hub: Hub, partition: PartitionLog | None) -> None:
+        if _IDEMPOTENT in link.attach.capabilities:
+            raise NotEmulated("an idempotent producer")
+        link.accept = partial(self._publish, hub, partition)
+        link.on_closed = partial(self._forget_need, link)
+
+    def _publish(self, hub: Hub, partition: PartitionLog | None, message: bytes, message_format: int) -> None:
+        if self._faults.throttled_sends > 0:
+            self._faults.throttled_sends -= 1
+            raise AmqpError("com.microsoft:server-busy", "the request was throttled; wait 4 seconds and try again")
+        self._hubs.publish(hub, partition, message, message_format)
+
+    def _attach_reader(self, link: OutgoingLink, hub: Hub, group: str, partition: PartitionLog) -> None:
+        slot = slot_of(hub, group, partition)
+        self._hubs.expire(hub, partition)
+        reader = Reader(link, partition, self._clock, self._faults)
+        self._readers.admit(reader, slot)
+        link.take = reader.take
+        partition.watchers.add(link.pump)
+
+        def close() -> None:
+            partition.watchers.discard(link.pump)
+            reader.close()
+            self._readers.remove(reader, slot)
+            self._forget_need(link)
+
+        link.on_closed = close
+
+    def _forget_need(self, link: Link) -> None:
+        self._needs.pop(link, None)
+
+    # what the emulator asks for
+
+    def let_time_pass(self) -> None:
+        """Detach the links whose tokens have expired, and cut what is past retention."""
+        now = self._clock()
+        for link, need in list(self._needs.items()):
+            try:
+                need.grants.require(need.right, need.path, now)
+            except AmqpError as error:
+                link.detach(error)
+        self._hubs.expire_all()
+
+    def detach_links(self, hub: str, error: AmqpError) -> None:
+        """Detach every link to a hub."""
+        for link, need in list(self._needs.items()):
+            if need.path[0] == hub.lower():
+                link.detach(error)
+
+    def link_count(self, hub: str, *kinds: type[Link]) -> int:
+        """How many links of these kinds are attached to a hub."""
+        needs = list(self._needs.items())
+        return sum(need.path[0] == hub.lower() and isinstance(link, kinds) for link, need in needs)
+
+    def pump(self) -> None:
+        """Go on with every link to a reader, as after a change of the faults."""
+        for link in list(self._needs):
+            if isinstance(link, OutgoingLink):
+                link.pump()
+
+
+def _take(outbox: deque[bytes], count: int) -> list[bytes]:
+    return [outbox.popleft() for _ in range(min(count, len(outbox)))]
+
+
+def _expects_answer(link: Link, asking: Link, request: Request) -> bool:
+    """Whether a link from the node asked is the one to answer on; the JavaScript SDK names the link itself for it."""
+    wanted = request.reply_to in (None, link.name, link.attach.target.address)
+    return wanted and link.session is asking.session and link.address == asking.address

@@ -1,0 +1,119 @@
+"""What a hub makes of a publisher's message: the events in it, each stamped with its place and time."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+from local.event_hubs.codec import DecodeError, Raw, Symbol, decode, encode, encode_map
+from local.event_hubs.errors import AmqpError
+from local.event_hubs.sections import DATA, DELIVERY_ANNOTATIONS, HEADER, MESSAGE_ANNOTATIONS, items, sections
+
+BATCH_FORMAT = 0x80013700  # Microsoft's message format: every data section is a message of its own
+_MESSAGE_FORMATS = (0, BATCH_FORMAT)
+
+_SEQUENCE_NUMBER, _OFFSET, _ENQUEUED_TIME, _PARTITION_KEY = (
+    encode(Symbol("x-opt-" + name)) for name in ("sequence-number", "offset", "enqueued-time", "partition-key")
+)
+_STAMPS = frozenset((_SEQUENCE_NUMBER, _OFFSET, _ENQUEUED_TIME))
+_SECTION_START = b"\x00\x53" + bytes((MESSAGE_ANNOTATIONS,))
+_SEQUENCE_VALUE = struct.Struct(">cq")
+_TIME_VALUE = struct.Struct(">cq")
+
+
+class Event(NamedTuple):
+    """An event as its partition keeps it; `enqueued_at` in milliseconds since the Unix epoch.
+
+    `payload` is the whole message, encoded as every reader gets it. A tuple, because there are millions.
+    """
+
+    sequence_number: int
+    offset: int
+    enqueued_at: int
+    payload: bytes
+
+
+class Unstamped(NamedTuple):
+    """An event before it has a place: its annotations, encoded keys and values in turn, and its other sections."""
+
+    annotations: list[Raw]
+    rest: bytes
+
+
+class Publication(NamedTuple):
+    """The events that one message publishes together, and the key that chooses their partition."""
+
+    partition_key: str | None
+    events: list[Unstamped]
+
+
+def read_publication(message: bytes, message_format: int) -> Publication:
+    """The events in a message, one or a batch of them.
+
+    Raises AmqpError amqp:decode-error for broken bytes, amqp:not-implemented for an unknown message format.
+    """
+    if message_format not in _MESSAGE_FORMATS:
+        raise AmqpError("amqp:not-implemented", f"message format {message_format:#x} is not emulated")
+    try:
+        outer = _split(message)
+        events = [outer] if message_format == 0 else _batched(message, outer.annotations)
+        return Publication(_partition_key(outer.annotations), events)
+    except DecodeError as error:
+        raise AmqpError("amqp:decode-error", str(error)) from error
+
+
+def _batched(message: bytes, outer: list[Raw]) -> list[Unstamped]:
+    """The messages in a batch; one without annotations of its own has the batch's."""
+    split = [_split(_binary(message, body)) for code, _, body, _ in sections(message) if code == DATA]
+    return [event if event.annotations else Unstamped(outer, event.rest) for event in split]
+
+
+def _binary(message: bytes, at: int) -> bytes:
+    value: Any = decode(message, at)[0]
+    if not isinstance(value, bytes):
+        raise DecodeError("a data section does not hold binary")
+    return value
+
+
+def _split(message: bytes) -> Unstamped:
+    annotations: list[Raw] = []
+    rest = []
+    for code, start, body, end in sections(message):
+        if code == MESSAGE_ANNOTATIONS:
+            annotations = _own_annotations(items(message, body))
+        elif code not in (HEADER, DELIVERY_ANNOTATIONS):  # neither reaches a reader
+            rest.append(message[start:end])
+    return Unstamped(annotations, b"".join(rest))
+
+
+def _own_annotations(annotations: list[Raw]) -> list[Raw]:
+    """The annotations without the stamps of an earlier hub, which an event that was forwarded still has."""
+    if len(annotations) % 2:
+        raise DecodeError("a map has a key without a value")
+    if _STAMPS.isdisjoint(annotations[::2]):
+        return annotations
+    pairs = zip(annotations[::2], annotations[1::2], strict=True)
+    return [each for pair in pairs if pair[0] not in _STAMPS for each in pair]
+
+
+def _partition_key(annotations: list[Raw]) -> str | None:
+    """The key; one that is not a string is no key, as to the service."""
+    for name, value in zip(annotations[::2], annotations[1::2], strict=True):
+        if name == _PARTITION_KEY:
+            key = decode(value)[0]
+            return key if isinstance(key, str) else None
+    return None
+
+
+def stamp(event: Unstamped, sequence_number: int, offset: int, enqueued_at: int) -> Event:
+    """The event with its place and time spliced into its still encoded annotations."""
+    stamps = [
+        _SEQUENCE_NUMBER,
+        _SEQUENCE_VALUE.pack(b"\x81", sequence_number),
+        _OFFSET,
+        encode(str(offset)),
+        _ENQUEUED_TIME,
+        _TIME_VALUE.pack(b"\x83", enqueued_at),
+    ]
+    payload = _SECTION_START + encode_map([*event.annotations, *stamps]) + event.rest
+    return Event(sequence_number, offset, enqueued_at, payload)

@@ -1,0 +1,189 @@
+"""The hubs: their settings, where a publication goes, and the one step that makes what was published durable."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from local.event_hubs.disk import Disk
+from local.event_hubs.errors import AmqpError
+from local.event_hubs.events import read_publication
+from local.event_hubs.log import PartitionLog, partition_index
+
+DEFAULT_RETAINED_EVENTS = 100_000
+_log = logging.getLogger(__name__)
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,254}[A-Za-z0-9])?")
+_MOST_PARTITIONS = 1024
+
+Clock = Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class HubSettings:
+    """A hub to emulate; `$Default` is always one of its consumer groups.
+
+    Retention is per partition: the newest `retained_events`, and none older than `retained_for`; None is no limit.
+    Raises ValueError for a name or a number that Event Hubs would not take.
+    """
+
+    name: str
+    partitions: int = 4
+    consumer_groups: tuple[str, ...] = ()
+    retained_events: int | None = DEFAULT_RETAINED_EVENTS
+    retained_for: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        for name in (self.name, *(group for group in self.consumer_groups if group != "$Default")):
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"'{name}' is not a name: letters and digits, with . _ - between them")
+        if not 1 <= self.partitions <= _MOST_PARTITIONS:
+            raise ValueError(f"hub {self.name} has {self.partitions} partitions, not 1 to {_MOST_PARTITIONS}")
+        if self.retained_events is not None and self.retained_events < 1:
+            raise ValueError(f"hub {self.name} retains {self.retained_events} events, not at least 1")
+        if self.retained_for is not None and self.retained_for <= timedelta(0):
+            raise ValueError(f"hub {self.name} retains events for {self.retained_for}, not for any time")
+
+
+class Hub:
+    """A hub and the logs of its partitions; `created_at` in milliseconds since the Unix epoch."""
+
+    def __init__(self, settings: HubSettings, created_at: int) -> None:
+        self.name, self.created_at = settings.name, created_at
+        self.consumer_groups = frozenset(group.lower() for group in ("$Default", *settings.consumer_groups))
+        ids = map(str, range(settings.partitions))
+        self.partitions = {id_: PartitionLog(id_, settings.retained_events, settings.retained_for) for id_ in ids}
+        self._round_robin = itertools.cycle(self.partitions.values())
+
+    def partition(self, partition_id: str) -> PartitionLog:
+        """The partition of this id. Raises AmqpError com.microsoft:argument-out-of-range when there is none."""
+        if partition_id not in self.partitions:
+            last = len(self.partitions) - 1
+            raise AmqpError(
+                "com.microsoft:argument-out-of-range",
+                f"the partition '{partition_id}' of hub {self.name} is not between 0 and {last}",
+            )
+        return self.partitions[partition_id]
+
+    def route(self, partition_key: str | None) -> PartitionLog:
+        """The partition for a key, or the next in turn for none."""
+        if partition_key is None:
+            return next(self._round_robin)
+        return self.partitions[str(partition_index(partition_key, len(self.partitions)))]
+
+
+class Hubs:
+    """All hubs of an emulator, with their copy on disk when there is one. The clock gives Unix milliseconds."""
+
+    def __init__(self, settings: Sequence[HubSettings], clock: Clock) -> None:
+        self._settings = {hub.name.lower(): hub for hub in settings}
+        if len(self._settings) != len(settings):
+            raise ValueError("two hubs have the same name")
+        self._clock = clock
+        self._disk: Disk | None = None
+        self._hubs = {name: Hub(hub, clock()) for name, hub in self._settings.items()}
+        self._staged: dict[PartitionLog, Hub] = {}
+
+    def __getitem__(self, name: str) -> Hub:
+        """The hub of this name, in any case. Raises AmqpError amqp:not-found."""
+        hub = self._hubs.get(name.lower())
+        if hub is None:
+            raise AmqpError("amqp:not-found", f"the messaging entity '{name}' could not be found")
+        return hub
+
+    def open(self, path: Path) -> None:
+        """Go on with what a file holds, and keep it. Raises ValueError when the file's hubs are others."""
+        self._disk = Disk(path)
+        try:
+            self._hubs = {name: self._load(self._disk, hub) for name, hub in self._settings.items()}
+        except BaseException:
+            self.close()
+            raise
+
+    def _load(self, disk: Disk, settings: HubSettings) -> Hub:
+        partitions, created_at = disk.hub(settings.name.lower(), settings.partitions, self._clock())
+        if partitions != settings.partitions:
+            raise ValueError(
+                f"hub {settings.name} has {partitions} partitions in the database, not {settings.partitions}: "
+                "give that number or another database"
+            )
+        hub = Hub(settings, created_at)
+        for partition in hub.partitions.values():
+            partition.load(disk.last_events(settings.name.lower(), partition.partition_id, settings.retained_events))
+            partition.expire(self._clock())
+        return hub
+
+    def close(self) -> None:
+        """Let go of the file; what is in memory stays."""
+        if self._disk is not None:
+            self._disk.close()
+            self._disk = None
+
+    def publish(self, hub: Hub, partition: PartitionLog | None, message: bytes, message_format: int) -> None:
+        """Stage the events of a message in a partition, chosen once for them all when none is given.
+
+        Raises AmqpError when the message cannot be read.
+        """
+        publication = read_publication(message, message_format)
+        if partition is None:
+            partition = hub.route(publication.partition_key)
+        partition.stage(publication.events, self._clock())
+        self._staged[partition] = hub
+
+    def commit(self) -> list[PartitionLog]:
+        """Make what is staged durable, then readable; return the partitions that grew.
+
+        Raises AmqpError amqp:internal-error when the disk refuses it; then none of it was ever there.
+        """
+        staged, self._staged = self._staged, {}
+        try:
+            self._write(staged)
+        except sqlite3.Error as error:
+            for partition in staged:
+                partition.drop_staged()
+            raise AmqpError("amqp:internal-error", f"the events could not be stored: {error}") from error
+        for partition, hub in staged.items():
+            partition.keep()
+            self.expire(hub, partition)
+        return list(staged)
+
+    def _write(self, staged: dict[PartitionLog, Hub]) -> None:
+        if self._disk is None or not staged:
+            return
+        try:
+            for partition, hub in staged.items():
+                self._disk.add(hub.name.lower(), partition.partition_id, partition.staged)
+            self._disk.commit()
+        except sqlite3.Error:
+            self._disk.roll_back()
+            raise
+
+    def expire_all(self) -> None:
+        """Apply retention everywhere, as the passing of time does."""
+        for hub in self._hubs.values():
+            for partition in hub.partitions.values():
+                self.expire(hub, partition)
+
+    def expire(self, hub: Hub, partition: PartitionLog) -> None:
+        """Apply retention to a partition."""
+        if partition.expire(self._clock()):
+            self._cut_disk(hub, partition)
+
+    def expire_before(self, hub: Hub, partition: PartitionLog, sequence: int) -> None:
+        """Cut a partition's events before a sequence number, as retention would."""
+        partition.expire_before(sequence)
+        self._cut_disk(hub, partition)
+
+    def _cut_disk(self, hub: Hub, partition: PartitionLog) -> None:
+        if self._disk is None:
+            return
+        before = min(partition.first_sequence, partition.last_sequence)
+        try:
+            self._disk.cut(hub.name.lower(), partition.partition_id, before)
+        except sqlite3.Error as error:  # the file is larger than it need be until the next cut
+            _log.warning("could not remove expired events", extra={"action": "expire", "error": str(error)})

@@ -1,0 +1,145 @@
+"""The log of one partition: events in sequence, positions among them, and what retention leaves of them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from operator import attrgetter
+
+from local.event_hubs.errors import AmqpError
+from local.event_hubs.events import Event, Unstamped, stamp
+from local.event_hubs.partition_key import partition_index
+
+__all__ = ["PartitionLog", "partition_index"]
+
+_SELECTOR = re.compile(
+    r"\s*amqp\.annotation\.x-opt-(sequence-number|offset|enqueued-time)\s*(>=?)\s*'?(@latest|-?\d{1,19})'?\s*"
+)
+_COLUMNS: dict[str, Callable[[Event], int]] = {
+    "sequence-number": attrgetter("sequence_number"),
+    "offset": attrgetter("offset"),
+    "enqueued-time": attrgetter("enqueued_at"),
+}
+_SPARE = 64  # events that retention has cut stay in the list until they are this many and a tenth of it
+
+
+class PartitionLog:
+    """The events of a partition; sequence numbers run from 0 without a gap.
+
+    What is staged is not there for readers before `keep`. Times are milliseconds since the Unix epoch.
+    """
+
+    def __init__(self, partition_id: str, retained_events: int | None = None, retained_for: timedelta | None = None):
+        self.partition_id = partition_id
+        self.watchers: set[Callable[[], None]] = set()
+        self.first_sequence = self.next_sequence = 0
+        self.last_offset, self.last_enqueued_at = -1, 0
+        self._retained_events = retained_events
+        self._retained_for = None if retained_for is None else retained_for // timedelta(milliseconds=1)
+        self._base = 0  # the sequence number of the list's first event, at most first_sequence
+        self._events: list[Event] = []
+        self._staged: list[Event] = []
+        self._next_offset = 0
+
+    @property
+    def last_sequence(self) -> int:
+        """The number last given, whether retention has cut its event or not; -1 when none was."""
+        return self.next_sequence - 1
+
+    @property
+    def held_events(self) -> int:
+        """How many events are in memory: those retained and, at most, a ninth more and 64."""
+        return len(self._events)
+
+    @property
+    def staged(self) -> Sequence[Event]:
+        """The events that are neither kept nor dropped yet."""
+        return self._staged
+
+    def stage(self, events: Sequence[Unstamped], now: int) -> None:
+        """Give the events their numbers, offsets and time; the time never goes back within a partition."""
+        last = self._staged[-1] if self._staged else None
+        sequence = self.next_sequence + len(self._staged)
+        offset = last.offset + len(last.payload) if last else self._next_offset
+        enqueued_at = max(now, last.enqueued_at if last else self.last_enqueued_at)
+        for event in events:
+            stamped = stamp(event, sequence, offset, enqueued_at)
+            self._staged.append(stamped)
+            sequence, offset = sequence + 1, offset + len(stamped.payload)
+
+    def keep(self) -> None:
+        """Let readers see what is staged."""
+        staged, self._staged = self._staged, []
+        self.load(staged)
+
+    def drop_staged(self) -> None:
+        """Forget what is staged; its numbers will be given again."""
+        self._staged = []
+
+    def load(self, events: Sequence[Event]) -> None:
+        """Append events that have their places already, in sequence."""
+        if not events:
+            return
+        if not self.next_sequence:
+            self._base = self.first_sequence = events[0].sequence_number
+        last = events[-1]
+        self._events += events
+        self.next_sequence, self._next_offset = last.sequence_number + 1, last.offset + len(last.payload)
+        self.last_offset, self.last_enqueued_at = last.offset, last.enqueued_at
+
+    def read(self, sequence: int, count: int) -> list[Event]:
+        """At most `count` events in sequence, from this number or the first retained after it."""
+        start = max(sequence, self.first_sequence) - self._base
+        return self._events[start : start + count]
+
+    def position(self, selector: str | None) -> int:
+        """The number of the first event for a reader with this selector; without one, the first retained event.
+
+        Raises AmqpError com.microsoft:argument-error when it is not understood or lies past the end.
+        """
+        if selector is None:
+            return self.first_sequence
+        match = _SELECTOR.fullmatch(selector)
+        if not match:
+            raise AmqpError("com.microsoft:argument-error", f"unsupported selector: {selector}")
+        name, operator, bound = match.groups()
+        if bound == "@latest":
+            return self.next_sequence
+        self._refuse_past_end(name, int(bound))
+        bisect = bisect_left if operator == ">=" else bisect_right
+        return self._base + bisect(self._events, int(bound), lo=self.first_sequence - self._base, key=_COLUMNS[name])
+
+    def _refuse_past_end(self, name: str, bound: int) -> None:
+        """Such a position is the checkpoint of a hub that was since made anew; the wording is the service's."""
+        last = {"sequence-number": self.last_sequence, "offset": self.last_offset}.get(name)
+        if last is not None and bound > last:
+            kind = name.replace("-", " ")
+            raise AmqpError(
+                "com.microsoft:argument-error",
+                f"The supplied {kind} '{bound}' is invalid. The last {kind} in the system is '{last}'",
+            )
+
+    def expire(self, now: int) -> bool:
+        """Cut the head that is past retention; True when enough was cut to cut it on disk too."""
+        first = self.first_sequence
+        if self._retained_events is not None:
+            first = max(first, self.next_sequence - self._retained_events)
+        if self._retained_for is not None:
+            oldest = bisect_left(self._events, now - self._retained_for, key=_COLUMNS["enqueued-time"])
+            first = max(first, self._base + oldest)
+        return self._cut(first)
+
+    def expire_before(self, sequence: int) -> bool:
+        """Cut the events before a sequence number, as retention would; True as in `expire`."""
+        return self._cut(min(max(sequence, self.first_sequence), self.next_sequence))
+
+    def _cut(self, first: int) -> bool:
+        self.first_sequence = first
+        spare = first - self._base
+        if spare < _SPARE or spare < len(self._events) // 10:
+            return False
+        del self._events[:spare]
+        self._base = first
+        return True

@@ -1,0 +1,100 @@
+"""Requests to the nodes $cbs and $management, and their answers (AMQP management, working draft 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from local.event_hubs.codec import NULL, Array, DecodeError, Described, Int, Raw, Timestamp, ULong, decode, encode
+from local.event_hubs.errors import AmqpError, NotEmulated
+from local.event_hubs.hubs import Hub
+from local.event_hubs.log import PartitionLog
+from local.event_hubs.sections import APPLICATION_PROPERTIES, PROPERTIES, VALUE, items, sections
+
+_HUB_TYPE, _PARTITION_TYPE = "com.microsoft:eventhub", "com.microsoft:partition"
+_STATUS = {"amqp:not-found": 404, "amqp:unauthorized-access": 401, "amqp:not-implemented": 501}
+_BAD_REQUEST = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request; its message id still encoded, since the answer must repeat its very type."""
+
+    message_id: Raw
+    reply_to: str | None
+    properties: dict[Any, Any]
+    value: Any
+
+
+def read_request(message: bytes) -> Request:
+    """The request in a message. Raises AmqpError amqp:decode-error."""
+    try:
+        bodies = {section.code: section.body for section in sections(message)}
+        fields = items(message, bodies[PROPERTIES]) if PROPERTIES in bodies else []
+        fields += [Raw(NULL)] * (5 - len(fields))
+        value = decode(message, bodies[VALUE])[0] if VALUE in bodies else None
+        properties = decode(message, bodies[APPLICATION_PROPERTIES])[0] if APPLICATION_PROPERTIES in bodies else {}
+        reply_to = decode(fields[4])[0]
+    except DecodeError as error:
+        raise AmqpError("amqp:decode-error", str(error)) from error
+    if not isinstance(properties, dict):
+        raise AmqpError("amqp:decode-error", "application properties are not a map")
+    return Request(fields[0], reply_to if isinstance(reply_to, str) else None, properties, value)
+
+
+def response(request: Request, status: int, description: str, value: Any = None) -> bytes:
+    """The answer to a request.
+
+    It has no error-condition: with one, azure-eventhub hides the status and the description.
+    """
+    parts = {
+        PROPERTIES: [None] * 5 + [request.message_id],
+        APPLICATION_PROPERTIES: {"status-code": Int(status), "status-description": description},
+        VALUE: value,
+    }
+    return b"".join(encode(Described(ULong(code), part)) for code, part in parts.items())
+
+
+def refusal(request: Request, error: AmqpError) -> bytes:
+    """The answer to a request that is refused."""
+    return response(request, _STATUS.get(error.condition, _BAD_REQUEST), error.description)
+
+
+def read_entity(request: Request, find: Callable[[str], Hub]) -> dict[str, Any]:
+    """The properties that a request to $management asks for: of a hub or of a partition.
+
+    Raises AmqpError when there is no such entity, NotEmulated for another operation.
+    """
+    asked = request.properties
+    operation, entity = asked.get("operation"), asked.get("type")
+    if operation != "READ" or entity not in (_HUB_TYPE, _PARTITION_TYPE):
+        raise NotEmulated(f"the management operation {operation} of {entity}")
+    hub = find(str(asked.get("name")))
+    if entity == _HUB_TYPE:
+        return _describe_hub(hub)
+    return _describe_partition(hub, hub.partition(str(asked.get("partition"))))
+
+
+def _describe_hub(hub: Hub) -> dict[str, Any]:
+    return {
+        "name": hub.name,
+        "type": _HUB_TYPE,
+        "created_at": Timestamp(hub.created_at),
+        "partition_count": Int(len(hub.partitions)),
+        "partition_ids": Array(hub.partitions),
+    }
+
+
+def _describe_partition(hub: Hub, partition: PartitionLog) -> dict[str, Any]:
+    empty = partition.first_sequence == partition.next_sequence
+    return {
+        "name": hub.name,
+        "type": _PARTITION_TYPE,
+        "partition": partition.partition_id,
+        "begin_sequence_number": -1 if empty else partition.first_sequence,
+        "last_enqueued_sequence_number": partition.last_sequence,
+        "last_enqueued_offset": str(partition.last_offset),
+        "last_enqueued_time_utc": Timestamp(partition.last_enqueued_at),
+        "is_partition_empty": empty,
+    }

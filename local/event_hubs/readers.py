@@ -1,0 +1,149 @@
+"""The readers of a partition: where each is, what it is handed next, and who may read beside whom."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import attrgetter
+from typing import Any
+
+from local.event_hubs.codec import Described, Symbol, Timestamp, ULong, encode
+from local.event_hubs.errors import AmqpError, NotEmulated
+from local.event_hubs.events import Event
+from local.event_hubs.hubs import Clock, Hub
+from local.event_hubs.links import CHUNK, OutgoingLink
+from local.event_hubs.log import PartitionLog
+from local.event_hubs.sections import DELIVERY_ANNOTATIONS
+
+_EPOCH = "com.microsoft:epoch"
+_METRICS = "com.microsoft:enable-receiver-runtime-metric"
+_SELECTOR_FILTER = "apache.org:selector-filter:string"
+_MOST_PLAIN_READERS = 5  # per partition and consumer group; learn.microsoft.com/azure/event-hubs/event-hubs-quotas
+_BURST = 512  # events looked at together
+
+Slot = tuple[str, str, str]
+
+
+@dataclass(slots=True)
+class Faults:
+    """What goes wrong because a test asked for it."""
+
+    throttled_sends: int = 0
+    delivery_delay: int = 0  # milliseconds
+    frozen: bool = False
+
+
+class Reader:
+    """A link's place in a partition.
+
+    Raises AmqpError when its position is not one, NotEmulated for a filter other than a position.
+    """
+
+    def __init__(self, link: OutgoingLink, partition: PartitionLog, clock: Clock, faults: Faults) -> None:
+        self.link = link
+        self.epoch = _epoch(link.attach.properties)
+        self._partition, self._clock, self._faults = partition, clock, faults
+        self._retry: asyncio.TimerHandle | None = None
+        self._next_sequence = partition.position(_selector(link.attach.source.filters))
+        self._wants_metrics = _METRICS in link.attach.capabilities
+        link.offered = (_METRICS,) if self._wants_metrics else ()
+
+    def take(self, count: int) -> list[bytes]:
+        """The next payloads: at most `count`, and no more than about CHUNK bytes of them."""
+        events = self._partition.read(self._next_sequence, min(count, _BURST))
+        if self._faults.delivery_delay and events:
+            events = self._delayed(events)
+        if not events:
+            return []
+        payloads = [event.payload for event in events]
+        sizes = list(accumulate(map(len, payloads)))
+        if sizes[-1] > CHUNK:
+            del payloads[bisect_left(sizes, CHUNK) + 1 :]
+        self._next_sequence = events[len(payloads) - 1].sequence_number + 1
+        return [self._metrics() + payload for payload in payloads] if self._wants_metrics else payloads
+
+    def close(self) -> None:
+        """Hand over no more, not even what is delayed."""
+        if self._retry:
+            self._retry.cancel()
+
+    def _delayed(self, events: list[Event]) -> list[Event]:
+        """The events that are old enough; the link is pumped again when the next one is."""
+        newest = self._clock() - self._faults.delivery_delay
+        old_enough = bisect_right(events, newest, key=attrgetter("enqueued_at"))
+        if old_enough == 0:
+            self.close()
+            wait = (events[0].enqueued_at - newest) / 1000
+            self._retry = asyncio.get_running_loop().call_later(wait, self.link.pump)
+        return events[:old_enough]
+
+    def _metrics(self) -> bytes:
+        """What azure-eventhub calls last_enqueued_event_properties."""
+        partition = self._partition
+        metrics = {
+            Symbol("last_enqueued_sequence_number"): partition.last_sequence,
+            Symbol("last_enqueued_offset"): str(partition.last_offset),
+            Symbol("last_enqueued_time_utc"): Timestamp(partition.last_enqueued_at),
+            Symbol("runtime_info_retrieval_time_utc"): Timestamp(self._clock()),
+        }
+        return encode(Described(ULong(DELIVERY_ANNOTATIONS), metrics))
+
+
+def _epoch(properties: dict[Any, Any]) -> int | None:
+    epoch = properties.get(_EPOCH)
+    if epoch is not None and type(epoch) is not int:
+        raise AmqpError("com.microsoft:argument-error", "the epoch is not a whole number")
+    return epoch
+
+
+def _selector(filters: dict[Any, Any]) -> str | None:
+    for name, value in filters.items():
+        if name != _SELECTOR_FILTER:
+            raise NotEmulated(f"the filter {name!r}")
+        text = value.value if isinstance(value, Described) else value
+        return text.decode(errors="replace") if isinstance(text, bytes) else str(text)
+    return None
+
+
+class Readers:
+    """All readers, by hub, consumer group and partition."""
+
+    def __init__(self) -> None:
+        self._by_slot: defaultdict[Slot, list[Reader]] = defaultdict(list)
+
+    def admit(self, reader: Reader, slot: Slot) -> None:
+        """Let a reader in; one with an epoch puts out all that have none, its own or a lower one.
+
+        Raises AmqpError amqp:link:stolen for a lower epoch or none beside a reader that has one, and
+        amqp:resource-limit-exceeded for the sixth reader without an epoch. Source: the Event Hubs page on
+        event processor hosts, "Epoch" (learn.microsoft.com/azure/event-hubs/event-hubs-event-processor-host).
+        """
+        others = self._by_slot[slot]
+        highest = max((other.epoch for other in others if other.epoch is not None), default=None)
+        if highest is not None and (reader.epoch is None or reader.epoch < highest):
+            raise AmqpError("amqp:link:stolen", f"a receiver with a higher epoch of {highest} already exists")
+        if reader.epoch is not None:
+            for other in list(others):
+                other.link.detach(AmqpError("amqp:link:stolen", f"a receiver with epoch {reader.epoch} took over"))
+        elif len(others) >= _MOST_PLAIN_READERS:
+            limit = (
+                f"there are {_MOST_PLAIN_READERS} receivers on partition {slot[2]} in consumer group {slot[1]} already"
+            )
+            raise AmqpError("amqp:resource-limit-exceeded", limit)
+        self._by_slot[slot].append(reader)  # `others` is no longer the list of the slot when all of them left
+
+    def remove(self, reader: Reader, slot: Slot) -> None:
+        others = self._by_slot[slot]
+        others.remove(reader)
+        if not others:
+            del self._by_slot[slot]
+
+
+def slot_of(hub: Hub, consumer_group: str, partition: PartitionLog) -> Slot:
+    """The slot that readers of a partition share. Raises AmqpError amqp:not-found for an unknown consumer group."""
+    if consumer_group not in hub.consumer_groups:
+        raise AmqpError("amqp:not-found", f"hub {hub.name} has no consumer group '{consumer_group}'")
+    return hub.name, consumer_group, partition.partition_id

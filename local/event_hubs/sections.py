@@ -1,0 +1,76 @@
+"""What lies in encoded bytes, without decoding it: the values of a list or map, the sections of a message.
+
+The rules are those of OASIS AMQP 1.0 parts 1.2 (encodings) and 3.2 (message format).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from local.event_hubs.codec import DecodeError, Raw, decode, read_length, skip
+
+HEADER = 0x70
+DELIVERY_ANNOTATIONS = 0x71
+MESSAGE_ANNOTATIONS = 0x72
+PROPERTIES = 0x73
+APPLICATION_PROPERTIES = 0x74
+DATA = 0x75
+VALUE = 0x77
+FOOTER = 0x78
+
+
+class Section(NamedTuple):
+    """Where a section of a message lies: its descriptor, its start, the start of its value, its end."""
+
+    code: int
+    start: int
+    body: int
+    end: int
+
+
+def items(buffer: bytes, at: int) -> list[Raw]:
+    """The values in the list or map at `at`, each still encoded. Raises DecodeError."""
+    end = skip(buffer, at)
+    if buffer[at] == 0x45:
+        return []
+    if buffer[at] not in (0xC0, 0xC1, 0xD0, 0xD1) or end > len(buffer):
+        raise DecodeError(f"no whole list or map at byte {at}")
+    try:
+        _, start = read_length(buffer[at], buffer, at + 1)
+        count, start = read_length(buffer[at], buffer, start)
+    except (IndexError, struct.error) as error:
+        raise DecodeError(f"no whole list or map at byte {at}") from error
+    return list(_cut(buffer, start, count, end))
+
+
+def _cut(buffer: bytes, at: int, count: int, end: int) -> Iterator[Raw]:
+    for _ in range(count):
+        after = skip(buffer, at)
+        if after > end:
+            raise DecodeError(f"the value at byte {at} runs past the end of its list")
+        yield Raw(buffer[at:after])
+        at = after
+
+
+def sections(message: bytes) -> Iterator[Section]:
+    """The sections of a message in their order. Raises DecodeError when they are not whole."""
+    at, length = 0, len(message)
+    while at < length:
+        if message[at : at + 2] == b"\x00\x53" and at + 3 < length:
+            code, body = message[at + 2], at + 3
+        else:
+            code, body = _long_descriptor(message, at)
+        end = skip(message, body)
+        if end > length:
+            raise DecodeError("the message is cut short")
+        yield Section(code, at, body, end)
+        at = end
+
+
+def _long_descriptor(message: bytes, at: int) -> tuple[int, int]:
+    code, body = decode(message, at + 1)
+    if message[at] != 0 or type(code) is not int:
+        raise DecodeError("the message is not a sequence of sections")
+    return code, body

@@ -1,0 +1,230 @@
+"""The emulator: starts and stops a server for its hubs, and lets a test break it on purpose."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from local.event_hubs.amqp import Connection
+from local.event_hubs.broker import HubBroker
+from local.event_hubs.errors import AmqpError
+from local.event_hubs.hubs import Clock, Hubs, HubSettings
+from local.event_hubs.links import IncomingLink, OutgoingLink
+from local.event_hubs.readers import Faults
+from local.event_hubs.tokens import ROOT_KEY, SharedAccessKey
+
+_TICK = 0.5  # seconds between two looks at retention and token expiry
+_GOODBYE = 1.0  # seconds that connections have to end before they are cut
+_TURNS_TO_CONNECT = 3  # turns of the event loop from accepting a connection to `connection_made`
+_ANSWER = 30.0  # seconds that a call from another thread waits for the event loop
+_FORCED = AmqpError("amqp:connection:forced", "the emulator is stopping")
+_DETACHED = AmqpError("amqp:link:detach-forced", "the link was detached on request")
+
+
+def unix_milliseconds() -> int:
+    """The time as events are stamped with it."""
+    return time.time_ns() // 1_000_000
+
+
+class Emulator:
+    """An Event Hubs namespace on one machine.
+
+    Without a database its events live as long as this object, through any number of starts. Every method but `start`
+    and `stop` may be called from any thread. Raises ValueError for settings that contradict one another.
+    """
+
+    def __init__(
+        self,
+        hubs: Sequence[HubSettings],
+        database: Path | None = None,
+        keys: Sequence[SharedAccessKey] = (ROOT_KEY,),
+        clock: Clock = unix_milliseconds,
+    ) -> None:
+        if not keys:
+            raise ValueError("an emulator without keys lets nobody in")
+        self.port = 0
+        self._settings = {hub.name: hub for hub in hubs}
+        self._database, self._keys, self._clock = database, keys, clock
+        self._hubs = Hubs(hubs, clock)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._faults = Faults()
+        self._serving: HubBroker | None = None
+        self._server: asyncio.Server
+        self._tick: asyncio.TimerHandle
+
+    @property
+    def connection_string(self) -> str:
+        """What a client of the namespace is given; with the first key."""
+        key = self._keys[0]
+        return (
+            f"Endpoint=sb://localhost:{self.port};SharedAccessKeyName={key.name};SharedAccessKey={key.value};"
+            "UseDevelopmentEmulator=true"
+        )
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
+        """Listen, on a free port for 0.
+
+        Raises OSError for a port in use, sqlite3.Error or ValueError for a database that cannot be gone on with.
+        """
+        if self._loop is not None:
+            raise RuntimeError("the emulator is running already")
+        loop = asyncio.get_running_loop()
+        if self._database is not None:
+            self._hubs.open(self._database)
+        broker = HubBroker(self._hubs, self._keys, self._clock, self._faults)
+        try:
+            self._server = await loop.create_server(lambda: Connection(broker), host, port)
+        except OSError:
+            self._hubs.close()
+            raise
+        self._loop, self._serving = loop, broker
+        self.port = self._server.sockets[0].getsockname()[1]
+        self._on_tick()
+
+    async def stop(self) -> None:
+        """End every connection and stop listening; when it returns, the database may be opened by another."""
+        broker, self._loop, self._serving = self._broker, None, None
+        self._tick.cancel()
+        await self._stop_accepting()
+        for connection in list(broker.connections):
+            connection.close(_FORCED)
+        try:
+            await asyncio.wait_for(broker.idle.wait(), _GOODBYE)
+        except TimeoutError:
+            for connection in list(broker.connections):
+                connection.drop()
+            await broker.idle.wait()
+        await self._server.wait_closed()
+        self._hubs.close()
+
+    async def _stop_accepting(self) -> None:
+        """Stop listening; first let in what was just accepted, which asyncio would leave neither open nor closed."""
+        for listener in self._server.sockets:
+            asyncio.get_running_loop().remove_reader(listener.fileno())
+        for _ in range(_TURNS_TO_CONNECT):
+            await asyncio.sleep(0)
+        self._server.close()
+
+    @contextmanager
+    def running(self, host: str = "127.0.0.1", port: int = 0) -> Iterator[Emulator]:
+        """Serve from a thread of its own while the block runs. Raises what `start` raises."""
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever, name="event-hubs-emulator", daemon=True)
+        thread.start()
+        try:
+            asyncio.run_coroutine_threadsafe(self.start(host, port), loop).result()
+            try:
+                yield self
+            finally:
+                asyncio.run_coroutine_threadsafe(self.stop(), loop).result()
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+    def end_of(self, hub: str) -> dict[str, int]:
+        """The last sequence number of each partition of a hub, -1 where there never was an event.
+
+        Raises KeyError for an unknown hub.
+        """
+        if hub not in self._settings:
+            raise KeyError(hub)
+        return {id_: partition.last_sequence for id_, partition in self._hubs[hub].partitions.items()}
+
+    def start_of(self, hub: str) -> dict[str, int]:
+        """The number of the first event that each partition of a hub retains, or will have. Raises as `end_of`."""
+        if hub not in self._settings:
+            raise KeyError(hub)
+        return {id_: partition.first_sequence for id_, partition in self._hubs[hub].partitions.items()}
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections are open."""
+        return len(self._serving.connections) if self._serving else 0
+
+    def link_count(self, hub: str) -> int:
+        """How many links are attached to a hub, those of publishers and readers."""
+        return self._serving.link_count(hub, OutgoingLink, IncomingLink) if self._serving else 0
+
+    def reader_count(self, hub: str) -> int:
+        """How many readers are attached to a hub."""
+        return self._serving.link_count(hub, OutgoingLink) if self._serving else 0
+
+    # faults on demand
+
+    def drop_connections(self) -> None:
+        """Cut every connection without a word, as a failing network would."""
+        self._each(Connection.drop)
+
+    def detach_links(self, hub: str, error: AmqpError = _DETACHED) -> None:
+        """Detach every link to a hub with an error, as the service does when it moves a partition."""
+        self._call(lambda: self._broker.detach_links(hub, error))
+
+    def delay_deliveries(self, delay: timedelta) -> None:
+        """From now on let no event reach a reader earlier than `delay` after it was enqueued; zero ends it."""
+        self._faults.delivery_delay = delay // timedelta(milliseconds=1)
+        if self._serving is not None:
+            self._call(self._serving.pump)
+
+    def throttle(self, sends: int) -> None:
+        """Refuse the next `sends` messages or batches with com.microsoft:server-busy."""
+        self._faults.throttled_sends = sends
+
+    def freeze(self) -> None:
+        """Neither read nor answer anything, on old connections and new ones, until `thaw`."""
+        self._faults.frozen = True
+        self._each(Connection.freeze)
+
+    def thaw(self) -> None:
+        """Go on after `freeze` with all that has come in since."""
+        self._faults.frozen = False
+        self._each(Connection.thaw)
+
+    def expire_before(self, hub: str, partition_id: str, sequence: int) -> None:
+        """Cut a partition's events before a sequence number, as retention would."""
+        found = self._hubs[hub]
+        self._call(lambda: self._hubs.expire_before(found, found.partition(partition_id), sequence))
+
+    def let_time_pass(self) -> None:
+        """Do now what the clock asks for and is done twice a second anyway: retention, expiry of tokens."""
+        self._call(self._broker.let_time_pass)
+
+    @property
+    def _broker(self) -> HubBroker:
+        if self._serving is None:
+            raise RuntimeError("the emulator is not running")
+        return self._serving
+
+    def _on_tick(self) -> None:
+        self._broker.let_time_pass()
+        self._tick = asyncio.get_running_loop().call_later(_TICK, self._on_tick)
+
+    def _each(self, act: Callable[[Connection], None]) -> None:
+        def act_on_all() -> None:
+            for connection in list(self._serving.connections) if self._serving else []:
+                act(connection)
+
+        self._call(act_on_all)
+
+    def _call(self, act: Callable[[], None]) -> None:
+        """Do it on the event loop, and return when it is done."""
+        if self._loop is None or _running_loop() is self._loop:
+            act()
+        else:
+            asyncio.run_coroutine_threadsafe(_do(act), self._loop).result(_ANSWER)
+
+
+async def _do(act: Callable[[], None]) -> None:
+    act()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

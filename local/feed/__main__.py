@@ -1,0 +1,64 @@
+"""The command line: `python -m local.feed --connection ... --events 20000`."""
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from contextlib import ExitStack, closing
+
+from azure.eventhub.exceptions import EventHubError
+
+from local.feed.feeding import Feed, feed
+from local.feed.gateways import Gateways, NoGateways
+from local.feed.options import parse_options
+from local.feed.pacing import Pace
+from local.feed.progress import Progress
+from local.feed.publisher import HubSilent, Publisher, Resends, connect
+from local.feed.record import NoRecord, Record, RecordExists
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Feed until the end, SIGTERM or SIGINT; 1 and one line on stderr when the hub or the record is not to be had."""
+    options = parse_options(arguments)
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    try:
+        _feed(options, stopping)
+    except (EventHubError, HubSilent, RecordExists, ValueError, OSError) as error:
+        print(f"feed: {str(error).splitlines()[0]}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _feed(options: argparse.Namespace, stopping: threading.Event) -> None:
+    domain, record = options.transform, _record(options)
+    story = domain.story(options.senders, options.events, options.seed, options.start)
+    with ExitStack() as opened:
+        opened.callback(record.close)
+        resends = opened.enter_context(closing(Resends()))
+        clients = [opened.enter_context(connect(options.connection, options.hub)) for _ in range(options.lanes)]
+        gateways = _gateways(options, clients[0].get_partition_ids())
+        publishers = [Publisher(client, stopping.wait, resends) for client in clients]
+        progress = Progress(sys.stdout, time.monotonic)
+        pace = Pace(options.rate, time.monotonic, stopping.wait)
+        print(f"feed ready for {options.hub}: {options.senders} {domain.senders}, seed {options.seed}", flush=True)
+        own = Feed(gateways, publishers, record, pace, progress, stopping.is_set)
+        published = feed(story, own)
+        doubtful = sum(publisher.doubtful for publisher in publishers)
+        progress.end(published, cpu_seconds=round(time.process_time(), 2), doubtful_sends=doubtful)
+
+
+def _gateways(options: argparse.Namespace, partition_ids: list[str]) -> Gateways | NoGateways:
+    return Gateways(partition_ids, options.gather) if options.gather else NoGateways()
+
+
+def _record(options: argparse.Namespace) -> Record | NoRecord:
+    if options.record is None:
+        return NoRecord()
+    return Record(options.record, options.transform, options.seed, options.senders)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""What goes wrong in flight changes: faults of the form, after which no body can be read, and values that cannot be."""
+
+import re
+from collections.abc import Callable
+from random import Random
+
+from local.feed.faults import Fault, empty, extra_field, not_an_object, truncated
+from local.feed.flight_rule import Change
+
+Wrong = Callable[[Change], Change]
+
+
+def not_utf8(body: str) -> bytes:
+    """Bytes of another encoding inside a text."""
+    return body.replace('"carrier":"', '"carrier":"\xfc', 1).encode("latin-1")
+
+
+def not_a_number(body: str) -> bytes:
+    """NaN, which some encoders write and JSON does not know."""
+    return re.sub(r'"flight_number":\d+', '"flight_number":NaN', body).encode()
+
+
+def missing_field(body: str) -> bytes:
+    """No carrier is named: the number alone is several flights."""
+    return re.sub('"carrier":"[^"]*",', "", body).encode()
+
+
+def wrong_type(body: str) -> bytes:
+    """A text where a number belongs."""
+    return re.sub(r'"flight_number":(\d+)', r'"flight_number":"\1"', body).encode()
+
+
+def without_zone(body: str) -> bytes:
+    """A local time that does not say where."""
+    return re.sub(r'("changed_at":"[0-9-]+T[0-9:.]+)[^"]*"', r'\1"', body).encode()
+
+
+MALFORMED: tuple[Fault, ...] = (
+    truncated,
+    not_utf8,
+    empty,
+    not_a_number,
+    not_an_object,
+    missing_field,
+    extra_field,
+    wrong_type,
+    without_zone,
+)
+UNUSABLE: dict[str, Wrong] = {
+    "a carrier in small letters": lambda change: change._replace(carrier=change.carrier.lower() + "x"),
+    "a carrier too long": lambda change: change._replace(carrier=change.carrier.ljust(4, "X")),
+    "no carrier": lambda change: change._replace(carrier=""),
+    "a flight number below the first": lambda change: change._replace(flight_number=0),
+    "a flight number above the last": lambda change: change._replace(flight_number=change.flight_number + 9999),
+    "the thirtieth of February": lambda change: change._replace(departure_date=change.departure_date[:4] + "-02-30"),
+    "a date of another form": lambda change: change._replace(departure_date="31.12." + change.departure_date[:4]),
+    "an unknown status": lambda change: change._replace(status="landed"),
+    "a status in capitals": lambda change: change._replace(status=change.status.upper()),
+    "a gate too long": lambda change: change._replace(departure_gate="behind the terminal"),
+    "a clock that was never set": lambda change: change._replace(changed_us=change.changed_us % 1_000_000),
+}
+
+
+def malformed(body: str, chance: Random) -> bytes:
+    """The body of a change with one of the faults of the form."""
+    return chance.choice(MALFORMED)(body)
+
+
+def unusable(change: Change, chance: Random) -> Change:
+    """A change with one value that cannot be."""
+    return chance.choice(tuple(UNUSABLE.values()))(change)

@@ -1,0 +1,147 @@
+"""The story that the homes tell: minute after minute of one home, the same for the same seed."""
+
+import heapq
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+
+from local.feed.bodies import reading_body, registration_body
+from local.feed.faults import MALFORMED, MALFORMED_WHEN_REGISTERED, malformed, unknown_kind
+from local.feed.homes import Homes, home_id, zone_of
+from local.feed.planned import FIRST_INSTANT, MINUTE, Minute, PlannedEvent, walk, with_duplicates
+from local.feed.rule import EXPECT_POISON, Expected, Reading, expect_reading, expect_registration
+
+LATE = (0.05, 0.35)  # a late registration follows its home's first readings by this part of a round
+
+# Twenty readings as they come: kind and sensor. Heartbeats and motion are the most of it.
+_SENSORS = (
+    *(("heartbeat", "hub-1"),) * 4,
+    *(("motion", f"motion-{number}") for number in (1, 1, 2, 2, 3, 3)),
+    *(("door", f"door-{number}") for number in (1, 1, 2, 2)),
+    *(("window", f"window-{number}") for number in (1, 2, 3)),
+    ("glass_break", "glass-1"),
+    *(("carbon_monoxide", f"co-{number}") for number in (1, 2)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How much of the story goes wrong: of the readings, but `late` of the homes and `rearmed` of the visits."""
+
+    malformed: float = 0.005
+    unknown_kind: float = 0.002
+    duplicate: float = 0.005
+    late: float = 0.02
+    rearmed: float = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What decides the whole story. `events` is None for one without end; instants in microseconds since 1970."""
+
+    homes: int = 100_000
+    events: int | None = None
+    seed: int = 1
+    first_instant: int = FIRST_INSTANT
+    shares: Shares = field(default_factory=Shares)
+
+
+def home_minutes(script: Script) -> Iterator[Minute[Expected]]:
+    """Exactly `script.events` events, or no end. Rounds of a minute visit all homes, each in its turn.
+
+    A registration opens its minute, so that publishing a minute once more leads to the same rows and letters. Every
+    late registration comes before the end.
+    """
+    story = _Story(script)
+    left: float = math.inf if script.events is None else script.events
+    while left > 0:
+        minute = story.next_minute(left)
+        left -= len(minute.events)
+        yield minute
+
+
+class _Story:
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._chance = Random(script.seed)
+        self._homes = Homes(script.homes)
+        self._visit = 0
+        self._late: list[tuple[int, int]] = []  # a heap: the visit before which it is due, and the home
+        self._stride, self._start = walk(script.homes, self._chance)
+
+    def next_minute(self, left: float) -> Minute[Expected]:
+        """The next to publish, when `left` events may still be published."""
+        if self._late and (self._late[0][0] <= self._visit or left <= len(self._late)):
+            return self._register_late(heapq.heappop(self._late)[1])
+        number = (self._start + self._visit * self._stride) % self._script.homes
+        self._visit += 1
+        return self._visited(number, left - len(self._late))
+
+    def _register_late(self, number: int) -> Minute[Expected]:
+        return Minute(home_id(number), [self._registration(number, self._chance.random() < 0.5)])
+
+    def _visited(self, number: int, room: float) -> Minute[Expected]:
+        chance, events = self._chance, list[PlannedEvent[Expected]]()
+        if self._homes.first_visit(number):
+            if room > 1 and chance.random() < self._script.shares.late:
+                heapq.heappush(self._late, (self._visit + self._delay(), number))
+                room -= 1
+            else:
+                events.append(self._registration(number, chance.random() < 0.5))
+        elif self._homes.armed(number) is not None and chance.random() < self._script.shares.rearmed:
+            events.append(self._registration(number, not self._homes.armed(number)))
+        count = int(min(3.7 + 2 * chance.random(), room))  # 4.2 on average: 100,000 homes make 7,000 events a second
+        for position in range(count - len(events)):
+            events.append(self._reading(number, position))
+        return Minute(home_id(number), with_duplicates(events, self._script.shares.duplicate, room, chance))
+
+    def _delay(self) -> int:
+        earliest, latest = LATE
+        return math.ceil(self._script.homes * (earliest + (latest - earliest) * self._chance.random()))
+
+    def _now(self) -> int:
+        return self._script.first_instant + self._visit * MINUTE // self._script.homes
+
+    def _registration(self, number: int, armed: bool) -> PlannedEvent[Expected]:
+        self._homes.register(number, armed)
+        zone, at = zone_of(number), self._now() if self._chance.random() < 0.5 else None
+        return PlannedEvent(
+            registration_body(home_id(number), zone, armed, at).encode(), expect_registration(zone.name, armed)
+        )
+
+    def _reading(self, number: int, position: int) -> PlannedEvent[Expected]:
+        chance = self._chance.random
+        kind, sensor_id = _SENSORS[int(chance() * len(_SENSORS))]
+        at = self._now() + position * 10_000_000 + int(chance() * 9_000) * 1_000
+        reading = _measured(kind, sensor_id, at, chance())
+        body = reading_body(home_id(number), reading, zone_of(number))
+        if kind != "heartbeat" and chance() < self._faulty:
+            return PlannedEvent(self._spoilt(number, body), EXPECT_POISON)
+        return PlannedEvent(body.encode(), expect_reading(reading, self._homes.armed(number)))
+
+    @property
+    def _faulty(self) -> float:
+        return self._script.shares.malformed + self._script.shares.unknown_kind
+
+    def _spoilt(self, number: int, body: str) -> bytes:
+        if self._chance.random() * self._faulty < self._script.shares.unknown_kind:
+            return unknown_kind(body, self._chance)
+        faults = MALFORMED if self._homes.armed(number) is None else MALFORMED_WHEN_REGISTERED
+        return malformed(body, faults, self._chance)
+
+
+def _measured(kind: str, sensor_id: str, at: int, level: float) -> Reading:
+    """A reading by a level from 0 to 1: high ones are alarming."""
+    if kind == "heartbeat":
+        return Reading(sensor_id, kind, None, None, at)
+    if kind == "carbon_monoxide":
+        return Reading(sensor_id, kind, None, _ppm(level), at)
+    return Reading(sensor_id, kind, "active" if level > 0.9 else "idle", None, at)
+
+
+def _ppm(level: float) -> int:
+    """Mostly clean air, sometimes just about the alarm's threshold of 70, seldom far above it."""
+    if level < 0.9:
+        return 1 + int(40 * level)
+    return 400 if level > 0.98 else 65 + int(125 * (level - 0.9))

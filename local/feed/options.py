@@ -1,0 +1,115 @@
+"""The options of the feed, parsed completely or refused."""
+
+import argparse
+from datetime import datetime
+from pathlib import Path
+
+from local.feed.domains import HOMES, Domain, UnknownDomain, find_domain
+from local.feed.planned import FIRST_INSTANT
+
+LOCAL_HUB = (
+    "Endpoint=sb://localhost:5672;SharedAccessKeyName=RootManageSharedAccessKey;"
+    "SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true"
+)
+
+
+def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
+    """`events` is None for endless and `rate` None for full speed; `start` is in microseconds since 1970."""
+    parser = argparse.ArgumentParser(
+        prog="python -m local.feed",
+        description="Publish the events of a business to an event hub, and record what each must become.",
+        epilog="SIGTERM or Ctrl-C ends it; the record is complete then. The same seed makes the same events.",
+    )
+    parser.add_argument("--connection", default=LOCAL_HUB, metavar="TEXT", help="default: the emulator on port 5672")
+    parser.add_argument("--hub", default="telemetry", metavar="NAME", help="default: telemetry")
+    add_domain(parser)
+    parser.add_argument("--events", type=events, default="endless", metavar="N|endless")
+    parser.add_argument(
+        "--rate", type=rate, default="1000", metavar="R|full", help="events a second, or full speed; default: 1000"
+    )
+    parser.add_argument(
+        "--gather",
+        type=_moment,
+        default="0.1",
+        metavar="SECONDS",
+        help="how long a gateway waits for more; default: 0.1; 0: every sender by itself, under its partition key",
+    )
+    parser.add_argument("--lanes", type=positive, default=16, metavar="N", help="sends at the same time; default: 16")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="default: 1")
+    parser.add_argument(
+        "--start", type=_instant, default=FIRST_INSTANT, metavar="TIME", help="of the first readings; a fixed time"
+    )
+    parser.add_argument("--record", type=Path, metavar="PATH", help="a new SQLite file for the expected outcomes")
+    options = parser.parse_args(arguments)
+    choose_senders(parser, options)
+    return options
+
+
+def add_domain(parser: argparse.ArgumentParser) -> None:
+    """The options that say which business, and how large it is."""
+    parser.add_argument(
+        "--transform", type=_domain, default=HOMES.name, metavar="NAME", help="home_security (default) or flight_info"
+    )
+    parser.add_argument(
+        "--homes", "--senders", dest="senders", type=positive, metavar="N", help="how many homes, or flight numbers"
+    )
+
+
+def choose_senders(parser: argparse.ArgumentParser, options: argparse.Namespace, usual: int | None = None) -> None:
+    """Make `senders` the usual number where none was given; more than there can be are refused."""
+    domain: Domain = options.transform
+    options.senders = options.senders or usual or domain.usual_senders
+    if options.senders > domain.most_senders:
+        parser.error(f"argument --homes: there are no more than {domain.most_senders} {domain.senders}")
+
+
+def _domain(text: str) -> Domain:
+    try:
+        return find_domain(text)
+    except UnknownDomain as unknown:
+        raise argparse.ArgumentTypeError(str(unknown)) from None
+
+
+def positive(text: str) -> int:
+    """A whole number from 1."""
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1, not {text!r}")
+    return int(text)
+
+
+def rate(text: str) -> float | None:
+    """Events a second; None is full speed."""
+    if text == "full":
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"must be a number above 0, or full, not {text!r}")
+    return value
+
+
+def events(text: str) -> int | None:
+    """How many; None is endless."""
+    return None if text == "endless" else positive(text)
+
+
+def _moment(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 10:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds from 0 to 10, not {text!r}")
+    return value
+
+
+def _instant(text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a time like 2026-01-01T00:00:00Z, not {text!r}") from None
+    if moment.tzinfo is None:
+        raise argparse.ArgumentTypeError(f"must name its time zone: {text!r}")
+    return int(moment.timestamp()) * 1_000_000

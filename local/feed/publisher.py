@@ -1,0 +1,134 @@
+"""Publish with the azure-eventhub client: a send is tried until the hub has answered."""
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Protocol
+
+from azure.eventhub import EventData, EventDataBatch, EventHubProducerClient
+from azure.eventhub.amqp import AmqpAnnotatedMessage
+from azure.eventhub.exceptions import EventHubError
+
+from local.feed.gateways import Send
+from local.feed.planned import Minute
+from local.feed.record import ONCE, Copies
+
+PARTITION_KEY = b"x-opt-partition-key"  # the annotation of an event that holds its key
+SEND_TIMEOUT = 30.0  # seconds
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between two tries of a send
+TRIES = 90  # of one send: about three minutes of a hub that does not answer
+
+
+class HubSilent(Exception):
+    """The hub did not take a send, however often it was tried."""
+
+
+class Producer(Protocol):
+    """What of EventHubProducerClient is used."""
+
+    def create_batch(self, *, partition_id: str | None = None, partition_key: str | None = None) -> EventDataBatch:
+        """An empty batch for one partition, or of one partition key."""
+
+    def send_batch(self, event_data_batch: EventDataBatch, *, timeout: float) -> None:
+        """Send, and wait for the answer."""
+
+
+def connect(connection_string: str, hub: str) -> EventHubProducerClient:
+    """A client that does not try a failed send again by itself, as far as it can be told not to."""
+    return EventHubProducerClient.from_connection_string(connection_string, eventhub_name=hub, retry_total=0)
+
+
+class Publisher:
+    """For one thread. `pause` sleeps, or returns True at once when the feed should end."""
+
+    def __init__(self, producer: Producer, pause: Callable[[float], bool], resends: "Resends") -> None:
+        self._producer = producer
+        self._pause = pause
+        self._resends = resends
+        self.doubtful = 0
+
+    def publish(self, send: Send) -> Copies:
+        """Publish a send, and return how often it may now be in the hub; HubSilent when the hub takes none.
+
+        What the hub refuses as too busy is not in the hub. What ends without an answer may be: it is tried again all
+        the same, so it can be there twice.
+        """
+        batch = self._batch(send)
+        unanswered, tries, pause = 0, 0, FIRST_PAUSE
+        while True:
+            error = self._send(batch)
+            unanswered += self._resends.taken()
+            if error is None:
+                return ONCE if unanswered == 0 else self._doubt(1, unanswered + 1)
+            unanswered += not _refused(error)
+            tries += 1
+            if tries == TRIES:
+                raise HubSilent(f"the hub took no send in {tries} tries: {error}")
+            if self._pause(pause):
+                return self._doubt(0, unanswered)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _batch(self, send: Send) -> EventDataBatch:
+        if send.partition_id is None:
+            return self._batch_of_key(send.minutes[0])
+        batch = self._producer.create_batch(partition_id=send.partition_id)
+        for minute in send.minutes:
+            key = {PARTITION_KEY: minute.partition_key}
+            for event in minute.events:
+                batch.add(AmqpAnnotatedMessage(data_body=event.body, annotations=key))
+        return batch
+
+    def _batch_of_key(self, minute: Minute) -> EventDataBatch:
+        batch = self._producer.create_batch(partition_key=minute.partition_key)
+        for event in minute.events:
+            batch.add(EventData(event.body))
+        return batch
+
+    def _send(self, batch: EventDataBatch) -> EventHubError | None:
+        try:
+            self._producer.send_batch(batch, timeout=SEND_TIMEOUT)
+        except EventHubError as error:
+            return error
+        return None
+
+    def _doubt(self, at_least: int, at_most: int) -> Copies:
+        self.doubtful += at_most > at_least
+        return Copies(at_least, at_most)
+
+
+def _refused(error: EventHubError) -> bool:
+    """Whether the hub said that it is too busy: the one failure that leaves no doubt."""
+    return bool(error.error == "server-busy")
+
+
+class Resends(logging.Handler):
+    """Counts the sends that `send_batch` lost and repeated by itself: azure-eventhub 5.15 says so only in its log.
+
+    It repeats every failed send once, whatever retry_total says.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self._counts: Counter[int | None] = Counter()  # by thread: each has its own client
+        self._logger = logging.getLogger("azure.eventhub._producer_client")
+        self._level, self._propagated = self._logger.level, self._logger.propagate
+        self._logger.setLevel(logging.DEBUG)
+        self._logger.propagate = False
+        self._logger.addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See logging.Handler."""
+        values = record.args if isinstance(record.args, tuple) else ()
+        self._counts[record.thread] += any(isinstance(value, EventHubError) and not _refused(value) for value in values)
+
+    def taken(self) -> int:
+        """How many in this thread since it asked last."""
+        return self._counts.pop(threading.get_ident(), 0)
+
+    def close(self) -> None:
+        """See logging.Handler; leaves the client's log as it was."""
+        self._logger.removeHandler(self)
+        self._logger.setLevel(self._level)
+        self._logger.propagate = self._propagated
+        super().close()

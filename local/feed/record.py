@@ -1,0 +1,112 @@
+"""The record: one SQLite file that holds every published event's expected fate, written while the feed runs."""
+
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.feed.domains import Domain
+from local.feed.planned import LETTERS, Minute
+
+FLUSH = 2_000  # events held in memory at most
+
+_SCHEMA = """
+CREATE TABLE event (
+    number        INTEGER NOT NULL PRIMARY KEY,  -- the order of publishing
+    partition_key TEXT NOT NULL,
+    at_least      INTEGER NOT NULL,              -- copies in the hub: 1 and 1, unless the answer to a send was lost
+    at_most       INTEGER NOT NULL,
+    outcome       TEXT NOT NULL,                 -- written, filtered, or a letter: poison, reference
+    {columns},
+    body          BLOB                           -- of letters only
+) STRICT;
+CREATE TABLE feed (
+    transform TEXT NOT NULL, seed INTEGER NOT NULL, senders INTEGER NOT NULL, complete INTEGER NOT NULL
+) STRICT;
+"""
+_COMMON_COLUMNS = 6
+
+
+class RecordExists(Exception):
+    """A record belongs to one feed; a second one would mix two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """How often a send reached the hub: 1 and 1 when it was answered, less or more when an answer was lost."""
+
+    at_least: int = 1
+    at_most: int = 1
+
+
+ONCE = Copies()
+
+
+class Record:
+    """Written as the feed goes on, by one caller at a time; only a complete one can be counted against."""
+
+    def __init__(self, path: Path, domain: Domain, seed: int, senders: int) -> None:
+        if path.exists():
+            raise RecordExists(f"{path} exists: a record belongs to one feed, name a new file")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = OFF")
+        self._connection.executescript(_SCHEMA.format(columns=", ".join(domain.columns)))
+        self._connection.execute("INSERT INTO feed VALUES (?, ?, ?, 0)", (domain.transform, seed, senders))
+        self._insert = f"INSERT INTO event VALUES ({_marks(_COMMON_COLUMNS + len(domain.columns))})"
+        self._rows: list[tuple[object, ...]] = []
+        self._number = 0
+
+    def add(self, minute: Minute, copies: Copies) -> None:
+        """A minute was published, as far as is known."""
+        key, least, most, number = minute.partition_key, copies.at_least, copies.at_most, self._number
+        for body, expected in minute.events:
+            number += 1
+            kept = body if expected[0] in LETTERS else None
+            self._rows.append((number, key, least, most, *expected, kept))
+        self._number = number
+        if len(self._rows) >= FLUSH:
+            self._flush()
+
+    def complete(self) -> None:
+        """The feed has ended, and everything that it published is here."""
+        self._flush()
+        self._connection.execute("UPDATE feed SET complete = 1")
+
+    def close(self) -> None:
+        """Leave the file as it is."""
+        self._flush()
+        self._connection.close()
+
+    def _flush(self) -> None:
+        self._connection.execute("BEGIN")
+        self._connection.executemany(self._insert, self._rows)
+        self._connection.execute("COMMIT")
+        self._rows.clear()
+
+
+class NoRecord:
+    """The record of a feed that nobody will count against."""
+
+    def add(self, minute: Minute, copies: Copies) -> None:
+        """Forget it."""
+
+    def complete(self) -> None:
+        """Nothing to complete."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def published_copies(path: Path) -> Copies:
+    """Of a complete record: how many events are in the hub, at least and at most."""
+    connection = sqlite3.connect(path)
+    try:
+        least, most = connection.execute("SELECT TOTAL(at_least), TOTAL(at_most) FROM event").fetchone()
+    finally:
+        connection.close()
+    return Copies(int(least), int(most))
+
+
+def _marks(count: int) -> str:
+    return ", ".join("?" * count)

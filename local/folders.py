@@ -1,0 +1,62 @@
+"""The folders of local runs: one that stays for `run`, a new one for each `demo`; a lock says which are in use."""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from local.processes import APP
+
+LOCAL_RUN = APP / ".local-run"
+_LOCK = "lock"
+
+
+class FolderInUse(Exception):
+    """Another run holds the folder."""
+
+
+@contextmanager
+def kept_folder(folder: Path) -> Iterator[Path]:
+    """A folder whose content stays; FolderInUse when another run is in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = _lock(folder)
+    if lock is None:
+        raise FolderInUse(f"another run uses {folder}: end that one first")
+    try:
+        yield folder
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def fresh_folder(parent: Path) -> Iterator[Path]:
+    """A new folder under a parent; what ended runs left there is removed, and those that still run are left alone."""
+    parent.mkdir(parents=True, exist_ok=True)
+    for old in parent.iterdir():
+        _remove_unused(old)
+    with kept_folder(Path(tempfile.mkdtemp(prefix="run-", dir=parent.resolve()))) as folder:
+        yield folder
+
+
+def _remove_unused(folder: Path) -> None:
+    lock = _lock(folder)
+    if lock is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _lock(folder: Path) -> int | None:
+    """The kernel lets go of it when the process ends, however it ends."""
+    try:
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:  # not a folder, or removed by somebody else in this moment
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    return lock

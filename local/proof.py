@@ -1,0 +1,79 @@
+"""What a demo proves: its figures, and every difference between what was published and what the app made of it."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.books import Books
+from local.feed.record import Copies
+from local.recount import recount
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A run in which all was accounted for: what the feed published, what the app says, and the consumers' logs."""
+
+    published: Copies
+    books: Books
+    seconds: float
+    kills: int
+    workers: int
+    logs: list[Path]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The figures in their order, and what is wrong with them; nothing is when `differences` is empty."""
+
+    figures: dict[str, object]
+    differences: list[str]
+
+
+def prove(finished: Finished, store: Path, record: Path) -> Proof:
+    """Recount the store against the record, and hold the app's own books against both."""
+    books = finished.books
+    published = _published(finished)
+    differences = recount(store, record)
+    if books.accounted != published:
+        differences.append(f"status: {books.accounted} events accounted for, {published} published")
+    if not books.balanced:
+        differences.append("status: the app says that its ledger is not balanced")
+    balanced = books.balanced and not any(one.startswith(("ledger", "checkpoint")) for one in differences)
+    figures: dict[str, object] = {
+        "published": published,
+        "accounted": books.accounted,
+        "written": books.written,
+        "filtered": books.filtered,
+        "dead_lettered": books.dead_lettered,
+        "redelivered_dropped": redelivered(finished.logs),
+        "ledger_balanced": balanced,
+        "seconds": round(finished.seconds, 2),
+        "events_per_second": round(published / finished.seconds),
+    }
+    if finished.kills:
+        figures["kills"] = finished.kills
+    if finished.workers:
+        figures["workers"] = finished.workers
+    return Proof(figures, differences)
+
+
+def redelivered(logs: Iterable[Path]) -> int:
+    """How many events came again and were dropped, as the lines of ingest say; a killed host may leave half a line."""
+    return sum(_redelivered(line) for log in logs if log.exists() for line in log.read_text().splitlines())
+
+
+def _redelivered(line: str) -> int:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return 0
+    return int(entry.get("redelivered", 0)) if entry.get("action") == "ingest" else 0
+
+
+def _published(finished: Finished) -> int:
+    """Where answers to sends were lost, only the hub knows how many of them it took."""
+    published, in_hub = finished.published, finished.books.in_hub
+    if published.at_least == published.at_most or in_hub is None:
+        return published.at_least
+    return min(max(published.at_least, in_hub), published.at_most)

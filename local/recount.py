@@ -1,0 +1,173 @@
+"""The independent recount: a store against the record of a feed, row by row, with nothing of the app between."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+
+from local.feed.domains import Domain, find_domain
+
+SHOWN = 5  # examples of each kind of difference
+
+Recounted = Callable[[sqlite3.Connection], Iterator[str]]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# A multiset against another: the record says how many there may be, the store how many there are.
+_LETTERS = """
+SELECT error_class, partition_key, body, SUM(at_least), SUM(at_most), SUM(found) FROM (
+    SELECT outcome AS error_class, partition_key, body, at_least, at_most, 0 AS found
+    FROM record.event WHERE outcome IN ('poison', 'reference')
+    UNION ALL
+    SELECT error_class, partition_key, body, 0, 0, 1 FROM event_hub_dead_letter
+) GROUP BY error_class, partition_key, body
+HAVING SUM(found) NOT BETWEEN SUM(at_least) AND SUM(at_most)
+"""
+_RANGES = """
+SELECT stream_id, partition_id, first_sequence_number, last_sequence_number,
+    written, filtered, dead_lettered, held, absent
+FROM batch_ledger WHERE kind = 'batch' ORDER BY stream_id, partition_id, first_sequence_number
+"""
+_CHECKPOINTS = """
+SELECT c.stream_id, c.partition_id, c.sequence_number, MAX(l.last_sequence_number)
+FROM event_hub_checkpoint AS c LEFT JOIN batch_ledger AS l
+    ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id AND l.kind = 'batch'
+GROUP BY c.stream_id, c.partition_id HAVING MAX(l.last_sequence_number) IS NOT c.sequence_number
+"""
+_PUBLISHED = "SELECT COALESCE(SUM(at_least), 0), COALESCE(SUM(at_most), 0) FROM record.event"
+_ACCOUNTED = """
+SELECT COALESCE(SUM(last_sequence_number - first_sequence_number + 1), 0) FROM batch_ledger WHERE kind = 'batch'
+"""
+_OUTCOMES = """
+SELECT outcome, SUM(at_least), SUM(at_most), SUM(found) FROM (
+    SELECT CASE WHEN outcome IN ('poison', 'reference') THEN 'dead_lettered' ELSE outcome END AS outcome,
+        at_least, at_most, 0 AS found FROM record.event
+    UNION ALL SELECT 'written', 0, 0, written FROM batch_ledger WHERE kind = 'batch'
+    UNION ALL SELECT 'filtered', 0, 0, filtered FROM batch_ledger WHERE kind = 'batch'
+    UNION ALL SELECT 'dead_lettered', 0, 0, dead_lettered FROM batch_ledger WHERE kind = 'batch'
+    UNION ALL SELECT 'held', 0, 0, held FROM batch_ledger WHERE kind = 'batch'
+    UNION ALL SELECT 'absent', 0, 0, absent FROM batch_ledger WHERE kind = 'batch'
+) GROUP BY outcome HAVING SUM(found) NOT BETWEEN SUM(at_least) AND SUM(at_most)
+"""
+# A position has one outcome: what is a letter wrote no row.
+_LETTERS_WITH_ROWS = """
+SELECT l.partition_id, l.sequence_number FROM event_hub_dead_letter AS l
+JOIN {table} AS r USING (stream_id, partition_id, sequence_number)
+"""
+
+
+def recount(store: Path, record: Path) -> list[str]:
+    """What differs between a store and the record of the one feed that filled it; empty when nothing does.
+
+    Every published event must be accounted for once, from number 0 of each partition on; letters and the rows of the
+    domain that the record names must be the same multisets.
+    """
+    with closing(_open(store, record)) as connection:
+        transform = connection.execute("SELECT transform FROM record.feed").fetchone()[0]
+        checks = map(_bounded, _checks(find_domain(transform)))
+        return [difference for check in checks for difference in check(connection)]
+
+
+def _checks(domain: Domain) -> Iterator[Recounted]:
+    yield from (_complete_record, _one_stream, _published_and_accounted, _tiles, _checkpoints)
+    yield _multiset("outcomes", _OUTCOMES)
+    yield from (_multiset(name, query) for name, query in domain.multisets.items())
+    yield _multiset("letters", _LETTERS)
+    yield from map(_letters_with_rows, domain.row_tables)
+
+
+def _open(store: Path, record: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(_read_only(store), uri=True)
+    connection.execute("ATTACH ? AS record", (_read_only(record),))
+    connection.create_function("instant", 1, _microseconds, deterministic=True)
+    return connection
+
+
+def _read_only(path: Path) -> str:
+    return f"{path.resolve().as_uri()}?mode=ro"
+
+
+def _microseconds(text: str) -> int | str:
+    """Microseconds since 1970; what is no instant stays as it is and equals none."""
+    try:
+        return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
+    except (TypeError, ValueError):
+        return text
+
+
+def _complete_record(connection: sqlite3.Connection) -> Iterator[str]:
+    if connection.execute("SELECT complete FROM record.feed").fetchall() != [(1,)]:
+        yield "record: it is not complete, the feed did not end in order"
+
+
+def _published_and_accounted(connection: sqlite3.Connection) -> Iterator[str]:
+    least, most = connection.execute(_PUBLISHED).fetchone()
+    accounted = connection.execute(_ACCOUNTED).fetchone()[0]
+    if not least <= accounted <= most:
+        yield f"ledger: {accounted} events are accounted for, {_count(least, most)} were published"
+
+
+def _tiles(connection: sqlite3.Connection) -> Iterator[str]:
+    """The ranges of a partition follow each other from 0, and each splits up into its outcomes."""
+    partition, wanted = None, 0
+    for stream_id, partition_id, first, last, *outcomes in connection.execute(_RANGES):
+        if (stream_id, partition_id) != partition:
+            partition, wanted = (stream_id, partition_id), 0
+        if first != wanted:
+            kind = "hole" if first > wanted else "overlap"
+            yield f"ledger: {kind} in partition {partition_id}: {wanted} is wanted, the next range begins at {first}"
+        if sum(outcomes) != last - first + 1:
+            yield f"ledger: {partition_id}/{first} to {last} has {sum(outcomes)} outcomes for {last - first + 1} events"
+        wanted = last + 1
+
+
+def _checkpoints(connection: sqlite3.Connection) -> Iterator[str]:
+    for _, partition_id, checkpoint, last in connection.execute(_CHECKPOINTS):
+        yield f"checkpoint: partition {partition_id} stands at {checkpoint}, its ledger ends at {last}"
+
+
+def _letters_with_rows(table: str) -> Recounted:
+    def check(connection: sqlite3.Connection) -> Iterator[str]:
+        for partition_id, number in connection.execute(_LETTERS_WITH_ROWS.format(table=table)):
+            yield f"letter: {partition_id}/{number} is a letter and has a row in {table} as well"
+
+    return check
+
+
+def _one_stream(connection: sqlite3.Connection) -> Iterator[str]:
+    count = connection.execute("SELECT COUNT(DISTINCT stream_id) FROM batch_ledger").fetchone()[0]
+    if count > 1:
+        yield f"ledger: it holds {count} streams, the record is of one"
+
+
+def _multiset(name: str, query: str) -> Recounted:
+    def check(connection: sqlite3.Connection) -> Iterator[str]:
+        for *values, least, most, found in connection.execute(query):
+            what = "missing" if found < least else "too many"
+            shown = ", ".join(_shown(value) for value in values)
+            yield f"{name}: {what}: {found} instead of {_count(least, most)}: {shown}"
+
+    return check
+
+
+def _bounded(check: Recounted) -> Recounted:
+    def bounded(connection: sqlite3.Connection) -> Iterator[str]:
+        found = check(connection)
+        shown = list(islice(found, SHOWN))
+        yield from shown
+        more = sum(1 for _ in found)
+        if more:
+            yield f"{shown[0].partition(':')[0]}: and {more} more differences like these"
+
+    return bounded
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def _count(least: int, most: int) -> str:
+    return str(least) if least == most else f"{least} to {most}"

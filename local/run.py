@@ -1,0 +1,127 @@
+"""`make run`: emulator, store, functions host and feed until Ctrl-C, with a line of progress every other second."""
+
+import argparse
+import os
+import socket
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from core.errors import HubledgerError
+from core.settings import read_settings
+from core.transforms import load_transform
+from local.books import count_accounted
+from local.feed.options import add_domain, choose_senders, positive, rate
+from local.folders import LOCAL_RUN, FolderInUse, kept_folder
+from local.interruption import Interrupted, Interruption
+from local.processes import Child, ChildFailed, Children
+from local.stack import Asked, Place, Stack, app_settings
+from local.watching import Watch
+
+TOLD_EVERY = 2.0  # seconds
+
+
+class PortInUse(Exception):
+    """Somebody else listens on a port that the run needs."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0 when it was stopped; 1 and one line on stderr when it cannot start, or when a process died."""
+    options = _options(arguments)
+    place, interruption = Place(options.folder.resolve(), options.hub_port, options.port), Interruption()
+    try:
+        _check(options, place)
+        interruption.listen()
+        with kept_folder(place.folder), Children(place.folder) as children:
+            _run(options, Stack(place, children, interruption.pause))
+    except Interrupted as stopped:
+        print(f"run: {stopped}; its state stays in {options.folder}", flush=True)
+        return 0
+    except (PortInUse, FolderInUse, ChildFailed, HubledgerError) as error:
+        print(f"run: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m local.run",
+        description="Run emulator, store, functions host and feed on this machine until Ctrl-C. The state stays in "
+        ".local-run, and the next run goes on from it.",
+    )
+    add_domain(parser)
+    parser.add_argument("--rate", type=_rate, default="1000", metavar="R|full", help="events a second; default: 1000")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the events; default: 1")
+    parser.add_argument("--hub-port", type=positive, default=5672, metavar="P", help="of the emulator; default: 5672")
+    parser.add_argument("--port", type=positive, default=7071, metavar="P", help="of the functions host; default: 7071")
+    parser.add_argument("--folder", type=Path, default=LOCAL_RUN, metavar="DIR", help="default: %(default)s")
+    options = parser.parse_args(arguments)
+    choose_senders(parser, options)
+    return options
+
+
+def _rate(text: str) -> str:
+    rate(text)
+    return text
+
+
+def _check(options: argparse.Namespace, place: Place) -> None:
+    """Whatever can be wrong with ports and settings is wrong before anything is started."""
+    _refuse_port_in_use(options.hub_port, "--hub-port")
+    _refuse_port_in_use(options.port, "--port")
+    settings = read_settings({**os.environ, **app_settings("Endpoint=unknown yet", place, options.transform.transform)})
+    load_transform(settings.transform)
+
+
+def _refuse_port_in_use(port: int, option: str) -> None:
+    try:
+        with socket.socket() as candidate:
+            candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            candidate.bind(("127.0.0.1", port))
+    except (OSError, OverflowError) as error:
+        raise PortInUse(f"port {port} cannot be used ({error}): choose another with {option}") from error
+
+
+def _run(options: argparse.Namespace, stack: Stack) -> None:
+    print(f"starting an Event Hubs emulator on port {options.hub_port}, the store in {stack.place.store},")
+    told = f"{options.senders:,} {options.transform.senders} at {options.rate} events/s"
+    print(f"the functions host on port {options.port}, and a feed of {told}")
+    print(f"status: http://localhost:{options.port}/api/status   (Ctrl-C ends all)", flush=True)
+    children = [stack.start_emulator()]
+    stack.migrate()
+    host, address = stack.start_host(options.transform.transform)
+    start = datetime.now(UTC).isoformat(timespec="seconds")
+    asked = Asked(options.transform, options.senders, "endless", options.rate, options.seed, ("--start", start))
+    children += [host, stack.start_feed(asked)]
+    _tell_until_stopped(address, children, stack)
+
+
+def _tell_until_stopped(address: str, children: list[Child], stack: Stack) -> None:
+    """Interrupted ends it, or ChildFailed."""
+    told, told_at = count_accounted(stack.place.store), time.monotonic()
+    with Watch(address) as watch:
+        while True:
+            stack.pause(TOLD_EVERY)
+            for child in children:
+                child.refuse_dead()
+            accounted, now = count_accounted(stack.place.store), time.monotonic()
+            print(_line(watch, accounted, (accounted - told) / (now - told_at)), flush=True)
+            told, told_at = accounted, now
+
+
+def _line(watch: Watch, accounted: int, events_per_second: float) -> str:
+    books = watch.books
+    if books is None:
+        return f"accounted {accounted:,}  waiting for the app's books {watch.silence}"
+    published = "?" if books.in_hub is None else f"{max(books.in_hub, accounted):,}"
+    lag = "?" if books.in_hub is None else f"{max(books.in_hub - accounted, 0):,}"
+    balanced = "balanced" if books.balanced else "NOT BALANCED"
+    return (
+        f"published {published}  accounted {accounted:,}  lag {lag}  letters {books.dead_lettered:,}"
+        f"  {events_per_second:,.0f} events/s  ledger {balanced}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

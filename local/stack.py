@@ -1,0 +1,121 @@
+"""The processes of a local run and how they find each other: emulator, store, functions host or workers, feed."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.feed.domains import Domain
+from local.processes import Child, Children, Command, Pause
+
+HUB, PARTITIONS, CONSUMER_GROUP = "telemetry", 16, "hubledger"
+BALANCED_EVERY, GONE_AFTER = 1, 4  # seconds: a killed worker's partitions wait no longer for another
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run keeps its state, and the ports it listens on; 0 is any free one."""
+
+    folder: Path
+    hub_port: int = 0
+    host_port: int = 0
+
+    @property
+    def store(self) -> Path:
+        """The store's file."""
+        return self.folder / "hubledger.db"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the feed shall do, in the words of its own options."""
+
+    domain: Domain
+    senders: int
+    events: str
+    rate: str
+    seed: int
+    more: tuple[str, ...] = ()
+
+
+class Stack:
+    """Starts one process after the other; each is ready when its call returns. ChildFailed when one is not."""
+
+    def __init__(self, place: Place, children: Children, pause: Pause) -> None:
+        self.place = place
+        self._children = children
+        self.pause = pause
+        self._hosts = self._workers = 0
+        self.connection = ""
+
+    def start_emulator(self, *more: str) -> Child:
+        """The event hub, with more options when it needs them; `connection` names it from now on."""
+        options = ["--hub", f"{HUB}:{PARTITIONS}", "--consumer-group", CONSUMER_GROUP]
+        options += _options(database=self.place.folder / "event-hubs.db", port=self.place.hub_port)
+        emulator = self._start("emulator", "local.event_hubs", *options, *more)
+        port = emulator.wait_ready("event hubs emulator ready on ", self.pause).rpartition(":")[2]
+        self.connection = (
+            f"Endpoint=sb://localhost:{port};SharedAccessKeyName=RootManageSharedAccessKey;"
+            "SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true"
+        )
+        return emulator
+
+    def migrate(self) -> None:
+        """Create or upgrade the store."""
+        self._start("migrate", "core.store.migrate", "--store", f"sqlite:{self.place.store}").wait_done(self.pause)
+
+    def start_host(self, transform: str) -> tuple[Child, str]:
+        """The functions host with the app, and its address; a next one goes on from the state of the one before."""
+        self._hosts += 1
+        folder = self.place.folder
+        command = Command(
+            f"host-{self._hosts}",
+            "local.functions_host",
+            _options(app=".", port=self.place.host_port, log=self.host_log, state=folder / "functions-host.db"),
+            app_settings(self.connection, self.place, transform),
+        )
+        host = self._children.start(command)
+        ready = host.wait_ready("functions host ready on ", self.pause)
+        return host, ready.rpartition(" ")[2].rstrip("/")
+
+    def start_worker(self, transform: str) -> Child:
+        """One more worker, which shares the partitions with the others; its log is its output."""
+        self._workers += 1
+        command = Command(
+            f"worker-{self._workers}",
+            "core.worker",
+            _options(interval=BALANCED_EVERY, expiry=GONE_AFTER),
+            app_settings(self.connection, self.place, transform),
+        )
+        worker = self._children.start(command)
+        worker.wait_ready('"worker ready"', self.pause)
+        return worker
+
+    @property
+    def host_log(self) -> Path:
+        """The log of the newest host: each has its own, so that a killed one leaves no half line to the next."""
+        return self.place.folder / f"host-{self._hosts}.log"
+
+    def start_feed(self, asked: Asked) -> Child:
+        """The feed, connected and about to publish."""
+        options = _options(connection=self.connection, hub=HUB, transform=asked.domain.name, senders=asked.senders)
+        options += _options(events=asked.events, rate=asked.rate, seed=asked.seed)
+        feed = self._start("feed", "local.feed", *options, *asked.more)
+        feed.wait_ready("feed ready for ", self.pause)
+        return feed
+
+    def _start(self, name: str, module: str, *arguments: str) -> Child:
+        return self._children.start(Command(name, module, list(arguments)))
+
+
+def _options(**values: object) -> list[str]:
+    return [word for name, value in values.items() for word in (f"--{name}", str(value))]
+
+
+def app_settings(connection: str, place: Place, transform: str) -> dict[str, str]:
+    """What the app needs to know of the others."""
+    return {
+        "EVENTHUB": connection,
+        "EVENTHUB_NAME": HUB,
+        "EVENTHUB_CONSUMER_GROUP": CONSUMER_GROUP,
+        "STORE_CONNECTION": f"sqlite:{place.store}",
+        "TRANSFORM": transform,
+    }

@@ -1,0 +1,40 @@
+"""The books of workers, who answer no questions: the store's own ledgers beside the hub's ends."""
+
+from collections.abc import Mapping
+
+from core.errors import HubledgerError, HubUnreachable
+from core.remote.hub_ends import HubEnds
+from core.settings import read_settings
+from core.status import balanced
+from core.store.connect import open_engine
+from local.books import Books, BooksUnavailable
+
+
+class StoreBooks:
+    """For one reader at a time; `settings` are those of the workers."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        own = read_settings(settings)
+        self._engine = open_engine(own)
+        self._hub_ends = HubEnds(own)
+
+    def read(self, place: str) -> Books:
+        """The books now; BooksUnavailable when the store cannot be read. `place` only says where in that case."""
+        try:
+            ledgers = self._engine.read_ledgers()
+        except HubledgerError as error:
+            raise BooksUnavailable(f"{place}: {error}") from error
+        return Books(
+            in_hub=self._in_hub(),
+            accounted=sum(ledger.accounted for ledger in ledgers),
+            written=sum(ledger.written for ledger in ledgers),
+            filtered=sum(ledger.filtered for ledger in ledgers),
+            dead_lettered=sum(ledger.dead_lettered for ledger in ledgers),
+            balanced=balanced(ledgers),
+        )
+
+    def _in_hub(self) -> int | None:
+        try:
+            return sum(end + 1 for end in self._hub_ends.read().values())
+        except HubUnreachable:
+            return None

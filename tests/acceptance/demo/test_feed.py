@@ -1,0 +1,155 @@
+"""The feed against the emulator over AMQP: what its record says is what the hub holds, whatever happens on the way."""
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from azure.eventhub import EventData, EventHubConsumerClient, PartitionContext
+
+from local.event_hubs import Emulator, HubSettings, partition_index
+from local.feed.record import Copies, published_copies
+from local.processes import APP
+from tests.acceptance.demo.waiting import DEADLINE, wait_until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def emulator() -> Iterator[Emulator]:
+    hub = Emulator([HubSettings("telemetry", 4, ("hubledger",))])
+    with hub.running():
+        yield hub
+
+
+class Feeding:
+    """A feed in a process of its own."""
+
+    def __init__(self, emulator: Emulator, record: Path, *options: str) -> None:
+        self._popen = subprocess.Popen(
+            [*feed_command(emulator), "--homes", "100", "--record", str(record), *options],
+            cwd=APP,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def wait_ready(self) -> None:
+        assert self._popen.stdout is not None
+        assert self._popen.stdout.readline().startswith("feed ready for telemetry")
+
+    def stop(self, number: signal.Signals) -> None:
+        self._popen.send_signal(number)
+
+    def wait(self) -> dict:
+        """Its last line."""
+        out, err = self._popen.communicate(timeout=DEADLINE)
+        assert (self._popen.returncode, err) == (0, "")
+        last: dict = json.loads(out.splitlines()[-1])
+        return last
+
+
+def feed_command(emulator: Emulator) -> list[str]:
+    return [sys.executable, "-m", "local.feed", "--connection", emulator.connection_string]
+
+
+def in_hub(emulator: Emulator) -> int:
+    return sum(end + 1 for end in emulator.end_of("telemetry").values())
+
+
+def wait_until_in_hub(emulator: Emulator, events: int) -> None:
+    wait_until(lambda: in_hub(emulator) >= events)
+
+
+@pytest.mark.parametrize("gather", ["0.1", "0"])
+def test_the_hub_holds_what_the_record_says(emulator: Emulator, tmp_path: Path, gather: str) -> None:
+    options = ("--events", "2000", "--rate", "full", "--gather", gather)
+    last = Feeding(emulator, tmp_path / "record.db", *options).wait()
+    assert last["published"] == in_hub(emulator) == 2_000
+    assert published_copies(tmp_path / "record.db") == Copies(2_000, 2_000)
+
+
+def test_an_event_carries_the_key_of_its_home_and_is_where_the_hub_would_place_it(
+    emulator: Emulator, tmp_path: Path
+) -> None:
+    Feeding(emulator, tmp_path / "record.db", "--events", "500", "--rate", "full").wait()
+    found = keys(emulator, 500)
+    assert all(key is not None and partition == str(partition_index(key.decode(), 4)) for partition, key in found)
+    assert Counter(key.decode() for _, key in found if key) == Counter(recorded_keys(tmp_path / "record.db"))
+
+
+def keys(emulator: Emulator, events: int) -> list[tuple[str, bytes | None]]:
+    """Partition and partition key of the first events of the hub."""
+    found: list[tuple[str, bytes | None]] = []
+    connection = emulator.connection_string
+    consumer = EventHubConsumerClient.from_connection_string(
+        connection,
+        "hubledger",
+        eventhub_name="telemetry",
+        socket_timeout=0.02,  # seconds that it waits at one partition before it goes to the next
+    )
+
+    def take(context: PartitionContext, event: EventData) -> None:
+        found.append((context.partition_id, event.partition_key))
+        if len(found) == events:
+            consumer.close()
+
+    consumer.receive(take, starting_position="-1")
+    return found
+
+
+def recorded_keys(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as record:
+        return [home for (home,) in record.execute("SELECT partition_key FROM event")]
+
+
+def test_a_busy_hub_delays_the_feed_and_changes_nothing(emulator: Emulator, tmp_path: Path) -> None:
+    emulator.throttle(20)
+    Feeding(emulator, tmp_path / "record.db", "--events", "1000", "--rate", "full").wait()
+    assert published_copies(tmp_path / "record.db") == Copies(1_000, 1_000)
+    assert in_hub(emulator) == 1_000
+
+
+def test_lost_connections_leave_a_record_that_says_what_is_certain_and_what_is_not(
+    emulator: Emulator, tmp_path: Path
+) -> None:
+    feeding = Feeding(emulator, tmp_path / "record.db", "--events", "6000", "--rate", "2000")
+    feeding.wait_ready()
+    for wanted in (500, 1_500, 3_000):
+        wait_until_in_hub(emulator, wanted)
+        emulator.drop_connections()
+    last = feeding.wait()
+    copies = published_copies(tmp_path / "record.db")
+    assert copies.at_least == 6_000
+    assert copies.at_most > 6_000, "three lost connections left no doubt"
+    assert last["doubtful_sends"] > 0
+    assert copies.at_least <= in_hub(emulator) <= copies.at_most
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_feed_that_is_stopped_leaves_a_complete_record(
+    emulator: Emulator, tmp_path: Path, number: signal.Signals
+) -> None:
+    feeding = Feeding(emulator, tmp_path / "record.db", "--events", "endless", "--rate", "1000")
+    feeding.wait_ready()
+    wait_until_in_hub(emulator, 300)
+    feeding.stop(number)
+    last = feeding.wait()
+    copies = published_copies(tmp_path / "record.db")
+    assert last["published"] == copies.at_least == copies.at_most == in_hub(emulator)
+    with closing(sqlite3.connect(tmp_path / "record.db")) as record:
+        assert record.execute("SELECT complete FROM feed").fetchall() == [(1,)]
+
+
+def test_a_hub_that_is_not_there_is_one_clear_line(emulator: Emulator, tmp_path: Path) -> None:
+    feed = [*feed_command(emulator), "--hub", "missing"]
+    ended = subprocess.run(feed, cwd=APP, capture_output=True, text=True, timeout=DEADLINE, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("feed: ")
+    assert len(ended.stderr.splitlines()) == 1

@@ -1,0 +1,57 @@
+"""An emulator for each test, and a clock that tests move."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from local.event_hubs import Emulator, HubSettings
+from local.event_hubs.server import unix_milliseconds
+
+
+class MovableClock:
+    """The real time, plus what a test adds."""
+
+    def __init__(self) -> None:
+        self.ahead = timedelta(0)
+
+    def __call__(self) -> int:
+        return unix_milliseconds() + self.ahead // timedelta(milliseconds=1)
+
+
+# The SDK leaves a socket unclosed when its connection is cut, and each time it opens one that fails.
+_SDK_LEAKS = (
+    r"ignore:Exception ignored in. <(socket\.socket|function (_SelectorTransport|StreamWriter)\.__del__)"
+    ":pytest.PytestUnraisableExceptionWarning"
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.filterwarnings(_SDK_LEAKS))
+
+
+@pytest.fixture(autouse=True)
+def _sdk_keeps_to_itself() -> Iterator[None]:
+    """Keep the SDK's log quiet, and let its leaks come to light within the test that made them."""
+    logging.getLogger("azure").setLevel(logging.CRITICAL)
+    yield
+    gc.collect()
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    return MovableClock()
+
+
+@pytest.fixture
+def emulator(clock: MovableClock) -> Iterator[Emulator]:
+    """A hub `telemetry` of four partitions, with the consumer groups $Default and hubledger."""
+    with Emulator([HubSettings("telemetry", 4, ("hubledger",))], clock=clock).running() as running:
+        yield running

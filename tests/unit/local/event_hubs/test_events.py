@@ -1,0 +1,98 @@
+"""What a hub makes of a publisher's message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from local.event_hubs.codec import Described, Symbol, ULong, decode, encode
+from local.event_hubs.errors import AmqpError
+from local.event_hubs.events import BATCH_FORMAT, read_publication, stamp
+from local.event_hubs.sections import DATA, MESSAGE_ANNOTATIONS, sections
+from tests.unit.local.event_hubs.messages import batch, message
+
+
+def parts(payload: bytes) -> dict[int, Any]:
+    return {section.code: decode(payload, section.body)[0] for section in sections(payload)}
+
+
+def test_a_message_is_one_event() -> None:
+    publication = read_publication(message(b"hello"), 0)
+    assert len(publication.events) == 1
+    assert publication.partition_key is None
+
+
+def test_a_batch_is_as_many_events_as_it_has_messages() -> None:
+    publication = read_publication(batch([message(b"a"), message(b"b")], partition_key="home-1"), BATCH_FORMAT)
+    assert [parts(event.rest)[DATA] for event in publication.events] == [b"a", b"b"]
+    assert publication.partition_key == "home-1"
+
+
+def test_an_event_in_a_batch_has_the_annotations_of_the_batch_when_it_has_none() -> None:
+    publication = read_publication(
+        batch([message(b"a"), message(b"b", partition_key="own")], partition_key="outer"), BATCH_FORMAT
+    )
+    keys = [decode(event.annotations[1])[0] for event in publication.events]
+    assert keys == ["outer", "own"]
+
+
+def test_a_key_that_is_not_a_string_is_no_key() -> None:
+    assert read_publication(message(partition_key=7), 0).partition_key is None
+
+
+def test_a_stamped_event_says_where_and_when_it_was_enqueued() -> None:
+    [unstamped] = read_publication(message(b"hello", partition_key="a", mine=7), 0).events
+    event = stamp(unstamped, 41, 1234, 1_700_000_000_000)
+    assert (event.sequence_number, event.offset, event.enqueued_at) == (41, 1234, 1_700_000_000_000)
+    assert parts(event.payload) == {
+        MESSAGE_ANNOTATIONS: {
+            "x-opt-partition-key": "a",
+            "x-opt-mine": 7,
+            "x-opt-sequence-number": 41,
+            "x-opt-offset": "1234",
+            "x-opt-enqueued-time": 1_700_000_000_000,
+        },
+        DATA: b"hello",
+    }
+
+
+def test_the_stamps_of_another_hub_do_not_survive_forwarding() -> None:
+    forwarded = message(b"x", sequence_number=7, offset="9", enqueued_time=3, partition_key="a")
+    [unstamped] = read_publication(forwarded, 0).events
+    annotations = parts(stamp(unstamped, 1, 0, 5).payload)[MESSAGE_ANNOTATIONS]
+    assert annotations["x-opt-sequence-number"] == 1
+    assert stamp(unstamped, 1, 0, 5).payload.count(b"x-opt-sequence-number") == 1
+
+
+def test_a_header_does_not_reach_readers_and_every_other_section_does_unchanged() -> None:
+    header = encode(Described(ULong(0x70), [True]))
+    properties = encode(Described(ULong(0x73), ["id", None, None, None, None, "correlation"]))
+    [event] = read_publication(header + properties + message(), 0).events
+    assert event.rest == properties + message()
+
+
+def test_sections_may_come_in_any_order() -> None:
+    late = message(b"body") + encode(Described(ULong(MESSAGE_ANNOTATIONS), {Symbol("x-opt-partition-key"): "k"}))
+    assert read_publication(late, 0).partition_key == "k"
+
+
+@pytest.mark.parametrize(
+    ("broken", "message_format"),
+    [
+        (b"garbage", 0),
+        (message()[:-1], 0),
+        (encode(Described(ULong(DATA), "text")), BATCH_FORMAT),
+        (batch([b"garbage"]), BATCH_FORMAT),
+        (encode(Described(ULong(MESSAGE_ANNOTATIONS), 7)), 0),
+        (b"\x00\x53\x72\xc1\x02\x01\x41" + message(), 0),
+    ],
+)
+def test_a_broken_message_is_refused(broken: bytes, message_format: int) -> None:
+    with pytest.raises(AmqpError, match="amqp:decode-error"):
+        read_publication(broken, message_format)
+
+
+def test_an_unknown_message_format_is_refused_loudly() -> None:
+    with pytest.raises(AmqpError, match="amqp:not-implemented"):
+        read_publication(message(), 0x12345)

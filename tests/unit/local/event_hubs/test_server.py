@@ -1,0 +1,120 @@
+"""Starting, stopping, and calls from other threads."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+from pathlib import Path
+
+import pytest
+
+from local.event_hubs import Emulator, HubSettings, SharedAccessKey
+from local.event_hubs.frames import AMQP_HEADER
+
+
+def make(database: Path | None = None) -> Emulator:
+    return Emulator([HubSettings("telemetry", 2)], database)
+
+
+def greeted(port: int) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(AMQP_HEADER)
+        return connection.recv(8)
+
+
+def test_it_listens_while_the_block_runs_and_not_after() -> None:
+    emulator = make()
+    with emulator.running():
+        assert greeted(emulator.port) == AMQP_HEADER
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", emulator.port), timeout=5)
+
+
+def test_it_may_be_started_again_on_its_port(tmp_path: Path) -> None:
+    emulator = make(tmp_path / "hubs.db")
+    with emulator.running():
+        pass
+    with emulator.running(port=emulator.port):
+        assert greeted(emulator.port) == AMQP_HEADER
+
+
+def test_an_error_in_the_block_stops_it_too() -> None:
+    emulator = make()
+    with pytest.raises(ZeroDivisionError), emulator.running():
+        raise ZeroDivisionError
+    with emulator.running(port=emulator.port):
+        pass
+
+
+def test_a_port_in_use_lets_go_of_the_database(tmp_path: Path) -> None:
+    taken = socket.create_server(("127.0.0.1", 0))
+    port = taken.getsockname()[1]
+    with taken, pytest.raises(OSError, match="in use"), make(tmp_path / "hubs.db").running(port=port):
+        pass
+    with make(tmp_path / "hubs.db").running():
+        pass
+
+
+@pytest.mark.asyncio
+async def test_it_runs_on_the_callers_loop_and_may_be_called_from_there() -> None:
+    emulator = make()
+    await emulator.start()
+    with pytest.raises(RuntimeError, match="running already"):
+        await emulator.start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", emulator.port)
+    writer.write(AMQP_HEADER)
+    assert await reader.readexactly(8) == AMQP_HEADER
+    assert emulator.connection_count == 1
+    emulator.drop_connections()
+    with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+        await reader.readexactly(1)
+    writer.close()
+    await emulator.stop()
+
+
+def test_connections_that_say_nothing_or_only_just_came_do_not_outlive_the_stop() -> None:
+    for _ in range(30):
+        emulator = make()
+        with emulator.running():
+            connection = socket.create_connection(("127.0.0.1", emulator.port), timeout=5)
+        with connection:
+            assert hung_up(connection)
+    gc.collect()  # a transport that was left behind would warn, and a warning is an error
+
+
+def hung_up(connection: socket.socket) -> bool:
+    try:
+        while connection.recv(1024):
+            pass
+    except ConnectionResetError:
+        pass
+    return True
+
+
+def test_the_ends_of_a_hub_that_is_not_there_are_a_key_error() -> None:
+    emulator = make()
+    assert emulator.end_of("telemetry") == {"0": -1, "1": -1}
+    assert emulator.start_of("telemetry") == {"0": 0, "1": 0}
+    for ask in (emulator.end_of, emulator.start_of):
+        with pytest.raises(KeyError):
+            ask("nowhere")
+
+
+def test_a_fault_is_refused_while_nothing_runs() -> None:
+    with pytest.raises(RuntimeError, match="not running"):
+        make().let_time_pass()
+
+
+def test_an_emulator_without_keys_is_refused() -> None:
+    with pytest.raises(ValueError, match="lets nobody in"):
+        Emulator([HubSettings("telemetry")], keys=())
+
+
+def test_the_connection_string_is_that_of_a_development_emulator() -> None:
+    emulator = Emulator([HubSettings("telemetry")], keys=(SharedAccessKey("mine", "secret"),))
+    with emulator.running():
+        assert emulator.connection_string == (
+            f"Endpoint=sb://localhost:{emulator.port};SharedAccessKeyName=mine;SharedAccessKey=secret;"
+            "UseDevelopmentEmulator=true"
+        )

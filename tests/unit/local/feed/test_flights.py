@@ -1,0 +1,148 @@
+"""local/feed/flights.py and what it is made of, held against the app."""
+
+import json
+from collections import Counter
+from datetime import UTC, date, datetime
+from itertools import islice, pairwise
+
+import pytest
+
+from core.commits import Settled
+from core.events import Event, SequenceNumber
+from core.rows import References
+from core.settle import settle
+from core.transforms import load_transform
+from core.transforms.flight_info import FlightChange, FlightStatus
+from local.feed.bodies import ZONES, Zone
+from local.feed.faults import Fault
+from local.feed.flight_faults import MALFORMED, UNUSABLE, Wrong
+from local.feed.flight_rule import Change, ExpectedChange, expect_change
+from local.feed.flights import NUMBERS, FlightScript, FlightShares, change_body, flight_minutes
+from local.feed.planned import POISON, WRITTEN, Minute
+from tests.unit.local.feed.builders import FAULTY_FLIGHTS, NOON, flight_story
+
+TRANSFORM = load_transform("core.transforms.flight_info")
+SPOTLESS = FlightShares(malformed=0, unusable=0, duplicate=0)
+CHANGES = [
+    Change("LH", 400, "2026-01-02", "boarding", "A12", NOON, NOON + 1, NOON + 2_000_000),
+    Change("9W", 7, "2026-01-01", "cancelled", None, NOON, None, NOON),
+]
+
+
+def settled(body: bytes, partition_key: str = "400") -> Settled:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    return settle([Event(SequenceNumber(0), "0", now, partition_key, {}, body)], References({}), TRANSFORM)
+
+
+def bodies(minutes: list[Minute[ExpectedChange]]) -> list[bytes]:
+    return [event.body for minute in minutes for event in minute.events]
+
+
+def by_flight(minutes: list[Minute[ExpectedChange]]) -> dict[tuple, list[ExpectedChange]]:
+    """The changes of each flight and day, in the order of publishing."""
+    found: dict[tuple, list[ExpectedChange]] = {}
+    for minute in minutes:
+        for _, change in minute.events:
+            found.setdefault((change.carrier, change.flight_number, change.departure_date), []).append(change)
+    return found
+
+
+def test_the_same_seed_tells_the_same_story_and_another_seed_another() -> None:
+    assert flight_story(seed=5) == flight_story(seed=5)
+    assert bodies(flight_story(seed=5)) != bodies(flight_story(seed=6))
+
+
+def test_a_story_without_end_begins_like_one_with_an_end() -> None:
+    endless = islice(flight_minutes(FlightScript(numbers=40, seed=1, shares=FAULTY_FLIGHTS)), 100)
+    assert list(endless) == flight_story(numbers=40)[:100]
+
+
+@pytest.mark.parametrize("numbers", [1, 2, 7, 40])
+def test_a_story_has_exactly_as_many_events_as_asked(numbers: int) -> None:
+    for events in range(1, 60):
+        assert len(bodies(flight_story(numbers, events, seed=events))) == events
+
+
+def test_the_partition_key_is_the_flight_number_which_several_carriers_share() -> None:
+    minutes = flight_story(shares=SPOTLESS)
+    carriers: dict[str, set] = {}
+    for minute in minutes:
+        for body, _ in minute.events:
+            told = json.loads(body)
+            assert minute.partition_key == str(told["flight_number"])
+            carriers.setdefault(minute.partition_key, set()).add(told["carrier"])
+    assert all(len(own) >= 2 for own in carriers.values())
+
+
+def test_every_flight_number_is_told_of_once_a_round() -> None:
+    minutes = list(islice(flight_minutes(FlightScript(NUMBERS)), NUMBERS))
+    assert {int(minute.partition_key) for minute in minutes} == set(range(1, NUMBERS + 1))
+
+
+def test_flights_depart_on_a_few_days() -> None:
+    days = {change[2] for change in by_flight(flight_story(numbers=500, events=2_000, shares=SPOTLESS))}
+    assert {date(2026, 1, day).isoformat() for day in (1, 2, 3)} <= days
+
+
+def test_the_changes_of_a_flight_come_in_order() -> None:
+    flights = by_flight(flight_story(shares=SPOTLESS))
+    assert max(map(len, flights.values())) >= 4
+    for changes in flights.values():
+        assert changes[0].status == "scheduled"
+        assert all((a.changed_us or 0) < (b.changed_us or 0) for a, b in pairwise(changes))
+        assert not {change.status for change in changes[:-1]} & {"arrived", "cancelled", "diverted"}
+        assert all(a.status != "departed" or b.status in ("arrived", "diverted") for a, b in pairwise(changes))
+
+
+def test_the_shares_are_kept() -> None:
+    minutes = flight_story(
+        numbers=500, events=40_000, shares=FlightShares(malformed=0.04, unusable=0.03, duplicate=0.03)
+    )
+    events = [event for minute in minutes for event in minute.events]
+    outcomes = Counter(event.expected.outcome for event in events)
+    twice = sum(a is b for minute in minutes for a, b in pairwise(minute.events))
+    assert outcomes[POISON] / len(events) == pytest.approx(0.07, rel=0.1)
+    assert twice / len(events) == pytest.approx(0.03, rel=0.15)
+
+
+def test_what_the_feed_expects_is_what_the_app_makes_of_it() -> None:
+    """The two were written apart; where they differ, one of them is wrong."""
+    seen = Counter[str]()
+    for minute in flight_story(events=6_000):
+        for body, expected in minute.events:
+            found = settled(body, minute.partition_key)
+            seen[expected.outcome] += 1
+            if expected.outcome == POISON:
+                assert [letter.error_class for letter in found.letters] == [POISON], body
+            else:
+                assert [row_of(row) for _, _, row in found.rows[FlightChange]] == [expected], body
+                assert [row_of(row) for _, _, row in found.rows[FlightStatus]] == [expected], body
+    assert min(seen[WRITTEN], seen[POISON]) > 500
+
+
+def row_of(row: object) -> ExpectedChange:
+    assert isinstance(row, FlightChange | FlightStatus)
+    departs, arrives, changed = map(microseconds, (row.departs_at, row.arrives_at, row.changed_at))
+    day = row.departure_date.isoformat()
+    flight = (row.carrier, row.flight_number, day)
+    return ExpectedChange(WRITTEN, *flight, row.status, row.departure_gate, departs, arrives, changed)
+
+
+def microseconds(moment: datetime | None) -> int | None:
+    return None if moment is None else round(moment.timestamp() * 1_000_000)
+
+
+@pytest.mark.parametrize("zone", ZONES, ids=lambda zone: zone.name)
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.carrier)
+@pytest.mark.parametrize("fault", MALFORMED, ids=lambda fault: fault.__name__)
+def test_a_fault_of_the_form_makes_any_change_poison(fault: Fault, change: Change, zone: Zone) -> None:
+    assert settled(change_body(change, zone).encode()).letters == []
+    assert [letter.error_class for letter in settled(fault(change_body(change, zone))).letters] == [POISON]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.carrier)
+@pytest.mark.parametrize("wrong", UNUSABLE.values(), ids=UNUSABLE)
+def test_a_value_that_cannot_be_is_poison_for_the_feed_and_for_the_app(wrong: Wrong, change: Change) -> None:
+    assert expect_change(change).outcome == WRITTEN
+    assert expect_change(wrong(change)).outcome == POISON
+    assert [letter.error_class for letter in settled(change_body(wrong(change), ZONES[0]).encode()).letters] == [POISON]

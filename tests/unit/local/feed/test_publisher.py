@@ -1,0 +1,118 @@
+"""local/feed/publisher.py"""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from azure.eventhub import EventDataBatch
+from azure.eventhub.exceptions import ConnectionLostError, EventDataSendError, EventHubError
+
+from local.feed.publisher import TRIES, HubSilent, Publisher, Resends
+from local.feed.record import Copies
+from tests.unit.local.feed.builders import minute, send
+
+
+def busy() -> EventHubError:
+    error = EventDataSendError("the hub is too busy")
+    error.error = "server-busy"
+    return error
+
+
+class Hub:
+    """Takes batches, and meets each send with the next fault it was given; some faults take the batch all the same."""
+
+    def __init__(self, *faults: EventHubError | None, stores: bool = False) -> None:
+        self._faults = list(faults)
+        self._stores = stores
+        self.taken: list[EventDataBatch] = []
+        self.asked: list[tuple[str | None, str | None]] = []
+
+    def create_batch(self, *, partition_id: str | None = None, partition_key: str | None = None) -> EventDataBatch:
+        self.asked.append((partition_id, partition_key))
+        return EventDataBatch(partition_id=partition_id, partition_key=partition_key)
+
+    def send_batch(self, event_data_batch: EventDataBatch, *, timeout: float) -> None:
+        fault = self._faults.pop(0) if self._faults else None
+        if fault is None or self._stores:
+            self.taken.append(event_data_batch)
+        if fault is not None:
+            raise fault
+
+
+@pytest.fixture
+def resends() -> Iterator[Resends]:
+    counter = Resends()
+    yield counter
+    counter.close()
+
+
+def go_on(seconds: float) -> bool:
+    return False
+
+
+def stop(seconds: float) -> bool:
+    return True
+
+
+def test_the_minute_of_a_home_alone_goes_under_its_partition_key(resends: Resends) -> None:
+    hub = Hub()
+    assert Publisher(hub, go_on, resends).publish(send(minute("home-000007", events=4))) == Copies(1, 1)
+    assert hub.asked == [(None, "home-000007")]
+    assert [len(batch) for batch in hub.taken] == [4]
+
+
+def test_a_busy_hub_is_tried_until_it_takes_the_send_and_leaves_no_doubt(resends: Resends) -> None:
+    hub, pauses = Hub(busy(), busy(), busy()), list[float]()
+
+    def pause(seconds: float) -> bool:
+        pauses.append(seconds)
+        return False
+
+    copies = Publisher(hub, pause, resends).publish(send(minute()))
+    assert copies == Copies(1, 1)
+    assert len(hub.taken) == 1
+    assert pauses == sorted(pauses) and pauses[0] < pauses[-1]
+
+
+def test_a_lost_answer_is_tried_again_and_may_mean_two_copies(resends: Resends) -> None:
+    publisher = Publisher(Hub(ConnectionLostError("gone"), stores=True), go_on, resends)
+    assert publisher.publish(send(minute())) == Copies(1, 2)
+    assert publisher.doubtful == 1
+
+
+def test_a_send_that_the_client_repeated_by_itself_may_mean_two_copies(resends: Resends) -> None:
+    class Repeating(Hub):
+        def send_batch(self, event_data_batch: EventDataBatch, *, timeout: float) -> None:
+            log = logging.getLogger("azure.eventhub._producer_client")
+            log.debug("Producer for partition ID %s not available: %s.", "all", ConnectionLostError("gone"))
+
+    assert Publisher(Repeating(), go_on, resends).publish(send(minute())) == Copies(1, 2)
+
+
+def test_a_busy_hub_that_the_client_asked_again_by_itself_leaves_no_doubt(resends: Resends) -> None:
+    class Repeating(Hub):
+        def send_batch(self, event_data_batch: EventDataBatch, *, timeout: float) -> None:
+            log = logging.getLogger("azure.eventhub._producer_client")
+            log.debug("Producer for partition ID %s not available: %s.", "all", busy())
+
+    assert Publisher(Repeating(), go_on, resends).publish(send(minute())) == Copies(1, 1)
+
+
+def test_a_hub_that_never_takes_a_send_is_named_silent(resends: Resends) -> None:
+    with pytest.raises(HubSilent, match="too busy"):
+        Publisher(Hub(*[busy()] * TRIES), go_on, resends).publish(send(minute()))
+
+
+def test_a_refused_send_that_is_given_up_is_certainly_not_in_the_hub(resends: Resends) -> None:
+    assert Publisher(Hub(busy()), stop, resends).publish(send(minute())) == Copies(0, 0)
+
+
+def test_an_unanswered_send_that_is_given_up_may_be_in_the_hub(resends: Resends) -> None:
+    assert Publisher(Hub(ConnectionLostError("gone")), stop, resends).publish(send(minute())) == Copies(0, 1)
+
+
+def test_the_log_of_the_client_is_left_as_it_was() -> None:
+    log = logging.getLogger("azure.eventhub._producer_client")
+    before = log.level, log.propagate, list(log.handlers)
+    Resends().close()
+    assert (log.level, log.propagate, list(log.handlers)) == before

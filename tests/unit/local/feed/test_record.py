@@ -1,0 +1,70 @@
+"""local/feed/record.py"""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from local.feed.domains import HOMES
+from local.feed.planned import POISON, REFERENCE, Minute
+from local.feed.record import FLUSH, ONCE, Copies, Record, RecordExists, published_copies
+from tests.unit.local.feed.builders import minute, story
+
+
+def record(path: Path, minutes: list[Minute], copies: Copies = ONCE) -> Path:
+    written = Record(path, HOMES, seed=1, senders=40)
+    for each in minutes:
+        written.add(each, copies)
+    written.complete()
+    written.close()
+    return path
+
+
+def rows(path: Path, query: str) -> list[tuple]:
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute(query).fetchall()
+    finally:
+        connection.close()
+
+
+def test_it_holds_every_event_and_what_must_become_of_it_in_the_order_of_publishing(tmp_path: Path) -> None:
+    minutes = story(events=3 * FLUSH + 7)
+    path = record(tmp_path / "record.db", minutes)
+    found = rows(
+        path,
+        "SELECT partition_key, outcome, kind, sensor_id, state, ppm, observed_us, alerts, time_zone, armed FROM event"
+        " ORDER BY number",
+    )
+    assert found == [(minute.partition_key, *event.expected) for minute in minutes for event in minute.events]
+
+
+def test_it_keeps_the_bodies_of_letters_and_no_others(tmp_path: Path) -> None:
+    minutes = story()
+    path = record(tmp_path / "record.db", minutes)
+    kept = rows(path, "SELECT body FROM event WHERE body IS NOT NULL ORDER BY number")
+    letters = [event for minute in minutes for event in minute.events if event.expected.outcome in (POISON, REFERENCE)]
+    assert [body for (body,) in kept] == [event.body for event in letters]
+
+
+def test_it_is_complete_only_when_the_feed_ended_in_order(tmp_path: Path) -> None:
+    broken = Record(tmp_path / "broken.db", HOMES, seed=1, senders=40)
+    broken.add(minute(), ONCE)
+    broken.close()
+    assert rows(tmp_path / "broken.db", "SELECT complete FROM feed") == [(0,)]
+    assert rows(record(tmp_path / "whole.db", [minute()]), "SELECT complete FROM feed") == [(1,)]
+
+
+def test_a_lost_answer_leaves_a_range_of_copies(tmp_path: Path) -> None:
+    path = record(tmp_path / "record.db", [minute(events=3)], Copies(1, 2))
+    assert published_copies(path) == Copies(3, 6)
+
+
+def test_a_record_of_nothing_has_no_copies(tmp_path: Path) -> None:
+    assert published_copies(record(tmp_path / "record.db", [])) == Copies(0, 0)
+
+
+def test_two_feeds_do_not_share_a_record(tmp_path: Path) -> None:
+    path = record(tmp_path / "record.db", [minute()])
+    with pytest.raises(RecordExists, match="name a new file"):
+        Record(path, HOMES, seed=1, senders=40)

@@ -1,0 +1,42 @@
+"""local/feed/rule.py"""
+
+import pytest
+
+from local.feed.planned import FILTERED, REFERENCE, WRITTEN
+from local.feed.rule import Reading, expect_reading, expect_registration
+
+
+def reading(kind: str, state: str | None = None, ppm: int | None = None) -> Reading:
+    return Reading("sensor-1", kind, state, ppm, 1_000_000)
+
+
+def test_a_registration_becomes_the_row_of_its_home() -> None:
+    expected = expect_registration("Asia/Tokyo", True)
+    assert (expected.outcome, expected.time_zone, expected.armed) == (WRITTEN, "Asia/Tokyo", 1)
+
+
+@pytest.mark.parametrize("armed", [None, True, False])
+def test_a_heartbeat_is_filtered_whether_its_home_is_known_or_not(armed: bool | None) -> None:
+    assert expect_reading(reading("heartbeat"), armed).outcome == FILTERED
+
+
+def test_a_reading_before_the_registration_is_a_letter_for_want_of_a_reference() -> None:
+    assert expect_reading(reading("motion", "active"), None).outcome == REFERENCE
+
+
+@pytest.mark.parametrize(
+    ("seen", "armed", "alerts"),
+    [
+        (reading("motion", "active"), True, 1),
+        (reading("motion", "active"), False, 0),
+        (reading("door", "active"), True, 1),
+        (reading("window", "idle"), True, 0),
+        (reading("glass_break", "active"), False, 1),
+        (reading("glass_break", "idle"), True, 0),
+        (reading("carbon_monoxide", ppm=69), True, 0),
+        (reading("carbon_monoxide", ppm=70), False, 1),
+    ],
+)
+def test_an_alarming_reading_has_an_alert(seen: Reading, armed: bool, alerts: int) -> None:
+    expected = expect_reading(seen, armed)
+    assert (expected.outcome, expected.alerts) == (WRITTEN, alerts)

@@ -1,0 +1,77 @@
+"""Stores that the app filled, and the records of feeds, for tests that hold one against the other."""
+
+import sqlite3
+import uuid
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from zlib import crc32
+
+from core.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
+from core.ingest import Stamps, ingest_batch
+from core.store.schema import migrate_sqlite
+from core.store.sqlite import SqliteStore
+from core.transforms import load_transform
+from local.feed.domains import HOMES, Domain
+from local.feed.planned import Minute
+from local.feed.record import Copies, Record
+from local.recount import recount
+
+PARTITIONS, BATCH = 4, 37
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def write_record(path: Path, minutes: list[tuple[Minute, Copies]], domain: Domain = HOMES) -> None:
+    """The record of a feed that told these minutes."""
+    record = Record(path, domain, seed=1, senders=40)
+    for minute, copies in minutes:
+        record.add(minute, copies)
+    record.complete()
+    record.close()
+
+
+def ingest(path: Path, minutes: list[Minute], domain: Domain = HOMES) -> None:
+    """What hub, host and app do together, without the ways between them."""
+    migrate_sqlite(path)
+    store, transform = SqliteStore(path), load_transform(domain.transform)
+    logs: dict[int, list[Event]] = {number: [] for number in range(PARTITIONS)}
+    for minute in minutes:
+        log = logs[crc32(minute.partition_key.encode()) % PARTITIONS]
+        for event in minute.events:
+            log.append(Event(SequenceNumber(len(log)), str(len(log)), NOW, minute.partition_key, {}, event.body))
+    stamps = Stamps(lambda: NOW, uuid.uuid4)
+    for number, log in logs.items():
+        partition = Partition("local/telemetry", "hubledger", PartitionId(str(number)))
+        for start in range(0, len(log), BATCH):
+            ingest_batch(EventBatch(partition, tuple(log[start : start + BATCH]), "test"), store, transform, stamps)
+    store.close()
+
+
+class Files:
+    """A store and a record that agree."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store, self.record = folder / "store.db", folder / "record.db"
+
+    def change(self, *statements: str) -> list[str]:
+        """Plant a fault in the store, and recount."""
+        with closing(sqlite3.connect(self.store, isolation_level=None)) as connection:
+            for statement in statements:
+                connection.execute(statement)
+        return self.recount()
+
+    def recount(self) -> list[str]:
+        return recount(self.store, self.record)
+
+
+def only(differences: list[str], *kinds: str) -> None:
+    """Something was found, and only of these kinds."""
+    assert {difference.partition(":")[0] for difference in differences} == set(kinds), differences
+
+
+def first_row(table: str) -> str:
+    """The condition that holds for one row of a table."""
+    return (
+        f"(stream_id, partition_id, sequence_number, ordinal) = "
+        f"(SELECT stream_id, partition_id, sequence_number, ordinal FROM {table} LIMIT 1)"
+    )

@@ -1,0 +1,24 @@
+"""local/demo.py: what is refused before anything is started."""
+
+import pytest
+
+from local.demo import main
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "why"),
+    [
+        ("--transform", "flights", "must be home_security or flight_info"),
+        ("--transform", "other.module", "must be home_security or flight_info"),
+        ("--events", "0", "must be a whole number from 1"),
+        ("--workers", "-1", "must be a whole number from 1"),
+        ("--kill", "-1", "must be a whole number from 1"),
+        ("--rate", "slow", "must be a number above 0, or full"),
+    ],
+)
+def test_what_a_demo_cannot_do_is_one_clear_error(
+    option: str, value: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([f"{option}={value}"])
+    assert why in capsys.readouterr().err

@@ -1,0 +1,37 @@
+"""local/folders.py"""
+
+from pathlib import Path
+
+import pytest
+
+from local.folders import FolderInUse, fresh_folder, kept_folder
+
+
+def test_a_kept_folder_keeps_its_content(tmp_path: Path) -> None:
+    with kept_folder(tmp_path / "run") as folder:
+        (folder / "store.db").write_text("rows")
+    with kept_folder(tmp_path / "run") as folder:
+        assert (folder / "store.db").read_text() == "rows"
+
+
+def test_a_kept_folder_is_for_one_run_at_a_time(tmp_path: Path) -> None:
+    with (
+        kept_folder(tmp_path),
+        pytest.raises(FolderInUse, match="end that one first"),
+        kept_folder(tmp_path),
+    ):
+        pass
+
+
+def test_a_fresh_folder_is_empty_and_what_ended_runs_left_is_removed(tmp_path: Path) -> None:
+    with fresh_folder(tmp_path) as first:
+        (first / "store.db").write_text("rows")
+    with fresh_folder(tmp_path) as second:
+        assert not first.exists()
+        assert not (second / "store.db").exists()
+
+
+def test_a_fresh_folder_leaves_the_one_of_a_run_that_goes_on(tmp_path: Path) -> None:
+    with fresh_folder(tmp_path) as first, fresh_folder(tmp_path) as second:
+        assert first.exists()
+        assert second.exists()

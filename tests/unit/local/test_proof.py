@@ -1,0 +1,84 @@
+"""local/proof.py"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from local.books import Books
+from local.feed.record import ONCE, Copies
+from local.proof import Finished, prove, redelivered
+from tests.unit.local.feed.builders import story
+from tests.unit.local.stores import ingest, write_record
+
+BOOKS = Books(in_hub=300, accounted=300, written=200, filtered=60, dead_lettered=40, balanced=True)
+
+
+def finished(books: Books = BOOKS, published: Copies = Copies(300, 300), kills: int = 0, workers: int = 0) -> Finished:  # noqa: B008
+    return Finished(published, books, 2.0, kills, workers, [])
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """A store and a record of 300 events that agree."""
+    minutes = story(events=300)
+    ingest(tmp_path / "store.db", minutes)
+    write_record(tmp_path / "record.db", [(minute, ONCE) for minute in minutes])
+    return tmp_path / "store.db", tmp_path / "record.db"
+
+
+def test_the_figures_come_in_their_order(files: tuple[Path, Path]) -> None:
+    proof = prove(finished(), *files)
+    assert proof.differences == []
+    assert list(proof.figures.items()) == [
+        ("published", 300),
+        ("accounted", 300),
+        ("written", 200),
+        ("filtered", 60),
+        ("dead_lettered", 40),
+        ("redelivered_dropped", 0),
+        ("ledger_balanced", True),
+        ("seconds", 2.0),
+        ("events_per_second", 150),
+    ]
+
+
+def test_kills_are_added_after_the_other_figures(files: tuple[Path, Path]) -> None:
+    figures = prove(finished(kills=3), *files).figures
+    assert list(figures)[-1] == "kills"
+    assert figures["kills"] == 3
+
+
+def test_workers_are_the_last_figure_when_they_were_used(files: tuple[Path, Path]) -> None:
+    figures = prove(finished(kills=2, workers=3), *files).figures
+    assert list(figures.items())[-2:] == [("kills", 2), ("workers", 3)]
+
+
+def test_an_event_that_the_app_did_not_account_for_is_a_difference(files: tuple[Path, Path]) -> None:
+    proof = prove(finished(replace(BOOKS, accounted=299)), *files)
+    assert proof.differences == ["status: 299 events accounted for, 300 published"]
+
+
+def test_books_that_are_not_balanced_are_a_difference(files: tuple[Path, Path]) -> None:
+    proof = prove(finished(replace(BOOKS, balanced=False)), *files)
+    assert proof.differences and proof.figures["ledger_balanced"] is False
+
+
+def test_a_recount_that_disagrees_is_a_difference(files: tuple[Path, Path], tmp_path: Path) -> None:
+    write_record(tmp_path / "other.db", [(minute, ONCE) for minute in story(events=300, seed=2)])
+    assert prove(finished(), files[0], tmp_path / "other.db").differences
+
+
+def test_where_answers_were_lost_the_hub_says_how_many_it_took(files: tuple[Path, Path]) -> None:
+    assert prove(finished(published=Copies(290, 310)), *files).figures["published"] == 300
+    assert prove(finished(published=Copies(290, 295)), *files).figures["published"] == 295
+
+
+def test_redelivered_events_are_summed_over_the_logs_of_all_hosts(tmp_path: Path) -> None:
+    logs = [tmp_path / "host-1.log", tmp_path / "host-2.log", tmp_path / "host-3.log"]
+    line = {"action": "ingest", "redelivered": 5}
+    other = {"action": "status", "redelivered": 7}
+    logs[0].write_text(f"{json.dumps(line)}\n{json.dumps(other)}\n{json.dumps(line)[:-4]}")
+    logs[1].write_text(f"{json.dumps(line)}\n")
+    assert redelivered(logs) == 10

@@ -1,0 +1,44 @@
+"""local/run.py: what is refused before anything is started."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local.run import main
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        yield server.getsockname()[1]
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        port: int = server.getsockname()[1]
+        return port
+
+
+@pytest.mark.parametrize(("taken", "other"), [("--hub-port", "--port"), ("--port", "--hub-port")])
+def test_a_port_in_use_is_named_with_the_option_that_chooses_another(
+    taken: str, other: str, taken_port: int, free_port: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = [taken, str(taken_port), other, str(free_port), "--folder", str(tmp_path / "run")]
+    assert main(options) == 1
+    message = capsys.readouterr().err
+    assert message.startswith(f"run: port {taken_port} cannot be used")
+    assert message.endswith(f"choose another with {taken}\n")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_transform_that_no_feed_tells_of_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--transform", "core.transforms.missing"])
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.endswith("must be home_security or flight_info, not 'core.transforms.missing'")
