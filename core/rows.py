@@ -1,6 +1,6 @@
 """What a transform returns: rows that name their table once, and the references it may look up."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, fields
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
 
@@ -82,6 +82,14 @@ class ReferenceKey(NamedTuple):
     def of(row: Row) -> "ReferenceKey":
         """The key of a state."""
         return ReferenceKey(type(row), row_table(type(row)).key_of(row))
+
+
+def keys_by_class(keys: Iterable[ReferenceKey]) -> dict[type, list[tuple[Any, ...]]]:
+    """The key values wanted of each row class: a store asks once per class."""
+    wanted: dict[type, list[tuple[Any, ...]]] = {}
+    for key in keys:
+        wanted.setdefault(key.row_class, []).append(key.key)
+    return wanted
 
 
 class References:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from core.events import EventBatch, Partition, PartitionId, event_hub_identity
+from core.remote.hub_client import aio_credential, open_client
 from core.remote.hub_events import to_event
 from core.settings import Settings
 
@@ -25,20 +26,13 @@ def open_consumer(settings: Settings, sharing: Sharing) -> Any:
     """An aio EventHubConsumerClient; close it to release its partitions."""
     from azure.eventhub.aio import EventHubConsumerClient
 
-    options = {
-        "checkpoint_store": sharing.checkpoint_store,
-        "load_balancing_interval": sharing.interval.total_seconds(),
-        "partition_ownership_expiration_interval": sharing.expiry.total_seconds(),
-    }
-    if settings.hub_connection is not None:
-        return EventHubConsumerClient.from_connection_string(
-            settings.hub_connection, settings.consumer_group, eventhub_name=settings.event_hub, **options
-        )
-    from azure.identity.aio import DefaultAzureCredential
-
-    credential = DefaultAzureCredential()
-    return EventHubConsumerClient(
-        settings.hub_namespace, settings.event_hub, settings.consumer_group, credential, **options
+    return open_client(
+        settings,
+        EventHubConsumerClient,
+        aio_credential,
+        checkpoint_store=sharing.checkpoint_store,
+        load_balancing_interval=sharing.interval.total_seconds(),
+        partition_ownership_expiration_interval=sharing.expiry.total_seconds(),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.errors import HubRefused, HubUnreachable
+from core.remote.hub_client import open_client, sync_credential
 from core.settings import Settings
 
 TIMEOUT = 20.0  # seconds for the first answer of a link
@@ -67,12 +68,4 @@ def _first_line(error: Exception) -> str:
 def _client(settings: Settings) -> Any:
     from azure.eventhub import EventHubConsumerClient
 
-    if settings.hub_connection is not None:
-        return EventHubConsumerClient.from_connection_string(
-            settings.hub_connection, settings.consumer_group, eventhub_name=settings.event_hub, retry_total=0
-        )
-    from azure.identity import DefaultAzureCredential
-
-    return EventHubConsumerClient(
-        settings.hub_namespace, settings.event_hub, settings.consumer_group, DefaultAzureCredential(), retry_total=0
-    )
+    return open_client(settings, EventHubConsumerClient, sync_credential, retry_total=0)

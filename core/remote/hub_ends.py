@@ -8,6 +8,7 @@ from typing import Any
 
 from core.errors import HubUnreachable
 from core.events import PartitionId
+from core.remote.hub_client import aio_credential, open_client
 from core.settings import Settings
 
 TIMEOUT = 10.0  # seconds for all partitions together
@@ -52,12 +53,4 @@ async def _read_ends(settings: Settings) -> Mapping[PartitionId, int]:
 def _client(settings: Settings) -> Any:
     from azure.eventhub.aio import EventHubConsumerClient
 
-    if settings.hub_connection is not None:
-        return EventHubConsumerClient.from_connection_string(
-            settings.hub_connection, settings.consumer_group, eventhub_name=settings.event_hub, retry_total=0
-        )
-    from azure.identity.aio import DefaultAzureCredential
-
-    return EventHubConsumerClient(
-        settings.hub_namespace, settings.event_hub, settings.consumer_group, DefaultAzureCredential(), retry_total=0
-    )
+    return open_client(settings, EventHubConsumerClient, aio_credential, retry_total=0)

@@ -17,8 +17,8 @@ def to_event(event: Any) -> Event:
         SequenceNumber(number),
         str(offset),
         enqueued_at,
-        None if key is None else _text(key),
-        _plain(event.properties or {}),
+        None if key is None else text_of(key),
+        plain_value(event.properties or {}),
         _body(event),
     )
 
@@ -27,20 +27,20 @@ def _body(event: Any) -> bytes:
     """The data sections as one; a body of another AMQP kind as its text."""
     message = event.raw_amqp_message
     if message.body_type.value != "data":
-        return str(_plain(message.body)).encode()
+        return str(plain_value(message.body)).encode()
     return b"".join(message.body)
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """The value as JSON can hold it."""
     if isinstance(value, str | int | float | bool | None):
         return value
     if isinstance(value, Mapping):
-        return {_text(name): _plain(each) for name, each in value.items()}
+        return {text_of(name): plain_value(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return _text(value)
+        return [plain_value(each) for each in value]
+    return text_of(value)

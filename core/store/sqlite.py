@@ -13,7 +13,7 @@ from core.commits import BatchCommit, PartitionState
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
 from core.events import Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
-from core.rows import ReferenceKey, Row
+from core.rows import ReferenceKey, Row, keys_by_class
 from core.status import PartitionLedger
 from core.store.queries import load_queries
 from core.store.records import (
@@ -50,11 +50,8 @@ class SqliteStore:
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         """See Store."""
-        wanted: dict[type, list[tuple[Any, ...]]] = {}
-        for key in keys:
-            wanted.setdefault(key.row_class, []).append(key.key)
         rows: dict[ReferenceKey, Row] = {}
-        for row_class, values in wanted.items():
+        for row_class, values in keys_by_class(keys).items():
             for row in self._states(row_class, values):
                 rows[ReferenceKey.of(row)] = row
         return rows

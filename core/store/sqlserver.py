@@ -17,7 +17,7 @@ from core.errors import (
 )
 from core.events import Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
-from core.rows import ReferenceKey, Row, row_table
+from core.rows import ReferenceKey, Row, keys_by_class, row_table
 from core.status import PartitionLedger
 from core.store.faults import Fault, classify
 from core.store.odbc import Access, Connections, Deadlines, connect
@@ -53,11 +53,8 @@ class SqlServerStore:
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         """See Store."""
-        wanted: dict[type, list[tuple[Any, ...]]] = {}
-        for key in keys:
-            wanted.setdefault(key.row_class, []).append(key.key)
         rows: dict[ReferenceKey, Row] = {}
-        for row_class, values in wanted.items():
+        for row_class, values in keys_by_class(keys).items():
             read = row_reader(row_class)
             with self._faults():
                 text = statement(server_select_states(row_class), ("keys",))

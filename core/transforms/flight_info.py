@@ -22,11 +22,8 @@ Instant = Annotated[datetime, Meta(tz=True)]
 EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 
 
-@state_of("flight_status", key=("carrier", "flight_number", "departure_date"))
 @dataclass(frozen=True, slots=True)
-class FlightStatus:
-    """A flight on a day as its latest change says; the newest sequence number wins."""
-
+class _Flight:
     carrier: str
     flight_number: int
     departure_date: date
@@ -35,21 +32,18 @@ class FlightStatus:
     departs_at: datetime | None
     arrives_at: datetime | None
     changed_at: datetime
+
+
+@state_of("flight_status", key=("carrier", "flight_number", "departure_date"))
+@dataclass(frozen=True, slots=True)
+class FlightStatus(_Flight):
+    """A flight on a day as its latest change says; the newest sequence number wins."""
 
 
 @appended_to("flight_change")
 @dataclass(frozen=True, slots=True)
-class FlightChange:
+class FlightChange(_Flight):
     """One change, kept for ever."""
-
-    carrier: str
-    flight_number: int
-    departure_date: date
-    status: str
-    departure_gate: str | None
-    departs_at: datetime | None
-    arrives_at: datetime | None
-    changed_at: datetime
 
 
 class _Change(Struct, forbid_unknown_fields=True):

@@ -1,6 +1,5 @@
 """The story that flights tell: changes of one flight number at a time, the same for the same seed."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -9,7 +8,7 @@ from random import Random
 from local.feed.bodies import ZONES, Zone, instant_text
 from local.feed.flight_faults import malformed, unusable
 from local.feed.flight_rule import EXPECT_POISON, Change, ExpectedChange, expect_change
-from local.feed.planned import FIRST_INSTANT, MINUTE, Minute, PlannedEvent, walk, with_duplicates
+from local.feed.planned import FIRST_INSTANT, MINUTE, Minute, PlannedEvent, told, walk, with_duplicates
 
 NUMBERS = 9_999  # flight numbers there are
 DAYS = 3  # on which flights are under way at the same time
@@ -51,12 +50,7 @@ def flight_minutes(script: FlightScript) -> Iterator[Minute[ExpectedChange]]:
     The partition key is the flight number alone, which several carriers share. The changes of a flight come in order,
     and publishing a minute once more leaves each flight as it was left before.
     """
-    story = _Story(script)
-    left: float = math.inf if script.events is None else script.events
-    while left > 0:
-        minute = story.next_minute(left)
-        left -= len(minute.events)
-        yield minute
+    return told(_Story(script).next_minute, script.events)
 
 
 class _Flight:

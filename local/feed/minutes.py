@@ -9,7 +9,7 @@ from random import Random
 from local.feed.bodies import reading_body, registration_body
 from local.feed.faults import MALFORMED, MALFORMED_WHEN_REGISTERED, malformed, unknown_kind
 from local.feed.homes import Homes, home_id, zone_of
-from local.feed.planned import FIRST_INSTANT, MINUTE, Minute, PlannedEvent, walk, with_duplicates
+from local.feed.planned import FIRST_INSTANT, MINUTE, Minute, PlannedEvent, told, walk, with_duplicates
 from local.feed.rule import EXPECT_POISON, Expected, Reading, expect_reading, expect_registration
 
 LATE = (0.05, 0.35)  # a late registration follows its home's first readings by this part of a round
@@ -53,12 +53,7 @@ def home_minutes(script: Script) -> Iterator[Minute[Expected]]:
     A registration opens its minute, so that publishing a minute once more leads to the same rows and letters. Every
     late registration comes before the end.
     """
-    story = _Story(script)
-    left: float = math.inf if script.events is None else script.events
-    while left > 0:
-        minute = story.next_minute(left)
-        left -= len(minute.events)
-        yield minute
+    return told(_Story(script).next_minute, script.events)
 
 
 class _Story:

@@ -1,6 +1,7 @@
 """What every story is made of: minutes of one sender, and in them events of which it is known what they must become."""
 
 import math
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -24,6 +25,15 @@ class Minute(NamedTuple, Generic[E]):
 
     partition_key: str
     events: list[PlannedEvent[E]]
+
+
+def told(next_minute: Callable[[float], Minute[E]], events: int | None) -> Iterator[Minute[E]]:
+    """A story of exactly so many events, or without end; `next_minute` hears how many may still be published."""
+    left: float = math.inf if events is None else events
+    while left > 0:
+        minute = next_minute(left)
+        left -= len(minute.events)
+        yield minute
 
 
 def with_duplicates(events: list[PlannedEvent[E]], share: float, room: float, chance: Random) -> list[PlannedEvent[E]]:

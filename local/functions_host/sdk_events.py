@@ -3,13 +3,13 @@
 The SDK gives texts as bytes. Like .NET, bytes that are not UTF-8 become U+FFFD.
 """
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
 from azure.eventhub import EventData
 
+from core.remote.hub_events import plain_value, text_of
 from local.functions_host.event_source import HubEvent
 
 SEQUENCE_NUMBER = b"x-opt-sequence-number"
@@ -17,7 +17,6 @@ OFFSET = b"x-opt-offset"
 ENQUEUED_TIME = b"x-opt-enqueued-time"
 PARTITION_KEY = b"x-opt-partition-key"
 STANDARD = frozenset((SEQUENCE_NUMBER, OFFSET, ENQUEUED_TIME, PARTITION_KEY))
-PLAIN = (str, int, float, bool, type(None))
 
 # AmqpMessageProperties by the names that .NET's EventData.SystemProperties uses.
 PROPERTIES = (
@@ -33,14 +32,14 @@ def to_hub_event(event: EventData) -> HubEvent:
     key = found.get(PARTITION_KEY)
     named = _named(message.properties) if message.properties is not None else {}
     if len(found) > (3 if key is None else 4):
-        named.update((_text(name), _plain(value)) for name, value in found.items() if name not in STANDARD)
+        named.update((text_of(name), plain_value(value)) for name, value in found.items() if name not in STANDARD)
     return HubEvent(
         _body(message),
         found[SEQUENCE_NUMBER],
         found[OFFSET].decode(),
         _instant(found[ENQUEUED_TIME]),
-        None if key is None else _text(key),
-        _plain(message.application_properties) if message.application_properties else {},
+        None if key is None else text_of(key),
+        plain_value(message.application_properties) if message.application_properties else {},
         named,
     )
 
@@ -48,7 +47,7 @@ def to_hub_event(event: EventData) -> HubEvent:
 def _body(message: Any) -> bytes:
     """The data sections as one; a body of another kind (AMQP value or sequence) as its text."""
     if message.body_type.value != "data":
-        return str(_plain(message.body)).encode()
+        return str(plain_value(message.body)).encode()
     return b"".join(message.body)
 
 
@@ -59,19 +58,4 @@ def _instant(milliseconds: int) -> datetime:
 
 def _named(properties: Any) -> dict[str, Any]:
     values = ((name, getattr(properties, name)) for name in PROPERTIES)
-    return {name.replace("_", "-"): _plain(value) for name, value in values if value}
-
-
-def _text(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _plain(value: Any) -> Any:
-    """The value as JSON can hold it."""
-    if isinstance(value, PLAIN):
-        return value
-    if isinstance(value, Mapping):
-        return {_text(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return _text(value)
+    return {name.replace("_", "-"): plain_value(value) for name, value in values if value}

@@ -1,12 +1,14 @@
 """What the documents name is there."""
 
 import ast
+import json
 import re
 from functools import cache
 
 import pytest
 
 from core.errors import SettingsRefused
+from core.remote import consumer
 from core.settings import read_settings
 from tests.repo.product import MODULES, ROOT, name_of, tree_of
 
@@ -99,3 +101,15 @@ LINKS = [
 
 def test_links_between_documents_lead_somewhere() -> None:
     assert [(name_of(page), target) for page, target in LINKS if not (page.parent / target).exists()] == []
+
+
+def test_the_worker_receives_as_host_json_has_the_trigger_receive() -> None:
+    hubs = json.loads((ROOT / "host.json").read_text(encoding="utf-8"))["extensions"]["eventHubs"]
+    assert (hubs["maxEventBatchSize"], hubs["prefetchCount"]) == (consumer.BATCH_SIZE, consumer.PREFETCH)
+
+
+def test_the_settings_page_tells_the_values_of_host_json() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    hubs = json.loads((ROOT / "host.json").read_text(encoding="utf-8"))["extensions"]["eventHubs"]
+    for name in ("maxEventBatchSize", "minEventBatchSize", "prefetchCount", "batchCheckpointFrequency"):
+        assert f"| `extensions.eventHubs.{name}` | {hubs[name]} |" in page
