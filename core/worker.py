@@ -93,8 +93,10 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
         await asyncio.to_thread(check_access, settings)
         client = open_consumer(settings, Sharing(SqlCheckpointStore(engine), *sharing_times))
         log.info("worker ready", extra={"action": "ready"})
-        await _until_signal(receive(client, Ingestion(around(engine, settings), transform).take, _log_failure))
-        await client.close()
+        try:
+            await _until_signal(receive(client, Ingestion(around(engine, settings), transform).take, _log_failure))
+        finally:
+            await client.close()
     finally:
         engine.close()
     log.info("worker ended", extra={"action": "ended"})
