@@ -11,6 +11,9 @@
         ├── HubUnreachable         the hub did not answer, or not in time
         ├── HubRefused             the hub does not know our names or our token: a setting has to change
         ├── StreamIncarnationChanged   the hub was recreated or failed over behind our checkpoint
+        ├── EngineUnreachable      the Spark engine did not answer: what was asked of it may have been done
+        ├── EngineRefused          the Spark engine does not take what we ask: a setting has to change
+        ├── LakeUnreachable        the lake did not answer, or holds a pointer that cannot be read
         └── StoreFault
             ├── CheckpointConflict     another owner committed first; nothing was written
             ├── CommitOutcomeUnknown   the answer to a commit was lost; read the checkpoint again
@@ -81,6 +84,18 @@ class StreamIncarnationChanged(InfrastructureFault):
         self.partition = partition
         self.sequence_number = sequence_number
         self.checkpoint = checkpoint
+
+
+class EngineUnreachable(InfrastructureFault):
+    """The Spark engine did not answer, or not with an answer: a submit may have come through or not."""
+
+
+class EngineRefused(InfrastructureFault):
+    """The Spark engine refuses a request: nothing was started."""
+
+
+class LakeUnreachable(InfrastructureFault):
+    """The lake could not be read or written."""
 
 
 class StoreFault(InfrastructureFault):

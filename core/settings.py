@@ -1,16 +1,38 @@
 """The settings of the app: read once into a frozen value, with every fault reported together."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from core.errors import SettingsRefused
 
 EMBEDDED = "sqlite:"
 SERVER_WORDS = ("driver=", "dsn=")  # one of them is in every ODBC connection string
 _ENDPOINT = re.compile(r"Endpoint=sb://([^/:;]+)", re.IGNORECASE)
+SPARK_ENGINES = ("none", "local", "livy", "databricks")
+LIVY_DIALECTS = ("apache", "synapse", "fabric")
+EVERY_FIVE_MINUTES = "0 */5 * * * *"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """Where aggregation runs. `jobs` is the folder or address of the programs; None: those beside the app."""
+
+    engine: str
+    submit: str
+    jobs: str | None
+    options: Mapping[str, Any]
+    livy_url: str
+    livy_dialect: str
+    databricks_url: str
+    lake: str | None
+    lake_connection: str | None
+    grace: timedelta
+    deadline: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +47,7 @@ class Settings:
     hub_namespace: str | None
     reference_memory: timedelta
     store_patience: timedelta
+    spark: SparkSettings
 
     @property
     def namespace(self) -> str:
@@ -45,6 +68,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         hub_namespace=environment.get("EVENTHUB__fullyQualifiedNamespace") or None,
         reference_memory=reader.seconds("REFERENCE_MEMORY_SECONDS", 60, most=3600),
         store_patience=reader.seconds("STORE_PATIENCE_SECONDS", 20, most=120),
+        spark=reader.spark(),
     )
     if settings.hub_connection is None and settings.hub_namespace is None:
         reader.faults.append("EVENTHUB (a connection string) or EVENTHUB__fullyQualifiedNamespace must be set")
@@ -58,6 +82,11 @@ def read_store_connection(environment: Mapping[str, str]) -> str:
     connection = reader.store()
     reader.refuse()
     return connection
+
+
+def read_aggregation_schedule(environment: Mapping[str, str]) -> str:
+    """When to aggregate, for the timer's declaration, which is made before settings are read; never fails."""
+    return environment.get("AGGREGATION_SCHEDULE") or EVERY_FIVE_MINUTES
 
 
 def embedded_path(store_connection: str) -> Path | None:
@@ -100,3 +129,51 @@ class _Reader:
             self.faults.append(f"{name} must be a number of seconds from 0 to {most:g}, not {value!r}")
             return timedelta()
         return timedelta(seconds=seconds)
+
+    def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
+        value = self.text(name, default)
+        if value not in choices:
+            self.faults.append(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+        return value
+
+    def json_object(self, name: str) -> Mapping[str, Any]:
+        try:
+            value = json.loads(self._environment.get(name) or "{}")
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            self.faults.append(f"{name} must be a JSON object")
+            return {}
+        return value
+
+    def spark(self) -> SparkSettings:
+        engine = self.choice("SPARK_ENGINE", SPARK_ENGINES, "none")
+        livy_url, databricks_url = (self._needed(name, engine) for name in ("LIVY_URL", "DATABRICKS_URL"))
+        if engine in ("livy", "databricks"):
+            self.text("SPARK_JOBS")
+        return SparkSettings(
+            engine=engine,
+            submit=self.text("SPARK_SUBMIT", "spark-submit"),
+            jobs=self._environment.get("SPARK_JOBS") or None,
+            options=self.json_object("SPARK_OPTIONS"),
+            livy_url=livy_url,
+            livy_dialect=self.choice("LIVY_DIALECT", LIVY_DIALECTS, _dialect_at(livy_url)),
+            databricks_url=databricks_url,
+            lake=self._environment.get("LAKE") or None,
+            lake_connection=self._environment.get("LAKE_CONNECTION") or None,
+            grace=self.seconds("AGGREGATION_GRACE_SECONDS", 600, most=86_400),
+            deadline=self.seconds("AGGREGATION_DEADLINE_SECONDS", 7_200, most=86_400),
+        )
+
+    def _needed(self, name: str, engine: str) -> str:
+        """An address that only its own engine needs: LIVY_URL for livy."""
+        value = (self._environment.get(name) or "").rstrip("/")
+        if name == f"{engine.upper()}_URL" and not value.startswith(("https://", "http://")):
+            self.faults.append(f"{name} must be an address, https://..., for SPARK_ENGINE={engine}")
+        return value
+
+
+def _dialect_at(livy_url: str) -> str:
+    if ".dev.azuresynapse." in livy_url:
+        return "synapse"
+    return "fabric" if "fabric.microsoft.com" in livy_url else "apache"

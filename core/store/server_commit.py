@@ -10,6 +10,7 @@ import orjson
 from core.commits import BatchCommit
 from core.errors import DataRefused
 from core.rows import row_table
+from core.store.aggregation_types import AGGREGATION_TYPES
 from core.store.queries import SQL, load_queries
 from core.store.records import checkpoint_values, ledger_values, letter_values
 from core.store.row_statements import Values, rows_variable, server_write
@@ -47,7 +48,7 @@ _TYPES: dict[str, tuple[str, str]] = {
     "updated_at": _INSTANT,
     "version": ("int", "?"),
     "written": ("int", "?"),
-}
+} | AGGREGATION_TYPES
 _LETTER = (
     "sequence_number", "offset_token", "enqueued_at", "partition_key", "properties", "body", "error_class",
     "error_type", "error", "fingerprint", "transform_version", "status", "due_at", "failed_at",

@@ -11,17 +11,20 @@ from core.events import Event, Partition, PartitionId, SequenceNumber
 from core.rows import PlacedRow, row_table
 from core.store.queries import SQL, load_migrations, load_queries
 from core.store.row_statements import server_select_states
+from core.store.server_aggregation import COMMIT, PLAN, batch
 from core.store.server_commit import commit_statement, statement
 from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of
 
 SCRIPTS = ("lock_migrations", "create_schema", "commit_migrations", "permissions")
-IN_A_BATCH_ONLY = ("open_checkpoint", "advance_checkpoint", "record_batch", "add_letter")
+IN_A_BATCH_ONLY = ("open_checkpoint", "advance_checkpoint", "record_batch", "add_letter", *PLAN, *COMMIT)
 
 
 @cache
 def every_batch() -> Mapping[str, str]:
     """All of them, as they are sent."""
-    return dict([*_scripts(), *_migrations(), *_queries(), *_selects(), *commit_batches().items()])
+    return dict(
+        [*_scripts(), *_migrations(), *_queries(), *_selects(), *run_batches().items(), *commit_batches().items()]
+    )
 
 
 @cache
@@ -35,6 +38,12 @@ def commit_batches() -> Mapping[str, str]:
         tables = "+".join(row_table(row_class).name for row_class in classes) or "nothing"
         named[f"commit {'first' if first else 'later'} {tables}{' letters' if letters else ''}"] = text
     return named
+
+
+@cache
+def run_batches() -> Mapping[str, str]:
+    """The plan and the commit of an aggregation run."""
+    return {"plan of a run": batch("open_run", PLAN), "commit of a run": batch("commit_run", COMMIT)}
 
 
 def without_markers(text: str) -> str:

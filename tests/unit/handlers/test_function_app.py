@@ -37,7 +37,7 @@ def binding(function: str, kind: str) -> dict[str, Any]:
 
 
 def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so() -> None:
-    assert sorted(index()) == ["ingest", "status"]
+    assert sorted(index()) == ["aggregate", "ingest", "list_aggregations", "start_aggregation", "status"]
 
 
 def test_ingest_takes_whole_batches_as_bytes_from_the_hub_that_the_settings_name() -> None:
@@ -68,3 +68,10 @@ def test_status_is_read_by_get_and_needs_a_key() -> None:
     trigger = binding("status", "httpTrigger")
     assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == ("status", ["GET"], "FUNCTION")
     assert [one["direction"] for one in index()["status"]["bindings"]] == ["IN", "OUT"]
+
+
+def test_aggregation_is_a_timer_every_five_minutes_and_two_routes_that_need_a_key() -> None:
+    assert binding("aggregate", "timerTrigger")["schedule"] == "0 */5 * * * *"
+    for function, method in (("start_aggregation", "POST"), ("list_aggregations", "GET")):
+        trigger = binding(function, "httpTrigger")
+        assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == ("aggregations", [method], "FUNCTION")
