@@ -2,8 +2,9 @@
 
 import azure.functions as func
 
-from handlers import ingest, status
+from handlers import gaps, ingest, status
 
 app = func.FunctionApp()
 app.register_functions(ingest.bp)
+app.register_functions(gaps.bp)
 app.register_functions(status.bp)

@@ -4,12 +4,13 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from bench import decode, imports, ingest, local_run, sqlserver
+from bench import decode, gaps, imports, ingest, local_run, sqlserver
 from bench.figures import Figure
 
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     "ingest": ingest.measure,
     "decode": decode.measure,
+    "gaps": gaps.measure,
     "imports": imports.measure,
     "sqlserver": sqlserver.measure,
     "local": local_run.measure,

@@ -1,4 +1,4 @@
-"""What the handlers of one process share, made on first use: settings, store, transform, and the door to the hub."""
+"""What the handlers of one process share, made on first use: settings, store, transform, and the doors to the hub."""
 
 import atexit
 import os
@@ -7,9 +7,12 @@ import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from core.ingest import Stamps
+from core.gaps import Healing
+from core.ingest import Means, Stamps
 from core.remote.hub_ends import HubEnds
+from core.remote.hub_reader import SdkHubReader
 from core.settings import Settings, read_settings
+from core.silence import SilenceCheck
 from core.store import Store
 from core.transforms import Transform, load_transform
 
@@ -23,7 +26,10 @@ class Services:
     settings: Settings
     store: Store
     transform: Transform
+    hub: SdkHubReader
     hub_ends: HubEnds
+    healing: Healing
+    silence: SilenceCheck
 
 
 _lock = threading.Lock()
@@ -39,9 +45,12 @@ def services() -> Services:
 
 
 def _make() -> Services:
-    from core.store.connect import open_store  # the drivers are not needed to index the functions
+    from core.store.connect import around, open_engine, patient  # the drivers are not needed to index the functions
 
     settings = read_settings(os.environ)
-    store = open_store(settings)
-    atexit.register(store.close)
-    return Services(settings, store, load_transform(settings.transform), HubEnds(settings))
+    transform, hub, engine = load_transform(settings.transform), SdkHubReader(settings), open_engine(settings)
+    atexit.register(engine.close)
+    atexit.register(hub.close)
+    healing = Healing(hub, settings.anchoring, settings.heal_deadline)
+    silence = SilenceCheck(Means(patient(engine, settings), transform, STAMPS, healing), settings.gap_grace)
+    return Services(settings, around(engine, settings), transform, hub, HubEnds(hub), healing, silence)

@@ -19,6 +19,7 @@ from core.store.row_statements import Values, rows_variable, server_write
 _INSTANT = ("datetime2(7)", "CONVERT(datetime2(7), ?, 126)")
 _TEXT, _NAME = ("nvarchar(4000)", "?"), ("varchar(8000)", "?")
 _TYPES: dict[str, tuple[str, str]] = {
+    "absent": ("bigint", "?"),
     "anchored_at": _INSTANT,
     "applied_at": _INSTANT,
     "commit_id": ("uniqueidentifier", "CONVERT(uniqueidentifier, ?)"),
@@ -32,6 +33,7 @@ _TYPES: dict[str, tuple[str, str]] = {
     "expected_etag": _NAME,
     "filtered": ("int", "?"),
     "first_sequence_number": ("bigint", "?"),
+    "found_at": _INSTANT,
     "invocation_id": _TEXT,
     "keys": ("nvarchar(max)", "?"),
     "last_modified_at": _INSTANT,
@@ -69,19 +71,21 @@ def commit_statement(commit: BatchCommit) -> tuple[str, list[Any]]:
     try:
         given += [_rows_json(row_class, commit) for row_class in classes]
         given += [_letters_json(commit)] if letters else []
+        given += [_gaps_json(commit)] if commit.gaps else []
     except (orjson.JSONEncodeError, ValueError) as error:
         raise DataRefused(f"the rows cannot be written as JSON: {error}") from error
-    return _commit_text(first, classes, bool(letters)), given
+    return _commit_text(first, classes, bool(letters), bool(commit.gaps)), given
 
 
 @cache
-def _commit_text(first: bool, classes: tuple[type, ...], letters: bool) -> str:
+def _commit_text(first: bool, classes: tuple[type, ...], letters: bool, gaps: bool) -> str:
     queries = load_queries("sqlserver")
     tables = [rows_variable(row_table(row_class)) for row_class in classes]
     writes = [server_write(row_class).text for row_class in classes]
     writes += [queries["add_letter"].text] if letters else []
     writes.append(queries["record_batch"].text)
-    declared = _declare(_scalars(first), tables + (["letters"] if letters else []))
+    writes += [queries["settle_gap"].text, queries["add_gap"].text] if gaps else []
+    declared = _declare(_scalars(first), tables + ["letters"] * letters + ["gaps"] * gaps)
     return _template().format(
         declarations=declared,
         checkpoint=queries["open_checkpoint" if first else "advance_checkpoint"].text,
@@ -127,6 +131,10 @@ def _letters_json(commit: BatchCommit) -> str:
         values["body"] = values["body"].hex()
         letters.append([values[name] for name in _LETTER])
     return orjson.dumps(letters).decode()
+
+
+def _gaps_json(commit: BatchCommit) -> str:
+    return orjson.dumps([(gap.first, gap.last, gap.status) for gap in commit.gaps]).decode()
 
 
 def server_texts(values: dict[str, Any]) -> dict[str, Any]:

@@ -6,17 +6,22 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from core.errors import CheckpointConflict
+from core.gaps import Healing
 from core.ingest import ingest_batch
 from core.store import Store
+from core.store.remembered import RememberingStore
 from core.transforms.home_security import HomeAlert, SensorReading
 from tests.fakes.builders import batch, events, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine
+from tests.fakes.memory_hub import MemoryHub
+from tests.fakes.one_pass import assert_equals_one_pass
 from tests.fakes.plain_transform import PLAIN
 
 ROOT = Path(__file__).parents[2]
@@ -50,6 +55,29 @@ def test_threads_that_race_the_same_batches_commit_each_once(make_store: Callabl
         for done in [pool.submit(ingest_all, stores[seed % 2], seed) for seed in range(4)]:
             done.result(timeout=60)
     assert_each_event_once(engine, BATCHES * SIZE)
+    assert [books.balanced for books in stores[0].read_ledgers()] == [True]
+
+
+def test_threads_that_heal_one_gap_commit_each_event_once(make_store: Callable[[], Store], engine: Engine) -> None:
+    log = events(0, 2_999, "double home-1")
+    hub = MemoryHub({"0": log})
+    hub.lose("0", 1_000, 1_001, 2_500)
+
+    def heal(store: Store, seed: int) -> None:
+        while True:
+            try:
+                ingest_batch(batch(log[-10:]), store, PLAIN, stamps(seed), Healing(hub))
+                break
+            except CheckpointConflict:
+                continue
+
+    stores = [RememberingStore(make_store(), timedelta(hours=1)) for _ in range(3)]
+    ingest_batch(batch(log[:5]), stores[0], PLAIN, stamps(9), Healing(hub))
+    with ThreadPoolExecutor(3) as pool:
+        for done in [pool.submit(heal, stores[seed], seed) for seed in range(3)]:
+            done.result(timeout=60)
+    held = [each for each in log if each.sequence_number not in (1_000, 1_001, 2_500)]
+    assert_equals_one_pass(engine, {"0": held}, absent={"0": {1_000, 1_001, 2_500}})
     assert [books.balanced for books in stores[0].read_ledgers()] == [True]
 
 

@@ -14,7 +14,7 @@ from core.rows import Row, row_table
 from core.store import Store
 from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore
-from tests.fakes.kept import Engine, KeptLetter, KeptRange, KeptRow
+from tests.fakes.kept import Engine, KeptGap, KeptLetter, KeptRange, KeptRow
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.server_engine import SqlServerEngine
 
@@ -29,6 +29,7 @@ class MemoryEngine:
         self.rows = self._store.rows
         self.letters = self._store.letters
         self.ledger = self._store.ledger
+        self.gaps = self._store.gaps
 
     def open(self) -> Store:
         return self._store
@@ -69,10 +70,17 @@ class SqliteEngine:
     def ledger(self) -> list[KeptRange]:
         found = self.sql(
             "SELECT stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, written,"
-            " filtered, dead_lettered, rows_written, transform_version, invocation_id, committed_at"
+            " filtered, dead_lettered, absent, rows_written, transform_version, invocation_id, committed_at"
             f" FROM batch_ledger {ORDER}, commit_number"
         )
         return [_kept_range(*one) for one in found]
+
+    def gaps(self) -> list[KeptGap]:
+        found = self.sql(
+            "SELECT stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts"
+            f" FROM sequence_gap {ORDER}, first_sequence_number"
+        )
+        return [_kept_gap(*one) for one in found]
 
 
 ENGINES: dict[str, Callable[[Path], Engine]] = {
@@ -106,6 +114,11 @@ def _kept_row(row_class: type, one: tuple[Any, ...]) -> KeptRow:
 def _kept_range(*one: Any) -> KeptRange:
     values: list[Any] = [*one[:-1], datetime.fromisoformat(one[-1])]
     return KeptRange(*values)
+
+
+def _kept_gap(*one: Any) -> KeptGap:
+    values: list[Any] = [*one[:4], datetime.fromisoformat(one[4]), *one[5:]]
+    return KeptGap(*values)
 
 
 def _letter(one: tuple[Any, ...]) -> KeptLetter:

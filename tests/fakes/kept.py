@@ -56,10 +56,24 @@ class KeptRange:
     written: int
     filtered: int
     dead_lettered: int
+    absent: int
     rows_written: int
     transform_version: str
     invocation_id: str
     committed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class KeptGap:
+    """One row of the gaps."""
+
+    stream_id: int
+    partition_id: str
+    first: int
+    last: int
+    found_at: datetime
+    status: str
+    attempts: int
 
 
 class Engine(Protocol):
@@ -74,3 +88,5 @@ class Engine(Protocol):
     def letters(self) -> list[KeptLetter]: ...
 
     def ledger(self) -> list[KeptRange]: ...
+
+    def gaps(self) -> list[KeptGap]: ...

@@ -48,6 +48,7 @@ class Server:
     version: int = load_migrations("sqlserver")[-1].version
     stream_id: int | None = None
     checkpoints: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    anchors: dict[str, int] = field(default_factory=dict)
     faults: list[tuple[When, Error] | None] = field(default_factory=list)
     refused: tuple[str, Error] | None = None
     executed: list[tuple[str, Sequence[Any]]] = field(default_factory=list)
@@ -70,6 +71,11 @@ class Server:
         if "CONVERT(varchar(36), c.commit_id)" in text:
             kept = self.checkpoints.get(values["partition_id"])
             return [] if kept is None else [kept]
+        if "a.sequence_number, CONVERT(varchar(33), e.anchored_at, 126)" in text:
+            return [(self.anchors.get(values["partition_id"]), "2026-01-01T00:00:00.0000000")]
+        if f"INSERT INTO {self.schema}.partition_anchor" in text:
+            self.anchors.setdefault(values["partition_id"], values["sequence_number"])
+            return []
         if COMMIT in text:
             return [(self._commit(values),)]
         return []

@@ -11,7 +11,7 @@ from core.store.odbc import Session, connect
 from core.store.records import instant_of
 from core.store.row_statements import row_reader
 from core.store.sqlserver import SqlServerStore
-from tests.fakes.kept import KeptLetter, KeptRange, KeptRow
+from tests.fakes.kept import KeptGap, KeptLetter, KeptRange, KeptRow
 from tests.fakes.server_schema import empty_schema, shared_schema
 
 ORDER = "ORDER BY t.stream_id, LEN(t.partition_id), t.partition_id"
@@ -20,9 +20,12 @@ LETTER = (
     *PLACE, "offset_token", "enqueued_at", "partition_key", "properties", "body", "error_class", "error_type", "error",
     "fingerprint", "transform_version", "status", "attempts", "due_at", "failed_at",
 )  # fmt: skip
+GAP = (
+    "stream_id", "partition_id", "first_sequence_number", "last_sequence_number", "found_at", "status", "attempts",
+)  # fmt: skip
 RANGE = (
     "stream_id", "partition_id", "commit_number", "first_sequence_number", "last_sequence_number", "written",
-    "filtered", "dead_lettered", "rows_written", "transform_version", "invocation_id", "committed_at",
+    "filtered", "dead_lettered", "absent", "rows_written", "transform_version", "invocation_id", "committed_at",
 )  # fmt: skip
 
 
@@ -65,6 +68,10 @@ class SqlServerEngine:
         found = self._select("batch_ledger", RANGE, ("commit_number",))
         return [_range([*one[:-1], instant_of(one[-1])]) for one in found]
 
+    def gaps(self) -> list[KeptGap]:
+        found = self._select("sequence_gap", GAP, ("first_sequence_number",))
+        return [_gap([*one[:4], instant_of(one[4]), *one[5:]]) for one in found]
+
     def _select(self, table: str, columns: tuple[str, ...], order: tuple[str, ...]) -> list[Any]:
         chosen = ", ".join(map(_readable, columns))
         ordered = "".join(f", t.{name}" for name in order)
@@ -85,6 +92,10 @@ def _readable(column: str) -> str:
     if column.endswith("_at"):
         return f"CONVERT(varchar(33), t.{column}, 126)"
     return f"CONVERT(varchar(10), t.{column}, 23)" if column.endswith("_date") else f"t.{column}"
+
+
+def _gap(values: list[Any]) -> KeptGap:
+    return KeptGap(*values)
 
 
 def _range(values: list[Any]) -> KeptRange:

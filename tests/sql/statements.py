@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 
-from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, Settled
+from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap, Settled
 from core.events import Event, Partition, PartitionId, SequenceNumber
 from core.rows import PlacedRow, row_table
 from core.store.queries import SQL, load_migrations, load_queries
@@ -15,7 +15,7 @@ from core.store.server_commit import commit_statement, statement
 from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of
 
 SCRIPTS = ("lock_migrations", "create_schema", "commit_migrations", "permissions")
-IN_A_BATCH_ONLY = ("open_checkpoint", "advance_checkpoint", "record_batch", "add_letter")
+IN_A_BATCH_ONLY = ("open_checkpoint", "advance_checkpoint", "record_batch", "add_letter", "settle_gap", "add_gap")
 
 
 @cache
@@ -26,7 +26,10 @@ def every_batch() -> Mapping[str, str]:
 
 @cache
 def commit_batches() -> Mapping[str, str]:
-    """A commit in every shape: first or later, with and without letters, no rows, rows of each class, rows of all."""
+    """A commit in every shape: first or later, with and without letters, no rows, rows of each class, rows of all.
+
+    And with gaps, after letters and without.
+    """
     shapes = [*product((True, False), (True, False), ((), ROW_CLASSES))]
     shapes += [(False, False, (row_class,)) for row_class in ROW_CLASSES]
     named: dict[str, str] = {}
@@ -34,6 +37,9 @@ def commit_batches() -> Mapping[str, str]:
         text, _ = commit_statement(commit_of(classes, first=first, letters=letters))
         tables = "+".join(row_table(row_class).name for row_class in classes) or "nothing"
         named[f"commit {'first' if first else 'later'} {tables}{' letters' if letters else ''}"] = text
+    for first, letters in product((True, False), (True, False)):
+        text, _ = commit_statement(with_gap(commit_of(ROW_CLASSES, first=first, letters=letters)))
+        named[f"commit {'first' if first else 'later'} gaps{' letters' if letters else ''}"] = text
     return named
 
 
@@ -59,6 +65,12 @@ def commit_of(classes: tuple[type, ...], *, first: bool, letters: bool) -> Batch
     settled = Settled(rows, [letter] if letters else [], int(not letters), 0)
     state = PartitionState(partition, 1, checkpoint)
     return BatchCommit(state, ID, SequenceNumber(7), event, settled, "test/1", "invocation-1", EPOCH)
+
+
+def with_gap(commit: BatchCommit) -> BatchCommit:
+    """The same, of which the number before its event is absent."""
+    gaps = (SequenceGap(SequenceNumber(6), SequenceNumber(6), "absent"),)
+    return replace(commit, first=SequenceNumber(6), absent=1, gaps=gaps)
 
 
 def commit_with(rows: Mapping[type, list[PlacedRow]]) -> BatchCommit:

@@ -37,7 +37,16 @@ def binding(function: str, kind: str) -> dict[str, Any]:
 
 
 def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so() -> None:
-    assert sorted(index()) == ["ingest", "status"]
+    assert sorted(index()) == ["heal_gaps", "ingest", "status"]
+
+
+def test_gaps_are_looked_for_every_minute() -> None:
+    trigger = binding("heal_gaps", "timerTrigger")
+    assert (trigger["schedule"], trigger["useMonitor"], trigger.get("runOnStartup", False)) == (
+        "0 * * * * *",
+        False,
+        False,
+    )
 
 
 def test_ingest_takes_whole_batches_as_bytes_from_the_hub_that_the_settings_name() -> None:
