@@ -74,3 +74,11 @@ class Engine(Protocol):
     def letters(self) -> list[KeptLetter]: ...
 
     def ledger(self) -> list[KeptRange]: ...
+
+
+class PersistentEngine(Engine, Protocol):
+    """One that other processes can open too."""
+
+    def environment(self) -> dict[str, str]:
+        """What a process needs to open this database, as tests/contract/separate.py reads it."""
+        ...

@@ -11,8 +11,8 @@ from core.events import Event, Partition, PartitionId, SequenceNumber
 from core.rows import PlacedRow, row_table
 from core.store.queries import SQL, load_migrations, load_queries
 from core.store.row_statements import server_select_states
-from core.store.server_commit import commit_statement, statement
-from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of
+from core.store.server_commit import UNFOLDING, commit_statement, statement
+from tests.sql.values import EPOCH, ID, ROW_CLASSES, awkward_row_of, row_of
 
 SCRIPTS = ("lock_migrations", "create_schema", "commit_migrations", "permissions")
 IN_A_BATCH_ONLY = ("open_checkpoint", "advance_checkpoint", "record_batch", "add_letter")
@@ -34,6 +34,9 @@ def commit_batches() -> Mapping[str, str]:
         text, _ = commit_statement(commit_of(classes, first=first, letters=letters))
         tables = "+".join(row_table(row_class).name for row_class in classes) or "nothing"
         named[f"commit {'first' if first else 'later'} {tables}{' letters' if letters else ''}"] = text
+    for row_class in ROW_CLASSES:
+        text, _ = commit_statement(commit_with({row_class: [(7, 0, awkward_row_of(row_class))]}))
+        named[f"commit folded {row_table(row_class).name}"] = text
     return named
 
 
@@ -86,4 +89,6 @@ def _queries() -> Iterator[tuple[str, str]]:
 def _selects() -> Iterator[tuple[str, str]]:
     for row_class in ROW_CLASSES:
         if row_table(row_class).key:
-            yield f"select {row_table(row_class).name}", statement(server_select_states(row_class), ("keys",))
+            name = row_table(row_class).name
+            yield f"select {name}", statement(server_select_states(row_class), ("keys",))
+            yield f"select folded {name}", statement(server_select_states(row_class, True), (*UNFOLDING, "keys"))
