@@ -35,7 +35,9 @@ def ingest_all(store: AppStore, seed: int) -> None:
         handed_over(batch(events(number * SIZE, number * SIZE + SIZE - 1, "double home-1")), patient, own)
 
 
-def test_threads_that_race_the_same_batches_commit_each_once(make_store: Callable[[], AppStore], engine: Engine) -> None:
+def test_threads_that_race_the_same_batches_commit_each_once(
+    make_store: Callable[[], AppStore], engine: Engine
+) -> None:
     stores = [make_store(), make_store()]
     with ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(ingest_all, stores[seed % 2], seed) for seed in range(4)]:
@@ -58,7 +60,7 @@ def test_processes_that_race_the_same_batches_commit_each_once(persistent: Persi
     assert_each_event_once(persistent, BATCHES * SIZE)
 
 
-def commit_after_all(store: Store) -> SequenceNumber:
+def commit_after_all(store: AppStore) -> SequenceNumber:
     """Commit one more event, behind whatever the killed process had on its way; return its number.
 
     Only then is the killed process sure to commit nothing more: its checkpoint has moved.
