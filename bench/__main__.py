@@ -4,15 +4,17 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from bench import decode, gaps, imports, ingest, local_run, sqlserver
+from bench import decode, durable, gaps, imports, ingest, letters, local_run, sqlserver
 from bench.figures import Figure
 
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     "ingest": ingest.measure,
+    "letters": letters.measure,
     "decode": decode.measure,
     "gaps": gaps.measure,
     "imports": imports.measure,
     "sqlserver": sqlserver.measure,
+    "durable": durable.measure,
     "local": local_run.measure,
 }
 

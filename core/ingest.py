@@ -8,7 +8,8 @@ from operator import attrgetter
 from uuid import UUID
 
 from core.anchor import choose_anchor
-from core.commits import BatchCommit, PartitionState
+from core.commits import BatchCommit, DeadLetter, PartitionState
+from core.dead_letters import LetterPolicy
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused
 from core.events import Event, EventBatch, Gap, Partition
 from core.gaps import NOT_HEALING, Healing, Wound, gap_rows, pieces
@@ -26,10 +27,15 @@ _number = attrgetter("sequence_number")
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """Time and chance, passed in: the clock (aware UTC) and the maker of commit ids."""
+    """What is passed in: the clock (aware UTC), the maker of ids, chance (0 to 1) for backoff, and the letters' policy.
+
+    Without chance every pause is the longest.
+    """
 
     now: Callable[[], datetime]
     new_id: Callable[[], UUID]
+    chance: Callable[[], float] = lambda: 1.0
+    letters: LetterPolicy = field(default_factory=LetterPolicy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,19 +209,28 @@ def heal(wound: Wound, means: Means) -> list[BatchCommit]:
 def plan_commit(batch: EventBatch, reading: Reading, transform: Transform, stamps: Stamps) -> BatchCommit:
     """DECIDE: the outcome of every number up to the last new event, as one value."""
     run, first = reading.guarded.run, reading.guarded.first
-    last = run[-1]
+    last, settled, now = run[-1], settle(run, reading.references, transform), stamps.now()
+    if settled.letters:
+        settled = replace(settled, letters=[_scheduled(letter, now, stamps) for letter in settled.letters])
     return BatchCommit(
         state=reading.state,
         commit_id=stamps.new_id(),
         first=first,
         last=last,
-        settled=settle(run, reading.references, transform),
+        settled=settled,
         transform_version=transform.version,
         invocation_id=batch.invocation_id,
-        committed_at=stamps.now(),
+        committed_at=now,
         absent=last.sequence_number - first + 1 - len(run),
         gaps=gap_rows(run, Gap(first, last.sequence_number), batch.asked) if batch.asked else (),
     )
+
+
+def _scheduled(letter: DeadLetter, now: datetime, stamps: Stamps) -> DeadLetter:
+    """The letter with its first retry, and with its body or without."""
+    policy = stamps.letters
+    due_at = now + policy.backoff.pause(1, stamps.chance()) if letter.status == "waiting" else None
+    return replace(letter, due_at=due_at, keeps_body=policy.keep_bodies)
 
 
 def report_facts(report: IngestReport) -> dict[str, object]:

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from core.anchor import Anchoring
+from core.backoff import Backoff
+from core.dead_letters import LetterPolicy
 from core.errors import SettingsRefused
 
 EMBEDDED = "sqlite:"
@@ -31,6 +33,12 @@ class Settings:
     anchoring: Anchoring
     heal_deadline: timedelta
     gap_grace: timedelta
+    letters: LetterPolicy
+
+    @property
+    def keep_bodies(self) -> bool:
+        """Whether letters are written with the body of their event."""
+        return self.letters.keep_bodies
 
     @property
     def namespace(self) -> str:
@@ -55,6 +63,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         anchoring=reader.anchoring("ANCHOR"),
         heal_deadline=reader.seconds("HEAL_DEADLINE_SECONDS", 120, most=540),
         gap_grace=reader.seconds("GAP_GRACE_SECONDS", 120, most=3600),
+        letters=reader.letters(),
     )
     if settings.reader_group.lower() == settings.consumer_group.lower():
         reader.faults.append(
@@ -122,13 +131,40 @@ class _Reader:
             return "first"
         return moment.astimezone(UTC)
 
-    def seconds(self, name: str, default: float, most: float) -> timedelta:
+    def seconds(self, name: str, default: float, most: float, least: float = 0) -> timedelta:
         value = self._environment.get(name) or str(default)
         try:
             seconds = float(value)
         except ValueError:
             seconds = -1.0
-        if not 0 <= seconds <= most:
-            self.faults.append(f"{name} must be a number of seconds from 0 to {most:g}, not {value!r}")
+        if not least <= seconds <= most:
+            self.faults.append(f"{name} must be a number of seconds from {least:g} to {most:g}, not {value!r}")
             return timedelta()
         return timedelta(seconds=seconds)
+
+    def letters(self) -> LetterPolicy:
+        base = self.seconds("DEAD_LETTER_BASE_SECONDS", 30, most=3600)
+        ceiling = self.seconds("DEAD_LETTER_CEILING_SECONDS", 3600, most=604_800)
+        if ceiling < base:
+            self.faults.append("DEAD_LETTER_CEILING_SECONDS must not be below DEAD_LETTER_BASE_SECONDS")
+        return LetterPolicy(
+            backoff=Backoff(base, ceiling, self.count("DEAD_LETTER_ATTEMPTS", 8, most=100)),
+            keep_bodies=self.flag("KEEP_BODIES", default=True),
+            chunk=self.count("DEAD_LETTER_CHUNK", 100, most=1000),
+            fan_out=self.count("DEAD_LETTER_FAN_OUT", 16, most=100),
+            lease=self.seconds("DEAD_LETTER_LEASE_SECONDS", 300, most=86_400, least=1),
+        )
+
+    def count(self, name: str, default: int, most: int) -> int:
+        value = self._environment.get(name) or str(default)
+        count = int(value) if re.fullmatch(r"[0-9]{1,9}", value) else 0
+        if not 1 <= count <= most:
+            self.faults.append(f"{name} must be a whole number from 1 to {most}, not {value!r}")
+            return default
+        return count
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = (self._environment.get(name) or str(default)).lower()
+        if value not in ("true", "false"):
+            self.faults.append(f"{name} must be true or false, not {value!r}")
+        return value == "true"

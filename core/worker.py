@@ -15,7 +15,7 @@ import sys
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -33,7 +33,7 @@ from core.store.connect import around, open_engine, patient
 from core.transforms import Transform, load_transform
 
 log = logging.getLogger("hubledger.worker")
-STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4)
+STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds: the trigger's retry policy has the same
 LOOK_EVERY = 60.0  # seconds between two looks for gaps
 LONGEST_SPAN = 3600  # seconds between balancings, or until an owner counts as gone
@@ -54,6 +54,7 @@ class Ingestion:
     store: Store
     transform: Transform
     pausing: Pausing = field(default_factory=Pausing)
+    stamps: Stamps = STAMPS
     healing: Healing = NOT_HEALING
 
     async def take(self, batch: EventBatch) -> None:
@@ -71,7 +72,7 @@ class Ingestion:
                 return
 
     def _ingest(self, batch: EventBatch) -> None:
-        report = ingest_batch(batch, self.store, self.transform, STAMPS, self.healing)
+        report = ingest_batch(batch, self.store, self.transform, self.stamps, self.healing)
         for gap in report.gaps:
             log.warning("gap healed", extra=gap_facts(batch.partition, gap, report))
         log.info("batch ingested", extra=report_facts(report))
@@ -100,8 +101,9 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
         await asyncio.to_thread(check_access, settings)
         await asyncio.to_thread(hub.check_access)
         healing = Healing(hub, settings.anchoring, settings.heal_deadline)
-        ingestion = Ingestion(around(engine, settings), transform, healing=healing)
-        silence = SilenceCheck(Means(patient(engine, settings), transform, STAMPS, healing), settings.gap_grace)
+        stamps = replace(STAMPS, letters=settings.letters)
+        ingestion = Ingestion(around(engine, settings), transform, stamps=stamps, healing=healing)
+        silence = SilenceCheck(Means(patient(engine, settings), transform, stamps, healing), settings.gap_grace)
         client = open_consumer(settings, Sharing(SqlCheckpointStore(engine), *sharing_times))
         log.info("worker ready", extra={"action": "ready"})
         looking = asyncio.ensure_future(_look_for_gaps(silence))

@@ -2,9 +2,10 @@
 
 import atexit
 import os
+import random
 import threading
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from core.gaps import Healing
@@ -13,10 +14,10 @@ from core.remote.hub_ends import HubEnds
 from core.remote.hub_reader import SdkHubReader
 from core.settings import Settings, read_settings
 from core.silence import SilenceCheck
-from core.store import Store
+from core.store import AppStore
 from core.transforms import Transform, load_transform
 
-STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4)
+STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +25,11 @@ class Services:
     """One of each for the whole process."""
 
     settings: Settings
-    store: Store
+    store: AppStore
     transform: Transform
     hub: SdkHubReader
     hub_ends: HubEnds
+    stamps: Stamps
     healing: Healing
     silence: SilenceCheck
 
@@ -51,6 +53,7 @@ def _make() -> Services:
     transform, hub, engine = load_transform(settings.transform), SdkHubReader(settings), open_engine(settings)
     atexit.register(engine.close)
     atexit.register(hub.close)
+    stamps = replace(STAMPS, letters=settings.letters)
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)
-    silence = SilenceCheck(Means(patient(engine, settings), transform, STAMPS, healing), settings.gap_grace)
-    return Services(settings, around(engine, settings), transform, hub, HubEnds(hub), healing, silence)
+    silence = SilenceCheck(Means(patient(engine, settings), transform, stamps, healing), settings.gap_grace)
+    return Services(settings, around(engine, settings), transform, hub, HubEnds(hub), stamps, healing, silence)

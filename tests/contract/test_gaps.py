@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from core.commits import BatchCommit, GapStatus, PartitionState, SequenceGap
+from core.dead_letters import LetterOutcome, RetryCommit
 from core.errors import CheckpointConflict, DataRefused
 from core.events import Gap, SequenceNumber
 from core.silence import HubEnd
-from core.store import Store
-from tests.fakes.builders import EPOCH, commit, event, letter, partition, reading, settled
+from core.store import AppStore, Store
+from tests.fakes.builders import EPOCH, claim, commit, event, keep_letters, letter, partition, reading, settled
 from tests.fakes.kept import Engine
 
 P = partition()
@@ -142,6 +143,17 @@ class TestGaps:
         with pytest.raises(CheckpointConflict):
             one.note_gap(committed, gap(5, 9), EPOCH)
         assert rows(engine) == []
+
+    def test_a_retry_of_letters_makes_no_state_stale(self, store: AppStore, engine: Engine) -> None:
+        keep_letters(store, {4: "a"})
+        state = store.read_partition(P)
+        store.claim_letters(claim())
+        filtered = (LetterOutcome(number(4), "resolved", why="it was filtered"),)
+        store.commit_retry(RetryCommit(state, "claim-1", filtered, settled({}, filtered=1), "test/2", "i-2", LATER))
+        store.note_gap(state, gap(5, 9), EPOCH)
+        assert store.commit_batch(with_absent(state, 5, 9, 5, [part(5, 9, "absent")])) == 3
+        assert rows(engine) == [(5, 9, "absent", 1)]
+        assert [books.balanced for books in store.read_ledgers()] == [True]
 
     def test_the_parts_of_a_gap_take_its_place_within_the_commit(self, store: Store, engine: Engine) -> None:
         store.commit_batch(commit(store.read_partition(P), 0, 4))

@@ -14,7 +14,7 @@ from core.events import Event
 from core.gaps import Healing
 from core.ingest import Means, ingest_batch
 from core.silence import SilenceCheck
-from core.store import Store
+from core.store import AppStore
 from core.store.patient import PatientStore, Waiting
 from core.store.remembered import RememberingStore
 from tests.fakes.builders import FakeClock, batch, event, partition, stamps
@@ -56,7 +56,7 @@ class World:
     `lost` are the numbers that the hub lost before they were committed: only these may be absent.
     """
 
-    def __init__(self, seed: int, store: Store) -> None:
+    def __init__(self, seed: int, store: AppStore) -> None:
         self.chance = random.Random(seed)
         self.clock = FakeClock()
         logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 3))}
@@ -148,7 +148,7 @@ class World:
         checkpoint = self._store.read_partition(partition(partition_id)).checkpoint
         return self.begins[partition_id] if checkpoint is None else checkpoint.sequence_number + 1
 
-    def _interrupt(self, _: Store, commit: BatchCommit) -> None:
+    def _interrupt(self, _: AppStore, commit: BatchCommit) -> None:
         """Another owner, which may hold the partition now, is handed a batch before this commit goes through."""
         if self._rivals == 0:
             self._rivals += 1

@@ -1,7 +1,7 @@
 -- name: read_anchor
 -- When a stream was opened, and where a partition of it begins: NULL while that is not decided.
 -- params: stream_id, partition_id
-SELECT a.sequence_number, CONVERT(varchar(33), e.anchored_at, 126) AS opened_at
+SELECT a.sequence_number, e.anchored_at
   FROM hubledger.event_stream AS e
   LEFT JOIN hubledger.partition_anchor AS a ON a.stream_id = e.stream_id AND a.partition_id = @partition_id
  WHERE e.stream_id = @stream_id;

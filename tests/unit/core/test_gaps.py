@@ -1,10 +1,13 @@
 """core/gaps.py within ingest_batch: what is missing is fetched back, and only what the hub lost is absent."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from core.backoff import Backoff
+from core.dead_letters import LetterPolicy
 from core.errors import GapNotHealed, HubUnreachable, StoreUnavailable, StreamIncarnationChanged
 from core.events import Event, Gap, SequenceNumber
 from core.gaps import NOT_HEALING, PIECE, Healing, gap_facts, gap_rows
@@ -103,6 +106,15 @@ class TestBeforeABatch:
         assert sizes == [5, PIECE - 1, PIECE, 3, 2]  # the first piece begins with the checkpoint's own event
         assert report.healed == 2 * PIECE + 2
         world.assert_whole(2 * PIECE + 8)
+
+    def test_letters_of_what_was_fetched_back_wait_and_are_kept_as_any_other(self, world: World) -> None:
+        world.hub.held["0"][SequenceNumber(6)] = event(6, "bug")
+        policy = LetterPolicy(Backoff(base=timedelta(seconds=7)), keep_bodies=False)
+        own = replace(stamps(1, world.clock), letters=policy)
+        ingest_batch(batch(world.log[10:12]), world.store, PLAIN, own, Healing(world.hub))
+        (kept,) = world.store.letters()
+        assert (kept.sequence_number, kept.body, kept.body_kept) == (6, b"", False)
+        assert kept.due_at == kept.failed_at + timedelta(seconds=7)
 
     def test_a_redelivered_batch_asks_the_hub_for_nothing(self, world: World) -> None:
         world.deliver(10, 14)
