@@ -12,6 +12,7 @@ from pathlib import Path
 from aiohttp import web
 
 from local.functions_host.admin import Admin
+from local.functions_host.blob_state import BlobState
 from local.functions_host.builtin_worker import BuiltinWorker
 from local.functions_host.clock import Clock, SystemClock
 from local.functions_host.connections import HubConnection
@@ -33,10 +34,12 @@ OpenSource = Callable[[HubConnection, EventHubOptions, Clock], EventSource]
 
 @dataclass(frozen=True, slots=True)
 class HostOptions:
-    """How to run. `port` 0 takes a free one; `state` None forgets at the end; the rest is for tests."""
+    """How to run. `port` 0 takes a free one; `state` None forgets at the end; `storage` is the connection string of an
+    account that host checkpoints go to instead; the rest is for tests."""
 
     port: int = 7071
     state: Path | None = None
+    storage: str | None = None
     worker: Worker | None = None
     open_source: OpenSource = SdkSource
     clock: Clock = field(default_factory=SystemClock)
@@ -71,7 +74,7 @@ class FunctionsHost:
             self._invoker = Invoker(
                 self._worker, self._options.clock, self._options.chance, settings.host.function_timeout
             )
-            self._state = _open_state(self._options.state)
+            self._state = _open_state(self._options.state, self._options.storage)
             await self._open_server()
         except BaseException:
             await self._worker.close()
@@ -194,9 +197,9 @@ class FunctionsHost:
             os.environ.pop(name, None)
 
 
-def _open_state(path: Path | None) -> StateFile:
+def _open_state(path: Path | None, storage: str | None) -> StateFile:
     try:
-        return StateFile(path)
+        return BlobState(path, storage) if storage else StateFile(path)
     except sqlite3.Error as error:
         raise HostError(f"the state file {path} cannot be opened: {error}") from error
 
