@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from bench import decode, imports, ingest, local_run, sqlserver
+from bench import decode, durable, imports, ingest, local_run, sqlserver
 from bench.figures import Figure
 
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
@@ -12,6 +12,7 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     "decode": decode.measure,
     "imports": imports.measure,
     "sqlserver": sqlserver.measure,
+    "durable": durable.measure,
     "local": local_run.measure,
 }
 
