@@ -2,18 +2,19 @@
 
 import atexit
 import os
+import random
 import threading
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from core.ingest import Stamps
 from core.remote.hub_ends import HubEnds
 from core.settings import Settings, read_settings
-from core.store import Store
+from core.store import AppStore
 from core.transforms import Transform, load_transform
 
-STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4)
+STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +22,10 @@ class Services:
     """One of each for the whole process."""
 
     settings: Settings
-    store: Store
+    store: AppStore
     transform: Transform
     hub_ends: HubEnds
+    stamps: Stamps
 
 
 _lock = threading.Lock()
@@ -43,5 +45,6 @@ def _make() -> Services:
 
     settings = read_settings(os.environ)
     store = open_store(settings)
+    stamps = replace(STAMPS, letters=settings.letters)
     atexit.register(store.close)
-    return Services(settings, store, load_transform(settings.transform), HubEnds(settings))
+    return Services(settings, store, load_transform(settings.transform), HubEnds(settings), stamps)
