@@ -1,6 +1,6 @@
 """Put a commit into the one T-SQL batch of sql/sqlserver/commit_batch.sql: its text, and its parameters."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -9,7 +9,7 @@ import orjson
 
 from core.commits import BatchCommit
 from core.errors import DataRefused
-from core.rows import row_table
+from core.rows import PlacedRow, row_table
 from core.store.queries import SQL, load_queries
 from core.store.records import checkpoint_values, ledger_values, letter_values
 from core.store.row_statements import Values, rows_variable, server_write
@@ -17,14 +17,21 @@ from core.store.row_statements import Values, rows_variable, server_write
 # How each parameter of a named query is declared. Instants are sent as text: a datetime loses its fraction. Texts are
 # wider than any column: a variable cuts what is too long without a word, where the column refuses it.
 _INSTANT = ("datetime2(7)", "CONVERT(datetime2(7), ?, 126)")
-_TEXT, _NAME = ("nvarchar(4000)", "?"), ("varchar(8000)", "?")
+_TEXT, _NAME, _JSON = ("nvarchar(4000)", "?"), ("varchar(8000)", "?"), ("nvarchar(max)", "?")
 _TYPES: dict[str, tuple[str, str]] = {
     "anchored_at": _INSTANT,
     "applied_at": _INSTANT,
+    "began_at": _INSTANT,
+    "claimed_at": _INSTANT,
+    "claimed_by": _TEXT,
+    "claimed_until": _INSTANT,
     "commit_id": ("uniqueidentifier", "CONVERT(uniqueidentifier, ?)"),
     "committed_at": _INSTANT,
     "consumer_group": _TEXT,
     "dead_lettered": ("int", "?"),
+    "done_at": _INSTANT,
+    "done_by": _TEXT,
+    "due_at": _INSTANT,
     "enqueued_at": _INSTANT,
     "etag": _NAME,
     "event_hub": _TEXT,
@@ -33,30 +40,40 @@ _TYPES: dict[str, tuple[str, str]] = {
     "filtered": ("int", "?"),
     "first_sequence_number": ("bigint", "?"),
     "invocation_id": _TEXT,
-    "keys": ("nvarchar(max)", "?"),
+    "keys": _JSON,
+    "kind": _NAME,
     "last_modified_at": _INSTANT,
     "last_sequence_number": ("bigint", "?"),
+    "letter_count": ("int", "?"),
+    "most": ("int", "?"),
+    "move_id": _TEXT,
+    "moved_at": _INSTANT,
     "name": _TEXT,
     "offset_token": _TEXT,
     "owner_id": _TEXT,
     "partition_id": _NAME,
     "rows_written": ("int", "?"),
     "sequence_number": ("bigint", "?"),
+    "sequence_numbers": _JSON,
+    "sources": _NAME,
+    "status": _NAME,
     "stream_id": ("int", "?"),
+    "touched_by": _TEXT,
     "transform_version": _TEXT,
     "updated_at": _INSTANT,
     "version": ("int", "?"),
+    "why": _TEXT,
     "written": ("int", "?"),
 }
 _LETTER = (
-    "sequence_number", "offset_token", "enqueued_at", "partition_key", "properties", "body", "error_class",
+    "sequence_number", "offset_token", "enqueued_at", "partition_key", "properties", "body", "body_kept", "error_class",
     "error_type", "error", "fingerprint", "transform_version", "status", "due_at", "failed_at",
 )  # fmt: skip
 
 
 def statement(text: str, params: Iterable[str]) -> str:
     """A named query as one batch: nothing counted, every parameter declared, so that each is given once."""
-    return f"SET NOCOUNT ON;\n{_declare(tuple(params))}\n{text}"
+    return f"SET NOCOUNT ON;\n{declare(tuple(params))}\n{text}"
 
 
 def commit_statement(commit: BatchCommit) -> tuple[str, list[Any]]:
@@ -67,7 +84,7 @@ def commit_statement(commit: BatchCommit) -> tuple[str, list[Any]]:
     values = server_texts({**ledger_values(commit, 0), **checkpoint_values(commit)})
     given = [values[name] for name in _scalars(first)]
     try:
-        given += [_rows_json(row_class, commit) for row_class in classes]
+        given += [rows_json(row_class, commit.settled.rows[row_class]) for row_class in classes]
         given += [_letters_json(commit)] if letters else []
     except (orjson.JSONEncodeError, ValueError) as error:
         raise DataRefused(f"the rows cannot be written as JSON: {error}") from error
@@ -81,17 +98,17 @@ def _commit_text(first: bool, classes: tuple[type, ...], letters: bool) -> str:
     writes = [server_write(row_class).text for row_class in classes]
     writes += [queries["add_letter"].text] if letters else []
     writes.append(queries["record_batch"].text)
-    declared = _declare(_scalars(first), tables + (["letters"] if letters else []))
-    return _template().format(
+    declared = declare(_scalars(first), tables + (["letters"] if letters else []))
+    return template("commit_batch").format(
         declarations=declared,
         checkpoint=queries["open_checkpoint" if first else "advance_checkpoint"].text,
         writes="\n".join(writes),
     )
 
 
-def _template() -> str:
-    """Without its comments: the driver looks for parameters in them too."""
-    lines = (SQL / "sqlserver" / "commit_batch.sql").read_text(encoding="utf-8").splitlines()
+def template(name: str) -> str:
+    """A batch to be filled in, without its comments: the driver looks for parameters in them too."""
+    lines = (SQL / "sqlserver" / f"{name}.sql").read_text(encoding="utf-8").splitlines()
     return "\n".join(line for line in lines if not line.startswith("--"))
 
 
@@ -102,14 +119,16 @@ def _scalars(first: bool) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(names) if name != "commit_number")
 
 
-def _declare(params: Iterable[str], tables: Iterable[str] = ()) -> str:
+def declare(params: Iterable[str], tables: Iterable[str] = ()) -> str:
+    """The declaration of every parameter, and of the JSON of tables."""
     declared = [f"@{name} {_TYPES[name][0]} = {_TYPES[name][1]}" for name in params]
     declared += [f"@{table} nvarchar(max) = ?" for table in tables]
     return f"DECLARE {', '.join(declared)};" if declared else ""
 
 
-def _rows_json(row_class: type, commit: BatchCommit) -> str:
-    rows: list[Values] = server_write(row_class).values_of(commit.settled.rows[row_class], 0, "", 0)
+def rows_json(row_class: type, placed: Sequence[PlacedRow]) -> str:
+    """The rows of a class, an array each."""
+    rows: list[Values] = server_write(row_class).values_of(placed, 0, "", 0)
     return orjson.dumps(rows, default=_decimal_text).decode()
 
 
@@ -132,6 +151,6 @@ def _letters_json(commit: BatchCommit) -> str:
 def server_texts(values: dict[str, Any]) -> dict[str, Any]:
     """The same values with instants as T-SQL reads them, without the Z."""
     return {
-        name: value.removesuffix("Z") if name.endswith("_at") and isinstance(value, str) else value
+        name: value.removesuffix("Z") if name.endswith(("_at", "_until")) and isinstance(value, str) else value
         for name, value in values.items()
     }

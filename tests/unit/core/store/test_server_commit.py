@@ -93,7 +93,7 @@ def test_numbers_keep_every_digit() -> None:
 def test_a_letter_is_sent_whole_with_its_body_in_hex() -> None:
     (letter,) = orjson.loads(values_of(commit_of((), first=True, letters=True))["letters"])
     assert letter == [
-        7, "448", "2026-01-01T00:00:00.000000", None, "{}", b"body".hex(), "unknown", "builtins.ValueError", "why",
+        7, "448", "2026-01-01T00:00:00.000000", None, "{}", b"body".hex(), 1, "unknown", "builtins.ValueError", "why",
         "0123456789abcdef", "test/1", "waiting", "2026-01-01T00:00:00.000000", "2026-01-01T00:00:00.000000",
     ]  # fmt: skip
 
