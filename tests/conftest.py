@@ -7,8 +7,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from core.store import AppStore
-from tests.fakes.engines import ENGINES, SqliteEngine
-from tests.fakes.kept import Engine
+from tests.fakes.engines import ENGINES, PERSISTENT, SqliteEngine
+from tests.fakes.kept import Engine, PersistentEngine
+from tests.fakes.microsoft_driver import MISSING, microsoft_driver
 
 settings.register_profile(
     "repeatable",
@@ -25,6 +26,12 @@ settings.load_profile("repeatable")
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     """An empty, migrated database of each engine in turn."""
     return ENGINES[request.param](tmp_path)
+
+
+@pytest.fixture(params=sorted(PERSISTENT))
+def persistent(request: pytest.FixtureRequest, tmp_path: Path) -> PersistentEngine:
+    """An empty, migrated database of each engine that processes share, in turn."""
+    return PERSISTENT[request.param](tmp_path)
 
 
 @pytest.fixture
@@ -51,3 +58,12 @@ def store(make_store: Callable[[], AppStore]) -> AppStore:
 def sqlite(tmp_path: Path) -> SqliteEngine:
     """An empty, migrated embedded database, for what is asked by hand."""
     return SqliteEngine(tmp_path / "store.db")
+
+
+@pytest.fixture(scope="session")
+def driver_name() -> str:
+    """Microsoft's ODBC driver, as a connection string calls it."""
+    name = microsoft_driver()
+    if name is None:
+        pytest.skip(MISSING)
+    return name

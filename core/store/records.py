@@ -61,9 +61,14 @@ def day_text(day: date) -> str:
     return day.isoformat()
 
 
-def instant_of(text: str) -> datetime:
-    """An instant as either engine gives it back."""
-    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+def instant_of(value: str | datetime) -> datetime:
+    """An instant as either engine gives it back: a text, or a datetime of no zone."""
+    return (datetime.fromisoformat(value) if isinstance(value, str) else value).replace(tzinfo=UTC)
+
+
+def day_of(value: str | date) -> date:
+    """A calendar day as either engine gives it back."""
+    return date.fromisoformat(value) if isinstance(value, str) else value
 
 
 def checkpoint_of(row: tuple[Any, ...]) -> Checkpoint:

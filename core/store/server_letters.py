@@ -7,8 +7,6 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-import orjson
-
 from core.dead_letters import (
     ClaimedLetter,
     ClaimedPosition,
@@ -18,7 +16,6 @@ from core.dead_letters import (
     LetterMove,
     RetryCommit,
 )
-from core.errors import DataRefused
 from core.events import Partition
 from core.rows import row_table
 from core.store.letter_records import (
@@ -37,7 +34,8 @@ from core.store.letter_records import (
 from core.store.queries import load_queries
 from core.store.records import instant_of, instant_text
 from core.store.row_statements import rows_variable, server_write
-from core.store.server_commit import declare, rows_json, server_texts, template
+from core.store.server_commit import UNFOLDING, declare, server_texts, shaped_rows, template
+from core.store.server_json import storable_json
 
 _OUTCOME = (
     "sequence_number", "status", "attempted", "due_at", "error_class", "error_type", "error", "fingerprint", "why",
@@ -106,18 +104,14 @@ class ServerLetters(ABC):
 
 def retry_statement(commit: RetryCommit) -> tuple[str, list[Any]]:
     """The text of a retry's batch, the same for retries of one shape, and its parameters in order."""
-    rows = commit.settled.rows
-    classes = tuple(row_class for row_class, placed in rows.items() if placed)
-    values = server_texts({**retry_values(commit), **retry_attempt_values(commit)})
+    sent = shaped_rows(commit.settled)
+    values = server_texts({**retry_values(commit), **retry_attempt_values(commit), **UNFOLDING})
     values["letter_count"] = len(commit.outcomes)
+    outcomes = [server_texts(outcome_values(outcome)) for outcome in commit.outcomes]
     given = [values[name] for name in _retry_scalars()]
-    try:
-        given += [rows_json(row_class, rows[row_class]) for row_class in classes]
-        outcomes = [server_texts(outcome_values(outcome)) for outcome in commit.outcomes]
-        given.append(orjson.dumps([[one[name] for name in _OUTCOME] for one in outcomes]).decode())
-    except (orjson.JSONEncodeError, ValueError) as error:
-        raise DataRefused(f"the rows cannot be written as JSON: {error}") from error
-    return _retry_text(classes), given
+    given += [rows for rows, _ in sent.values()]
+    given.append(storable_json([[one[name] for name in _OUTCOME] for one in outcomes]))
+    return _retry_text(tuple((row_class, folded) for row_class, (_, folded) in sent.items())), given
 
 
 def move_statement(move: LetterMove, stream_id: int) -> tuple[str, list[Any]]:
@@ -128,13 +122,13 @@ def move_statement(move: LetterMove, stream_id: int) -> tuple[str, list[Any]]:
 
 
 @cache
-def _retry_text(classes: tuple[type, ...]) -> str:
+def _retry_text(shapes: tuple[tuple[type, bool], ...]) -> str:
     queries = load_queries("sqlserver")
-    tables = [rows_variable(row_table(row_class)) for row_class in classes]
+    tables = [rows_variable(row_table(row_class)) for row_class, _ in shapes]
     return template("commit_retry").format(
         declarations=declare(_retry_scalars(), [*tables, "letters"]),
         partition=queries["count_commit"].text,
-        rows="\n".join(server_write(row_class).text for row_class in classes),
+        rows="\n".join(server_write(row_class, folded).text for row_class, folded in shapes),
         letters=queries["settle_letters"].text,
         attempts=queries["record_attempts"].text,
         ledger=queries["record_retry"].text,
@@ -155,7 +149,7 @@ def _move_text(recorded: bool) -> str:
 @cache
 def _retry_scalars() -> tuple[str, ...]:
     names = _params("count_commit", "settle_letters", "record_attempts", "record_retry")
-    return (*(name for name in names if name not in ("commit_number", *_OUTCOME)), "why", "letter_count")
+    return (*(name for name in names if name not in ("commit_number", *_OUTCOME)), "why", "letter_count", *UNFOLDING)
 
 
 @cache

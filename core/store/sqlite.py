@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from core.store.records import (
 from core.store.row_statements import row_reader, sqlite_insert, sqlite_select_states
 from core.store.schema import open_checked
 from core.store.sqlite_letters import SqliteLetters
+
+sqlite3.register_adapter(Decimal, lambda number: f"{number:f}")  # exact, as text
 
 
 class SqliteStore(SqliteLetters):

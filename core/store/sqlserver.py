@@ -1,6 +1,5 @@
 """The production store: SQL Server and Azure SQL, one T-SQL batch and one round trip for a whole commit."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -26,7 +25,8 @@ from core.store.odbc import Access, Connections, Deadlines, connect
 from core.store.queries import load_queries
 from core.store.records import checkpoint_of, ownership_of, ownership_values, server_instant_text
 from core.store.row_statements import row_reader, server_select_states
-from core.store.server_commit import commit_statement, server_texts, statement
+from core.store.server_commit import UNFOLDING, commit_statement, server_texts, statement
+from core.store.server_json import can_stand, rows_json
 from core.store.server_letters import ServerLetters
 from core.store.server_schema import SCHEMA, check_version, in_schema
 
@@ -60,10 +60,14 @@ class SqlServerStore(ServerLetters):
         """See Store."""
         rows: dict[ReferenceKey, Row] = {}
         for row_class, values in keys_by_class(keys).items():
+            if not (standing := [key for key in values if can_stand(key)]):
+                continue
+            keys_json, folded = rows_json(standing)
+            unfolding = UNFOLDING if folded else {}
+            text = statement(server_select_states(row_class, folded), (*unfolding, "keys"))
             read = row_reader(row_class)
             with self._faults():
-                text = statement(server_select_states(row_class), ("keys",))
-                for found in self._execute(text, [json.dumps(values, default=str)]):
+                for found in self._execute(text, [*unfolding.values(), keys_json]):
                     row = read(tuple(found))
                     rows[ReferenceKey.of(row)] = row
         return rows
@@ -79,7 +83,7 @@ class SqlServerStore(ServerLetters):
         """See Store."""
         with self._faults():
             found = self._rows("read_ledgers")
-        return tuple(PartitionLedger(Partition(*row[:3]), *row[3:]) for row in map(tuple, found))
+        return tuple(PartitionLedger(Partition(*row[:3]), *_numbers(row[3:])) for row in map(tuple, found))
 
     def read_ownerships(self, stream: Partition) -> tuple[Ownership, ...]:
         """See OwnershipStore."""
@@ -128,6 +132,11 @@ class SqlServerStore(ServerLetters):
             if fault not in (Fault.CONFLICT, Fault.LETTERS, Fault.DATA):
                 self._connections.drop()
             raise _named(fault, str(error.args[-1]), commit) from error
+
+
+def _numbers(values: tuple[Any, ...]) -> list[Any]:
+    """Sums are decimals on some servers."""
+    return [int(value) for value in values]
 
 
 def _racing_keys(commit: Commit | None) -> list[str]:

@@ -18,6 +18,7 @@ from core.transforms.home_security import Home, HomeAlert, SensorReading
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 NOON = EPOCH + timedelta(days=1)  # when a FakeClock begins
 HUB = "namespace/telemetry"
+PATIENCE = timedelta(seconds=30)  # of a store, where tests race
 
 
 def partition(partition_id: str = "0", *, hub: str = HUB, group: str = "hubledger") -> Partition:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, cast, get_args, get_type_hints
 
 from core.rows import Row, row_table
+from core.settings import EMBEDDED
 from core.store import AppStore
 from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore
-from tests.fakes.kept import Engine, KeptAttempt, KeptLetter, KeptRange, KeptRow
+from tests.fakes.kept import Engine, KeptAttempt, KeptLetter, KeptRange, KeptRow, PersistentEngine
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.server_engine import SqlServerEngine
 
@@ -45,6 +46,9 @@ class SqliteEngine:
 
     def open(self) -> AppStore:
         return SqliteStore(self.path)
+
+    def environment(self) -> dict[str, str]:
+        return {"STORE_CONNECTION": f"{EMBEDDED}{self.path}"}
 
     def sql(self, statement: str, *values: object) -> list[Any]:
         """Run one statement, as an operator would by hand."""
@@ -92,12 +96,10 @@ class SqliteEngine:
         return [_kept_range(*one) for one in found]
 
 
-ENGINES: dict[str, Callable[[Path], Engine]] = {
-    "memory": lambda _: MemoryEngine(),
-    "sqlite": lambda place: SqliteEngine(place / "store.db"),
-}
+PERSISTENT: dict[str, Callable[[Path], PersistentEngine]] = {"sqlite": lambda place: SqliteEngine(place / "store.db")}
 if os.environ.get("MSSQL_CONNECTION"):
-    ENGINES["sqlserver"] = lambda _: SqlServerEngine.on(os.environ["MSSQL_CONNECTION"])
+    PERSISTENT["sqlserver"] = lambda _: SqlServerEngine.on(os.environ["MSSQL_CONNECTION"])
+ENGINES: dict[str, Callable[[Path], Engine]] = {"memory": lambda _: MemoryEngine(), **PERSISTENT}
 
 
 def _row(row_class: type, values: tuple[Any, ...]) -> Row:

@@ -107,3 +107,11 @@ class Engine(Protocol):
         ...
 
     def attempts(self) -> list[KeptAttempt]: ...
+
+
+class PersistentEngine(Engine, Protocol):
+    """One that other processes can open too."""
+
+    def environment(self) -> dict[str, str]:
+        """What a process needs to open this database, as tests/contract/separate.py reads it."""
+        ...

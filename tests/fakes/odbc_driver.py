@@ -126,7 +126,7 @@ class FakeConnection:
         self.server = server
         self.closed = False
         self.lost = False
-        self.timeout = 0
+        self.timeout = self.maxwrite = 0
         self.thread = threading.get_ident()
         self.cursors: list[FakeCursor] = []
 
@@ -156,6 +156,10 @@ class FakeCursor:
         self._late: Error | None = None
         self.closed = False
         self.description: list[tuple[str]] | None = None
+        self.sizes: list[tuple[int, int, int] | None] = []
+
+    def setinputsizes(self, sizes: list[tuple[int, int, int] | None]) -> None:
+        self.sizes = sizes
 
     def execute(self, text: str, given: Sequence[Any] = ()) -> None:
         self._connection.demand_life()
@@ -163,6 +167,8 @@ class FakeCursor:
         names = DECLARED.findall(text)
         assert len(names) == len(given) == text.count("?"), (names, given)
         assert None not in given, "the driver asks the server for the type of None"
+        for value, size in zip(given, self.sizes, strict=True):
+            assert size is not None or len(str(value)) <= 4_000, "the driver sends a long text in a call of its own"
         server = self._connection.server
         server.executed.append((text, given))
         planned = server.faults.pop(0) if server.faults and COMMIT in text else None

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from core.rows import row_table
@@ -49,11 +48,16 @@ class SqlServerEngine:
     def open(self) -> AppStore:
         return SqlServerStore(self.connection_string, schema=self.schema)
 
+    def environment(self) -> dict[str, str]:
+        return {"STORE_CONNECTION": self.connection_string, "STORE_SCHEMA": self.schema}
+
     def rows(self, row_class: type) -> list[KeptRow]:
         table, read = row_table(row_class), row_reader(row_class)
         ordinal = () if table.key else ("ordinal",)
         found = self._select(
-            table.name, (*PLACE, *ordinal, "commit_number", *table.columns), ("sequence_number", *ordinal)
+            table.name,
+            (*PLACE, *ordinal, "commit_number", *(f"[{name}]" for name in table.columns)),
+            ("sequence_number", *ordinal),
         )
         kept = []
         for one in found:
@@ -80,7 +84,7 @@ class SqlServerEngine:
         return [_range([*one[:-2], instant_of(one[-2])]) for one in found if one[-1] == kind]
 
     def _select(self, table: str, columns: tuple[str, ...], order: tuple[str, ...]) -> list[Any]:
-        chosen = ", ".join(map(_readable, columns))
+        chosen = ", ".join(f"t.{name}" for name in columns)
         ordered = "".join(f", t.{name}" for name in order)
         return self.session.run(f"SET NOCOUNT ON; SELECT {chosen} FROM {self.schema}.{table} AS t {ORDER}{ordered};")
 
@@ -94,23 +98,12 @@ def _shared_session(connection_string: str) -> Session:
     return _sessions[connection_string]
 
 
-def _readable(column: str) -> str:
-    """Times as text, of which pyodbc loses no digit; by our naming they end in _at or _until, and days in _date."""
-    if column.endswith(("_at", "_until")):
-        return f"CONVERT(varchar(33), t.{column}, 126)"
-    return f"CONVERT(varchar(10), t.{column}, 23)" if column.endswith("_date") else f"t.{column}"
-
-
 def _range(values: list[Any]) -> KeptRange:
     return KeptRange(*values)
 
 
 def _letter(values: list[Any]) -> KeptLetter:
     for at in (4, 15, 16, 20, 21, 22):
-        values[at] = _instant(values[at])
+        values[at] = None if values[at] is None else instant_of(values[at])
     values[6], values[7] = json.loads(values[6]), bytes(values[7])
     return KeptLetter(*values)
-
-
-def _instant(text: str | None) -> datetime | None:
-    return None if text is None else instant_of(text)

@@ -21,9 +21,11 @@ from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, ids, partition
 from tests.fakes.faulty_store import Fault, FaultyStore, Killed
 from tests.fakes.plain_transform import PLAIN
+from tests.simulation.held_letters import HeldLetters
 
 KEEPERS, STEPS = 2, 70
 HOUR = 3_600.0
+FOR_EVER = 999  # times that an event kills whoever tries it
 VERBS = [
     "reading {home}",
     "look {home}",
@@ -67,7 +69,7 @@ class LetterWorld:
         self.calm = self.trouble == 0.0
         self.logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 3))}
         self.gone = {at for at in range(60) if self.chance.random() < 0.2}  # numbers that left the hub
-        self._store = store
+        self._store = HeldLetters(store).as_store()
         self._outage = self._nested = 0
         self._skews = [0.0] * KEEPERS
         self._ingesting = self._stamps(lambda: 0.0), self._connect()
@@ -109,7 +111,7 @@ class LetterWorld:
         homes = [f"home-{place}-{number}" for number in range(2)]
         bodies = [
             self.chance.choice(VERBS).format(
-                home=self.chance.choice(homes), times=self.chance.choice([1, 2, 99]), id=f"{place}-{number}"
+                home=self.chance.choice(homes), times=self.chance.choice([1, 2, FOR_EVER]), id=f"{place}-{number}"
             )
             for number in range(self.chance.randint(1, 40))
         ]

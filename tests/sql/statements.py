@@ -12,9 +12,9 @@ from core.events import Event, Partition, PartitionId, SequenceNumber
 from core.rows import PlacedRow, row_table
 from core.store.queries import SQL, load_migrations, load_queries
 from core.store.row_statements import server_select_states
-from core.store.server_commit import commit_statement, statement
+from core.store.server_commit import UNFOLDING, commit_statement, statement
 from core.store.server_letters import move_statement, retry_statement
-from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of
+from tests.sql.values import EPOCH, ID, ROW_CLASSES, awkward_row_of, row_of
 
 MOVED: tuple[Move, ...] = ("release", "exhaust", "requeue", "discard", "free")
 SCRIPTS = ("lock_migrations", "create_schema", "commit_migrations", "permissions")
@@ -49,6 +49,9 @@ def commit_batches() -> Mapping[str, str]:
     for first, letters, classes in shapes:
         text, _ = commit_statement(commit_of(classes, first=first, letters=letters))
         named[f"commit {'first' if first else 'later'} {_tables(classes)}{' letters' if letters else ''}"] = text
+    for row_class in ROW_CLASSES:
+        text, _ = commit_statement(commit_with({row_class: [(7, 0, awkward_row_of(row_class))]}))
+        named[f"commit folded {row_table(row_class).name}"] = text
     return named
 
 
@@ -134,4 +137,6 @@ def _queries() -> Iterator[tuple[str, str]]:
 def _selects() -> Iterator[tuple[str, str]]:
     for row_class in ROW_CLASSES:
         if row_table(row_class).key:
-            yield f"select {row_table(row_class).name}", statement(server_select_states(row_class), ("keys",))
+            name = row_table(row_class).name
+            yield f"select {name}", statement(server_select_states(row_class), ("keys",))
+            yield f"select folded {name}", statement(server_select_states(row_class, True), (*UNFOLDING, "keys"))

@@ -44,6 +44,7 @@ FORBIDDEN = {
     ),
     "SQLite's": r"\b(LIMIT|RETURNING|ON\s+CONFLICT|STRICT|WITHOUT\s+ROWID|IF\s+NOT\s+EXISTS\s+\w+\s*\()\b",
     "no call syntax": r"\{CALL|\{ *\?",
+    "cut and left with its escapes by some servers": r"\bWITH\s*\([^;]*\(max\)",
     "time is UTC, and an argument": r"\b(GETDATE|SYSDATETIME|CURRENT_TIMESTAMP)\b",
 }
 PLANTED = {
@@ -55,6 +56,7 @@ PLANTED = {
     "newer than SQL Server 2019": "SELECT GREATEST(1, 2)",
     "SQLite's": "SELECT a FROM t LIMIT 1",
     "no call syntax": "{CALL p (?)}",
+    "cut and left with its escapes by some servers": "OPENJSON(@a) WITH (b int '$[0]', c nvarchar(max) '$[1]')",
     "time is UTC, and an argument": "SELECT GETDATE()",
 }
 

@@ -1,7 +1,7 @@
 -- name: read_checkpoint
 -- How far a partition is committed.
 -- params: stream_id, partition_id
-SELECT c.sequence_number, c.offset_token, CONVERT(varchar(33), c.enqueued_at, 126) AS enqueued_at, c.commit_number,
+SELECT c.sequence_number, c.offset_token, c.enqueued_at, c.commit_number,
        CONVERT(varchar(36), c.commit_id) AS commit_id
   FROM hubledger.event_hub_checkpoint AS c
  WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id;
