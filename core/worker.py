@@ -1,6 +1,7 @@
 """`python -m core.worker`: what the trigger does, without the Functions host, sharing partitions with its peers.
 
-It also retries dead letters when they are due. One log line a batch on stdout, as JSON. SIGTERM or Ctrl-C finishes the batch in work and releases the partitions.
+It also retries dead letters when they are due. One log line a batch on stdout, as JSON. SIGTERM or Ctrl-C finishes the
+batch in work and releases the partitions.
 """
 
 import argparse

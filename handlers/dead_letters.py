@@ -23,7 +23,9 @@ log = logging.getLogger("hubledger.dead_letters")
 bp = df.Blueprint()
 
 ORCHESTRATOR = "keep_dead_letters"
-PAUSE = timedelta(seconds=5)  # when letters are due and none can be claimed: another keeper has them, or the store fails
+PAUSE = timedelta(
+    seconds=5
+)  # when letters are due and none can be claimed: another keeper has them, or the store fails
 STALLED_AFTER = timedelta(minutes=30)  # without a new round; the longest round sleeps 10 minutes
 _ENDED = ("Completed", "Failed", "Terminated", "Canceled")
 
@@ -80,7 +82,7 @@ def claim_letters(nothing: None) -> list[dict[str, Any]]:
 
 
 @bp.activity_trigger(input_name="chunk")
-def retry_letters(chunk: dict, context: func.Context) -> dict[str, Any]:  # type: ignore[type-arg]  # as in ingest
+def retry_letters(chunk: dict, context: func.Context) -> dict[str, Any]:  # the worker reads no dict[...]
     """What became of a chunk. A fault is an answer too: its letters fall due again by themselves."""
     try:
         report = retry_chunk(LetterChunk.from_json(chunk), services().keeper, context.invocation_id)

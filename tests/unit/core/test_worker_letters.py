@@ -9,7 +9,8 @@ from core.events import Event, Partition, SequenceNumber
 from core.ingest import Stamps
 from core.retrying import Keeper
 from core.worker_letters import PAUSE, keep_letters, keep_round
-from tests.fakes.builders import NOON, FakeClock, ids, keep_letters as given_letters, partition
+from tests.fakes.builders import NOON, FakeClock, ids, partition
+from tests.fakes.builders import keep_letters as given_letters
 from tests.fakes.faulty_store import Fault, FaultyStore
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN

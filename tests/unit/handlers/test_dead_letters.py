@@ -36,7 +36,7 @@ class Context:
 def a_round(*answers: Any) -> tuple[list[Any], Context]:
     """What one round asks for, when it is answered like this."""
     context = Context()
-    orchestrator = keep_dead_letters(context)  # type: ignore[arg-type]
+    orchestrator = keep_dead_letters(context)
     asked = [next(orchestrator)]
     for answer in answers:
         asked.append(orchestrator.send(answer))

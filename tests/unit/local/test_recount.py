@@ -41,7 +41,10 @@ def test_a_store_whose_letters_are_settled_agrees_with_the_record(settled: Files
 
 @pytest.mark.parametrize("table", ["sensor_reading", "home_alert"])
 def test_a_row_that_a_retry_should_have_written_is_named(settled: Files, table: str) -> None:
-    resolved = f"(SELECT l.rowid FROM event_hub_dead_letter AS l JOIN {table} AS r USING (stream_id, partition_id, sequence_number) LIMIT 1)"
+    resolved = (
+        f"(SELECT l.rowid FROM event_hub_dead_letter AS l JOIN {table} AS r"
+        " USING (stream_id, partition_id, sequence_number) LIMIT 1)"
+    )
     differences = settled.change(
         f"DELETE FROM {table} WHERE (stream_id, partition_id, sequence_number) IN (SELECT stream_id, partition_id,"
         f" sequence_number FROM event_hub_dead_letter WHERE rowid = {resolved})"
