@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from core.store import Store
+from core.store import AppStore
 from tests.fakes.engines import ENGINES, PERSISTENT, SqliteEngine
 from tests.fakes.kept import Engine, PersistentEngine
 from tests.fakes.microsoft_driver import MISSING, microsoft_driver
@@ -35,11 +35,11 @@ def persistent(request: pytest.FixtureRequest, tmp_path: Path) -> PersistentEngi
 
 
 @pytest.fixture
-def make_store(engine: Engine) -> Iterator[Callable[[], Store]]:
+def make_store(engine: Engine) -> Iterator[Callable[[], AppStore]]:
     """Opens stores over one database, and closes them when the test is over."""
-    opened: list[Store] = []
+    opened: list[AppStore] = []
 
-    def make() -> Store:
+    def make() -> AppStore:
         opened.append(engine.open())
         return opened[-1]
 
@@ -49,7 +49,7 @@ def make_store(engine: Engine) -> Iterator[Callable[[], Store]]:
 
 
 @pytest.fixture
-def store(make_store: Callable[[], Store]) -> Store:
+def store(make_store: Callable[[], AppStore]) -> AppStore:
     """One store of the engine in turn."""
     return make_store()
 

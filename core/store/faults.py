@@ -14,6 +14,7 @@ from enum import Enum
 log = logging.getLogger("hubledger.store")
 
 CHECKPOINT_MOVED = 51000  # our own THROW in sql/sqlserver/commit_batch.sql
+LETTERS_TAKEN = 51002  # our own THROW in sql/sqlserver/commit_retry.sql
 CHECKPOINT_KEY = "pk_event_hub_checkpoint"
 
 _DUPLICATE = {2601, 2627}
@@ -43,6 +44,7 @@ class Fault(Enum):
     """What a fault of the driver means for a commit."""
 
     CONFLICT = "another owner committed first"
+    LETTERS = "letters were taken from the claim"
     DATA = "the database refuses a value"
     TRANSIENT = "nothing was written, and a retry may succeed"
     LOST = "the connection failed: what was on its way may stand or not"
@@ -69,6 +71,7 @@ _UNNUMBERED_WORDS: dict[Fault, tuple[str, ...]] = {  # what they begin with, as 
 
 _MEANING: dict[int, Fault] = {
     CHECKPOINT_MOVED: Fault.CONFLICT,
+    LETTERS_TAKEN: Fault.LETTERS,
     **dict.fromkeys(_DATA, Fault.DATA),
     **dict.fromkeys(_REFUSED_LOGIN, Fault.LOGIN),
     **dict.fromkeys(_LOST, Fault.LOST),

@@ -6,25 +6,32 @@ from typing import Any
 
 import orjson
 
-from core.commits import BatchCommit
+from core.commits import BatchCommit, Settled
 from core.errors import DataRefused
 from core.rows import row_table
 from core.store.queries import SQL, load_queries
 from core.store.records import checkpoint_values, ledger_values, letter_values
-from core.store.row_statements import Values, rows_variable, server_write
+from core.store.row_statements import rows_variable, server_write
 from core.store.server_json import FOLDED, PLAIN, rows_json, storable_json
 
 # How each parameter of a named query is declared. Instants are sent as text: a datetime loses its fraction. Texts are
 # wider than any column: a variable cuts what is too long without a word, where the column refuses it.
 _INSTANT = ("datetime2(7)", "CONVERT(datetime2(7), ?, 126)")
-_TEXT, _NAME = ("nvarchar(4000)", "?"), ("varchar(8000)", "?")
+_TEXT, _NAME, _JSON = ("nvarchar(4000)", "?"), ("varchar(8000)", "?"), ("nvarchar(max)", "?")
 _TYPES: dict[str, tuple[str, str]] = {
     "anchored_at": _INSTANT,
     "applied_at": _INSTANT,
+    "began_at": _INSTANT,
+    "claimed_at": _INSTANT,
+    "claimed_by": _TEXT,
+    "claimed_until": _INSTANT,
     "commit_id": ("uniqueidentifier", "CONVERT(uniqueidentifier, ?)"),
     "committed_at": _INSTANT,
     "consumer_group": _TEXT,
     "dead_lettered": ("int", "?"),
+    "done_at": _INSTANT,
+    "done_by": _TEXT,
+    "due_at": _INSTANT,
     "enqueued_at": _INSTANT,
     "etag": _NAME,
     "event_hub": _TEXT,
@@ -34,9 +41,14 @@ _TYPES: dict[str, tuple[str, str]] = {
     "first_sequence_number": ("bigint", "?"),
     "folded": ("nvarchar(40)", "?"),
     "invocation_id": _TEXT,
-    "keys": ("nvarchar(max)", "?"),
+    "keys": _JSON,
+    "kind": _NAME,
     "last_modified_at": _INSTANT,
     "last_sequence_number": ("bigint", "?"),
+    "letter_count": ("int", "?"),
+    "most": ("int", "?"),
+    "move_id": _TEXT,
+    "moved_at": _INSTANT,
     "name": _TEXT,
     "offset_token": _TEXT,
     "owner_id": _TEXT,
@@ -44,33 +56,35 @@ _TYPES: dict[str, tuple[str, str]] = {
     "plain": ("nvarchar(40)", "?"),
     "rows_written": ("int", "?"),
     "sequence_number": ("bigint", "?"),
+    "sequence_numbers": _JSON,
+    "sources": _NAME,
+    "status": _NAME,
     "stream_id": ("int", "?"),
+    "touched_by": _TEXT,
     "transform_version": _TEXT,
     "updated_at": _INSTANT,
     "version": ("int", "?"),
+    "why": _TEXT,
     "written": ("int", "?"),
 }
 _LETTER = (
     "sequence_number", "offset_token", "enqueued_at", "partition_key", "properties_at", "properties_length", "body_at",
-    "body_length", "error_class", "error_type", "error", "fingerprint", "transform_version", "status", "due_at",
-    "failed_at",
+    "body_length", "body_kept", "error_class", "error_type", "error", "fingerprint", "transform_version", "status",
+    "due_at", "failed_at",
 )  # fmt: skip
 UNFOLDING = {"folded": FOLDED, "plain": PLAIN}  # what the statements of folded texts take besides
 
 
 def statement(text: str, params: Iterable[str]) -> str:
     """A named query as one batch: nothing counted, every parameter declared, so that each is given once."""
-    return f"SET NOCOUNT ON;\n{_declare(tuple(params))}\n{text}"
+    return f"SET NOCOUNT ON;\n{declare(tuple(params))}\n{text}"
 
 
 def commit_statement(commit: BatchCommit) -> tuple[str, list[Any]]:
     """The text of a commit's batch, the same for commits of one shape, and its parameters in order."""
     letters, first = commit.settled.letters, commit.expected is None
     values = server_texts({**ledger_values(commit, 0), **checkpoint_values(commit), **UNFOLDING})
-    try:
-        sent = {row_class: _rows_json(row_class, commit) for row_class, rows in commit.settled.rows.items() if rows}
-    except (orjson.JSONEncodeError, ValueError) as error:
-        raise DataRefused(f"the rows cannot be written as JSON: {error.__cause__ or error}") from error
+    sent = shaped_rows(commit.settled)
     shapes = tuple((row_class, folded) for row_class, (_, folded) in sent.items())
     given = [values[name] for name in _scalars(first, _unfolds(shapes, bool(letters)))]
     given += [rows for rows, _ in sent.values()]
@@ -90,16 +104,16 @@ def _commit_text(first: bool, shapes: tuple[tuple[type, bool], ...], letters: bo
     writes += [queries["add_letter"].text] if letters else []
     writes.append(queries["record_batch"].text)
     scalars = _scalars(first, _unfolds(shapes, letters))
-    return _template().format(
-        declarations=_declare(scalars, tables + (["letters", "letter_texts"] if letters else [])),
+    return template("commit_batch").format(
+        declarations=declare(scalars, tables + (["letters", "letter_texts"] if letters else [])),
         checkpoint=queries["open_checkpoint" if first else "advance_checkpoint"].text,
         writes="\n".join(writes),
     )
 
 
-def _template() -> str:
-    """Without its comments: the driver looks for parameters in them too."""
-    lines = (SQL / "sqlserver" / "commit_batch.sql").read_text(encoding="utf-8").splitlines()
+def template(name: str) -> str:
+    """A batch to be filled in, without its comments: the driver looks for parameters in them too."""
+    lines = (SQL / "sqlserver" / f"{name}.sql").read_text(encoding="utf-8").splitlines()
     return "\n".join(line for line in lines if not line.startswith("--"))
 
 
@@ -111,15 +125,26 @@ def _scalars(first: bool, unfolds: bool) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(names) if name != "commit_number")
 
 
-def _declare(params: Iterable[str], tables: Iterable[str] = ()) -> str:
+def declare(params: Iterable[str], tables: Iterable[str] = ()) -> str:
+    """The declaration of every parameter, and of the JSON of tables."""
     declared = [f"@{name} {_TYPES[name][0]} = {_TYPES[name][1]}" for name in params]
     declared += [f"@{table} nvarchar(max) = ?" for table in tables]
     return f"DECLARE {', '.join(declared)};" if declared else ""
 
 
-def _rows_json(row_class: type, commit: BatchCommit) -> tuple[str, bool]:
-    rows: list[Values] = server_write(row_class).values_of(commit.settled.rows[row_class], 0, "", 0)
-    return rows_json(rows)
+def shaped_rows(settled: Settled) -> dict[type, tuple[str, bool]]:
+    """The rows of each class that has some: an array each, as JSON, and whether its texts are folded.
+
+    Raises DataRefused for what cannot be sent.
+    """
+    try:
+        return {
+            row_class: rows_json(server_write(row_class).values_of(placed, 0, "", 0))
+            for row_class, placed in settled.rows.items()
+            if placed
+        }
+    except (orjson.JSONEncodeError, ValueError) as error:
+        raise DataRefused(f"the rows cannot be written as JSON: {error.__cause__ or error}") from error
 
 
 def _letters(commit: BatchCommit) -> list[str]:
@@ -142,6 +167,6 @@ def _letters(commit: BatchCommit) -> list[str]:
 def server_texts(values: dict[str, Any]) -> dict[str, Any]:
     """The same values with instants as T-SQL reads them, without the Z."""
     return {
-        name: value.removesuffix("Z") if name.endswith("_at") and isinstance(value, str) else value
+        name: value.removesuffix("Z") if name.endswith(("_at", "_until")) and isinstance(value, str) else value
         for name, value in values.items()
     }

@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from core.commits import BatchCommit, PartitionState
+from core.dead_letters import RetryCommit
 from core.errors import (
     CheckpointConflict,
     CommitOutcomeUnknown,
     DataRefused,
+    LetterConflict,
     SchemaMismatch,
     StoreMisconfigured,
     StoreUnavailable,
@@ -25,10 +27,13 @@ from core.store.records import checkpoint_of, ownership_of, ownership_values, se
 from core.store.row_statements import row_reader, server_select_states
 from core.store.server_commit import UNFOLDING, commit_statement, server_texts, statement
 from core.store.server_json import can_stand, rows_json
+from core.store.server_letters import ServerLetters
 from core.store.server_schema import SCHEMA, check_version, in_schema
 
+Commit = BatchCommit | RetryCommit
 
-class SqlServerStore:
+
+class SqlServerStore(ServerLetters):
     """A Store on a server. `schema` is another one than `hubledger` only in tests, which make their own and drop it."""
 
     def __init__(
@@ -119,12 +124,12 @@ class SqlServerStore:
         return self._connections.get().run(in_schema(text, self._schema), given)
 
     @contextmanager
-    def _faults(self, commit: BatchCommit | None = None) -> Iterator[None]:
+    def _faults(self, commit: Commit | None = None) -> Iterator[None]:
         try:
             yield
         except self._driver().Error as error:
             fault = classify(error, _racing_keys(commit))
-            if fault not in (Fault.CONFLICT, Fault.DATA):
+            if fault not in (Fault.CONFLICT, Fault.LETTERS, Fault.DATA):
                 self._connections.drop()
             raise _named(fault, str(error.args[-1]), commit) from error
 
@@ -134,14 +139,16 @@ def _numbers(values: tuple[Any, ...]) -> list[Any]:
     return [int(value) for value in values]
 
 
-def _racing_keys(commit: BatchCommit | None) -> list[str]:
+def _racing_keys(commit: Commit | None) -> list[str]:
     if commit is None:
         return ["uq_event_stream"]
     return [f"pk_{row_table(row_class).name}" for row_class in commit.settled.rows if row_table(row_class).key]
 
 
-def _named(fault: Fault, text: str, commit: BatchCommit | None) -> Exception:
-    if fault is Fault.CONFLICT and commit is not None:
+def _named(fault: Fault, text: str, commit: Commit | None) -> Exception:
+    if fault is Fault.LETTERS and isinstance(commit, RetryCommit):
+        return LetterConflict(commit.partition, commit.claimed_by)
+    if fault is Fault.CONFLICT and isinstance(commit, BatchCommit):
         return CheckpointConflict(commit.partition, commit.expected)
     if fault is Fault.DATA:
         return DataRefused(f"the database refuses the data: {text}")

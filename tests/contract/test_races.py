@@ -9,7 +9,7 @@ import pytest
 
 from core.errors import CheckpointConflict
 from core.events import SequenceNumber
-from core.store import Store
+from core.store import AppStore
 from core.store.patient import PatientStore
 from core.transforms.home_security import HomeAlert, SensorReading
 from tests.contract.owner_process import handed_over
@@ -29,13 +29,15 @@ def assert_each_event_once(engine: Engine, length: int, filtered: int = 0) -> No
     assert [kept.commit_number for kept in engine.ledger()] == list(range(1, len(engine.ledger()) + 1))
 
 
-def ingest_all(store: Store, seed: int) -> None:
+def ingest_all(store: AppStore, seed: int) -> None:
     own, patient = stamps(seed), PatientStore(store, PATIENCE)
     for number in range(BATCHES):
         handed_over(batch(events(number * SIZE, number * SIZE + SIZE - 1, "double home-1")), patient, own)
 
 
-def test_threads_that_race_the_same_batches_commit_each_once(make_store: Callable[[], Store], engine: Engine) -> None:
+def test_threads_that_race_the_same_batches_commit_each_once(
+    make_store: Callable[[], AppStore], engine: Engine
+) -> None:
     stores = [make_store(), make_store()]
     with ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(ingest_all, stores[seed % 2], seed) for seed in range(4)]:
@@ -44,7 +46,7 @@ def test_threads_that_race_the_same_batches_commit_each_once(make_store: Callabl
     assert [books.balanced for books in stores[0].read_ledgers()] == [True]
 
 
-def test_threads_that_open_one_stream_agree_on_it(make_store: Callable[[], Store]) -> None:
+def test_threads_that_open_one_stream_agree_on_it(make_store: Callable[[], AppStore]) -> None:
     stores = [make_store() for _ in range(4)]
     place = batch(events(0, 0)).partition
     with ThreadPoolExecutor(4) as pool:
@@ -58,7 +60,7 @@ def test_processes_that_race_the_same_batches_commit_each_once(persistent: Persi
     assert_each_event_once(persistent, BATCHES * SIZE)
 
 
-def commit_after_all(store: Store) -> SequenceNumber:
+def commit_after_all(store: AppStore) -> SequenceNumber:
     """Commit one more event, behind whatever the killed process had on its way; return its number.
 
     Only then is the killed process sure to commit nothing more: its checkpoint has moved.

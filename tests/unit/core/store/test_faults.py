@@ -23,6 +23,7 @@ def duplicate(key: str, table: str = "hubledger.t", values: str = "1, 0", number
 
 
 CONFLICTS = [("42000", 51000)]
+LETTERS = [("42000", 51002)]
 DATA = [
     ("22003", 220),
     ("22007", 241),
@@ -65,6 +66,7 @@ MEANINGS = [
     (state, number, fault)
     for fault, all_of_it in {
         Fault.CONFLICT: CONFLICTS,
+        Fault.LETTERS: LETTERS,
         Fault.DATA: DATA,
         Fault.TRANSIENT: TRANSIENT,
         Fault.LOST: LOST,

@@ -97,7 +97,7 @@ def test_a_letter_is_sent_whole_with_its_body_in_hex() -> None:
     values = values_of(commit_of((), first=True, letters=True))
     (letter,) = orjson.loads(values["letters"])
     assert letter == [
-        7, "448", "2026-01-01T00:00:00.000000", None, 1, 2, 3, 8, "unknown", "builtins.ValueError", "why",
+        7, "448", "2026-01-01T00:00:00.000000", None, 1, 2, 3, 8, 1, "unknown", "builtins.ValueError", "why",
         "0123456789abcdef", "test/1", "waiting", "2026-01-01T00:00:00.000000", "2026-01-01T00:00:00.000000",
     ]  # fmt: skip
     assert values["letter_texts"] == "{}" + b"body".hex()
@@ -158,7 +158,7 @@ def test_no_text_is_sent_in_a_form_that_a_server_may_leave_escaped(text: str) ->
     (letter,) = orjson.loads(values["letters"])
     assert "\\" not in given["rows_of_home"] + values["letters"]
     assert (unfolded(row[1]), unfolded(row[2])) == (text, text)
-    assert (unfolded(letter[3]), unfolded(letter[10])) == (text, text)
+    assert (unfolded(letter[3]), unfolded(letter[11])) == (text, text)
 
 
 def test_only_rows_that_need_it_are_unfolded_by_the_server() -> None:
