@@ -13,7 +13,8 @@
         ├── StreamIncarnationChanged   the hub was recreated or failed over behind our checkpoint
         └── StoreFault
             ├── CheckpointConflict     another owner committed first; nothing was written
-            ├── CommitOutcomeUnknown   the answer to a commit was lost; read the checkpoint again
+            ├── LetterConflict         letters of this retry were taken from its claim; nothing was written
+            ├── CommitOutcomeUnknown   the answer to a commit was lost; read the checkpoint or the letters again
             ├── DataRefused            the database refuses a row of this commit; nothing was written
             ├── StoreMisconfigured     login, database, driver or token: the setting has to change
             ├── SchemaMismatch         the database's schema is older or newer than this code
@@ -97,6 +98,18 @@ class CheckpointConflict(StoreFault):
         )
         self.partition = partition
         self.expected = expected
+
+
+class LetterConflict(StoreFault):
+    """Fewer letters than a retry settles are still held by its claim."""
+
+    def __init__(self, partition: Partition, claimed_by: str) -> None:
+        super().__init__(
+            f"letters of {partition} are no longer held by claim {claimed_by}: discarded, or claimed again after the"
+            " lease; nothing was written"
+        )
+        self.partition = partition
+        self.claimed_by = claimed_by
 
 
 class CommitOutcomeUnknown(StoreFault):

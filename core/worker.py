@@ -1,6 +1,7 @@
 """`python -m core.worker`: what the trigger does, without the Functions host, sharing partitions with its peers.
 
-One log line a batch on stdout, as JSON. SIGTERM or Ctrl-C finishes the batch in work and releases the partitions.
+It also retries dead letters when they are due. One log line a batch on stdout, as JSON. SIGTERM or Ctrl-C finishes the
+batch in work and releases the partitions.
 """
 
 import argparse
@@ -14,22 +15,24 @@ import signal
 import sys
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from core.errors import HubledgerError, InfrastructureFault
-from core.events import EventBatch
+from core.errors import HubledgerError, HubUnreachable, InfrastructureFault
+from core.events import Event, EventBatch, Partition, PartitionId, SequenceNumber, event_hub_identity
 from core.ingest import Stamps, ingest_batch, report_facts
 from core.remote.consumer import Sharing, open_consumer, receive
 from core.remote.hub_access import check_access
-from core.settings import read_settings
-from core.store import Store
+from core.retrying import Keeper
+from core.settings import Settings, read_settings
+from core.store import AppStore, Store
 from core.store.connect import around, open_engine
 from core.transforms import Transform, load_transform
+from core.worker_letters import keep_letters
 
 log = logging.getLogger("hubledger.worker")
-STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4)
+STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds: the trigger's retry policy has the same
 LONGEST_SPAN = 3600  # seconds between balancings, or until an owner counts as gone
 
@@ -49,6 +52,7 @@ class Ingestion:
     store: Store
     transform: Transform
     pausing: Pausing = field(default_factory=Pausing)
+    stamps: Stamps = STAMPS
 
     async def take(self, batch: EventBatch) -> None:
         """Commit a batch; return only when that is done. Losing the partition cancels it, but not half-way a commit."""
@@ -65,7 +69,7 @@ class Ingestion:
                 return
 
     def _ingest(self, batch: EventBatch) -> None:
-        report = ingest_batch(batch, self.store, self.transform, STAMPS)
+        report = ingest_batch(batch, self.store, self.transform, self.stamps)
         log.log(logging.WARNING if report.gaps else logging.INFO, "batch ingested", extra=report_facts(report))
 
 
@@ -92,14 +96,35 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
         await asyncio.to_thread(engine.read_ledgers)  # says now what is wrong with the store
         await asyncio.to_thread(check_access, settings)
         client = open_consumer(settings, Sharing(SqlCheckpointStore(engine), *sharing_times))
+        store, stamps = around(engine, settings), replace(STAMPS, letters=settings.letters)
+        ingestion = Ingestion(store, transform, stamps=stamps)
+        keeping = keep_letters(_keeper(settings, store, transform, stamps), settings.letter_look)
         log.info("worker ready", extra={"action": "ready"})
         try:
-            await _until_signal(receive(client, Ingestion(around(engine, settings), transform).take, _log_failure))
+            await _until_signal(_beside(keeping, receive(client, ingestion.take, _log_failure)))
         finally:
             await client.close()
     finally:
         engine.close()
     log.info("worker ended", extra={"action": "ended"})
+
+
+def _keeper(settings: Settings, store: AppStore, transform: Transform, stamps: Stamps) -> Keeper:
+    hub = event_hub_identity(settings.namespace, settings.event_hub)
+    stream = Partition(hub, settings.consumer_group, PartitionId("0"))
+    return Keeper(stream, store, transform, _find_event, stamps)
+
+
+def _find_event(partition: Partition, number: SequenceNumber) -> Event | None:
+    raise HubUnreachable(f"{partition}: event {number} cannot be read from the hub")
+
+
+async def _beside(keeping: Coroutine[Any, Any, None], receiving: Coroutine[Any, Any, None]) -> None:
+    """Keep letters for as long as events are received; a bug in either ends both."""
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(keeping)
+        await receiving
+        task.cancel()
 
 
 async def _until_signal(receiving: Coroutine[Any, Any, None]) -> None:

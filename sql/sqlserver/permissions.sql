@@ -10,6 +10,7 @@ GRANT SELECT, INSERT, UPDATE ON hubledger.event_hub_ownership TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.batch_ledger TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.event_hub_dead_letter TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.home TO hubledger_app;
+GRANT SELECT, INSERT ON hubledger.dead_letter_attempt TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.sensor_reading TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.home_alert TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.flight_status TO hubledger_app;

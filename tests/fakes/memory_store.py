@@ -3,18 +3,29 @@
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, get_args, get_type_hints
 
 from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState
-from core.errors import CheckpointConflict, DataRefused
+from core.dead_letters import (
+    ClaimedLetter,
+    ClaimedPosition,
+    FoundLetter,
+    LetterClaim,
+    LetterHold,
+    LetterMove,
+    RetryCommit,
+)
+from core.errors import CheckpointConflict, DataRefused, LetterConflict
 from core.events import Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
 from core.rows import PlacedRow, ReferenceKey, Row, row_table
 from core.status import PartitionLedger
-from tests.fakes.kept import KeptLetter, KeptRange, KeptRow
+from tests.fakes import memory_letters
+from tests.fakes.kept import KeptAttempt, KeptLetter, KeptRange, KeptRow
 
 Place = tuple[int, str]
 
@@ -30,9 +41,11 @@ class _Tables:
     letters: dict[tuple[int, str, int], KeptLetter] = field(default_factory=dict)
     ledger: dict[tuple[int, str, int], KeptRange] = field(default_factory=dict)
     ownerships: dict[Place, Ownership] = field(default_factory=dict)
+    retries: dict[tuple[int, str, int], KeptRange] = field(default_factory=dict)
+    attempts: list[KeptAttempt] = field(default_factory=list)
 
     def copy(self) -> "_Tables":
-        return _Tables(*(dict(getattr(self, name)) for name in self.__dataclass_fields__))
+        return _Tables(*(copy(getattr(self, name)) for name in self.__dataclass_fields__))
 
 
 class MemoryStore:
@@ -55,9 +68,7 @@ class MemoryStore:
     def commit_batch(self, commit: BatchCommit) -> int:
         with self._transaction() as tables:
             commit_number = _advance(tables, commit)
-            for row_class, rows in commit.settled.rows.items():
-                for number, ordinal, row in _newest_of_each(rows) if row_table(row_class).key else rows:
-                    _write_row(tables, KeptRow(*_place(commit), number, ordinal, commit_number, row))
+            _write_rows(tables, commit, commit_number)
             for letter in commit.settled.letters:
                 _add(tables.letters, (*_place(commit), letter.event.sequence_number), _kept_letter(letter, commit))
             _record(tables, commit, commit_number)
@@ -88,6 +99,47 @@ class MemoryStore:
         found = ((place, stands) for place, stands in tables.checkpoints.items() if place[0] == stream_id)
         return {PartitionId(place[1]): (stands.sequence_number, stands.offset) for place, stands in found}
 
+    def claim_letters(self, claim: LetterClaim) -> tuple[ClaimedPosition, ...]:
+        stream_id = self.read_partition(claim.stream).stream_id
+        with self._transaction() as tables:
+            return memory_letters.claim(tables.letters, claim, stream_id)
+
+    def read_claimed(self, hold: LetterHold) -> tuple[ClaimedLetter, ...]:
+        held = memory_letters.held(self._tables.letters, hold)
+        return tuple(memory_letters.claimed_letter(one) for _, one in held)
+
+    def begin_lone_try(self, hold: LetterHold, began_at: datetime, until: datetime) -> None:
+        with self._transaction() as tables:
+            for key, one in memory_letters.held(tables.letters, hold):
+                tables.letters[key] = replace(one, began_at=began_at, claimed_until=until, due_at=until)
+
+    def commit_retry(self, commit: RetryCommit) -> int:
+        with self._transaction() as tables:
+            stands = tables.checkpoints.get(_place(commit))
+            if stands is None:
+                raise LetterConflict(commit.partition, commit.claimed_by)
+            number = stands.commit_number + 1
+            tables.checkpoints[_place(commit)] = replace(stands, commit_number=number)
+            _write_rows(tables, commit, number)
+            memory_letters.settle(tables.letters, tables.attempts, commit, number)
+            tables.retries[(*_place(commit), number)] = memory_letters.retry_range(commit, number)
+        return number
+
+    def find_letters(self, hold: LetterHold) -> tuple[FoundLetter, ...]:
+        place = (hold.partition.partition_id, hold.sequence_numbers)
+        return memory_letters.find(self._tables.letters, hold.state.stream_id, place)
+
+    def move_letters(self, move: LetterMove) -> tuple[FoundLetter, ...]:
+        stream_id = self.read_partition(move.partition).stream_id
+        with self._transaction() as tables:
+            memory_letters.move(tables.letters, tables.attempts, move, stream_id)
+            return memory_letters.find(tables.letters, stream_id, (move.partition.partition_id, move.sequence_numbers))
+
+    def next_due_at(self, stream: Partition) -> datetime | None:
+        stream_id = self.read_partition(stream).stream_id
+        live = [one for key, one in self._tables.letters.items() if key[0] == stream_id]
+        return min((one.due_at for one in live if one.due_at is not None), default=None)
+
     def close(self) -> None:
         """Nothing to let go of."""
 
@@ -101,6 +153,12 @@ class MemoryStore:
     def ledger(self) -> list[KeptRange]:
         return sorted(self._tables.ledger.values(), key=lambda one: (*_of(one), one.commit_number))
 
+    def retries(self) -> list[KeptRange]:
+        return sorted(self._tables.retries.values(), key=lambda one: (*_of(one), one.commit_number))
+
+    def attempts(self) -> list[KeptAttempt]:
+        return sorted(self._tables.attempts, key=lambda one: (*_of(one), one.sequence_number, one.attempt))
+
     @contextmanager
     def _transaction(self) -> Iterator[_Tables]:
         with self._lock:
@@ -109,11 +167,17 @@ class MemoryStore:
             self._tables = tables
 
 
-def _place(commit: BatchCommit) -> Place:
+def _write_rows(tables: _Tables, commit: BatchCommit | RetryCommit, commit_number: int) -> None:
+    for row_class, rows in commit.settled.rows.items():
+        for number, ordinal, row in _newest_of_each(rows) if row_table(row_class).key else rows:
+            _write_row(tables, KeptRow(*_place(commit), number, ordinal, commit_number, row))
+
+
+def _place(commit: BatchCommit | RetryCommit) -> Place:
     return commit.state.stream_id, commit.partition.partition_id
 
 
-def _of(kept: KeptRow | KeptLetter | KeptRange) -> tuple[int, int, str]:
+def _of(kept: KeptRow | KeptLetter | KeptRange | KeptAttempt) -> tuple[int, int, str]:
     return kept.stream_id, len(kept.partition_id), kept.partition_id
 
 
@@ -167,7 +231,7 @@ def _kept_letter(letter: DeadLetter, commit: BatchCommit) -> KeptLetter:
         event.enqueued_at,
         None if event.partition_key is None else _without_surrogates(event.partition_key),
         dict(event.properties),
-        event.body,
+        event.body if letter.keeps_body else b"",
         letter.error_class,
         letter.error_type,
         _without_surrogates(letter.error),
@@ -175,8 +239,9 @@ def _kept_letter(letter: DeadLetter, commit: BatchCommit) -> KeptLetter:
         commit.transform_version,
         letter.status,
         1,
-        at if letter.status == "waiting" else None,
+        (letter.due_at or at) if letter.status == "waiting" else None,
         at,
+        letter.keeps_body,
     )
 
 

@@ -63,6 +63,9 @@ class Database:
     def cursor(self) -> "Database":
         return self
 
+    def setinputsizes(self, sizes: list[object]) -> None:
+        """What a session says of its parameters before it executes."""
+
     def execute(self, text: str, given: list[object]) -> None:
         if self._refuses is not None:
             raise self._refuses

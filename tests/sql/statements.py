@@ -7,21 +7,37 @@ from functools import cache
 from itertools import product
 
 from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, Settled
+from core.dead_letters import LetterMove, LetterOutcome, Move, RetryCommit
 from core.events import Event, Partition, PartitionId, SequenceNumber
 from core.rows import PlacedRow, row_table
 from core.store.queries import SQL, load_migrations, load_queries
 from core.store.row_statements import server_select_states
-from core.store.server_commit import commit_statement, statement
-from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of
+from core.store.server_commit import UNFOLDING, commit_statement, statement
+from core.store.server_letters import move_statement, retry_statement
+from tests.sql.values import EPOCH, ID, ROW_CLASSES, awkward_row_of, row_of
 
+MOVED: tuple[Move, ...] = ("release", "exhaust", "requeue", "discard", "free")
 SCRIPTS = ("lock_migrations", "create_schema", "commit_migrations", "permissions")
-IN_A_BATCH_ONLY = ("open_checkpoint", "advance_checkpoint", "record_batch", "add_letter")
+IN_A_BATCH_ONLY = (
+    "open_checkpoint", "advance_checkpoint", "record_batch", "add_letter",
+    "count_commit", "settle_letters", "record_attempts", "record_retry", "move_letters",
+)  # fmt: skip
 
 
 @cache
 def every_batch() -> Mapping[str, str]:
     """All of them, as they are sent."""
-    return dict([*_scripts(), *_migrations(), *_queries(), *_selects(), *commit_batches().items()])
+    return dict(
+        [
+            *_scripts(),
+            *_migrations(),
+            *_queries(),
+            *_selects(),
+            *commit_batches().items(),
+            *retry_batches().items(),
+            *move_batches().items(),
+        ]
+    )
 
 
 @cache
@@ -32,9 +48,24 @@ def commit_batches() -> Mapping[str, str]:
     named: dict[str, str] = {}
     for first, letters, classes in shapes:
         text, _ = commit_statement(commit_of(classes, first=first, letters=letters))
-        tables = "+".join(row_table(row_class).name for row_class in classes) or "nothing"
-        named[f"commit {'first' if first else 'later'} {tables}{' letters' if letters else ''}"] = text
+        named[f"commit {'first' if first else 'later'} {_tables(classes)}{' letters' if letters else ''}"] = text
+    for row_class in ROW_CLASSES:
+        text, _ = commit_statement(commit_with({row_class: [(7, 0, awkward_row_of(row_class))]}))
+        named[f"commit folded {row_table(row_class).name}"] = text
     return named
+
+
+@cache
+def retry_batches() -> Mapping[str, str]:
+    """A retry in every shape: no rows, rows of each class, rows of all."""
+    shapes: list[tuple[type, ...]] = [(), *((row_class,) for row_class in ROW_CLASSES), ROW_CLASSES]
+    return {f"retry {_tables(classes)}": retry_statement(retry_of(classes))[0] for classes in shapes}
+
+
+@cache
+def move_batches() -> Mapping[str, str]:
+    """Every move that is sent as one."""
+    return {f"move {move}": move_statement(move_of(move), 1)[0] for move in MOVED}
 
 
 def without_markers(text: str) -> str:
@@ -67,6 +98,26 @@ def commit_with(rows: Mapping[type, list[PlacedRow]]) -> BatchCommit:
     return replace(commit, settled=Settled(rows, [], 1, 0))
 
 
+def retry_of(classes: tuple[type, ...]) -> RetryCommit:
+    """A retry of one event with a row of each class; without rows it failed."""
+    commit = commit_of(classes, first=False, letters=not classes)
+    number = commit.last.sequence_number
+    resolved = LetterOutcome(number, "resolved", why="its rows were written")
+    waits = [LetterOutcome(number, "waiting", failure, EPOCH) for failure in commit.settled.letters]
+    outcomes = tuple(waits) or (resolved,)
+    return RetryCommit(commit.state, "claim-1", outcomes, commit.settled, "test/2", "invocation-2", EPOCH)
+
+
+def move_of(move: Move) -> LetterMove:
+    """A move of two letters by a person."""
+    partition, numbers = commit_of((), first=True, letters=False).partition, (SequenceNumber(7), SequenceNumber(9))
+    return LetterMove(move, partition, numbers, "move-1", EPOCH, EPOCH, "somebody", "because")
+
+
+def _tables(classes: tuple[type, ...]) -> str:
+    return "+".join(row_table(row_class).name for row_class in classes) or "nothing"
+
+
 def _scripts() -> Iterator[tuple[str, str]]:
     for name in SCRIPTS:
         yield f"{name}.sql", (SQL / "sqlserver" / f"{name}.sql").read_text(encoding="utf-8")
@@ -86,4 +137,6 @@ def _queries() -> Iterator[tuple[str, str]]:
 def _selects() -> Iterator[tuple[str, str]]:
     for row_class in ROW_CLASSES:
         if row_table(row_class).key:
-            yield f"select {row_table(row_class).name}", statement(server_select_states(row_class), ("keys",))
+            name = row_table(row_class).name
+            yield f"select {name}", statement(server_select_states(row_class), ("keys",))
+            yield f"select folded {name}", statement(server_select_states(row_class, True), (*UNFOLDING, "keys"))

@@ -7,6 +7,15 @@ INSERT INTO batch_ledger
 VALUES (:stream_id, :partition_id, :commit_number, 'batch', :first_sequence_number, :last_sequence_number,
         :written, :filtered, :dead_lettered, 0, 0, :rows_written, :transform_version, :invocation_id, :committed_at);
 
+-- name: record_retry
+-- What became of letters that were tried again, from the first to the last of them.
+-- params: stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, written, filtered, dead_lettered, rows_written, transform_version, invocation_id, committed_at
+INSERT INTO batch_ledger
+       (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number,
+        written, filtered, dead_lettered, held, absent, rows_written, transform_version, invocation_id, committed_at)
+VALUES (:stream_id, :partition_id, :commit_number, 'retry', :first_sequence_number, :last_sequence_number,
+        :written, :filtered, :dead_lettered, 0, 0, :rows_written, :transform_version, :invocation_id, :committed_at);
+
 -- name: read_ledgers
 -- The books of every partition: the sums of its ranges, how many do not begin where the one before ended, its letters.
 -- params:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.store.schema import migrate_sqlite
-from tests.acceptance.functions_host.test_conformance import MICROSOFT_S
+from tests.acceptance.functions_host.conftest import MICROSOFT_S
 
 APP = Path(__file__).resolve().parents[3]
 

@@ -37,7 +37,16 @@ def binding(function: str, kind: str) -> dict[str, Any]:
 
 
 def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so() -> None:
-    assert sorted(index()) == ["ingest", "status"]
+    assert sorted(index()) == [
+        "claim_letters",
+        "find_due_at",
+        "ingest",
+        "keep_dead_letters",
+        "retry_dead_letters",
+        "retry_letters",
+        "status",
+        "watch_dead_letters",
+    ]
 
 
 def test_ingest_takes_whole_batches_as_bytes_from_the_hub_that_the_settings_name() -> None:
