@@ -2,9 +2,10 @@
 
 import azure.functions as func
 
-from handlers import gaps, ingest, status
+from handlers import dead_letters, gaps, ingest, status
 
 app = func.FunctionApp()
 app.register_functions(ingest.bp)
 app.register_functions(gaps.bp)
+app.register_functions(dead_letters.bp)
 app.register_functions(status.bp)

@@ -34,6 +34,7 @@ class Settings:
     heal_deadline: timedelta
     gap_grace: timedelta
     letters: LetterPolicy
+    letter_look: timedelta
 
     @property
     def keep_bodies(self) -> bool:
@@ -64,6 +65,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         heal_deadline=reader.seconds("HEAL_DEADLINE_SECONDS", 120, most=540),
         gap_grace=reader.seconds("GAP_GRACE_SECONDS", 120, most=3600),
         letters=reader.letters(),
+        letter_look=reader.seconds("DEAD_LETTER_LOOK_SECONDS", 60, most=600, least=0.1),
     )
     if settings.reader_group.lower() == settings.consumer_group.lower():
         reader.faults.append(

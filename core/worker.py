@@ -1,6 +1,7 @@
 """`python -m core.worker`: what the trigger does, without the Functions host, sharing partitions with its peers.
 
-One log line a batch on stdout, as JSON. SIGTERM or Ctrl-C finishes the batch in work and releases the partitions.
+It also retries dead letters when they are due. One log line a batch on stdout, as JSON. SIGTERM or Ctrl-C finishes the
+batch in work and releases the partitions.
 """
 
 import argparse
@@ -20,17 +21,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from core.errors import HubledgerError, InfrastructureFault
-from core.events import EventBatch
+from core.events import EventBatch, Partition, PartitionId, event_hub_identity
 from core.gaps import NOT_HEALING, Healing, gap_facts
 from core.ingest import Means, Stamps, ingest_batch, report_facts
 from core.remote.consumer import Sharing, open_consumer, receive
 from core.remote.hub_access import check_access
 from core.remote.hub_reader import SdkHubReader
-from core.settings import read_settings
+from core.retrying import Keeper
+from core.settings import Settings, read_settings
 from core.silence import Healed, SilenceCheck
 from core.store import Store
 from core.store.connect import around, open_engine, patient
 from core.transforms import Transform, load_transform
+from core.worker_letters import keep_letters
 
 log = logging.getLogger("hubledger.worker")
 STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
@@ -101,18 +104,17 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
         await asyncio.to_thread(check_access, settings)
         await asyncio.to_thread(hub.check_access)
         healing = Healing(hub, settings.anchoring, settings.heal_deadline)
-        stamps = replace(STAMPS, letters=settings.letters)
-        ingestion = Ingestion(around(engine, settings), transform, stamps=stamps, healing=healing)
+        store, stamps = around(engine, settings), replace(STAMPS, letters=settings.letters)
+        ingestion = Ingestion(store, transform, stamps=stamps, healing=healing)
         silence = SilenceCheck(Means(patient(engine, settings), transform, stamps, healing), settings.gap_grace)
+        keeper = Keeper(_stream(settings), store, transform, hub.find_event, stamps)
         client = open_consumer(settings, Sharing(SqlCheckpointStore(engine), *sharing_times))
         log.info("worker ready", extra={"action": "ready"})
-        looking = asyncio.ensure_future(_look_for_gaps(silence))
+        others = (keep_letters(keeper, settings.letter_look), _look_for_gaps(silence))
         try:
-            await _until_signal(receive(client, ingestion.take, _log_failure))
+            await _until_signal(_beside(receive(client, ingestion.take, _log_failure), *others))
         finally:
-            looking.cancel()
             await client.close()
-            await asyncio.wait([looking])
     log.info("worker ended", extra={"action": "ended"})
 
 
@@ -133,6 +135,20 @@ def _look_once(silence: SilenceCheck) -> None:
                 log.warning("gap not healed", extra=facts)
     except InfrastructureFault as fault:
         log.warning("the hub was not looked at for gaps", extra={"action": "gap", "error": str(fault)})
+
+
+def _stream(settings: Settings) -> Partition:
+    hub = event_hub_identity(settings.namespace, settings.event_hub)
+    return Partition(hub, settings.consumer_group, PartitionId("0"))
+
+
+async def _beside(receiving: Coroutine[Any, Any, None], *others: Coroutine[Any, Any, None]) -> None:
+    """Keep letters and look for gaps for as long as events are received; a bug in any ends all."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(other) for other in others]
+        await receiving
+        for task in tasks:
+            task.cancel()
 
 
 async def _until_signal(receiving: Coroutine[Any, Any, None]) -> None:

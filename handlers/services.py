@@ -8,10 +8,12 @@ import uuid
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from core.events import Partition, PartitionId, event_hub_identity
 from core.gaps import Healing
 from core.ingest import Means, Stamps
 from core.remote.hub_ends import HubEnds
 from core.remote.hub_reader import SdkHubReader
+from core.retrying import Keeper
 from core.settings import Settings, read_settings
 from core.silence import SilenceCheck
 from core.store import AppStore
@@ -32,6 +34,14 @@ class Services:
     stamps: Stamps
     healing: Healing
     silence: SilenceCheck
+
+    @property
+    def keeper(self) -> Keeper:
+        """What keeps the letters of the trigger's stream."""
+        own = self.settings
+        hub = event_hub_identity(own.namespace, own.event_hub)
+        stream = Partition(hub, own.consumer_group, PartitionId("0"))
+        return Keeper(stream, self.store, self.transform, self.hub.find_event, self.stamps)
 
 
 _lock = threading.Lock()

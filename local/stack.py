@@ -7,6 +7,14 @@ from local.feed.domains import Domain
 from local.processes import Child, Children, Command, Pause
 
 HUB, PARTITIONS, CONSUMER_GROUP, READER_GROUP = "telemetry", 16, "hubledger", "hubledger-reader"
+# A run is watched for minutes, not days: letters are looked at soon and often.
+LETTERS = {
+    "DEAD_LETTER_BASE_SECONDS": "1",
+    "DEAD_LETTER_CEILING_SECONDS": "5",
+    "DEAD_LETTER_ATTEMPTS": "100",
+    "DEAD_LETTER_LEASE_SECONDS": "5",
+    "DEAD_LETTER_LOOK_SECONDS": "1",
+}
 BALANCED_EVERY, GONE_AFTER = 1, 4  # seconds: a killed worker's partitions wait no longer for another
 
 
@@ -120,4 +128,5 @@ def app_settings(connection: str, place: Place, transform: str) -> dict[str, str
         "HUB_READER_CONSUMER_GROUP": READER_GROUP,
         "STORE_CONNECTION": f"sqlite:{place.store}",
         "TRANSFORM": transform,
+        **LETTERS,
     }

@@ -37,7 +37,17 @@ def binding(function: str, kind: str) -> dict[str, Any]:
 
 
 def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so() -> None:
-    assert sorted(index()) == ["heal_gaps", "ingest", "status"]
+    assert sorted(index()) == [
+        "claim_letters",
+        "find_due_at",
+        "heal_gaps",
+        "ingest",
+        "keep_dead_letters",
+        "retry_dead_letters",
+        "retry_letters",
+        "status",
+        "watch_dead_letters",
+    ]
 
 
 def test_gaps_are_looked_for_every_minute() -> None:
