@@ -10,13 +10,15 @@
         ├── BatchRefused           the host's batch is incomplete; nothing is guessed
         ├── HubUnreachable         the hub did not answer, or not in time
         ├── HubRefused             the hub does not know our names or our token: a setting has to change
+        ├── GapNotHealed           missing events are being read back from the hub, and the time is up
         ├── StreamIncarnationChanged   the hub was recreated or failed over behind our checkpoint
         ├── EngineUnreachable      the Spark engine did not answer: what was asked of it may have been done
         ├── EngineRefused          the Spark engine does not take what we ask: a setting has to change
         ├── LakeUnreachable        the lake did not answer, or holds a pointer that cannot be read
         └── StoreFault
             ├── CheckpointConflict     another owner committed first; nothing was written
-            ├── CommitOutcomeUnknown   the answer to a commit was lost; read the checkpoint again
+            ├── LetterConflict         letters of this retry were taken from its claim; nothing was written
+            ├── CommitOutcomeUnknown   the answer to a commit was lost; read the checkpoint or the letters again
             ├── DataRefused            the database refuses a row of this commit; nothing was written
             ├── StoreMisconfigured     login, database, driver or token: the setting has to change
             ├── SchemaMismatch         the database's schema is older or newer than this code
@@ -25,7 +27,7 @@
 A **data** fault becomes a dead letter in `core/settle.py`. An **infrastructure** fault is never caught for good.
 """
 
-from core.events import Partition, SequenceNumber
+from core.events import Gap, Partition, SequenceNumber
 
 
 class HubledgerError(Exception):
@@ -72,12 +74,27 @@ class HubRefused(InfrastructureFault):
     """The hub, the consumer group or the token is not one that the namespace accepts."""
 
 
-class StreamIncarnationChanged(InfrastructureFault):
-    """An event at or before the checkpoint was enqueued after it: the hub is not the one we knew."""
+class GapNotHealed(InfrastructureFault):
+    """Some of a gap was read back and committed; the rest is for the next delivery, before which nothing is lost."""
 
-    def __init__(self, partition: Partition, sequence_number: SequenceNumber, checkpoint: SequenceNumber) -> None:
+    def __init__(self, partition: Partition, gap: Gap) -> None:
         super().__init__(
-            f"{partition}: event {sequence_number} was enqueued after the checkpoint at {checkpoint}, so the hub was"
+            f"{partition}: events {gap.first} to {gap.last} are missing and not all read back from the hub yet; what"
+            " was is committed, and the next try goes on behind it (HEAL_DEADLINE_SECONDS)"
+        )
+        self.partition = partition
+        self.gap = gap
+
+
+class StreamIncarnationChanged(InfrastructureFault):
+    """An event at or before the checkpoint was enqueued after it, or the hub ends before it: not the hub we knew."""
+
+    def __init__(
+        self, partition: Partition, sequence_number: SequenceNumber, checkpoint: SequenceNumber, *, is_end: bool = False
+    ) -> None:
+        seen = f"the hub ends at {sequence_number}, before" if is_end else f"event {sequence_number} was enqueued after"
+        super().__init__(
+            f"{partition}: {seen} the checkpoint at {checkpoint}, so the hub was"
             " recreated, restored or failed over; nothing was dropped or written. Open the next incarnation of the"
             " stream (docs/glossary.md: incarnation) before going on"
         )
@@ -112,6 +129,18 @@ class CheckpointConflict(StoreFault):
         )
         self.partition = partition
         self.expected = expected
+
+
+class LetterConflict(StoreFault):
+    """Fewer letters than a retry settles are still held by its claim."""
+
+    def __init__(self, partition: Partition, claimed_by: str) -> None:
+        super().__init__(
+            f"letters of {partition} are no longer held by claim {claimed_by}: discarded, or claimed again after the"
+            " lease; nothing was written"
+        )
+        self.partition = partition
+        self.claimed_by = claimed_by
 
 
 class CommitOutcomeUnknown(StoreFault):

@@ -4,14 +4,18 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from core.anchor import Anchoring
+from core.backoff import Backoff
+from core.dead_letters import LetterPolicy
 from core.errors import SettingsRefused
 
 EMBEDDED = "sqlite:"
 SERVER_WORDS = ("driver=", "dsn=")  # one of them is in every ODBC connection string
+_ANCHORS: dict[str, Anchoring] = {"first": "first", "latest": "latest"}
 _ENDPOINT = re.compile(r"Endpoint=sb://([^/:;]+)", re.IGNORECASE)
 SPARK_ENGINES = ("none", "local", "livy", "databricks")
 LIVY_DIALECTS = ("apache", "synapse", "fabric")
@@ -47,7 +51,18 @@ class Settings:
     hub_namespace: str | None
     reference_memory: timedelta
     store_patience: timedelta
+    reader_group: str
+    anchoring: Anchoring
+    heal_deadline: timedelta
+    gap_grace: timedelta
+    letters: LetterPolicy
+    letter_look: timedelta
     spark: SparkSettings
+
+    @property
+    def keep_bodies(self) -> bool:
+        """Whether letters are written with the body of their event."""
+        return self.letters.keep_bodies
 
     @property
     def namespace(self) -> str:
@@ -68,12 +83,27 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         hub_namespace=environment.get("EVENTHUB__fullyQualifiedNamespace") or None,
         reference_memory=reader.seconds("REFERENCE_MEMORY_SECONDS", 60, most=3600),
         store_patience=reader.seconds("STORE_PATIENCE_SECONDS", 20, most=120),
+        reader_group=reader.text("HUB_READER_CONSUMER_GROUP", "hubledger-reader"),
+        anchoring=reader.anchoring("ANCHOR"),
+        heal_deadline=reader.seconds("HEAL_DEADLINE_SECONDS", 120, most=540),
+        gap_grace=reader.seconds("GAP_GRACE_SECONDS", 120, most=3600),
+        letters=reader.letters(),
+        letter_look=reader.seconds("DEAD_LETTER_LOOK_SECONDS", 60, most=600, least=0.1),
         spark=reader.spark(),
     )
+    if settings.reader_group.lower() == settings.consumer_group.lower():
+        reader.faults.append(
+            "HUB_READER_CONSUMER_GROUP must be another one than EVENTHUB_CONSUMER_GROUP: the trigger keeps others out"
+        )
     if settings.hub_connection is None and settings.hub_namespace is None:
         reader.faults.append("EVENTHUB (a connection string) or EVENTHUB__fullyQualifiedNamespace must be set")
     reader.refuse()
     return settings
+
+
+def gap_check_schedule(environment: Mapping[str, str]) -> str:
+    """When the timer looks for gaps, as an NCRONTAB expression; read to index the functions."""
+    return environment.get("GAP_CHECK_SCHEDULE") or "0 * * * * *"
 
 
 def read_store_connection(environment: Mapping[str, str]) -> str:
@@ -119,16 +149,56 @@ class _Reader:
             )
         return value
 
-    def seconds(self, name: str, default: float, most: float) -> timedelta:
+    def anchoring(self, name: str) -> Anchoring:
+        value = self.text(name, "first")
+        if value in _ANCHORS:
+            return _ANCHORS[value]
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            moment = datetime.min  # noqa: DTZ901 - it has no zone, and is refused for that
+        if moment.tzinfo is None:
+            self.faults.append(f"{name} must be first, latest or a time with its offset (RFC 3339), not {value!r}")
+            return "first"
+        return moment.astimezone(UTC)
+
+    def seconds(self, name: str, default: float, most: float, least: float = 0) -> timedelta:
         value = self._environment.get(name) or str(default)
         try:
             seconds = float(value)
         except ValueError:
             seconds = -1.0
-        if not 0 <= seconds <= most:
-            self.faults.append(f"{name} must be a number of seconds from 0 to {most:g}, not {value!r}")
+        if not least <= seconds <= most:
+            self.faults.append(f"{name} must be a number of seconds from {least:g} to {most:g}, not {value!r}")
             return timedelta()
         return timedelta(seconds=seconds)
+
+    def letters(self) -> LetterPolicy:
+        base = self.seconds("DEAD_LETTER_BASE_SECONDS", 30, most=3600)
+        ceiling = self.seconds("DEAD_LETTER_CEILING_SECONDS", 3600, most=604_800)
+        if ceiling < base:
+            self.faults.append("DEAD_LETTER_CEILING_SECONDS must not be below DEAD_LETTER_BASE_SECONDS")
+        return LetterPolicy(
+            backoff=Backoff(base, ceiling, self.count("DEAD_LETTER_ATTEMPTS", 8, most=100)),
+            keep_bodies=self.flag("KEEP_BODIES", default=True),
+            chunk=self.count("DEAD_LETTER_CHUNK", 100, most=1000),
+            fan_out=self.count("DEAD_LETTER_FAN_OUT", 16, most=100),
+            lease=self.seconds("DEAD_LETTER_LEASE_SECONDS", 300, most=86_400, least=1),
+        )
+
+    def count(self, name: str, default: int, most: int) -> int:
+        value = self._environment.get(name) or str(default)
+        count = int(value) if re.fullmatch(r"[0-9]{1,9}", value) else 0
+        if not 1 <= count <= most:
+            self.faults.append(f"{name} must be a whole number from 1 to {most}, not {value!r}")
+            return default
+        return count
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = (self._environment.get(name) or str(default)).lower()
+        if value not in ("true", "false"):
+            self.faults.append(f"{name} must be true or false, not {value!r}")
+        return value == "true"
 
     def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
         value = self.text(name, default)

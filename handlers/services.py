@@ -1,19 +1,25 @@
-"""What the handlers of one process share, made on first use: settings, store, transform, and the door to the hub."""
+"""What the handlers of one process share, made on first use: settings, store, transform, and the doors to the hub."""
 
 import atexit
 import os
+import random
 import threading
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from core.ingest import Stamps
+from core.events import Partition, PartitionId, event_hub_identity
+from core.gaps import Healing
+from core.ingest import Means, Stamps
 from core.remote.hub_ends import HubEnds
+from core.remote.hub_reader import SdkHubReader
+from core.retrying import Keeper
 from core.settings import Settings, read_settings
-from core.store import Store
+from core.silence import SilenceCheck
+from core.store import AppStore
 from core.transforms import Transform, load_transform
 
-STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4)
+STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +27,21 @@ class Services:
     """One of each for the whole process."""
 
     settings: Settings
-    store: Store
+    store: AppStore
     transform: Transform
+    hub: SdkHubReader
     hub_ends: HubEnds
+    stamps: Stamps
+    healing: Healing
+    silence: SilenceCheck
+
+    @property
+    def keeper(self) -> Keeper:
+        """What keeps the letters of the trigger's stream."""
+        own = self.settings
+        hub = event_hub_identity(own.namespace, own.event_hub)
+        stream = Partition(hub, own.consumer_group, PartitionId("0"))
+        return Keeper(stream, self.store, self.transform, self.hub.find_event, self.stamps)
 
 
 _lock = threading.Lock()
@@ -39,9 +57,13 @@ def services() -> Services:
 
 
 def _make() -> Services:
-    from core.store.connect import open_store  # the drivers are not needed to index the functions
+    from core.store.connect import around, open_engine, patient  # the drivers are not needed to index the functions
 
     settings = read_settings(os.environ)
-    store = open_store(settings)
-    atexit.register(store.close)
-    return Services(settings, store, load_transform(settings.transform), HubEnds(settings))
+    transform, hub, engine = load_transform(settings.transform), SdkHubReader(settings), open_engine(settings)
+    atexit.register(engine.close)
+    atexit.register(hub.close)
+    stamps = replace(STAMPS, letters=settings.letters)
+    healing = Healing(hub, settings.anchoring, settings.heal_deadline)
+    silence = SilenceCheck(Means(patient(engine, settings), transform, stamps, healing), settings.gap_grace)
+    return Services(settings, around(engine, settings), transform, hub, HubEnds(hub), stamps, healing, silence)

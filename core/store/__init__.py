@@ -6,7 +6,16 @@ from typing import Protocol
 
 from core.activity import HomeActivity
 from core.commits import BatchCommit, PartitionState
-from core.events import Partition, PartitionId, SequenceNumber
+from core.dead_letters import (
+    ClaimedLetter,
+    ClaimedPosition,
+    FoundLetter,
+    LetterClaim,
+    LetterHold,
+    LetterMove,
+    RetryCommit,
+)
+from core.events import Gap, Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
 from core.rows import ReferenceKey, Row
 from core.runs import AggregationRun, Staged, Standing
@@ -28,11 +37,26 @@ class Store(Protocol):
         ...
 
     def commit_batch(self, commit: BatchCommit) -> int:
-        """Write checkpoint, rows, letters and ledger in one transaction; return the commit number.
+        """Write checkpoint, rows, letters, ledger and gaps in one transaction; return the commit number.
 
         Raises CheckpointConflict (the checkpoint is not where the commit expects it) and DataRefused, both with
         nothing written, and CommitOutcomeUnknown when the answer was lost.
         """
+        ...
+
+    def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
+        """Let a partition without a commit begin at a number, unless it has a beginning; the state that stands then."""
+        ...
+
+    def note_gap(self, state: PartitionState, gap: Gap, found_at: datetime) -> None:
+        """Keep that a gap was found and is being healed; once more for each further try.
+
+        Raises CheckpointConflict when the checkpoint is not where the state has it: then it may be no gap at all.
+        """
+        ...
+
+    def close_gaps(self, partition: Partition) -> None:
+        """Note as healed what is open although it lies behind the checkpoint: the hub handed it over after all."""
         ...
 
     def read_ledgers(self) -> tuple[PartitionLedger, ...]:
@@ -60,8 +84,56 @@ class OwnershipStore(Protocol):
         ...
 
 
-class Engine(Store, OwnershipStore, Protocol):
-    """What a database engine keeps: both."""
+class LetterStore(Protocol):
+    """What an engine keeps of letters once a batch's commit has written them. `MOVES` tells what may become what."""
+
+    def claim_letters(self, claim: LetterClaim) -> tuple[ClaimedPosition, ...]:
+        """Claim letters that wait and are due, and those whose lease has ended; no letter is ever held twice.
+
+        A letter of an ended lease counts one more lost claim, once its lone try had begun or if it never lost one. When
+        the answer is lost (StoreUnavailable), letters may stay claimed until the lease ends.
+        """
+        ...
+
+    def read_claimed(self, hold: LetterHold) -> tuple[ClaimedLetter, ...]:
+        """Of these letters those that the claim still holds, whole, rising by sequence number."""
+        ...
+
+    def begin_lone_try(self, hold: LetterHold, began_at: datetime, until: datetime) -> None:
+        """Note that these letters are about to be tried, each alone, and hold them on; others' are let alone."""
+        ...
+
+    def commit_retry(self, commit: RetryCommit) -> int:
+        """Write rows, outcomes, attempts and a ledger row in one transaction; return its commit number.
+
+        The partition's checkpoint row is locked and its commit number raised, and it stays where it is. Raises
+        LetterConflict (not all letters are held by the claim) and DataRefused (also for rows that stand, written by
+        whoever took the letter), both with nothing written, and CommitOutcomeUnknown when the answer was lost.
+        """
+        ...
+
+    def find_letters(self, hold: LetterHold) -> tuple[FoundLetter, ...]:
+        """These letters as they stand, whoever holds them; those that do not exist are left out."""
+        ...
+
+    def move_letters(self, move: LetterMove) -> tuple[FoundLetter, ...]:
+        """Move those of these letters whose state allows it, with an attempt each, and return all as they stand then.
+
+        The moved ones were touched by the move's id. A release leaves no attempt. CommitOutcomeUnknown: send it again.
+        """
+        ...
+
+    def next_due_at(self, stream: Partition) -> datetime | None:
+        """When the first letter of the stream is due, or its lease ends; None when none waits or is retried."""
+        ...
+
+
+class AppStore(Store, LetterStore, Protocol):
+    """What the app works with."""
+
+
+class Engine(AppStore, OwnershipStore, Protocol):
+    """What a database engine keeps: all of it."""
 
 
 class AggregationStore(Protocol):

@@ -9,7 +9,7 @@ from typing import Any, cast, get_args, get_type_hints
 
 from core.errors import InvalidTransform
 from core.rows import PlacedRow, Row, RowTable, row_table
-from core.store.records import day_text, instant_of, instant_texts, server_instant_texts
+from core.store.records import day_of, day_text, instant_of, instant_texts, server_instant_texts
 
 LINEAGE = ("stream_id", "partition_id", "sequence_number", "ordinal", "commit_number")
 STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number")
@@ -17,8 +17,9 @@ STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number"
 Values = tuple[Any, ...]
 ValuesOf = Callable[[Sequence[PlacedRow], int, str, int], list[Values]]
 
+BY_CODE_POINT = "COLLATE Latin1_General_100_BIN2"
 _SERVER_TYPES: dict[type, str] = {
-    str: "nvarchar(max)",
+    str: "nvarchar(4000)",
     int: "bigint",
     bool: "bit",
     float: "float",
@@ -41,7 +42,7 @@ def sqlite_insert(row_class: type) -> RowStatement:
     """Append rows by position, or set states where the new one is newer than what stands."""
     table = row_table(row_class)
     lineage = STATE_LINEAGE if table.key else LINEAGE
-    columns = (*lineage, *table.columns)
+    columns = (*lineage, *map(_quoted, table.columns))
     text = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
     values_of = _compiled_values(row_class, lineage, instant_texts)
     if table.key:
@@ -53,24 +54,25 @@ def sqlite_insert(row_class: type) -> RowStatement:
 def sqlite_select_states(row_class: type) -> str:
     """Select states by their keys, given as one JSON array of arrays of key values."""
     table = row_table(row_class)
-    columns = ", ".join(f"t.{name}" for name in table.columns)
-    matches = " AND ".join(f"t.{name} = k.value ->> {position}" for position, name in enumerate(table.key))
+    columns = ", ".join(f"t.{_quoted(name)}" for name in table.columns)
+    matches = " AND ".join(f"t.{_quoted(name)} = k.value ->> {position}" for position, name in enumerate(table.key))
     return f"SELECT {columns} FROM json_each(?) AS k CROSS JOIN {table.name} AS t ON {matches}"
 
 
 @cache
-def server_write(row_class: type) -> RowStatement:
+def server_write(row_class: type, folded: bool = False) -> RowStatement:
     """T-SQL for all rows of a class, from the JSON in the variable `@rows_of_<table>`: arrays of position and columns.
 
-    States are updated where they stand and are older, and inserted where none stands: MERGE has known races.
+    States are updated where they stand and are older, and inserted where none stands: MERGE has known races. Folded
+    texts (core/store/server_json.py) are unfolded by `@folded` and `@plain`.
     """
     table = row_table(row_class)
     if table.key:
         values_of = _compiled_values(row_class, ("sequence_number",), server_instant_texts)
-        return RowStatement(_server_set_states(row_class, table), _newest_of_each(table, values_of))
-    columns = ", ".join((*LINEAGE, *table.columns))
+        return RowStatement(_server_set_states(row_class, table, folded), _newest_of_each(table, values_of))
+    columns = ", ".join((*LINEAGE, *map(_quoted, table.columns)))
     source = _open_json(row_class, ("sequence_number", "ordinal"))
-    given = ", ".join(f"r.{name}" for name in table.columns)
+    given = ", ".join(_given(f"r.{_quoted(name)}", hint, folded) for name, hint in _fields(row_class))
     text = (
         f"INSERT INTO hubledger.{table.name} ({columns})\n"
         f"SELECT @stream_id, @partition_id, r.sequence_number, r.ordinal, @commit_number, {given}\n  FROM {source};"
@@ -79,13 +81,12 @@ def server_write(row_class: type) -> RowStatement:
 
 
 @cache
-def server_select_states(row_class: type) -> str:
+def server_select_states(row_class: type, folded: bool = False) -> str:
     """T-SQL for states by their keys, from the JSON in `@keys`: an array of key values each."""
-    table = row_table(row_class)
-    columns = ", ".join(_readable(f"t.{name}", hint) for name, hint in _fields(row_class))
-    hints = dict(_fields(row_class))
-    typed = ", ".join(f"{name} {_key_type(hints[name])} '$[{place}]'" for place, name in enumerate(table.key))
-    matches = " AND ".join(_equal(f"t.{name}", f"k.{name}", hints[name]) for name in table.key)
+    table, hints = row_table(row_class), dict(_fields(row_class))
+    columns = ", ".join(f"t.{_quoted(name)}" for name in table.columns)
+    typed = ", ".join(f"{_quoted(name)} {_server_type(hints[name])} '$[{at}]'" for at, name in enumerate(table.key))
+    matches = " AND ".join(_equal(name, "k", hints[name], folded) for name in table.key)
     return (
         f"SELECT {columns}\n  FROM OPENJSON(@keys) WITH ({typed}) AS k\n"
         f" INNER JOIN hubledger.{table.name} AS t ON {matches};"
@@ -105,29 +106,29 @@ def row_reader(row_class: type) -> Callable[[Values], Row]:
 
 
 def _newest_wins(table: RowTable) -> str:
-    given = [*STATE_LINEAGE, *(name for name in table.columns if name not in table.key)]
+    given = [*STATE_LINEAGE, *(_quoted(name) for name in table.columns if name not in table.key)]
     return (
-        f"ON CONFLICT ({', '.join(table.key)}) DO UPDATE SET "
+        f"ON CONFLICT ({', '.join(map(_quoted, table.key))}) DO UPDATE SET "
         + ", ".join(f"{name} = excluded.{name}" for name in given)
         + f" WHERE {table.name}.stream_id <> excluded.stream_id OR {table.name}.partition_id <> excluded.partition_id"
         f" OR {table.name}.sequence_number < excluded.sequence_number"
     )
 
 
-def _server_set_states(row_class: type, table: RowTable) -> str:
-    hints = dict(_fields(row_class))
+def _server_set_states(row_class: type, table: RowTable, folded: bool) -> str:
     source = _open_json(row_class, ("sequence_number",))
-    set_columns = "".join(f"{name} = r.{name}, " for name in table.columns if name not in table.key)
-    matches = " AND ".join(_equal(f"t.{name}", f"r.{name}", hints[name]) for name in table.key)
-    given = ", ".join(f"r.{name}" for name in table.columns)
+    values = {name: _given(f"r.{_quoted(name)}", hint, folded) for name, hint in _fields(row_class)}
+    set_columns = "".join(f"{_quoted(name)} = {values[name]}, " for name in table.columns if name not in table.key)
+    matches = " AND ".join(_equal(name, "r", hint, folded) for name, hint in _fields(row_class) if name in table.key)
     return (
         f"UPDATE t SET {set_columns}stream_id = @stream_id, partition_id = @partition_id,"
         " sequence_number = r.sequence_number, commit_number = @commit_number\n"
         f"  FROM hubledger.{table.name} AS t INNER JOIN {source} ON {matches}\n"
         " WHERE t.stream_id <> @stream_id OR t.partition_id <> @partition_id"
         " OR t.sequence_number < r.sequence_number;\n"
-        f"INSERT INTO hubledger.{table.name} ({', '.join(table.columns)}, {', '.join(STATE_LINEAGE)})\n"
-        f"SELECT {given}, @stream_id, @partition_id, r.sequence_number, @commit_number\n  FROM {source}\n"
+        f"INSERT INTO hubledger.{table.name} ({', '.join(map(_quoted, table.columns))}, {', '.join(STATE_LINEAGE)})\n"
+        f"SELECT {', '.join(values.values())}, @stream_id, @partition_id, r.sequence_number, @commit_number\n"
+        f"  FROM {source}\n"
         f" WHERE NOT EXISTS (SELECT 1 FROM hubledger.{table.name} AS t WHERE {matches});"
     )
 
@@ -138,30 +139,25 @@ def rows_variable(table: RowTable) -> str:
 
 
 def _open_json(row_class: type, position: tuple[str, ...]) -> str:
-    table = row_table(row_class)
-    key = table.key
     types = [(name, "bigint") for name in position]
-    types += [(name, _key_type(hint) if name in key else _server_type(hint)) for name, hint in _fields(row_class)]
+    types += [(_quoted(name), _server_type(hint)) for name, hint in _fields(row_class)]
     columns = ", ".join(f"{name} {kind} '$[{place}]'" for place, (name, kind) in enumerate(types))
-    return f"OPENJSON(@{rows_variable(table)}) WITH ({columns}) AS r"
+    return f"OPENJSON(@{rows_variable(row_table(row_class))}) WITH ({columns}) AS r"
 
 
-def _equal(column: str, given: str, hint: Any) -> str:
+def _quoted(name: str) -> str:
+    """A field may be named as a keyword is."""
+    return f"[{name}]"
+
+
+def _given(column: str, hint: Any, folded: bool) -> str:
+    return f"TRANSLATE({column} {BY_CODE_POINT}, @folded, @plain)" if folded and str in _types(hint) else column
+
+
+def _equal(name: str, source: str, hint: Any, folded: bool) -> str:
     """Texts from JSON carry the database's collation; ids compare by code point, as their columns do."""
-    collation = " COLLATE Latin1_General_100_BIN2" if str in _types(hint) else ""
-    return f"{column} = {given}{collation}"
-
-
-def _readable(column: str, hint: Any) -> str:
-    types = _types(hint)
-    if datetime in types:
-        return f"CONVERT(varchar(33), {column}, 126)"
-    return f"CONVERT(varchar(10), {column}, 23)" if date in types else column
-
-
-def _key_type(hint: Any) -> str:
-    """Bounded, so that a comparison with a key column can seek."""
-    return _server_type(hint).replace("nvarchar(max)", "nvarchar(4000)")
+    given = _given(f"{source}.{_quoted(name)}", hint, folded)
+    return f"t.{_quoted(name)} = {given}{f' {BY_CODE_POINT}' if str in _types(hint) else ''}"
 
 
 def _server_type(hint: Any) -> str:
@@ -225,5 +221,7 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
     if datetime in types:
         return instant_of
     if date in types:
-        return date.fromisoformat
+        return day_of
+    if Decimal in types:
+        return Decimal
     return bool if bool in types else lambda value: value

@@ -1,6 +1,6 @@
 """Aggregation runs on SQL Server: a plan and a commit are one batch each, one transaction and one round trip."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -9,7 +9,7 @@ from core.activity import HomeActivity
 from core.errors import CommitOutcomeUnknown
 from core.runs import AggregationRun, Staged, Standing
 from core.store.faults import Fault, classify
-from core.store.queries import SQL, load_queries
+from core.store.queries import load_queries
 from core.store.run_records import (
     activity_of,
     commit_values,
@@ -23,7 +23,7 @@ from core.store.run_records import (
     standing_of,
     submitted_values,
 )
-from core.store.server_commit import _declare, server_texts
+from core.store.server_commit import declare, server_texts, template
 from core.store.sqlserver import SqlServerStore
 
 PLAN = ("number_run", "open_run")
@@ -120,12 +120,10 @@ class SqlServerAggregationStore(SqlServerStore):
 
 @cache
 def batch(script: str, names: tuple[str, ...]) -> str:
-    """A script of sql/sqlserver with its queries filled in; without its comments, in which the driver seeks markers."""
-    lines = (SQL / "sqlserver" / f"{script}.sql").read_text(encoding="utf-8").splitlines()
-    queries: Mapping[str, Any] = load_queries("sqlserver")
-    template = "\n".join(line for line in lines if not line.startswith("--"))
+    """A script of sql/sqlserver with its queries filled in."""
+    queries = load_queries("sqlserver")
     texts = {name: queries[name].text for name in names}
-    return template.format(declarations=_declare(parameters(names)), **texts)
+    return template(script).format(declarations=declare(parameters(names)), **texts)
 
 
 @cache

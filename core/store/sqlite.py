@@ -6,12 +6,13 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from core.commits import BatchCommit, PartitionState
+from core.commits import BatchCommit, PartitionState, Settled
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
-from core.events import Partition, PartitionId, SequenceNumber
+from core.events import Gap, Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
 from core.rows import ReferenceKey, Row, keys_by_class
 from core.status import PartitionLedger
@@ -19,17 +20,23 @@ from core.store.queries import load_queries
 from core.store.records import (
     checkpoint_of,
     checkpoint_values,
+    gap_values,
+    instant_of,
     instant_text,
     ledger_values,
     letter_values,
     ownership_of,
     ownership_values,
+    refuse_stale,
 )
 from core.store.row_statements import row_reader, sqlite_insert, sqlite_select_states
 from core.store.schema import open_checked
+from core.store.sqlite_letters import SqliteLetters
+
+sqlite3.register_adapter(Decimal, lambda number: f"{number:f}")  # exact, as text
 
 
-class SqliteStore:
+class SqliteStore(SqliteLetters):
     """A Store in one file. `busy_timeout` is how long, in seconds, it waits for another process that writes."""
 
     def __init__(self, path: Path, busy_timeout: float = 5.0) -> None:
@@ -46,7 +53,10 @@ class SqliteStore:
             stream_id = self._find_stream(partition)
             key = {"stream_id": stream_id, "partition_id": partition.partition_id}
             found = self._connection().execute(self._queries["read_checkpoint"], key).fetchone()
-        return PartitionState(partition, stream_id, checkpoint_of(found) if found else None)
+            if found is not None:
+                return PartitionState(partition, stream_id, checkpoint_of(found))
+            anchor, opened_at = self._connection().execute(self._queries["read_anchor"], key).fetchone()
+        return PartitionState(partition, stream_id, None, anchor, instant_of(opened_at))
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         """See Store."""
@@ -58,15 +68,36 @@ class SqliteStore:
 
     def commit_batch(self, commit: BatchCommit) -> int:
         """See Store."""
-        with self._writing, _faults(), self._transaction() as connection:
+        with self._changing() as connection:
             commit_number = self._advance(connection, commit)
-            self._write_rows(connection, commit, commit_number)
+            place = (commit.state.stream_id, commit.partition.partition_id, commit_number)
+            self._write_rows(connection, commit.settled, place)
             letters = commit.settled.letters
             if letters:
                 values = [letter_values(letter, commit) for letter in letters]
                 connection.executemany(self._queries["add_letter"], values)
             connection.execute(self._queries["record_batch"], ledger_values(commit, commit_number))
+            if commit.gaps:
+                self._settle_gaps(connection, commit)
         return commit_number
+
+    def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
+        """See Store."""
+        values = {**_key_of(state), "sequence_number": anchor, "anchored_at": instant_text(at)}
+        self._run("anchor_partition", values)
+        return self.read_partition(state.partition)
+
+    def note_gap(self, state: PartitionState, gap: Gap, found_at: datetime) -> None:
+        """See Store."""
+        refuse_stale(state, self.read_partition(state.partition))
+        range_ = {"first_sequence_number": gap.first, "last_sequence_number": gap.last}
+        self._run("note_gap", {**_key_of(state), **range_, "found_at": instant_text(found_at)})
+
+    def close_gaps(self, partition: Partition) -> None:
+        """See Store."""
+        with _faults():
+            stream_id = self._find_stream(partition)
+        self._run("close_gaps", {"stream_id": stream_id, "partition_id": partition.partition_id})
 
     def read_ledgers(self) -> tuple[PartitionLedger, ...]:
         """See Store."""
@@ -129,11 +160,30 @@ class SqliteStore:
             raise CheckpointConflict(commit.partition, commit.expected)
         return int(moved[0])
 
-    def _write_rows(self, connection: sqlite3.Connection, commit: BatchCommit, commit_number: int) -> None:
-        stream_id, partition_id = commit.state.stream_id, commit.partition.partition_id
-        for row_class, rows in commit.settled.rows.items():
+    def _write_rows(self, connection: sqlite3.Connection, settled: Settled, place: tuple[int, str, int]) -> None:
+        for row_class, rows in settled.rows.items():
             statement = sqlite_insert(row_class)
-            connection.executemany(statement.text, statement.values_of(rows, stream_id, partition_id, commit_number))
+            connection.executemany(statement.text, statement.values_of(rows, *place))
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with _faults():
+            yield self._connection()
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        with self._writing, _faults(), self._transaction() as connection:
+            yield connection
+
+    def _settle_gaps(self, connection: sqlite3.Connection, commit: BatchCommit) -> None:
+        values = [gap_values(gap, commit) for gap in commit.gaps]
+        connection.executemany(self._queries["settle_gap"], values)
+        at = {"committed_at": instant_text(commit.committed_at)}
+        connection.executemany(self._queries["add_gap"], [{**each, **at} for each in values])
+
+    def _run(self, name: str, values: dict[str, Any]) -> None:
+        with self._changing() as connection:
+            connection.execute(self._queries[name], values)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -162,6 +212,10 @@ class SqliteStore:
         self._local.connection = None
         self._connections.remove(connection)
         connection.close()
+
+
+def _key_of(state: PartitionState) -> dict[str, Any]:
+    return {"stream_id": state.stream_id, "partition_id": state.partition.partition_id}
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from core.store.run_records import (
     standing_of,
     submitted_values,
 )
-from core.store.sqlite import SqliteStore, _faults
+from core.store.sqlite import SqliteStore
 
 _RESULT = ("remove_whole_windows", "add_to_windows", "open_windows")
 _TIDYING = ("remove_staged_windows", "remove_staging")
@@ -31,7 +31,7 @@ class SqliteAggregationStore(SqliteStore):
 
     def read_standing(self, job: str) -> Standing:
         """See AggregationStore."""
-        with _faults():
+        with self._reading():
             cut = self._found("read_cut", job=job)
             if not cut:
                 self._written("open_cut", {"job": job})
@@ -42,7 +42,7 @@ class SqliteAggregationStore(SqliteStore):
     def open_run(self, run: AggregationRun) -> bool:
         """See AggregationStore."""
         values = plan_values(run)
-        with self._writing, _faults(), self._transaction() as connection:
+        with self._changing() as connection:
             if not self._touched(connection, "number_run", values):
                 return False
             connection.execute(self._queries["open_run"], values)
@@ -62,7 +62,7 @@ class SqliteAggregationStore(SqliteStore):
 
     def read_staged(self, run_id: str) -> Staged | None:
         """See AggregationStore."""
-        with _faults():
+        with self._reading():
             found = self._found("read_staged", run_id=run_id)
         return staged_of(found[0]) if found else None
 
@@ -70,7 +70,7 @@ class SqliteAggregationStore(SqliteStore):
         """See AggregationStore."""
         values = commit_values(run, staged, closed_at)
         try:
-            with self._writing, _faults(), self._transaction() as connection:
+            with self._changing() as connection:
                 self._demand(connection, "move_cut", values)
                 for name in _RESULT:
                     connection.execute(self._queries[name], values)
@@ -83,29 +83,29 @@ class SqliteAggregationStore(SqliteStore):
 
     def read_runs(self, job: str, before: int, limit: int) -> tuple[AggregationRun, ...]:
         """See AggregationStore."""
-        with _faults():
+        with self._reading():
             return tuple(map(run_of, self._found("read_runs", job=job, before_number=before, most=limit)))
 
     def read_committed_runs(self, job: str, after: int) -> tuple[AggregationRun, ...]:
         """See AggregationStore."""
-        with _faults():
+        with self._reading():
             return tuple(map(run_of, self._found("read_committed_runs", job=job, after_number=after)))
 
     def read_activity(self, home_id: str, since: datetime, until: datetime) -> tuple[HomeActivity, ...]:
         """See AggregationStore."""
-        with _faults():
+        with self._reading():
             return tuple(map(activity_of, self._found("read_activity", **span_values(home_id, since, until))))
 
     def find_homes(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
         """See AggregationStore."""
-        with _faults():
+        with self._reading():
             return tuple(row[0] for row in self._found("find_homes", **homes_values(prefix, after, limit)))
 
     def _found(self, query: str, **values: object) -> list[Any]:
         return self._connection().execute(self._queries[query], values).fetchall()
 
     def _written(self, query: str, values: Mapping[str, Any]) -> bool:
-        with self._writing, _faults(), self._transaction() as connection:
+        with self._changing() as connection:
             return self._touched(connection, query, values)
 
     def _touched(self, connection: sqlite3.Connection, query: str, values: Mapping[str, Any]) -> bool:

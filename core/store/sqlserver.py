@@ -1,34 +1,46 @@
 """The production store: SQL Server and Azure SQL, one T-SQL batch and one round trip for a whole commit."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
 from core.commits import BatchCommit, PartitionState
+from core.dead_letters import RetryCommit
 from core.errors import (
     CheckpointConflict,
     CommitOutcomeUnknown,
     DataRefused,
+    LetterConflict,
     SchemaMismatch,
     StoreMisconfigured,
     StoreUnavailable,
 )
-from core.events import Partition, PartitionId, SequenceNumber
+from core.events import Gap, Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
 from core.rows import ReferenceKey, Row, keys_by_class, row_table
 from core.status import PartitionLedger
 from core.store.faults import Fault, classify
 from core.store.odbc import Access, Connections, Deadlines, connect
 from core.store.queries import load_queries
-from core.store.records import checkpoint_of, ownership_of, ownership_values, server_instant_text
+from core.store.records import (
+    checkpoint_of,
+    instant_of,
+    ownership_of,
+    ownership_values,
+    refuse_stale,
+    server_instant_text,
+)
 from core.store.row_statements import row_reader, server_select_states
-from core.store.server_commit import commit_statement, server_texts, statement
+from core.store.server_commit import UNFOLDING, commit_statement, server_texts, statement
+from core.store.server_json import can_stand, rows_json
+from core.store.server_letters import ServerLetters
 from core.store.server_schema import SCHEMA, check_version, in_schema
 
+Commit = BatchCommit | RetryCommit
 
-class SqlServerStore:
+
+class SqlServerStore(ServerLetters):
     """A Store on a server. `schema` is another one than `hubledger` only in tests, which make their own and drop it."""
 
     def __init__(
@@ -49,16 +61,23 @@ class SqlServerStore:
         with self._faults():
             stream_id = self._find_stream(partition)
             found = self._rows("read_checkpoint", stream_id=stream_id, partition_id=partition.partition_id)
-        return PartitionState(partition, stream_id, checkpoint_of(tuple(found[0])) if found else None)
+            if found:
+                return PartitionState(partition, stream_id, checkpoint_of(tuple(found[0])))
+            ((anchor, opened_at),) = self._rows("read_anchor", stream_id=stream_id, partition_id=partition.partition_id)
+        return PartitionState(partition, stream_id, None, anchor, instant_of(opened_at))
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         """See Store."""
         rows: dict[ReferenceKey, Row] = {}
         for row_class, values in keys_by_class(keys).items():
+            if not (standing := [key for key in values if can_stand(key)]):
+                continue
+            keys_json, folded = rows_json(standing)
+            unfolding = UNFOLDING if folded else {}
+            text = statement(server_select_states(row_class, folded), (*unfolding, "keys"))
             read = row_reader(row_class)
             with self._faults():
-                text = statement(server_select_states(row_class), ("keys",))
-                for found in self._execute(text, [json.dumps(values, default=str)]):
+                for found in self._execute(text, [*unfolding.values(), keys_json]):
                     row = read(tuple(found))
                     rows[ReferenceKey.of(row)] = row
         return rows
@@ -70,11 +89,30 @@ class SqlServerStore:
             found = self._execute(text, given)
         return int(found[0][0])
 
+    def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
+        """See Store."""
+        with self._faults():
+            values = {"sequence_number": anchor, "anchored_at": server_instant_text(at)}
+            self._rows("anchor_partition", **_key_of(state), **values)
+        return self.read_partition(state.partition)
+
+    def note_gap(self, state: PartitionState, gap: Gap, found_at: datetime) -> None:
+        """See Store."""
+        refuse_stale(state, self.read_partition(state.partition))
+        with self._faults():
+            range_ = {"first_sequence_number": gap.first, "last_sequence_number": gap.last}
+            self._rows("note_gap", **_key_of(state), **range_, found_at=server_instant_text(found_at))
+
+    def close_gaps(self, partition: Partition) -> None:
+        """See Store."""
+        with self._faults():
+            self._rows("close_gaps", stream_id=self._find_stream(partition), partition_id=partition.partition_id)
+
     def read_ledgers(self) -> tuple[PartitionLedger, ...]:
         """See Store."""
         with self._faults():
             found = self._rows("read_ledgers")
-        return tuple(PartitionLedger(Partition(*row[:3]), *row[3:]) for row in map(tuple, found))
+        return tuple(PartitionLedger(Partition(*row[:3]), *_numbers(row[3:])) for row in map(tuple, found))
 
     def read_ownerships(self, stream: Partition) -> tuple[Ownership, ...]:
         """See OwnershipStore."""
@@ -115,24 +153,36 @@ class SqlServerStore:
         return self._connections.get().run(in_schema(text, self._schema), given)
 
     @contextmanager
-    def _faults(self, commit: BatchCommit | None = None) -> Iterator[None]:
+    def _faults(self, commit: Commit | None = None) -> Iterator[None]:
         try:
             yield
         except self._driver().Error as error:
             fault = classify(error, _racing_keys(commit))
-            if fault not in (Fault.CONFLICT, Fault.DATA):
+            if fault not in (Fault.CONFLICT, Fault.LETTERS, Fault.DATA):
                 self._connections.drop()
             raise _named(fault, str(error.args[-1]), commit) from error
 
 
-def _racing_keys(commit: BatchCommit | None) -> list[str]:
+def _key_of(state: PartitionState) -> dict[str, Any]:
+    return {"stream_id": state.stream_id, "partition_id": state.partition.partition_id}
+
+
+def _numbers(values: tuple[Any, ...]) -> list[Any]:
+    """Sums are decimals on some servers."""
+    return [int(value) for value in values]
+
+
+def _racing_keys(commit: Commit | None) -> list[str]:
     if commit is None:
         return ["uq_event_stream"]
-    return [f"pk_{row_table(row_class).name}" for row_class in commit.settled.rows if row_table(row_class).key]
+    states = [f"pk_{row_table(row_class).name}" for row_class in commit.settled.rows if row_table(row_class).key]
+    return [*states, "pk_sequence_gap"]
 
 
-def _named(fault: Fault, text: str, commit: BatchCommit | None) -> Exception:
-    if fault is Fault.CONFLICT and commit is not None:
+def _named(fault: Fault, text: str, commit: Commit | None) -> Exception:
+    if fault is Fault.LETTERS and isinstance(commit, RetryCommit):
+        return LetterConflict(commit.partition, commit.claimed_by)
+    if fault is Fault.CONFLICT and isinstance(commit, BatchCommit):
         return CheckpointConflict(commit.partition, commit.expected)
     if fault is Fault.DATA:
         return DataRefused(f"the database refuses the data: {text}")

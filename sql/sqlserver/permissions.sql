@@ -7,10 +7,13 @@ IF DATABASE_PRINCIPAL_ID(N'hubledger_app') IS NULL
 GRANT SELECT ON hubledger.schema_migration TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.event_stream TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.event_hub_checkpoint TO hubledger_app;
+GRANT SELECT, INSERT ON hubledger.partition_anchor TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE ON hubledger.sequence_gap TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.event_hub_ownership TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.batch_ledger TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.event_hub_dead_letter TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.home TO hubledger_app;
+GRANT SELECT, INSERT ON hubledger.dead_letter_attempt TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.sensor_reading TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.home_alert TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.flight_status TO hubledger_app;

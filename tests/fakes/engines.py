@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, cast, get_args, get_type_hints
 
 from core.rows import Row, row_table
-from core.store import Store
+from core.settings import EMBEDDED
+from core.store import AppStore
 from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore
-from tests.fakes.kept import Engine, KeptLetter, KeptRange, KeptRow
+from tests.fakes.kept import Engine, KeptAttempt, KeptGap, KeptLetter, KeptRange, KeptRow, PersistentEngine
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.server_engine import SqlServerEngine
 
@@ -29,8 +30,11 @@ class MemoryEngine:
         self.rows = self._store.rows
         self.letters = self._store.letters
         self.ledger = self._store.ledger
+        self.retries = self._store.retries
+        self.attempts = self._store.attempts
+        self.gaps = self._store.gaps
 
-    def open(self) -> Store:
+    def open(self) -> AppStore:
         return self._store
 
 
@@ -41,8 +45,11 @@ class SqliteEngine:
         self.path = path
         migrate_sqlite(path)
 
-    def open(self) -> Store:
+    def open(self) -> AppStore:
         return SqliteStore(self.path)
+
+    def environment(self) -> dict[str, str]:
+        return {"STORE_CONNECTION": f"{EMBEDDED}{self.path}"}
 
     def sql(self, statement: str, *values: object) -> list[Any]:
         """Run one statement, as an operator would by hand."""
@@ -61,26 +68,46 @@ class SqliteEngine:
     def letters(self) -> list[KeptLetter]:
         found = self.sql(
             "SELECT stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties,"
-            " body, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at"
+            " body, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at,"
+            " failed_at, body_kept, lost_claims, claimed_by, claimed_until, began_at, settled_at, settled_why"
             f" FROM event_hub_dead_letter {ORDER}, sequence_number"
         )
         return [_letter(one) for one in found]
 
     def ledger(self) -> list[KeptRange]:
+        return self._ranges("batch")
+
+    def retries(self) -> list[KeptRange]:
+        return self._ranges("retry")
+
+    def attempts(self) -> list[KeptAttempt]:
+        found = self.sql(
+            "SELECT stream_id, partition_id, sequence_number, attempt, touched_by, kind, status, error_class, error,"
+            f" commit_number, done_by, why FROM dead_letter_attempt {ORDER}, sequence_number, attempt"
+        )
+        return [KeptAttempt(*one) for one in found]
+
+    def _ranges(self, kind: str) -> list[KeptRange]:
         found = self.sql(
             "SELECT stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, written,"
-            " filtered, dead_lettered, rows_written, transform_version, invocation_id, committed_at"
-            f" FROM batch_ledger {ORDER}, commit_number"
+            " filtered, dead_lettered, absent, rows_written, transform_version, invocation_id, committed_at"
+            f" FROM batch_ledger WHERE kind = ? {ORDER}, commit_number",
+            kind,
         )
         return [_kept_range(*one) for one in found]
 
+    def gaps(self) -> list[KeptGap]:
+        found = self.sql(
+            "SELECT stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts"
+            f" FROM sequence_gap {ORDER}, first_sequence_number"
+        )
+        return [_kept_gap(*one) for one in found]
 
-ENGINES: dict[str, Callable[[Path], Engine]] = {
-    "memory": lambda _: MemoryEngine(),
-    "sqlite": lambda place: SqliteEngine(place / "store.db"),
-}
+
+PERSISTENT: dict[str, Callable[[Path], PersistentEngine]] = {"sqlite": lambda place: SqliteEngine(place / "store.db")}
 if os.environ.get("MSSQL_CONNECTION"):
-    ENGINES["sqlserver"] = lambda _: SqlServerEngine.on(os.environ["MSSQL_CONNECTION"])
+    PERSISTENT["sqlserver"] = lambda _: SqlServerEngine.on(os.environ["MSSQL_CONNECTION"])
+ENGINES: dict[str, Callable[[Path], Engine]] = {"memory": lambda _: MemoryEngine(), **PERSISTENT}
 
 
 def _row(row_class: type, values: tuple[Any, ...]) -> Row:
@@ -108,9 +135,15 @@ def _kept_range(*one: Any) -> KeptRange:
     return KeptRange(*values)
 
 
+def _kept_gap(*one: Any) -> KeptGap:
+    values: list[Any] = [*one[:4], datetime.fromisoformat(one[4]), *one[5:]]
+    return KeptGap(*values)
+
+
 def _letter(one: tuple[Any, ...]) -> KeptLetter:
     values = list(one)
     values[6] = json.loads(values[6])
-    for at in (4, 15, 16):
+    for at in (4, 15, 16, 20, 21, 22):
         values[at] = None if values[at] is None else datetime.fromisoformat(values[at])
+    values[17] = bool(values[17])
     return KeptLetter(*values)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.rows import Row
-from core.store import Store
+from core.store import AppStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,31 @@ class KeptLetter:
     attempts: int
     due_at: datetime | None
     failed_at: datetime
+    body_kept: bool = True
+    lost_claims: int = 0
+    claimed_by: str | None = None
+    claimed_until: datetime | None = None
+    began_at: datetime | None = None
+    settled_at: datetime | None = None
+    settled_why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAttempt:
+    """One row of what was done to letters."""
+
+    stream_id: int
+    partition_id: str
+    sequence_number: int
+    attempt: int
+    touched_by: str
+    kind: str
+    status: str
+    error_class: str | None
+    error: str | None
+    commit_number: int | None
+    done_by: str
+    why: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +81,30 @@ class KeptRange:
     written: int
     filtered: int
     dead_lettered: int
+    absent: int
     rows_written: int
     transform_version: str
     invocation_id: str
     committed_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class KeptGap:
+    """One row of the gaps."""
+
+    stream_id: int
+    partition_id: str
+    first: int
+    last: int
+    found_at: datetime
+    status: str
+    attempts: int
+
+
 class Engine(Protocol):
     """A database under test: it opens stores, and shows what they wrote, in order of position."""
 
-    def open(self) -> Store:
+    def open(self) -> AppStore:
         """A store over this database; every call gives another owner's."""
         ...
 
@@ -73,4 +112,22 @@ class Engine(Protocol):
 
     def letters(self) -> list[KeptLetter]: ...
 
-    def ledger(self) -> list[KeptRange]: ...
+    def ledger(self) -> list[KeptRange]:
+        """The rows of kind "batch"."""
+        ...
+
+    def retries(self) -> list[KeptRange]:
+        """The rows of kind "retry"."""
+        ...
+
+    def attempts(self) -> list[KeptAttempt]: ...
+
+    def gaps(self) -> list[KeptGap]: ...
+
+
+class PersistentEngine(Engine, Protocol):
+    """One that other processes can open too."""
+
+    def environment(self) -> dict[str, str]:
+        """What a process needs to open this database, as tests/contract/separate.py reads it."""
+        ...

@@ -3,18 +3,30 @@
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, get_args, get_type_hints
 
-from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState
-from core.errors import CheckpointConflict, DataRefused
-from core.events import Partition, PartitionId, SequenceNumber
+from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap
+from core.dead_letters import (
+    ClaimedLetter,
+    ClaimedPosition,
+    FoundLetter,
+    LetterClaim,
+    LetterHold,
+    LetterMove,
+    RetryCommit,
+)
+from core.errors import CheckpointConflict, DataRefused, LetterConflict
+from core.events import Gap, Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
 from core.rows import PlacedRow, ReferenceKey, Row, row_table
 from core.status import PartitionLedger
-from tests.fakes.kept import KeptLetter, KeptRange, KeptRow
+from core.store.records import refuse_stale
+from tests.fakes import memory_letters
+from tests.fakes.kept import KeptAttempt, KeptGap, KeptLetter, KeptRange, KeptRow
 
 Place = tuple[int, str]
 
@@ -30,9 +42,14 @@ class _Tables:
     letters: dict[tuple[int, str, int], KeptLetter] = field(default_factory=dict)
     ledger: dict[tuple[int, str, int], KeptRange] = field(default_factory=dict)
     ownerships: dict[Place, Ownership] = field(default_factory=dict)
+    retries: dict[tuple[int, str, int], KeptRange] = field(default_factory=dict)
+    attempts: list[KeptAttempt] = field(default_factory=list)
+    opened: dict[int, datetime] = field(default_factory=dict)
+    anchors: dict[Place, SequenceNumber] = field(default_factory=dict)
+    gaps: dict[tuple[int, str, int], KeptGap] = field(default_factory=dict)
 
     def copy(self) -> "_Tables":
-        return _Tables(*(dict(getattr(self, name)) for name in self.__dataclass_fields__))
+        return _Tables(*(copy(getattr(self, name)) for name in self.__dataclass_fields__))
 
 
 class MemoryStore:
@@ -46,7 +63,11 @@ class MemoryStore:
         with self._transaction() as tables:
             hub = (partition.event_hub, partition.consumer_group)
             stream_id = tables.streams.setdefault(hub, len(tables.streams) + 1)
-            return PartitionState(partition, stream_id, tables.checkpoints.get((stream_id, partition.partition_id)))
+            opened_at = tables.opened.setdefault(stream_id, datetime.now(UTC))
+            place = (stream_id, partition.partition_id)
+            if place in tables.checkpoints:
+                return PartitionState(partition, stream_id, tables.checkpoints[place])
+            return PartitionState(partition, stream_id, None, tables.anchors.get(place), opened_at)
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         states = self._tables.states
@@ -55,13 +76,41 @@ class MemoryStore:
     def commit_batch(self, commit: BatchCommit) -> int:
         with self._transaction() as tables:
             commit_number = _advance(tables, commit)
-            for row_class, rows in commit.settled.rows.items():
-                for number, ordinal, row in _newest_of_each(rows) if row_table(row_class).key else rows:
-                    _write_row(tables, KeptRow(*_place(commit), number, ordinal, commit_number, row))
+            _write_rows(tables, commit, commit_number)
             for letter in commit.settled.letters:
                 _add(tables.letters, (*_place(commit), letter.event.sequence_number), _kept_letter(letter, commit))
             _record(tables, commit, commit_number)
+            for gap in commit.gaps:
+                _settle_gap(tables, commit, gap)
         return commit_number
+
+    def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
+        with self._transaction() as tables:
+            tables.anchors.setdefault((state.stream_id, state.partition.partition_id), anchor)
+        return self.read_partition(state.partition)
+
+    def note_gap(self, state: PartitionState, gap: Gap, found_at: datetime) -> None:
+        place = (state.stream_id, state.partition.partition_id)
+        refuse_stale(state, self.read_partition(state.partition))
+        with self._transaction() as tables:
+            stands = tables.gaps.get((*place, gap.first))
+            found = KeptGap(*place, gap.first, gap.last, found_at, "open", 1)
+            if stands is not None:
+                found = replace(stands, last=gap.last, status="open", attempts=stands.attempts + 1)
+            tables.gaps[*place, gap.first] = found
+
+    def close_gaps(self, partition: Partition) -> None:
+        state = self.read_partition(partition)
+        with self._transaction() as tables:
+            for key, gap in tables.gaps.items():
+                is_here = key[:2] == (state.stream_id, partition.partition_id)
+                if (
+                    is_here
+                    and gap.status == "open"
+                    and state.checkpoint
+                    and gap.last <= state.checkpoint.sequence_number
+                ):
+                    tables.gaps[key] = replace(gap, status="healed")
 
     def read_ledgers(self) -> tuple[PartitionLedger, ...]:
         tables = self._tables
@@ -88,6 +137,47 @@ class MemoryStore:
         found = ((place, stands) for place, stands in tables.checkpoints.items() if place[0] == stream_id)
         return {PartitionId(place[1]): (stands.sequence_number, stands.offset) for place, stands in found}
 
+    def claim_letters(self, claim: LetterClaim) -> tuple[ClaimedPosition, ...]:
+        stream_id = self.read_partition(claim.stream).stream_id
+        with self._transaction() as tables:
+            return memory_letters.claim(tables.letters, claim, stream_id)
+
+    def read_claimed(self, hold: LetterHold) -> tuple[ClaimedLetter, ...]:
+        held = memory_letters.held(self._tables.letters, hold)
+        return tuple(memory_letters.claimed_letter(one) for _, one in held)
+
+    def begin_lone_try(self, hold: LetterHold, began_at: datetime, until: datetime) -> None:
+        with self._transaction() as tables:
+            for key, one in memory_letters.held(tables.letters, hold):
+                tables.letters[key] = replace(one, began_at=began_at, claimed_until=until, due_at=until)
+
+    def commit_retry(self, commit: RetryCommit) -> int:
+        with self._transaction() as tables:
+            stands = tables.checkpoints.get(_place(commit))
+            if stands is None:
+                raise LetterConflict(commit.partition, commit.claimed_by)
+            number = stands.commit_number + 1
+            tables.checkpoints[_place(commit)] = replace(stands, commit_number=number)
+            _write_rows(tables, commit, number)
+            memory_letters.settle(tables.letters, tables.attempts, commit, number)
+            tables.retries[(*_place(commit), number)] = memory_letters.retry_range(commit, number)
+        return number
+
+    def find_letters(self, hold: LetterHold) -> tuple[FoundLetter, ...]:
+        place = (hold.partition.partition_id, hold.sequence_numbers)
+        return memory_letters.find(self._tables.letters, hold.state.stream_id, place)
+
+    def move_letters(self, move: LetterMove) -> tuple[FoundLetter, ...]:
+        stream_id = self.read_partition(move.partition).stream_id
+        with self._transaction() as tables:
+            memory_letters.move(tables.letters, tables.attempts, move, stream_id)
+            return memory_letters.find(tables.letters, stream_id, (move.partition.partition_id, move.sequence_numbers))
+
+    def next_due_at(self, stream: Partition) -> datetime | None:
+        stream_id = self.read_partition(stream).stream_id
+        live = [one for key, one in self._tables.letters.items() if key[0] == stream_id]
+        return min((one.due_at for one in live if one.due_at is not None), default=None)
+
     def close(self) -> None:
         """Nothing to let go of."""
 
@@ -101,6 +191,15 @@ class MemoryStore:
     def ledger(self) -> list[KeptRange]:
         return sorted(self._tables.ledger.values(), key=lambda one: (*_of(one), one.commit_number))
 
+    def retries(self) -> list[KeptRange]:
+        return sorted(self._tables.retries.values(), key=lambda one: (*_of(one), one.commit_number))
+
+    def attempts(self) -> list[KeptAttempt]:
+        return sorted(self._tables.attempts, key=lambda one: (*_of(one), one.sequence_number, one.attempt))
+
+    def gaps(self) -> list[KeptGap]:
+        return sorted(self._tables.gaps.values(), key=lambda one: (*_of(one), one.first))
+
     @contextmanager
     def _transaction(self) -> Iterator[_Tables]:
         with self._lock:
@@ -109,11 +208,17 @@ class MemoryStore:
             self._tables = tables
 
 
-def _place(commit: BatchCommit) -> Place:
+def _write_rows(tables: _Tables, commit: BatchCommit | RetryCommit, commit_number: int) -> None:
+    for row_class, rows in commit.settled.rows.items():
+        for number, ordinal, row in _newest_of_each(rows) if row_table(row_class).key else rows:
+            _write_row(tables, KeptRow(*_place(commit), number, ordinal, commit_number, row))
+
+
+def _place(commit: BatchCommit | RetryCommit) -> Place:
     return commit.state.stream_id, commit.partition.partition_id
 
 
-def _of(kept: KeptRow | KeptLetter | KeptRange) -> tuple[int, int, str]:
+def _of(kept: KeptRow | KeptLetter | KeptRange | KeptAttempt | KeptGap) -> tuple[int, int, str]:
     return kept.stream_id, len(kept.partition_id), kept.partition_id
 
 
@@ -167,7 +272,7 @@ def _kept_letter(letter: DeadLetter, commit: BatchCommit) -> KeptLetter:
         event.enqueued_at,
         None if event.partition_key is None else _without_surrogates(event.partition_key),
         dict(event.properties),
-        event.body,
+        event.body if letter.keeps_body else b"",
         letter.error_class,
         letter.error_type,
         _without_surrogates(letter.error),
@@ -175,14 +280,18 @@ def _kept_letter(letter: DeadLetter, commit: BatchCommit) -> KeptLetter:
         commit.transform_version,
         letter.status,
         1,
-        at if letter.status == "waiting" else None,
+        (letter.due_at or at) if letter.status == "waiting" else None,
         at,
+        letter.keeps_body,
     )
 
 
 def _record(tables: _Tables, commit: BatchCommit, commit_number: int) -> None:
     done, (stream_id, partition_id) = commit.settled, _place(commit)
-    if done.written + done.filtered + len(done.letters) != commit.events:
+    if (
+        done.written + done.filtered + len(done.letters) + commit.absent
+        != commit.last.sequence_number - commit.first + 1
+    ):
         raise DataRefused("the counts of a range must sum to its length")
     kept = KeptRange(
         stream_id,
@@ -193,6 +302,7 @@ def _record(tables: _Tables, commit: BatchCommit, commit_number: int) -> None:
         done.written,
         done.filtered,
         len(done.letters),
+        commit.absent,
         done.rows_written,
         commit.transform_version,
         commit.invocation_id,
@@ -201,21 +311,30 @@ def _record(tables: _Tables, commit: BatchCommit, commit_number: int) -> None:
     _add(tables.ledger, (stream_id, partition_id, commit.first), kept)
 
 
+def _settle_gap(tables: _Tables, commit: BatchCommit, gap: SequenceGap) -> None:
+    if gap.last < gap.first:
+        raise DataRefused(f"a gap cannot reach from {gap.first} to {gap.last}")
+    new = KeptGap(*_place(commit), gap.first, gap.last, commit.committed_at, gap.status, 1)
+    stands = tables.gaps.get((*_place(commit), gap.first), new)
+    tables.gaps[*_place(commit), gap.first] = replace(stands, last=gap.last, status=gap.status)
+
+
 def _books(tables: _Tables, place: Place, hub: tuple[str, str]) -> PartitionLedger:
     ranges = sorted((one for key, one in tables.ledger.items() if key[:2] == place), key=lambda one: one.first)
-    following = pairwise(ranges)
+    holes = sum(after.first != before.last + 1 for before, after in pairwise(ranges))
+    is_cut = place in tables.anchors and ranges[0].first != tables.anchors[place]
     return PartitionLedger(
         partition=Partition(*hub, place[1]),  # type: ignore[arg-type]
         checkpoint=tables.checkpoints[place].sequence_number,
         first=ranges[0].first,  # type: ignore[arg-type]
         last=max(one.last for one in ranges),  # type: ignore[arg-type]
         commits=len(ranges),
-        holes=sum(after.first != before.last + 1 for before, after in following),
+        holes=holes + is_cut,
         written=sum(one.written for one in ranges),
         filtered=sum(one.filtered for one in ranges),
         dead_lettered=sum(one.dead_lettered for one in ranges),
         held=0,
-        absent=0,
+        absent=sum(one.absent for one in ranges),
         letters=sum(key[:2] == place for key in tables.letters),
     )
 

@@ -1,4 +1,4 @@
-"""The lake in blobs: Azurite, where npm can install it."""
+"""The lake in blobs: Azurite, where it is installed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ from core.lake import empty_pointer
 from core.remote.lakes import BlobLake
 from jobs.lake import CONNECTION, read_aggregate
 from jobs.transforms import KEY
-from tests.fakes.azurite import azurite, lacking
+from tests.acceptance.storage import azurite
 from tests.spark.readings import gas, switch
 from tests.spark.world import Fate, World
 
@@ -24,12 +24,12 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def blobs() -> Iterator[tuple[str, str]]:
     """An address of a container, and the connection string of its account."""
-    if (missing := lacking()) is not None:
-        pytest.skip(f"the lake in Azurite is left out: {missing}")
-    with TemporaryDirectory() as folder, azurite(Path(folder)) as (address, connection):
+    if azurite.command() is None:
+        pytest.skip("Azurite is not installed: `make azurite` does it, with npm")
+    with TemporaryDirectory() as folder, azurite.running(Path(folder)) as connection:
         with BlobServiceClient.from_connection_string(connection) as service:
             service.create_container("lake")
-        yield f"{address}/lake/activity", connection
+        yield f"{service.url.rstrip('/')}/lake/activity", connection
 
 
 @pytest.fixture

@@ -6,37 +6,60 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 
-from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, Settled
+from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap, Settled
+from core.dead_letters import LetterMove, LetterOutcome, Move, RetryCommit
 from core.events import Event, Partition, PartitionId, SequenceNumber
 from core.rows import PlacedRow, row_table
 from core.store.queries import SQL, load_migrations, load_queries
 from core.store.row_statements import server_select_states
 from core.store.server_aggregation import COMMIT, PLAN, batch
-from core.store.server_commit import commit_statement, statement
-from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of
+from core.store.server_commit import UNFOLDING, commit_statement, statement
+from core.store.server_letters import move_statement, retry_statement
+from tests.sql.values import EPOCH, ID, ROW_CLASSES, awkward_row_of, row_of
 
+MOVED: tuple[Move, ...] = ("release", "exhaust", "requeue", "discard", "free")
 SCRIPTS = ("lock_migrations", "create_schema", "commit_migrations", "permissions")
-IN_A_BATCH_ONLY = ("open_checkpoint", "advance_checkpoint", "record_batch", "add_letter", *PLAN, *COMMIT)
+IN_A_BATCH_ONLY = (
+    "open_checkpoint", "advance_checkpoint", "record_batch", "add_letter", "settle_gap", "add_gap",
+    "count_commit", "settle_letters", "record_attempts", "record_retry", "move_letters", *PLAN, *COMMIT,
+)  # fmt: skip
 
 
 @cache
 def every_batch() -> Mapping[str, str]:
     """All of them, as they are sent."""
     return dict(
-        [*_scripts(), *_migrations(), *_queries(), *_selects(), *run_batches().items(), *commit_batches().items()]
+        [
+            *_scripts(),
+            *_migrations(),
+            *_queries(),
+            *_selects(),
+            *run_batches().items(),
+            *commit_batches().items(),
+            *retry_batches().items(),
+            *move_batches().items(),
+        ]
     )
 
 
 @cache
 def commit_batches() -> Mapping[str, str]:
-    """A commit in every shape: first or later, with and without letters, no rows, rows of each class, rows of all."""
+    """A commit in every shape: first or later, with and without letters, no rows, rows of each class, rows of all.
+
+    And with gaps, after letters and without.
+    """
     shapes = [*product((True, False), (True, False), ((), ROW_CLASSES))]
     shapes += [(False, False, (row_class,)) for row_class in ROW_CLASSES]
     named: dict[str, str] = {}
     for first, letters, classes in shapes:
         text, _ = commit_statement(commit_of(classes, first=first, letters=letters))
-        tables = "+".join(row_table(row_class).name for row_class in classes) or "nothing"
-        named[f"commit {'first' if first else 'later'} {tables}{' letters' if letters else ''}"] = text
+        named[f"commit {'first' if first else 'later'} {_tables(classes)}{' letters' if letters else ''}"] = text
+    for first, letters in product((True, False), (True, False)):
+        text, _ = commit_statement(with_gap(commit_of(ROW_CLASSES, first=first, letters=letters)))
+        named[f"commit {'first' if first else 'later'} gaps{' letters' if letters else ''}"] = text
+    for row_class in ROW_CLASSES:
+        text, _ = commit_statement(commit_with({row_class: [(7, 0, awkward_row_of(row_class))]}))
+        named[f"commit folded {row_table(row_class).name}"] = text
     return named
 
 
@@ -44,6 +67,19 @@ def commit_batches() -> Mapping[str, str]:
 def run_batches() -> Mapping[str, str]:
     """The plan and the commit of an aggregation run."""
     return {"plan of a run": batch("open_run", PLAN), "commit of a run": batch("commit_run", COMMIT)}
+
+
+@cache
+def retry_batches() -> Mapping[str, str]:
+    """A retry in every shape: no rows, rows of each class, rows of all."""
+    shapes: list[tuple[type, ...]] = [(), *((row_class,) for row_class in ROW_CLASSES), ROW_CLASSES]
+    return {f"retry {_tables(classes)}": retry_statement(retry_of(classes))[0] for classes in shapes}
+
+
+@cache
+def move_batches() -> Mapping[str, str]:
+    """Every move that is sent as one."""
+    return {f"move {move}": move_statement(move_of(move), 1)[0] for move in MOVED}
 
 
 def without_markers(text: str) -> str:
@@ -70,10 +106,36 @@ def commit_of(classes: tuple[type, ...], *, first: bool, letters: bool) -> Batch
     return BatchCommit(state, ID, SequenceNumber(7), event, settled, "test/1", "invocation-1", EPOCH)
 
 
+def with_gap(commit: BatchCommit) -> BatchCommit:
+    """The same, of which the number before its event is absent."""
+    gaps = (SequenceGap(SequenceNumber(6), SequenceNumber(6), "absent"),)
+    return replace(commit, first=SequenceNumber(6), absent=1, gaps=gaps)
+
+
 def commit_with(rows: Mapping[type, list[PlacedRow]]) -> BatchCommit:
     """The same with rows of your own."""
     commit = commit_of((), first=True, letters=False)
     return replace(commit, settled=Settled(rows, [], 1, 0))
+
+
+def retry_of(classes: tuple[type, ...]) -> RetryCommit:
+    """A retry of one event with a row of each class; without rows it failed."""
+    commit = commit_of(classes, first=False, letters=not classes)
+    number = commit.last.sequence_number
+    resolved = LetterOutcome(number, "resolved", why="its rows were written")
+    waits = [LetterOutcome(number, "waiting", failure, EPOCH) for failure in commit.settled.letters]
+    outcomes = tuple(waits) or (resolved,)
+    return RetryCommit(commit.state, "claim-1", outcomes, commit.settled, "test/2", "invocation-2", EPOCH)
+
+
+def move_of(move: Move) -> LetterMove:
+    """A move of two letters by a person."""
+    partition, numbers = commit_of((), first=True, letters=False).partition, (SequenceNumber(7), SequenceNumber(9))
+    return LetterMove(move, partition, numbers, "move-1", EPOCH, EPOCH, "somebody", "because")
+
+
+def _tables(classes: tuple[type, ...]) -> str:
+    return "+".join(row_table(row_class).name for row_class in classes) or "nothing"
 
 
 def _scripts() -> Iterator[tuple[str, str]]:
@@ -95,4 +157,6 @@ def _queries() -> Iterator[tuple[str, str]]:
 def _selects() -> Iterator[tuple[str, str]]:
     for row_class in ROW_CLASSES:
         if row_table(row_class).key:
-            yield f"select {row_table(row_class).name}", statement(server_select_states(row_class), ("keys",))
+            name = row_table(row_class).name
+            yield f"select {name}", statement(server_select_states(row_class), ("keys",))
+            yield f"select folded {name}", statement(server_select_states(row_class, True), (*UNFOLDING, "keys"))

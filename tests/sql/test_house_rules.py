@@ -10,7 +10,19 @@ import pytest
 from core.rows import row_table
 from core.store.queries import SQL, load_migrations, load_queries
 from core.store.server_commit import commit_statement
-from tests.sql.statements import commit_batches, commit_of, every_batch, run_batches, without_comments
+from core.store.server_letters import move_statement, retry_statement
+from tests.sql.statements import (
+    MOVED,
+    commit_batches,
+    commit_of,
+    every_batch,
+    move_batches,
+    move_of,
+    retry_batches,
+    retry_of,
+    run_batches,
+    without_comments,
+)
 from tests.sql.values import ROW_CLASSES
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +46,7 @@ FORBIDDEN = {
     ),
     "SQLite's": r"\b(LIMIT|RETURNING|ON\s+CONFLICT|STRICT|WITHOUT\s+ROWID|IF\s+NOT\s+EXISTS\s+\w+\s*\()\b",
     "no call syntax": r"\{CALL|\{ *\?",
+    "cut and left with its escapes by some servers": r"\bWITH\s*\([^;]*\(max\)",
     "time is UTC, and an argument": r"\b(GETDATE|SYSDATETIME|CURRENT_TIMESTAMP)\b",
 }
 PLANTED = {
@@ -45,6 +58,7 @@ PLANTED = {
     "newer than SQL Server 2019": "SELECT GREATEST(1, 2)",
     "SQLite's": "SELECT a FROM t LIMIT 1",
     "no call syntax": "{CALL p (?)}",
+    "cut and left with its escapes by some servers": "OPENJSON(@a) WITH (b int '$[0]', c nvarchar(max) '$[1]')",
     "time is UTC, and an argument": "SELECT GETDATE()",
 }
 
@@ -104,11 +118,55 @@ def test_the_guard_directly_follows_the_checkpoint(name: str) -> None:
 
 @pytest.mark.parametrize("name", commit_batches())
 def test_a_commit_locks_checkpoint_rows_letters_and_ledger_in_this_order(name: str) -> None:
-    written = re.findall(r"(?:INSERT INTO|UPDATE|UPDATE t SET.*?FROM) hubledger\.(\w+)", commit_batches()[name], re.S)
+    text = commit_batches()[name]
+    written = re.findall(r"(?:INSERT INTO|UPDATE|UPDATE [tg]\s+SET[^;]*?FROM) hubledger\.(\w+)", text)
     order = ["event_hub_checkpoint", *(row_table(one).name for one in ROW_CLASSES), "event_hub_dead_letter"]
+    order += ["batch_ledger", "sequence_gap"]
     assert written[0] == "event_hub_checkpoint"
-    assert written[-1] == "batch_ledger"
-    assert [order.index(table) for table in written[:-1]] == sorted(order.index(table) for table in written[:-1])
+    assert written[-1] == ("sequence_gap" if " gaps" in name else "batch_ledger")
+    assert [order.index(table) for table in written] == sorted(map(order.index, written))
+
+
+@pytest.mark.parametrize("name", [*retry_batches(), *move_batches()])
+def test_a_batch_of_letters_is_one_transaction_that_ends_at_the_first_error(name: str) -> None:
+    text = every_batch()[name]
+    places = [
+        text.index(part) for part in ("SET XACT_ABORT ON;", "DECLARE", "BEGIN TRANSACTION;", "COMMIT TRANSACTION;")
+    ]
+    assert places == sorted(places)
+    assert text.count("TRANSACTION") == 2
+
+
+@pytest.mark.parametrize("name", retry_batches())
+def test_a_retry_counts_its_letters_right_after_it_settled_them(name: str) -> None:
+    """Any statement between them would set @@ROWCOUNT anew."""
+    between = re.search(r"UPDATE d\n(.*?)IF @@ROWCOUNT <> @letter_count THROW 51002", retry_batches()[name], re.S)
+    assert between
+    assert between[1].count(";") == 1
+    assert between[1].rstrip().endswith(";")
+
+
+@pytest.mark.parametrize("name", retry_batches())
+def test_a_retry_locks_checkpoint_rows_letters_attempts_and_ledger_in_this_order(name: str) -> None:
+    written = re.findall(
+        r"(?:INSERT INTO|UPDATE|UPDATE [td]\s+SET.*?FROM) hubledger\.(\w+)", retry_batches()[name], re.S
+    )
+    rows = [row_table(one).name for one in ROW_CLASSES]
+    order = ["event_hub_checkpoint", *rows, "event_hub_dead_letter", "dead_letter_attempt", "batch_ledger"]
+    assert written[0] == "event_hub_checkpoint"
+    assert written[-3:] == order[-3:]
+    assert [order.index(table) for table in written] == sorted(order.index(table) for table in written)
+
+
+def test_a_retry_never_moves_the_checkpoint_and_never_takes_the_id_of_a_batch() -> None:
+    for text in retry_batches().values():
+        (changed,) = re.findall(r"UPDATE hubledger\.event_hub_checkpoint\s+SET (.*?)\s+WHERE", text, re.S)
+        assert changed == "commit_number = commit_number + 1"
+
+
+def test_a_claim_is_one_statement_whose_predicate_is_on_the_row_that_it_changes() -> None:
+    text = every_batch()["query claim_letters"]
+    assert re.findall(r"\b(SELECT|UPDATE|OUTPUT|WHERE)\b", without_comments(text)) == ["UPDATE", "OUTPUT", "WHERE"]
 
 
 @pytest.mark.parametrize("name", every_batch())
@@ -129,6 +187,13 @@ def test_a_commit_has_as_many_values_as_markers_and_each_is_something() -> None:
             text, given = commit_statement(commit_of(ROW_CLASSES, first=first, letters=letters))
             assert text.count("?") == len(given)
             assert None not in given
+
+
+def test_a_batch_of_letters_has_as_many_values_as_markers_and_each_is_something() -> None:
+    batches = [retry_statement(retry_of(classes)) for classes in ((), ROW_CLASSES)]
+    for text, given in [*batches, *(move_statement(move_of(move), 1) for move in MOVED)]:
+        assert text.count("?") == len(given)
+        assert None not in given
 
 
 def test_remarks_in_what_takes_values_hold_no_marker() -> None:
@@ -153,9 +218,17 @@ def test_the_role_of_the_app_may_use_every_table_and_change_no_schema() -> None:
     made = set(re.findall(r"CREATE TABLE hubledger\.(\w+)", " ".join(every_batch().values())))
     assert set(may) == made
     assert set.union(*(may[table] for table in made - MAY_LOSE_ROWS)) == {"SELECT", "INSERT", "UPDATE"}
-    sent = " ".join(text for name, text in every_batch().items() if name.startswith(("commit ", "query ", "plan ")))
+    sent = " ".join(
+        text
+        for name, text in every_batch().items()
+        if name.startswith(("commit ", "query ", "retry ", "move ", "plan "))
+    )
     for table in made - {"schema_migration"}:
-        if re.search(rf"UPDATE hubledger\.{table}\b|UPDATE [at]\s+SET(?:(?!FROM)[^;])*FROM hubledger\.{table}\b", sent):
+        if re.search(
+            rf"UPDATE hubledger\.{table}\b"
+            rf"|UPDATE (?:TOP \(@most\) )?[atdg]\s+SET(?:(?!FROM)[^;])*FROM hubledger\.{table}\b",
+            sent,
+        ):
             assert "UPDATE" in may[table]
         if re.search(rf"DELETE FROM hubledger\.{table}\b|DELETE FROM a\s+FROM hubledger\.{table}\b", sent):
             assert "DELETE" in may[table]

@@ -22,3 +22,11 @@ UPDATE event_hub_checkpoint
        commit_number = commit_number + 1, commit_id = :commit_id, updated_at = :updated_at
  WHERE stream_id = :stream_id AND partition_id = :partition_id AND sequence_number = :expected
 RETURNING commit_number;
+
+-- name: count_commit
+-- A commit that leaves the checkpoint where it is: the row is its lock, and the commit id stays that of the last batch.
+-- params: stream_id, partition_id
+UPDATE event_hub_checkpoint
+   SET commit_number = commit_number + 1
+ WHERE stream_id = :stream_id AND partition_id = :partition_id
+RETURNING commit_number;

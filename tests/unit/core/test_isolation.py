@@ -9,13 +9,15 @@ import pytest
 from core.commits import BatchCommit
 from core.errors import DataRefused, StoreUnavailable
 from core.events import Event
+from core.gaps import Healing
 from core.ingest import IngestReport, ingest_batch
 from core.isolation import MOST_REFUSALS
-from core.store import Store
+from core.store import AppStore
 from core.store.remembered import RememberingStore
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, stamps
 from tests.fakes.faulty_store import Fault, FaultyStore
+from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.one_pass import assert_equals_one_pass
 from tests.fakes.plain_transform import PLAIN
@@ -26,7 +28,7 @@ def log_of(length: int, bad: Iterable[int], body: str = "huge a") -> list[Event]
     return [event(number, body if number in places else "reading a") for number in range(length)]
 
 
-def ingest(store: Store, given: Iterable[Event], seed: int = 0) -> IngestReport:
+def ingest(store: AppStore, given: Iterable[Event], seed: int = 0) -> IngestReport:
     return ingest_batch(batch(given), store, PLAIN, stamps(seed))
 
 
@@ -34,7 +36,7 @@ def refused(store: MemoryStore) -> list[int]:
     return [kept.sequence_number for kept in store.letters() if kept.error_class == "refused"]
 
 
-def steady(store: Store) -> RememberingStore:
+def steady(store: AppStore) -> RememberingStore:
     return RememberingStore(store, timedelta(hours=1), FakeClock().monotonic)
 
 
@@ -123,22 +125,22 @@ class TestManyRefusedEvents:
 
 
 class TestTogetherWithOtherTrouble:
-    def test_gaps_are_reported_once_and_stay_gaps(self) -> None:
+    @pytest.mark.parametrize("absent", [(20, 23, 24, 40), (1,), (58,), tuple(range(1, 59, 2)), tuple(range(2, 50))])
+    def test_absent_numbers_keep_no_refused_event_from_standing_alone(self, absent: tuple[int, ...]) -> None:
         store = MemoryStore()
-        log = log_of(60, [0, 21, 22, 59])
-        given = [each for each in log if each.sequence_number not in (20, 23, 24, 40)]
-        report = ingest(store, given)
-        assert [(gap.first, gap.last) for gap in report.gaps] == [(20, 20), (23, 24), (40, 40)]
-        assert refused(store) == [0, 21, 22, 59]
-        numbers = [number for kept in store.ledger() for number in range(kept.first, kept.last + 1)]
-        assert numbers == [each.sequence_number for each in given]
+        bad = [number for number in (0, 21, 22, 59) if number not in absent]
+        given = [each for each in log_of(60, bad) if each.sequence_number not in absent]
+        report = ingest_batch(batch(given), store, PLAIN, stamps(), Healing(MemoryHub({"0": given})))
+        assert [(gap.first, gap.last) for gap in report.gaps] == [(min(absent), max(absent))]
+        assert refused(store) == bad
+        assert_equals_one_pass(store, {"0": given}, absent={"0": set(absent)})
 
     @pytest.mark.parametrize("fault", [Fault.UNANSWERED, Fault.LOST, Fault.RIVAL])
     @pytest.mark.parametrize("turn", range(12))
     def test_a_fault_at_any_turn_of_the_halving_changes_nothing(self, fault: Fault, turn: int) -> None:
         store, log = MemoryStore(), log_of(60, [0, 31, 59])
 
-        def rival(inner: Store, commit: BatchCommit) -> None:
+        def rival(inner: AppStore, commit: BatchCommit) -> None:
             ingest(inner, log[: commit.last.sequence_number + 1], seed=99)
 
         faults = [*[None] * turn, fault]
@@ -149,7 +151,7 @@ class TestTogetherWithOtherTrouble:
     def test_a_rival_that_goes_beyond_the_suspects_ends_the_suspicion(self) -> None:
         store, log = MemoryStore(), log_of(64, [5])
 
-        def rival(inner: Store, _: BatchCommit) -> None:
+        def rival(inner: AppStore, _: BatchCommit) -> None:
             ingest(inner, log[:40], seed=99)
 
         watched = FaultyStore(store, on_commit=[None, None, Fault.RIVAL], rival=rival)
@@ -185,4 +187,4 @@ class TestWhatIsNotTheRows:
     def test_a_batch_without_refused_rows_costs_one_commit(self) -> None:
         watched = FaultyStore(MemoryStore())
         ingest(watched, log_of(500, []))
-        assert watched.calls == ["read_partition", "commit_batch"]
+        assert watched.calls == ["read_partition", "anchor_partition", "commit_batch"]

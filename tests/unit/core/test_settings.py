@@ -1,12 +1,14 @@
 """core/settings.py: every setting read once, every fault reported together."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from core.backoff import Backoff
+from core.dead_letters import LetterPolicy
 from core.errors import SettingsRefused
-from core.settings import embedded_path, read_settings, read_store_connection
+from core.settings import embedded_path, gap_check_schedule, read_settings, read_store_connection
 
 GOOD = {
     "STORE_CONNECTION": "sqlite:store.db",
@@ -29,6 +31,37 @@ def test_the_settings_that_must_be_set_are_enough() -> None:
     assert (settings.event_hub, settings.consumer_group) == ("telemetry", "hubledger")
     assert (settings.hub_connection, settings.hub_namespace) == ("Endpoint=sb://localhost", None)
     assert (settings.reference_memory, settings.store_patience) == (timedelta(seconds=60), timedelta(seconds=20))
+
+
+def test_gaps_are_healed_from_the_first_event_on_unless_the_settings_say_otherwise() -> None:
+    settings = read_settings(GOOD)
+    assert (settings.reader_group, settings.anchoring) == ("hubledger-reader", "first")
+    assert (settings.heal_deadline, settings.gap_grace) == (timedelta(seconds=120), timedelta(seconds=120))
+    assert gap_check_schedule({}) == gap_check_schedule({"GAP_CHECK_SCHEDULE": ""}) == "0 * * * * *"
+    assert gap_check_schedule({"GAP_CHECK_SCHEDULE": "*/5 * * * * *"}) == "*/5 * * * * *"
+
+
+@pytest.mark.parametrize(
+    ("value", "anchoring"),
+    [
+        ("latest", "latest"),
+        ("2026-01-01T00:00:00Z", datetime(2026, 1, 1, tzinfo=UTC)),
+        ("2026-01-01T05:45:00.5+05:45", datetime(2026, 1, 1, 0, 0, 0, 500_000, tzinfo=UTC)),
+    ],
+)
+def test_an_anchor_may_be_a_word_or_an_instant(value: str, anchoring: object) -> None:
+    assert read_settings({**GOOD, "ANCHOR": value}).anchoring == anchoring
+
+
+@pytest.mark.parametrize("value", ["First", "beginning", "2026-01-01T00:00:00", "2026-01-01", "1767225600", "-1"])
+def test_an_anchor_that_names_no_place_is_refused(value: str) -> None:
+    assert faults(ANCHOR=value) == [f"ANCHOR must be first, latest or a time with its offset (RFC 3339), not {value!r}"]
+
+
+@pytest.mark.parametrize("value", ["hubledger", "HubLedger"])
+def test_the_hub_reader_needs_a_consumer_group_of_its_own(value: str) -> None:
+    (fault,) = faults(HUB_READER_CONSUMER_GROUP=value)
+    assert fault.startswith("HUB_READER_CONSUMER_GROUP must be another one than EVENTHUB_CONSUMER_GROUP")
 
 
 def test_a_hub_reached_by_identity_needs_no_connection_string() -> None:
@@ -87,7 +120,10 @@ def test_a_refused_store_does_not_show_what_was_given() -> None:
     assert "hunter2" not in str(faults(STORE_CONNECTION="Server=s;PWD=hunter2"))
 
 
-@pytest.mark.parametrize("name", ["REFERENCE_MEMORY_SECONDS", "STORE_PATIENCE_SECONDS"])
+SECONDS = ["REFERENCE_MEMORY_SECONDS", "STORE_PATIENCE_SECONDS", "HEAL_DEADLINE_SECONDS", "GAP_GRACE_SECONDS"]
+
+
+@pytest.mark.parametrize("name", SECONDS)
 @pytest.mark.parametrize("value", ["-0.1", "1e9", "nan", "inf", "-inf", "ten", "1,5", "0x10"])
 def test_seconds_that_are_no_sensible_number_are_refused(name: str, value: str) -> None:
     (fault,) = faults(**{name: value})
@@ -99,6 +135,53 @@ def test_seconds_that_are_no_sensible_number_are_refused(name: str, value: str) 
 def test_seconds_may_be_any_number_within_the_limits(value: str, seconds: float) -> None:
     kept = read_settings({**GOOD, "REFERENCE_MEMORY_SECONDS": value}).reference_memory
     assert kept == timedelta(seconds=seconds)
+
+
+def test_letters_have_the_policy_of_the_design_without_settings() -> None:
+    settings = read_settings(GOOD)
+    assert settings.letters == LetterPolicy()
+    assert settings.letters.backoff == Backoff(timedelta(seconds=30), timedelta(hours=1), 8)
+    assert settings.keep_bodies
+
+
+def test_the_policy_of_letters_is_set_piece_by_piece() -> None:
+    own = {
+        "DEAD_LETTER_BASE_SECONDS": "1.5",
+        "DEAD_LETTER_CEILING_SECONDS": "60",
+        "DEAD_LETTER_ATTEMPTS": "3",
+        "DEAD_LETTER_CHUNK": "50",
+        "DEAD_LETTER_FAN_OUT": "4",
+        "DEAD_LETTER_LEASE_SECONDS": "90",
+        "KEEP_BODIES": "False",
+    }
+    policy = read_settings({**GOOD, **own}).letters
+    backoff = Backoff(timedelta(seconds=1.5), timedelta(seconds=60), 3)
+    assert policy == LetterPolicy(backoff, False, 50, 4, timedelta(seconds=90))
+
+
+@pytest.mark.parametrize("name", ["DEAD_LETTER_ATTEMPTS", "DEAD_LETTER_CHUNK", "DEAD_LETTER_FAN_OUT"])
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "many", "1e3", "100000", "٣"])
+def test_a_count_that_is_no_sensible_number_is_refused(name: str, value: str) -> None:
+    (fault,) = faults(**{name: value})
+    assert fault.startswith(f"{name} must be a whole number from 1 to ")
+    assert repr(value) in fault
+
+
+@pytest.mark.parametrize("value", ["0", "0.5", "86401", "nan"])
+def test_a_lease_of_less_than_a_second_is_refused(value: str) -> None:
+    (fault,) = faults(DEAD_LETTER_LEASE_SECONDS=value)
+    assert fault.startswith("DEAD_LETTER_LEASE_SECONDS must be a number of seconds from 1 to 86400")
+
+
+def test_a_ceiling_below_the_base_is_refused() -> None:
+    assert faults(DEAD_LETTER_BASE_SECONDS="60", DEAD_LETTER_CEILING_SECONDS="59") == [
+        "DEAD_LETTER_CEILING_SECONDS must not be below DEAD_LETTER_BASE_SECONDS"
+    ]
+
+
+@pytest.mark.parametrize("value", ["yes", "1", "0", "on", "tru"])
+def test_whether_bodies_are_kept_is_true_or_false(value: str) -> None:
+    assert faults(KEEP_BODIES=value) == [f"KEEP_BODIES must be true or false, not {value!r}"]
 
 
 def test_no_value_of_a_secret_is_in_a_fault() -> None:

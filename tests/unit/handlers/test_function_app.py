@@ -37,7 +37,29 @@ def binding(function: str, kind: str) -> dict[str, Any]:
 
 
 def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so() -> None:
-    assert sorted(index()) == ["aggregate", "ingest", "list_aggregations", "start_aggregation", "status"]
+    assert sorted(index()) == [
+        "aggregate",
+        "claim_letters",
+        "find_due_at",
+        "heal_gaps",
+        "ingest",
+        "keep_dead_letters",
+        "list_aggregations",
+        "retry_dead_letters",
+        "retry_letters",
+        "start_aggregation",
+        "status",
+        "watch_dead_letters",
+    ]
+
+
+def test_gaps_are_looked_for_every_minute() -> None:
+    trigger = binding("heal_gaps", "timerTrigger")
+    assert (trigger["schedule"], trigger["useMonitor"], trigger.get("runOnStartup", False)) == (
+        "0 * * * * *",
+        False,
+        False,
+    )
 
 
 def test_ingest_takes_whole_batches_as_bytes_from_the_hub_that_the_settings_name() -> None:

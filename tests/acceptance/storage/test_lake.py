@@ -1,0 +1,31 @@
+"""The hook that uploads jobs, before a real blob service."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+from azure.storage.blob import ContainerClient
+
+from infra.hooks.lake import upload_jobs
+from jobs.package import ARCHIVE, PROGRAMS, WHEEL
+
+NAMES = sorted(f"jobs/{name}" for name in (*PROGRAMS, ARCHIVE, WHEEL))
+
+
+@pytest.fixture
+def container(account: str, request: pytest.FixtureRequest) -> ContainerClient:
+    client = ContainerClient.from_connection_string(account, f"lake-{abs(hash(request.node.name))}")
+    client.create_container()
+    return client
+
+
+def test_the_jobs_and_our_modules_are_uploaded_and_a_second_run_replaces_them(
+    container: ContainerClient, tmp_path: Path
+) -> None:
+    container.upload_blob(f"jobs/{ARCHIVE}", b"of an older deployment")
+    assert upload_jobs(container) == upload_jobs(container) == NAMES
+    assert sorted(container.list_blob_names()) == NAMES
+    archive = tmp_path / "got.zip"
+    archive.write_bytes(container.download_blob(f"jobs/{ARCHIVE}").readall())
+    with zipfile.ZipFile(archive) as packed:
+        assert {"jobs/tables.py", "core/rows.py"} <= set(packed.namelist())
