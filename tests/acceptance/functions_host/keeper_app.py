@@ -75,26 +75,26 @@ async def main(worker: str, directory: Path, store: Path) -> None:
     """A late home after each blow, whose letter must be resolved all the same."""
     hubs = Hubs()
     chosen = BuiltinWorker() if worker == "builtin" else RuntimeWorker()
-    async with running(directory, HostOptions(worker=chosen, open_source=hubs.open)) as host:
-        async with aiohttp.ClientSession() as session, asyncio.timeout(90):
-            app = App(hubs, host.base_url, store, session)
+    options = HostOptions(worker=chosen, open_source=hubs.open)
+    async with running(directory, options) as host, aiohttp.ClientSession() as session, asyncio.timeout(90):
+        app = App(hubs, host.base_url, store, session)
+        await app.late_home()
+        await app.until_resolved()
+        assert await app.post(f"{DURABLE}/instances/{KEEPER}/terminate?reason=test") == 202
+        await app.until_state("Terminated")
+        await app.watch()
+        await app.late_home()
+        await app.until_resolved()
+        assert await app.post(f"{DURABLE}/instances/{KEEPER}/terminate?reason=test") == 202
+        await app.until_state("Terminated")
+        assert await app.purge() == 200
+        await app.watch()
+        await app.until_state("Running")
+        assert await app.post(f"{DURABLE}/orchestrators/keep_dead_letters/another") == 202
+        for _ in range(5):
             await app.late_home()
-            await app.until_resolved()
-            assert await app.post(f"{DURABLE}/instances/{KEEPER}/terminate?reason=test") == 202
-            await app.until_state("Terminated")
-            await app.watch()
-            await app.late_home()
-            await app.until_resolved()
-            assert await app.post(f"{DURABLE}/instances/{KEEPER}/terminate?reason=test") == 202
-            await app.until_state("Terminated")
-            assert await app.purge() == 200
-            await app.watch()
-            await app.until_state("Running")
-            assert await app.post(f"{DURABLE}/orchestrators/keep_dead_letters/another") == 202
-            for _ in range(5):
-                await app.late_home()
-            await app.until_resolved()
-            print(json.dumps(app.letters()))
+        await app.until_resolved()
+        print(json.dumps(app.letters()))
 
 
 if __name__ == "__main__":
