@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from bench import decode, durable, gaps, imports, ingest, letters, local_run, sqlserver
+from bench import decode, durable, gaps, imports, ingest, letters, local_run, spark, sqlserver
 from bench.figures import Figure
 
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
@@ -16,6 +16,7 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     "sqlserver": sqlserver.measure,
     "durable": durable.measure,
     "local": local_run.measure,
+    "spark": spark.measure,
 }
 
 

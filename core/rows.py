@@ -68,6 +68,11 @@ def row_table(row_class: type) -> RowTable:
         ) from None
 
 
+def declared() -> tuple[type, ...]:
+    """Every row class that a module imported so far declares."""
+    return tuple(_TABLES)
+
+
 def _columns(row_class: type[Row]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(cast(Any, row_class)))
 

@@ -12,6 +12,7 @@ from core.events import Event, Partition, PartitionId, SequenceNumber
 from core.rows import PlacedRow, row_table
 from core.store.queries import SQL, load_migrations, load_queries
 from core.store.row_statements import server_select_states
+from core.store.server_aggregation import COMMIT, PLAN, batch
 from core.store.server_commit import UNFOLDING, commit_statement, statement
 from core.store.server_letters import move_statement, retry_statement
 from tests.sql.values import EPOCH, ID, ROW_CLASSES, awkward_row_of, row_of
@@ -20,7 +21,7 @@ MOVED: tuple[Move, ...] = ("release", "exhaust", "requeue", "discard", "free")
 SCRIPTS = ("lock_migrations", "create_schema", "commit_migrations", "permissions")
 IN_A_BATCH_ONLY = (
     "open_checkpoint", "advance_checkpoint", "record_batch", "add_letter", "settle_gap", "add_gap",
-    "count_commit", "settle_letters", "record_attempts", "record_retry", "move_letters",
+    "count_commit", "settle_letters", "record_attempts", "record_retry", "move_letters", *PLAN, *COMMIT,
 )  # fmt: skip
 
 
@@ -33,6 +34,7 @@ def every_batch() -> Mapping[str, str]:
             *_migrations(),
             *_queries(),
             *_selects(),
+            *run_batches().items(),
             *commit_batches().items(),
             *retry_batches().items(),
             *move_batches().items(),
@@ -59,6 +61,12 @@ def commit_batches() -> Mapping[str, str]:
         text, _ = commit_statement(commit_with({row_class: [(7, 0, awkward_row_of(row_class))]}))
         named[f"commit folded {row_table(row_class).name}"] = text
     return named
+
+
+@cache
+def run_batches() -> Mapping[str, str]:
+    """The plan and the commit of an aggregation run."""
+    return {"plan of a run": batch("open_run", PLAN), "commit of a run": batch("commit_run", COMMIT)}
 
 
 @cache

@@ -38,13 +38,16 @@ def binding(function: str, kind: str) -> dict[str, Any]:
 
 def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so() -> None:
     assert sorted(index()) == [
+        "aggregate",
         "claim_letters",
         "find_due_at",
         "heal_gaps",
         "ingest",
         "keep_dead_letters",
+        "list_aggregations",
         "retry_dead_letters",
         "retry_letters",
+        "start_aggregation",
         "status",
         "watch_dead_letters",
     ]
@@ -87,3 +90,10 @@ def test_status_is_read_by_get_and_needs_a_key() -> None:
     trigger = binding("status", "httpTrigger")
     assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == ("status", ["GET"], "FUNCTION")
     assert [one["direction"] for one in index()["status"]["bindings"]] == ["IN", "OUT"]
+
+
+def test_aggregation_is_a_timer_every_five_minutes_and_two_routes_that_need_a_key() -> None:
+    assert binding("aggregate", "timerTrigger")["schedule"] == "0 */5 * * * *"
+    for function, method in (("start_aggregation", "POST"), ("list_aggregations", "GET")):
+        trigger = binding(function, "httpTrigger")
+        assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == ("aggregations", [method], "FUNCTION")
