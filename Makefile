@@ -57,7 +57,7 @@ format: $(VENV)/dev.done ## Format the code and mend what the linter can mend
 
 test-sqlserver: $(VENV)/dev.done ## Run the store's contract on the T-SQL server that MSSQL_CONNECTION names, in a schema of its own
 	@if [ -z "$$MSSQL_CONNECTION" ]; then echo "test-sqlserver: skipped, MSSQL_CONNECTION names no T-SQL server"; \
-	else $(BIN)/python -m pytest -rs -k "sqlserver or test_on_server" tests/contract tests/sql; fi
+	else $(BIN)/python -m pytest -rs -k "sqlserver or test_on_server" tests/contract tests/property tests/sql; fi
 
 # Microsoft's parser for the syntax gate: a DLL in a package of PyPI, under Microsoft's licence, x86-64 Linux only. Never
 # needed: without it the gate is sqlfluff.

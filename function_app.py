@@ -2,8 +2,9 @@
 
 import azure.functions as func
 
-from handlers import ingest, status
+from handlers import ingest, replays, status
 
 app = func.FunctionApp()
 app.register_functions(ingest.bp)
 app.register_functions(status.bp)
+app.register_functions(replays.bp)

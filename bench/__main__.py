@@ -4,14 +4,17 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from bench import decode, imports, ingest, local_run, sqlserver
+from bench import decode, durable, imports, ingest, letters, local_run, replay, sqlserver
 from bench.figures import Figure
 
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     "ingest": ingest.measure,
+    "letters": letters.measure,
     "decode": decode.measure,
     "imports": imports.measure,
+    "replay": replay.measure,
     "sqlserver": sqlserver.measure,
+    "durable": durable.measure,
     "local": local_run.measure,
 }
 

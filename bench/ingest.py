@@ -2,19 +2,18 @@
 
 import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from time import perf_counter
 
+from bench.counting import CountingStore, TakesAll
 from bench.figures import Figure, paired
 from bench.samples import SIZE, batch, decoded, reading
-from core.commits import BatchCommit, PartitionState
-from core.events import Event, Partition
+from core.events import Event
 from core.ingest import Stamps, ingest_batch
-from core.rows import ReferenceKey, References, Row
-from core.status import PartitionLedger
+from core.rows import References, Row
 from core.store.remembered import RememberingStore
 from core.store.row_statements import sqlite_insert
 from core.store.schema import migrate_sqlite, open_database
@@ -25,33 +24,6 @@ from handlers.adapters import to_batch
 
 ROUNDS = 120
 STAMPS = Stamps(lambda: datetime.now(UTC), uuid.uuid4)
-
-
-class CountingStore:
-    """Counts the calls that reach a store; with no store behind it, it takes every commit at once."""
-
-    def __init__(self, store: SqliteStore | None = None) -> None:
-        self._store = store
-        self.calls = 0
-
-    def read_partition(self, partition: Partition) -> PartitionState:
-        self.calls += 1
-        return self._store.read_partition(partition) if self._store else PartitionState(partition, 1, None)
-
-    def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
-        self.calls += 1
-        return self._store.read_references(keys) if self._store else {}
-
-    def commit_batch(self, commit: BatchCommit) -> int:
-        self.calls += 1
-        return self._store.commit_batch(commit) if self._store else self.calls
-
-    def read_ledgers(self) -> tuple[PartitionLedger, ...]:
-        return self._store.read_ledgers() if self._store else ()
-
-    def close(self) -> None:
-        if self._store:
-            self._store.close()
 
 
 def measure() -> Iterator[Figure]:
@@ -65,15 +37,15 @@ def _against_bare_sql(folder: Path) -> Iterator[Figure]:
     migrate_sqlite(folder / "ours.db")
     migrate_sqlite(folder / "bare.db")
     counting = CountingStore(SqliteStore(folder / "ours.db"))
-    store = RememberingStore(counting, timedelta(seconds=60))
+    store = RememberingStore(counting.as_store(), timedelta(seconds=60))
     batches, transform = [batch(number) for number in range(ROUNDS)], Transform("bench", _ready_rows())
     ours, bare = paired(
         lambda number: ingest_batch(batches[number], store, transform, STAMPS), _bare(folder / "bare.db"), ROUNDS
     )
+    calls = (counting.calls - 1) / ROUNDS  # the first batch also reads the partition
     store.close()
     share, rate = 100 * bare / ours, f"{SIZE / ours:,.0f} rows/s against {SIZE / bare:,.0f}"
     yield Figure("ingest_batch of 500 into SQLite, share of bare executemany", share, "%", ">= 80", share >= 80, rate)
-    calls = (counting.calls - 1) / ROUNDS  # the first batch also reads the partition
     yield Figure("calls to the store per batch, steady state", calls, "calls", "1", calls == 1)
 
 
@@ -98,7 +70,7 @@ def _ready_rows() -> Callable[[Event, References], Iterable[Row]]:
 
 def _own_python() -> Figure:
     transform = Transform("bench", _ready_rows())
-    store = RememberingStore(CountingStore(), timedelta(seconds=60))
+    store = RememberingStore(CountingStore(TakesAll()).as_store(), timedelta(seconds=60))
     times = []
     for number in count():
         if number == ROUNDS:

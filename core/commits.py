@@ -35,7 +35,10 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """An event that could not become rows, kept whole with the reason; `fingerprint` groups letters of one cause."""
+    """An event that could not become rows, kept whole with the reason; `fingerprint` groups letters of one cause.
+
+    A waiting letter without a `due_at` is due when it is written; without `keeps_body` the hub alone has the body.
+    """
 
     event: Event
     error_class: ErrorClass
@@ -43,6 +46,8 @@ class DeadLetter:
     error: str
     fingerprint: str
     status: LetterStatus
+    due_at: datetime | None = None
+    keeps_body: bool = True
 
 
 @dataclass(frozen=True, slots=True)

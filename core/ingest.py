@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
-from core.commits import BatchCommit, PartitionState
+from core.commits import BatchCommit, DeadLetter, PartitionState, Settled
+from core.dead_letters import LetterPolicy
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused
 from core.events import Event, EventBatch
 from core.guard import Gap, Guarded, guard
@@ -20,10 +21,15 @@ CONFLICTS = 5  # in a row, before the host has to retry: each one means that ano
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """Time and chance, passed in: the clock (aware UTC) and the maker of commit ids."""
+    """What is passed in: the clock (aware UTC), the maker of ids, chance (0 to 1) for backoff, and the letters' policy.
+
+    Without chance every pause is the longest.
+    """
 
     now: Callable[[], datetime]
     new_id: Callable[[], UUID]
+    chance: Callable[[], float] = lambda: 1.0
+    letters: LetterPolicy = field(default_factory=LetterPolicy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +129,30 @@ def read(batch: EventBatch, store: Store, transform: Transform) -> Reading:
 def plan_commit(batch: EventBatch, reading: Reading, transform: Transform, stamps: Stamps) -> BatchCommit:
     """DECIDE: the outcome of every new event, as one value."""
     run = reading.guarded.run
+    settled, now = settle(run, reading.references, transform), stamps.now()
     return BatchCommit(
         state=reading.state,
         commit_id=stamps.new_id(),
         first=run[0].sequence_number,
         last=run[-1],
-        settled=settle(run, reading.references, transform),
+        settled=scheduled(settled, now, stamps),
         transform_version=transform.version,
         invocation_id=batch.invocation_id,
-        committed_at=stamps.now(),
+        committed_at=now,
     )
+
+
+def scheduled(settled: Settled, now: datetime, stamps: Stamps) -> Settled:
+    """The same, its letters with their first retry, and with their bodies or without."""
+    if not settled.letters:
+        return settled
+    return replace(settled, letters=[_scheduled(letter, now, stamps) for letter in settled.letters])
+
+
+def _scheduled(letter: DeadLetter, now: datetime, stamps: Stamps) -> DeadLetter:
+    policy = stamps.letters
+    due_at = now + policy.backoff.pause(1, stamps.chance()) if letter.status == "waiting" else None
+    return replace(letter, due_at=due_at, keeps_body=policy.keep_bodies)
 
 
 def report_facts(report: IngestReport) -> dict[str, object]:

@@ -68,6 +68,11 @@ def row_table(row_class: type) -> RowTable:
         ) from None
 
 
+def is_row_class(value: object) -> bool:
+    """Whether this is a class that was declared with @appended_to or @state_of."""
+    return isinstance(value, type) and value in _TABLES
+
+
 def _columns(row_class: type[Row]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(cast(Any, row_class)))
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from core.backoff import Backoff
+from core.dead_letters import LetterPolicy
 from core.errors import SettingsRefused
 
 EMBEDDED = "sqlite:"
@@ -25,6 +27,14 @@ class Settings:
     hub_namespace: str | None
     reference_memory: timedelta
     store_patience: timedelta
+    letters: LetterPolicy
+
+    @property
+    def keep_bodies(self) -> bool:
+        """Whether letters are written with the body of their event."""
+        return self.letters.keep_bodies
+
+    replay_most_events: int
 
     @property
     def namespace(self) -> str:
@@ -45,11 +55,18 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         hub_namespace=environment.get("EVENTHUB__fullyQualifiedNamespace") or None,
         reference_memory=reader.seconds("REFERENCE_MEMORY_SECONDS", 60, most=3600),
         store_patience=reader.seconds("STORE_PATIENCE_SECONDS", 20, most=120),
+        letters=reader.letters(),
+        replay_most_events=reader.count("REPLAY_MOST_EVENTS", 10_000_000, most=999_999_999),
     )
     if settings.hub_connection is None and settings.hub_namespace is None:
         reader.faults.append("EVENTHUB (a connection string) or EVENTHUB__fullyQualifiedNamespace must be set")
     reader.refuse()
     return settings
+
+
+def replay_check_schedule(environment: Mapping[str, str]) -> str:
+    """When the timer looks for replays that nobody drives, as an NCRONTAB expression; read to index the functions."""
+    return environment.get("REPLAY_CHECK_SCHEDULE") or "30 * * * * *"
 
 
 def read_store_connection(environment: Mapping[str, str]) -> str:
@@ -90,13 +107,40 @@ class _Reader:
             )
         return value
 
-    def seconds(self, name: str, default: float, most: float) -> timedelta:
+    def seconds(self, name: str, default: float, most: float, least: float = 0) -> timedelta:
         value = self._environment.get(name) or str(default)
         try:
             seconds = float(value)
         except ValueError:
             seconds = -1.0
-        if not 0 <= seconds <= most:
-            self.faults.append(f"{name} must be a number of seconds from 0 to {most:g}, not {value!r}")
+        if not least <= seconds <= most:
+            self.faults.append(f"{name} must be a number of seconds from {least:g} to {most:g}, not {value!r}")
             return timedelta()
         return timedelta(seconds=seconds)
+
+    def letters(self) -> LetterPolicy:
+        base = self.seconds("DEAD_LETTER_BASE_SECONDS", 30, most=3600)
+        ceiling = self.seconds("DEAD_LETTER_CEILING_SECONDS", 3600, most=604_800)
+        if ceiling < base:
+            self.faults.append("DEAD_LETTER_CEILING_SECONDS must not be below DEAD_LETTER_BASE_SECONDS")
+        return LetterPolicy(
+            backoff=Backoff(base, ceiling, self.count("DEAD_LETTER_ATTEMPTS", 8, most=100)),
+            keep_bodies=self.flag("KEEP_BODIES", default=True),
+            chunk=self.count("DEAD_LETTER_CHUNK", 100, most=1000),
+            fan_out=self.count("DEAD_LETTER_FAN_OUT", 16, most=100),
+            lease=self.seconds("DEAD_LETTER_LEASE_SECONDS", 300, most=86_400, least=1),
+        )
+
+    def count(self, name: str, default: int, most: int) -> int:
+        value = self._environment.get(name) or str(default)
+        count = int(value) if re.fullmatch(r"[0-9]{1,9}", value) else 0
+        if not 1 <= count <= most:
+            self.faults.append(f"{name} must be a whole number from 1 to {most}, not {value!r}")
+            return default
+        return count
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = (self._environment.get(name) or str(default)).lower()
+        if value not in ("true", "false"):
+            self.faults.append(f"{name} must be true or false, not {value!r}")
+        return value == "true"

@@ -5,19 +5,14 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from traceback import extract_tb
 
-from core.commits import DeadLetter, ErrorClass, LetterStatus, Settled
+from core.commits import DeadLetter, ErrorClass, Settled
+from core.dead_letters import AFTER_FAILURE
 from core.errors import MissingReference, PoisonEvent, RowsRefused
 from core.events import Event
 from core.rows import PlacedRow, ReferenceKey, References, row_table
 from core.transforms import Transform
 
 ERROR_LENGTH = 2_000  # characters of an error that a letter keeps
-_STATUS: dict[ErrorClass, LetterStatus] = {
-    "poison": "exhausted",
-    "reference": "waiting",
-    "refused": "waiting",
-    "unknown": "waiting",
-}
 _VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
@@ -86,7 +81,7 @@ def dead_letter(event: Event, error: Exception) -> DeadLetter:
     error_class = _class_of(error)
     text = (_said(error) or type(error).__name__)[:ERROR_LENGTH]
     name = f"{type(error).__module__}.{type(error).__qualname__}"
-    return DeadLetter(event, error_class, name, text, _fingerprint(name, text, error), _STATUS[error_class])
+    return DeadLetter(event, error_class, name, text, _fingerprint(name, text, error), AFTER_FAILURE[error_class])
 
 
 def _said(error: Exception) -> str:

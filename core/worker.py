@@ -14,7 +14,7 @@ import signal
 import sys
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -29,7 +29,7 @@ from core.store.connect import around, open_engine
 from core.transforms import Transform, load_transform
 
 log = logging.getLogger("hubledger.worker")
-STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4)
+STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds: the trigger's retry policy has the same
 LONGEST_SPAN = 3600  # seconds between balancings, or until an owner counts as gone
 
@@ -49,6 +49,7 @@ class Ingestion:
     store: Store
     transform: Transform
     pausing: Pausing = field(default_factory=Pausing)
+    stamps: Stamps = STAMPS
 
     async def take(self, batch: EventBatch) -> None:
         """Commit a batch; return only when that is done. Losing the partition cancels it, but not half-way a commit."""
@@ -65,7 +66,7 @@ class Ingestion:
                 return
 
     def _ingest(self, batch: EventBatch) -> None:
-        report = ingest_batch(batch, self.store, self.transform, STAMPS)
+        report = ingest_batch(batch, self.store, self.transform, self.stamps)
         log.log(logging.WARNING if report.gaps else logging.INFO, "batch ingested", extra=report_facts(report))
 
 
@@ -92,9 +93,11 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
         await asyncio.to_thread(engine.read_ledgers)  # says now what is wrong with the store
         await asyncio.to_thread(check_access, settings)
         client = open_consumer(settings, Sharing(SqlCheckpointStore(engine), *sharing_times))
+        stamps = replace(STAMPS, letters=settings.letters)
+        ingestion = Ingestion(around(engine, settings), transform, stamps=stamps)
         log.info("worker ready", extra={"action": "ready"})
         try:
-            await _until_signal(receive(client, Ingestion(around(engine, settings), transform).take, _log_failure))
+            await _until_signal(receive(client, ingestion.take, _log_failure))
         finally:
             await client.close()
     finally:

@@ -7,7 +7,7 @@ import azure.functions as func
 
 from core.ingest import IngestReport, ingest_batch, report_facts
 from handlers.adapters import to_batch
-from handlers.services import STAMPS, services
+from handlers.services import services
 from handlers.timestamps import read_times_fast
 
 log = logging.getLogger("hubledger.ingest")
@@ -33,7 +33,7 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
         return
     own = services()
     batch = to_batch(events, context.invocation_id)
-    _log(ingest_batch(batch, own.store, own.transform, STAMPS))
+    _log(ingest_batch(batch, own.store, own.transform, own.stamps))
 
 
 def _log(report: IngestReport) -> None:

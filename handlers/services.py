@@ -2,18 +2,21 @@
 
 import atexit
 import os
+import random
 import threading
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from core.hub import HubReader
 from core.ingest import Stamps
 from core.remote.hub_ends import HubEnds
+from core.remote.no_hub_reader import NoHubReader
 from core.settings import Settings, read_settings
-from core.store import Store
+from core.store import AppStore, ReplayStore
 from core.transforms import Transform, load_transform
 
-STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4)
+STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +24,12 @@ class Services:
     """One of each for the whole process."""
 
     settings: Settings
-    store: Store
+    store: AppStore
     transform: Transform
     hub_ends: HubEnds
+    stamps: Stamps
+    replays: ReplayStore
+    hub: HubReader
 
 
 _lock = threading.Lock()
@@ -39,9 +45,11 @@ def services() -> Services:
 
 
 def _make() -> Services:
-    from core.store.connect import open_store  # the drivers are not needed to index the functions
+    from core.store.connect import around, open_engine  # the drivers are not needed to index the functions
 
     settings = read_settings(os.environ)
-    store = open_store(settings)
-    atexit.register(store.close)
-    return Services(settings, store, load_transform(settings.transform), HubEnds(settings))
+    transform, engine = load_transform(settings.transform), open_engine(settings)
+    stamps = replace(STAMPS, letters=settings.letters)
+    atexit.register(engine.close)
+    store, ends = around(engine, settings), HubEnds(settings)
+    return Services(settings, store, transform, ends, stamps, engine, NoHubReader())

@@ -51,10 +51,10 @@ SELECT outcome, SUM(at_least), SUM(at_most), SUM(found) FROM (
     UNION ALL SELECT 'absent', 0, 0, absent FROM batch_ledger WHERE kind = 'batch'
 ) GROUP BY outcome HAVING SUM(found) NOT BETWEEN SUM(at_least) AND SUM(at_most)
 """
-# A position has one outcome: what is a letter wrote no row.
+# A position has one outcome: what is a letter wrote no row, unless a retry resolved it.
 _LETTERS_WITH_ROWS = """
 SELECT l.partition_id, l.sequence_number FROM event_hub_dead_letter AS l
-JOIN {table} AS r USING (stream_id, partition_id, sequence_number)
+JOIN {table} AS r USING (stream_id, partition_id, sequence_number) WHERE l.status <> 'resolved'
 """
 
 

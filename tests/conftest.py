@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from core.store import Store
-from tests.fakes.engines import ENGINES, SqliteEngine
-from tests.fakes.kept import Engine
+from core.store import AppStore
+from tests.fakes.engines import ENGINES, PERSISTENT, SqliteEngine
+from tests.fakes.kept import Engine, PersistentEngine
+from tests.fakes.microsoft_driver import MISSING, microsoft_driver
 
 settings.register_profile(
     "repeatable",
@@ -27,12 +28,18 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     return ENGINES[request.param](tmp_path)
 
 
-@pytest.fixture
-def make_store(engine: Engine) -> Iterator[Callable[[], Store]]:
-    """Opens stores over one database, and closes them when the test is over."""
-    opened: list[Store] = []
+@pytest.fixture(params=sorted(PERSISTENT))
+def persistent(request: pytest.FixtureRequest, tmp_path: Path) -> PersistentEngine:
+    """An empty, migrated database of each engine that processes share, in turn."""
+    return PERSISTENT[request.param](tmp_path)
 
-    def make() -> Store:
+
+@pytest.fixture
+def make_store(engine: Engine) -> Iterator[Callable[[], AppStore]]:
+    """Opens stores over one database, and closes them when the test is over."""
+    opened: list[AppStore] = []
+
+    def make() -> AppStore:
         opened.append(engine.open())
         return opened[-1]
 
@@ -42,7 +49,7 @@ def make_store(engine: Engine) -> Iterator[Callable[[], Store]]:
 
 
 @pytest.fixture
-def store(make_store: Callable[[], Store]) -> Store:
+def store(make_store: Callable[[], AppStore]) -> AppStore:
     """One store of the engine in turn."""
     return make_store()
 
@@ -51,3 +58,12 @@ def store(make_store: Callable[[], Store]) -> Store:
 def sqlite(tmp_path: Path) -> SqliteEngine:
     """An empty, migrated embedded database, for what is asked by hand."""
     return SqliteEngine(tmp_path / "store.db")
+
+
+@pytest.fixture(scope="session")
+def driver_name() -> str:
+    """Microsoft's ODBC driver, as a connection string calls it."""
+    name = microsoft_driver()
+    if name is None:
+        pytest.skip(MISSING)
+    return name

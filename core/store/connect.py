@@ -1,17 +1,17 @@
 """Make the store that the settings name: an engine, patience around it, memory around both."""
 
 from core.settings import Settings, embedded_path
-from core.store import Engine, Store
+from core.store import AppStore, Engine
 from core.store.patient import PatientStore
 from core.store.remembered import RememberingStore
 
 
-def open_store(settings: Settings) -> Store:
+def open_store(settings: Settings) -> AppStore:
     """A store ready for use; it connects on first use, and says then what is wrong with the database."""
     return around(open_engine(settings), settings)
 
 
-def around(engine: Store, settings: Settings) -> Store:
+def around(engine: AppStore, settings: Settings) -> AppStore:
     """Patience and memory around an engine."""
     return RememberingStore(PatientStore(engine, settings.store_patience), settings.reference_memory)
 

@@ -14,6 +14,9 @@ from core.store.faults import Fault, classify
 
 TOKEN_SCOPE = "https://database.windows.net/.default"
 ACCESS_TOKEN = 1256  # SQL_COPT_SS_ACCESS_TOKEN of the Microsoft driver
+LONG_TEXT = (-9, 0, 0)  # SQL_WVARCHAR of any length
+SHORT_TEXT = 2_000  # characters, of two units at most: what the driver takes for a text that is not long
+ONE_PIECE = 2**30  # bytes
 _CREDENTIALS = ("uid=", "user id=", "pwd=", "trusted_connection=", "authentication=")
 
 
@@ -36,32 +39,48 @@ class Deadlines:
 
 
 class Session:
-    """One connection in autocommit mode: every batch opens and ends its own transaction."""
+    """One connection in autocommit mode: every batch opens and ends its own transaction.
+
+    It keeps one cursor: each that is closed costs a round trip of its own, which tells the server to forget the batch.
+    """
 
     def __init__(self, connection: Any, driver: Driver) -> None:
         self._connection = connection
+        self._cursor: Any = None
         self.fault = driver.Error
 
     def run(self, text: str, given: Sequence[object] = ()) -> list[Any]:
         """Run a batch to its end and return its last result: an error behind the first one only shows at nextset().
 
-        Raises the driver's Error. No cursor is left open by it, for an open one keeps the connection busy.
+        Raises the driver's Error. What is read to its end, or closed after a fault, does not keep the connection busy.
         """
-        cursor = self._connection.cursor()
+        if self._cursor is None:
+            self._cursor = self._connection.cursor()
         try:
-            cursor.execute(text, list(given))
-            found = cursor.fetchall() if cursor.description else []
-            while cursor.nextset():
-                found = cursor.fetchall() if cursor.description else found
-        finally:
-            with suppress(self.fault):
-                cursor.close()
+            self._cursor.setinputsizes([_size(value) for value in given])
+            self._cursor.execute(text, list(given))
+            found = self._cursor.fetchall() if self._cursor.description else []
+            while self._cursor.nextset():
+                found = self._cursor.fetchall() if self._cursor.description else found
+        except BaseException:
+            self._close_cursor()
+            raise
         return list(found)
 
     def close(self) -> None:
         """Close the connection; one that is lost already is none to complain of."""
         with suppress(self.fault):
             self._connection.close()
+
+    def _close_cursor(self) -> None:
+        cursor, self._cursor = self._cursor, None
+        with suppress(self.fault):
+            cursor.close()
+
+
+def _size(value: object) -> tuple[int, int, int] | None:
+    """None leaves it to the driver, which would send a long text piece by piece, behind a round trip of its own."""
+    return LONG_TEXT if isinstance(value, str) and len(value) > SHORT_TEXT else None
 
 
 def load_driver() -> Driver:
@@ -164,6 +183,7 @@ def connect(connection_string: str, deadlines: Deadlines | None = None, access: 
     except driver.Error as error:
         raise _sign_in_fault(error) from error
     connection.timeout = _whole_seconds(deadlines.statement)
+    connection.maxwrite = ONE_PIECE
     return Session(connection, driver)
 
 

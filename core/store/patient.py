@@ -4,15 +4,24 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from core.commits import BatchCommit, PartitionState
+from core.dead_letters import (
+    ClaimedLetter,
+    ClaimedPosition,
+    FoundLetter,
+    LetterClaim,
+    LetterHold,
+    LetterMove,
+    RetryCommit,
+)
 from core.errors import StoreUnavailable
 from core.events import Partition
 from core.rows import ReferenceKey, Row
 from core.status import PartitionLedger
-from core.store import Store
+from core.store import AppStore
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds
 Answer = TypeVar("Answer")
@@ -28,12 +37,12 @@ class Waiting:
 
 
 class PatientStore:
-    """Any Store, each call of which is tried again on StoreUnavailable until the patience of that call is used up.
+    """Any AppStore, each call of which is tried again on StoreUnavailable until the patience of that call is used up.
 
     Only StoreUnavailable is tried again: it promises that nothing was written. An unknown outcome goes to the caller.
     """
 
-    def __init__(self, store: Store, patience: timedelta, waiting: Waiting | None = None) -> None:
+    def __init__(self, store: AppStore, patience: timedelta, waiting: Waiting | None = None) -> None:
         self._store = store
         self._patience = patience.total_seconds()
         self._waiting = waiting or Waiting()
@@ -54,6 +63,34 @@ class PatientStore:
     def read_ledgers(self) -> tuple[PartitionLedger, ...]:
         """See Store."""
         return self._patiently(self._store.read_ledgers)
+
+    def claim_letters(self, claim: LetterClaim) -> tuple[ClaimedPosition, ...]:
+        """See LetterStore."""
+        return self._patiently(lambda: self._store.claim_letters(claim))
+
+    def read_claimed(self, hold: LetterHold) -> tuple[ClaimedLetter, ...]:
+        """See LetterStore."""
+        return self._patiently(lambda: self._store.read_claimed(hold))
+
+    def begin_lone_try(self, hold: LetterHold, began_at: datetime, until: datetime) -> None:
+        """See LetterStore."""
+        self._patiently(lambda: self._store.begin_lone_try(hold, began_at, until))
+
+    def commit_retry(self, commit: RetryCommit) -> int:
+        """See LetterStore."""
+        return self._patiently(lambda: self._store.commit_retry(commit))
+
+    def find_letters(self, hold: LetterHold) -> tuple[FoundLetter, ...]:
+        """See LetterStore."""
+        return self._patiently(lambda: self._store.find_letters(hold))
+
+    def move_letters(self, move: LetterMove) -> tuple[FoundLetter, ...]:
+        """See LetterStore."""
+        return self._patiently(lambda: self._store.move_letters(move))
+
+    def next_due_at(self, stream: Partition) -> datetime | None:
+        """See LetterStore."""
+        return self._patiently(lambda: self._store.next_due_at(stream))
 
     def close(self) -> None:
         """See Store."""

@@ -12,6 +12,7 @@ import msgspec
 from core.commits import BatchCommit, Checkpoint, DeadLetter
 from core.events import Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
+from core.replay_piece import ReplayCommit
 
 _WITH_FRACTION, _WITHOUT_FRACTION = len("2026-01-01T00:00:00.000000Z"), len("2026-01-01T00:00:00Z")
 
@@ -61,9 +62,14 @@ def day_text(day: date) -> str:
     return day.isoformat()
 
 
-def instant_of(text: str) -> datetime:
-    """An instant as either engine gives it back."""
-    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+def instant_of(value: str | datetime) -> datetime:
+    """An instant as either engine gives it back: a text, or a datetime of no zone."""
+    return (datetime.fromisoformat(value) if isinstance(value, str) else value).replace(tzinfo=UTC)
+
+
+def day_of(value: str | date) -> date:
+    """A calendar day as either engine gives it back."""
+    return date.fromisoformat(value) if isinstance(value, str) else value
 
 
 def checkpoint_of(row: tuple[Any, ...]) -> Checkpoint:
@@ -106,8 +112,8 @@ def ledger_values(commit: BatchCommit, commit_number: int) -> dict[str, Any]:
     }
 
 
-def letter_values(letter: DeadLetter, commit: BatchCommit) -> dict[str, Any]:
-    """What `add_letter` binds. A waiting letter is due at once; texts lose what UTF-8 cannot hold."""
+def letter_values(letter: DeadLetter, commit: BatchCommit | ReplayCommit) -> dict[str, Any]:
+    """What `add_letter` binds. Only a waiting letter is due; texts lose what UTF-8 cannot hold."""
     event, failed_at = letter.event, instant_text(commit.committed_at)
     return {
         "stream_id": commit.state.stream_id,
@@ -115,18 +121,25 @@ def letter_values(letter: DeadLetter, commit: BatchCommit) -> dict[str, Any]:
         "sequence_number": event.sequence_number,
         "offset_token": event.offset,
         "enqueued_at": instant_text(event.enqueued_at),
-        "partition_key": None if event.partition_key is None else _storable(event.partition_key),
+        "partition_key": None if event.partition_key is None else storable(event.partition_key),
         "properties": json.dumps(event.properties, default=str),
-        "body": event.body,
+        "body": event.body if letter.keeps_body else b"",
+        "body_kept": int(letter.keeps_body),
         "error_class": letter.error_class,
         "error_type": letter.error_type,
-        "error": _storable(letter.error),
+        "error": storable(letter.error),
         "fingerprint": letter.fingerprint,
         "transform_version": commit.transform_version,
         "status": letter.status,
-        "due_at": failed_at if letter.status == "waiting" else None,
+        "due_at": _first_due_at(letter, failed_at),
         "failed_at": failed_at,
     }
+
+
+def _first_due_at(letter: DeadLetter, failed_at: str) -> str | None:
+    if letter.status != "waiting":
+        return None
+    return failed_at if letter.due_at is None else instant_text(letter.due_at)
 
 
 def ownership_of(stream: Partition, row: tuple[Any, ...]) -> Ownership:
@@ -149,6 +162,6 @@ def ownership_values(claim: OwnershipClaim, stream_id: int) -> dict[str, Any]:
     return values if claim.expected_etag is None else {**values, "expected_etag": claim.expected_etag}
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     """A text without lone surrogates, which no encoding carries."""
     return text.encode("utf-8", "replace").decode("utf-8")

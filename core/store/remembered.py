@@ -3,26 +3,35 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from core.commits import BatchCommit, PartitionState
+from core.commits import BatchCommit, PartitionState, Settled
+from core.dead_letters import (
+    ClaimedLetter,
+    ClaimedPosition,
+    FoundLetter,
+    LetterClaim,
+    LetterHold,
+    LetterMove,
+    RetryCommit,
+)
 from core.errors import DataRefused
 from core.events import Partition
 from core.rows import ReferenceKey, Row, row_table
 from core.status import PartitionLedger
-from core.store import Store
+from core.store import AppStore
 
 MOST_REFERENCES = 50_000  # rows, about 20 MB; the oldest are forgotten first
 
 
 class RememberingStore:
-    """Any Store, with one call per batch in the steady state.
+    """Any AppStore, with one call per batch in the steady state.
 
     A stale memory is harmless: the compare-and-set refuses the commit, and the partition is read again.
     `monotonic` gives seconds and is only used to let references grow old.
     """
 
-    def __init__(self, store: Store, keep: timedelta, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: AppStore, keep: timedelta, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._store = store
         self._keep = keep.total_seconds()
         self._monotonic = monotonic
@@ -66,13 +75,44 @@ class RememberingStore:
             self._states.pop(commit.partition, None)
             raise
         finally:
-            self._forget_states_of(commit)
+            self._forget_states_of(commit.settled)
         self._states[commit.partition] = commit.state_after(commit_number)
         return commit_number
 
     def read_ledgers(self) -> tuple[PartitionLedger, ...]:
         """See Store; never remembered."""
         return self._store.read_ledgers()
+
+    def claim_letters(self, claim: LetterClaim) -> tuple[ClaimedPosition, ...]:
+        """See LetterStore."""
+        return self._store.claim_letters(claim)
+
+    def read_claimed(self, hold: LetterHold) -> tuple[ClaimedLetter, ...]:
+        """See LetterStore."""
+        return self._store.read_claimed(hold)
+
+    def begin_lone_try(self, hold: LetterHold, began_at: datetime, until: datetime) -> None:
+        """See LetterStore."""
+        self._store.begin_lone_try(hold, began_at, until)
+
+    def commit_retry(self, commit: RetryCommit) -> int:
+        """See LetterStore. The checkpoint stays where it is, so the remembered one holds; its number is only told."""
+        try:
+            return self._store.commit_retry(commit)
+        finally:
+            self._forget_states_of(commit.settled)
+
+    def find_letters(self, hold: LetterHold) -> tuple[FoundLetter, ...]:
+        """See LetterStore."""
+        return self._store.find_letters(hold)
+
+    def move_letters(self, move: LetterMove) -> tuple[FoundLetter, ...]:
+        """See LetterStore."""
+        return self._store.move_letters(move)
+
+    def next_due_at(self, stream: Partition) -> datetime | None:
+        """See LetterStore."""
+        return self._store.next_due_at(stream)
 
     def close(self) -> None:
         """See Store."""
@@ -87,8 +127,8 @@ class RememberingStore:
             while len(self._references) > MOST_REFERENCES:
                 del self._references[next(iter(self._references))]
 
-    def _forget_states_of(self, commit: BatchCommit) -> None:
-        for row_class, rows in commit.settled.rows.items():
+    def _forget_states_of(self, settled: Settled) -> None:
+        for row_class, rows in settled.rows.items():
             if row_table(row_class).key:
                 with self._lock:
                     for _, _, row in rows:

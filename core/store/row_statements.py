@@ -9,7 +9,7 @@ from typing import Any, cast, get_args, get_type_hints
 
 from core.errors import InvalidTransform
 from core.rows import PlacedRow, Row, RowTable, row_table
-from core.store.records import day_text, instant_of, instant_texts, server_instant_texts
+from core.store.records import day_of, day_text, instant_of, instant_texts, server_instant_texts
 
 LINEAGE = ("stream_id", "partition_id", "sequence_number", "ordinal", "commit_number")
 STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number")
@@ -17,8 +17,9 @@ STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number"
 Values = tuple[Any, ...]
 ValuesOf = Callable[[Sequence[PlacedRow], int, str, int], list[Values]]
 
+BY_CODE_POINT = "COLLATE Latin1_General_100_BIN2"
 _SERVER_TYPES: dict[type, str] = {
-    str: "nvarchar(max)",
+    str: "nvarchar(4000)",
     int: "bigint",
     bool: "bit",
     float: "float",
@@ -41,51 +42,51 @@ def sqlite_insert(row_class: type) -> RowStatement:
     """Append rows by position, or set states where the new one is newer than what stands."""
     table = row_table(row_class)
     lineage = STATE_LINEAGE if table.key else LINEAGE
-    columns = (*lineage, *table.columns)
+    columns = (*lineage, *map(quoted, table.columns))
     text = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-    values_of = _compiled_values(row_class, lineage, instant_texts)
+    values_of = compiled_values(row_class, lineage, instant_texts)
     if table.key:
-        return RowStatement(f"{text} {_newest_wins(table)}", _newest_of_each(table, values_of))
+        return RowStatement(f"{text} {_newest_wins(table)}", newest_of_each(table, values_of))
     return RowStatement(text, values_of)
 
 
 @cache
-def sqlite_select_states(row_class: type) -> str:
-    """Select states by their keys, given as one JSON array of arrays of key values."""
+def sqlite_select_states(row_class: type, before: str = "") -> str:
+    """Select states by their keys, given as one JSON array of arrays of key values; `before` are columns."""
     table = row_table(row_class)
-    columns = ", ".join(f"t.{name}" for name in table.columns)
-    matches = " AND ".join(f"t.{name} = k.value ->> {position}" for position, name in enumerate(table.key))
+    columns = before + ", ".join(f"t.{quoted(name)}" for name in table.columns)
+    matches = " AND ".join(f"t.{quoted(name)} = k.value ->> {position}" for position, name in enumerate(table.key))
     return f"SELECT {columns} FROM json_each(?) AS k CROSS JOIN {table.name} AS t ON {matches}"
 
 
 @cache
-def server_write(row_class: type) -> RowStatement:
+def server_write(row_class: type, folded: bool = False) -> RowStatement:
     """T-SQL for all rows of a class, from the JSON in the variable `@rows_of_<table>`: arrays of position and columns.
 
-    States are updated where they stand and are older, and inserted where none stands: MERGE has known races.
+    States are updated where they stand and are older, and inserted where none stands: MERGE has known races. Folded
+    texts (core/store/server_json.py) are unfolded by `@folded` and `@plain`.
     """
     table = row_table(row_class)
     if table.key:
-        values_of = _compiled_values(row_class, ("sequence_number",), server_instant_texts)
-        return RowStatement(_server_set_states(row_class, table), _newest_of_each(table, values_of))
-    columns = ", ".join((*LINEAGE, *table.columns))
-    source = _open_json(row_class, ("sequence_number", "ordinal"))
-    given = ", ".join(f"r.{name}" for name in table.columns)
+        values_of = compiled_values(row_class, ("sequence_number",), server_instant_texts)
+        return RowStatement(_server_set_states(row_class, table, folded), newest_of_each(table, values_of))
+    columns = ", ".join((*LINEAGE, *map(quoted, table.columns)))
+    source = open_json(row_class, ("sequence_number", "ordinal"))
+    given = ", ".join(received(f"r.{quoted(name)}", hint, folded) for name, hint in fields_of(row_class))
     text = (
         f"INSERT INTO hubledger.{table.name} ({columns})\n"
         f"SELECT @stream_id, @partition_id, r.sequence_number, r.ordinal, @commit_number, {given}\n  FROM {source};"
     )
-    return RowStatement(text, _compiled_values(row_class, ("sequence_number", "ordinal"), server_instant_texts))
+    return RowStatement(text, compiled_values(row_class, ("sequence_number", "ordinal"), server_instant_texts))
 
 
 @cache
-def server_select_states(row_class: type) -> str:
-    """T-SQL for states by their keys, from the JSON in `@keys`: an array of key values each."""
-    table = row_table(row_class)
-    columns = ", ".join(_readable(f"t.{name}", hint) for name, hint in _fields(row_class))
-    hints = dict(_fields(row_class))
-    typed = ", ".join(f"{name} {_key_type(hints[name])} '$[{place}]'" for place, name in enumerate(table.key))
-    matches = " AND ".join(_equal(f"t.{name}", f"k.{name}", hints[name]) for name in table.key)
+def server_select_states(row_class: type, folded: bool = False, before: str = "") -> str:
+    """T-SQL for states by their keys, from the JSON in `@keys`: an array of key values each. `before` are columns."""
+    table, hints = row_table(row_class), dict(fields_of(row_class))
+    columns = before + ", ".join(f"t.{quoted(name)}" for name in table.columns)
+    typed = ", ".join(f"{quoted(name)} {_server_type(hints[name])} '$[{at}]'" for at, name in enumerate(table.key))
+    matches = " AND ".join(equal(name, "k", hints[name], folded) for name in table.key)
     return (
         f"SELECT {columns}\n  FROM OPENJSON(@keys) WITH ({typed}) AS k\n"
         f" INNER JOIN hubledger.{table.name} AS t ON {matches};"
@@ -95,7 +96,7 @@ def server_select_states(row_class: type) -> str:
 @cache
 def row_reader(row_class: type) -> Callable[[Values], Row]:
     """Make a row of a class again from its columns."""
-    readers = [_reader(hint) for _, hint in _fields(row_class)]
+    readers = [_reader(hint) for _, hint in fields_of(row_class)]
 
     def read(values: Values) -> Row:
         given = [value if value is None else reader(value) for reader, value in zip(readers, values, strict=True)]
@@ -105,29 +106,29 @@ def row_reader(row_class: type) -> Callable[[Values], Row]:
 
 
 def _newest_wins(table: RowTable) -> str:
-    given = [*STATE_LINEAGE, *(name for name in table.columns if name not in table.key)]
+    given = [*STATE_LINEAGE, *(quoted(name) for name in table.columns if name not in table.key)]
     return (
-        f"ON CONFLICT ({', '.join(table.key)}) DO UPDATE SET "
+        f"ON CONFLICT ({', '.join(map(quoted, table.key))}) DO UPDATE SET "
         + ", ".join(f"{name} = excluded.{name}" for name in given)
         + f" WHERE {table.name}.stream_id <> excluded.stream_id OR {table.name}.partition_id <> excluded.partition_id"
         f" OR {table.name}.sequence_number < excluded.sequence_number"
     )
 
 
-def _server_set_states(row_class: type, table: RowTable) -> str:
-    hints = dict(_fields(row_class))
-    source = _open_json(row_class, ("sequence_number",))
-    set_columns = "".join(f"{name} = r.{name}, " for name in table.columns if name not in table.key)
-    matches = " AND ".join(_equal(f"t.{name}", f"r.{name}", hints[name]) for name in table.key)
-    given = ", ".join(f"r.{name}" for name in table.columns)
+def _server_set_states(row_class: type, table: RowTable, folded: bool) -> str:
+    source = open_json(row_class, ("sequence_number",))
+    values = {name: received(f"r.{quoted(name)}", hint, folded) for name, hint in fields_of(row_class)}
+    set_columns = "".join(f"{quoted(name)} = {values[name]}, " for name in table.columns if name not in table.key)
+    matches = " AND ".join(equal(name, "r", hint, folded) for name, hint in fields_of(row_class) if name in table.key)
     return (
         f"UPDATE t SET {set_columns}stream_id = @stream_id, partition_id = @partition_id,"
         " sequence_number = r.sequence_number, commit_number = @commit_number\n"
         f"  FROM hubledger.{table.name} AS t INNER JOIN {source} ON {matches}\n"
         " WHERE t.stream_id <> @stream_id OR t.partition_id <> @partition_id"
         " OR t.sequence_number < r.sequence_number;\n"
-        f"INSERT INTO hubledger.{table.name} ({', '.join(table.columns)}, {', '.join(STATE_LINEAGE)})\n"
-        f"SELECT {given}, @stream_id, @partition_id, r.sequence_number, @commit_number\n  FROM {source}\n"
+        f"INSERT INTO hubledger.{table.name} ({', '.join(map(quoted, table.columns))}, {', '.join(STATE_LINEAGE)})\n"
+        f"SELECT {', '.join(values.values())}, @stream_id, @partition_id, r.sequence_number, @commit_number\n"
+        f"  FROM {source}\n"
         f" WHERE NOT EXISTS (SELECT 1 FROM hubledger.{table.name} AS t WHERE {matches});"
     )
 
@@ -137,35 +138,32 @@ def rows_variable(table: RowTable) -> str:
     return f"rows_of_{table.name}"
 
 
-def _open_json(row_class: type, position: tuple[str, ...]) -> str:
-    table = row_table(row_class)
-    key = table.key
+def open_json(row_class: type, position: tuple[str, ...]) -> str:
+    """The rows of a class as T-SQL reads them from their variable: the position, then the columns."""
     types = [(name, "bigint") for name in position]
-    types += [(name, _key_type(hint) if name in key else _server_type(hint)) for name, hint in _fields(row_class)]
+    types += [(quoted(name), _server_type(hint)) for name, hint in fields_of(row_class)]
     columns = ", ".join(f"{name} {kind} '$[{place}]'" for place, (name, kind) in enumerate(types))
-    return f"OPENJSON(@{rows_variable(table)}) WITH ({columns}) AS r"
+    return f"OPENJSON(@{rows_variable(row_table(row_class))}) WITH ({columns}) AS r"
 
 
-def _equal(column: str, given: str, hint: Any) -> str:
+def quoted(name: str) -> str:
+    """A field may be named as a keyword is."""
+    return f"[{name}]"
+
+
+def received(column: str, hint: Any, folded: bool) -> str:
+    """A value as it was before it was sent: unfolded where it is a text."""
+    return f"TRANSLATE({column} {BY_CODE_POINT}, @folded, @plain)" if folded and str in types_of(hint) else column
+
+
+def equal(name: str, source: str, hint: Any, folded: bool) -> str:
     """Texts from JSON carry the database's collation; ids compare by code point, as their columns do."""
-    collation = " COLLATE Latin1_General_100_BIN2" if str in _types(hint) else ""
-    return f"{column} = {given}{collation}"
-
-
-def _readable(column: str, hint: Any) -> str:
-    types = _types(hint)
-    if datetime in types:
-        return f"CONVERT(varchar(33), {column}, 126)"
-    return f"CONVERT(varchar(10), {column}, 23)" if date in types else column
-
-
-def _key_type(hint: Any) -> str:
-    """Bounded, so that a comparison with a key column can seek."""
-    return _server_type(hint).replace("nvarchar(max)", "nvarchar(4000)")
+    given = received(f"{source}.{quoted(name)}", hint, folded)
+    return f"t.{quoted(name)} = {given}{f' {BY_CODE_POINT}' if str in types_of(hint) else ''}"
 
 
 def _server_type(hint: Any) -> str:
-    for kind in _types(hint):
+    for kind in types_of(hint):
         if kind in _SERVER_TYPES:
             return _SERVER_TYPES[kind]
     raise InvalidTransform(
@@ -173,12 +171,12 @@ def _server_type(hint: Any) -> str:
     )
 
 
-def _compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[..., list[str]]) -> ValuesOf:
+def compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[..., list[str]]) -> ValuesOf:
     """Written out and compiled, as dataclasses do it: docs/adr/0006 has the figures.
 
     Required instants are written a column at a time, `at_<field>`; optional ones one by one.
     """
-    fields = _fields(row_class)
+    fields = fields_of(row_class)
     columns = [name for name, hint in fields if hint is datetime]
     values = ", ".join([*lineage, *(_value(name, hint) for name, hint in fields), ""])
     placed = ", ".join(["(sequence_number, ordinal, row)", *(f"at_{name}" for name in columns)])
@@ -191,7 +189,7 @@ def _compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[
 
 
 def _value(name: str, hint: Any) -> str:
-    types = _types(hint)
+    types = types_of(hint)
     if hint is datetime:
         return f"at_{name}"
     if datetime in types:
@@ -203,7 +201,9 @@ def _optional(write: Callable[[Any], str]) -> Callable[[Any], str | None]:
     return lambda value: None if value is None else write(value)
 
 
-def _newest_of_each(table: RowTable, values_of: ValuesOf) -> ValuesOf:
+def newest_of_each(table: RowTable, values_of: ValuesOf) -> ValuesOf:
+    """The values of states, of each key only the newest."""
+
     def newest(rows: Sequence[PlacedRow], stream_id: int, partition_id: str, commit_number: int) -> list[Values]:
         last = {table.key_of(placed[2]): placed for placed in rows}  # rows come in order: the last one stays
         return values_of(list(last.values()), stream_id, partition_id, commit_number)
@@ -211,19 +211,23 @@ def _newest_of_each(table: RowTable, values_of: ValuesOf) -> ValuesOf:
     return newest
 
 
-def _fields(row_class: type) -> list[tuple[str, Any]]:
+def fields_of(row_class: type) -> list[tuple[str, Any]]:
+    """The columns of a row class in order, with their types."""
     hints = get_type_hints(row_class)
     return [(name, hints[name]) for name in row_table(row_class).columns]
 
 
-def _types(hint: Any) -> tuple[Any, ...]:
+def types_of(hint: Any) -> tuple[Any, ...]:
+    """The members of a union, or the type itself."""
     return get_args(hint) or (hint,)
 
 
 def _reader(hint: Any) -> Callable[[Any], Any]:
-    types = _types(hint)
+    types = types_of(hint)
     if datetime in types:
         return instant_of
     if date in types:
-        return date.fromisoformat
+        return day_of
+    if Decimal in types:
+        return Decimal
     return bool if bool in types else lambda value: value

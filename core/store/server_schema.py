@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime
 
 from core.errors import SchemaMismatch, StoreUnavailable
+from core.store.faults import misses_object
 from core.store.odbc import Access, Session, connect
 from core.store.queries import SQL, Migration, load_migrations, load_queries
 from core.store.records import server_instant_text
@@ -11,7 +12,6 @@ from core.store.server_commit import statement
 
 SCHEMA = "hubledger"
 _NAME = re.compile(rf"\b{SCHEMA}\b(?=[.'])")  # as a prefix, or at the end of a quoted text
-_MISSING_OBJECT = "42S02"
 
 
 def check_version(session: Session, schema: str) -> None:
@@ -19,7 +19,7 @@ def check_version(session: Session, schema: str) -> None:
     try:
         version = _version(session, schema)
     except session.fault as error:
-        if error.args[0] != _MISSING_OBJECT:
+        if not misses_object(error):
             raise
         version = 0
     newest = load_migrations("sqlserver")[-1].version

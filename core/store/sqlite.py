@@ -6,10 +6,11 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from core.commits import BatchCommit, PartitionState
+from core.commits import BatchCommit, PartitionState, Settled
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
 from core.events import Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
@@ -27,9 +28,13 @@ from core.store.records import (
 )
 from core.store.row_statements import row_reader, sqlite_insert, sqlite_select_states
 from core.store.schema import open_checked
+from core.store.sqlite_letters import SqliteLetters
+from core.store.sqlite_replays import SqliteReplays
+
+sqlite3.register_adapter(Decimal, lambda number: f"{number:f}")  # exact, as text
 
 
-class SqliteStore:
+class SqliteStore(SqliteLetters, SqliteReplays):
     """A Store in one file. `busy_timeout` is how long, in seconds, it waits for another process that writes."""
 
     def __init__(self, path: Path, busy_timeout: float = 5.0) -> None:
@@ -58,9 +63,10 @@ class SqliteStore:
 
     def commit_batch(self, commit: BatchCommit) -> int:
         """See Store."""
-        with self._writing, _faults(), self._transaction() as connection:
+        with self._changing() as connection:
             commit_number = self._advance(connection, commit)
-            self._write_rows(connection, commit, commit_number)
+            place = (commit.state.stream_id, commit.partition.partition_id, commit_number)
+            self._write_rows(connection, commit.settled, place)
             letters = commit.settled.letters
             if letters:
                 values = [letter_values(letter, commit) for letter in letters]
@@ -129,11 +135,20 @@ class SqliteStore:
             raise CheckpointConflict(commit.partition, commit.expected)
         return int(moved[0])
 
-    def _write_rows(self, connection: sqlite3.Connection, commit: BatchCommit, commit_number: int) -> None:
-        stream_id, partition_id = commit.state.stream_id, commit.partition.partition_id
-        for row_class, rows in commit.settled.rows.items():
+    def _write_rows(self, connection: sqlite3.Connection, settled: Settled, place: tuple[int, str, int]) -> None:
+        for row_class, rows in settled.rows.items():
             statement = sqlite_insert(row_class)
-            connection.executemany(statement.text, statement.values_of(rows, stream_id, partition_id, commit_number))
+            connection.executemany(statement.text, statement.values_of(rows, *place))
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with _faults():
+            yield self._connection()
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        with self._writing, _faults(), self._transaction() as connection:
+            yield connection
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

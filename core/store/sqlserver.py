@@ -1,16 +1,19 @@
 """The production store: SQL Server and Azure SQL, one T-SQL batch and one round trip for a whole commit."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from core.commits import BatchCommit, PartitionState
+from core.dead_letters import RetryCommit
 from core.errors import (
     CheckpointConflict,
     CommitOutcomeUnknown,
     DataRefused,
+    LetterConflict,
+    ReplayConflict,
     SchemaMismatch,
     StoreMisconfigured,
     StoreUnavailable,
@@ -24,11 +27,16 @@ from core.store.odbc import Access, Connections, Deadlines, connect
 from core.store.queries import load_queries
 from core.store.records import checkpoint_of, ownership_of, ownership_values, server_instant_text
 from core.store.row_statements import row_reader, server_select_states
-from core.store.server_commit import commit_statement, server_texts, statement
+from core.store.server_commit import UNFOLDING, commit_statement, server_texts, statement
+from core.store.server_json import can_stand, rows_json
+from core.store.server_letters import ServerLetters
+from core.store.server_replays import ServerReplays
 from core.store.server_schema import SCHEMA, check_version, in_schema
 
+Commit = BatchCommit | RetryCommit
 
-class SqlServerStore:
+
+class SqlServerStore(ServerLetters, ServerReplays):
     """A Store on a server. `schema` is another one than `hubledger` only in tests, which make their own and drop it."""
 
     def __init__(
@@ -55,10 +63,14 @@ class SqlServerStore:
         """See Store."""
         rows: dict[ReferenceKey, Row] = {}
         for row_class, values in keys_by_class(keys).items():
+            if not (standing := [key for key in values if can_stand(key)]):
+                continue
+            keys_json, folded = rows_json(standing)
+            unfolding = UNFOLDING if folded else {}
+            text = statement(server_select_states(row_class, folded), (*unfolding, "keys"))
             read = row_reader(row_class)
             with self._faults():
-                text = statement(server_select_states(row_class), ("keys",))
-                for found in self._execute(text, [json.dumps(values, default=str)]):
+                for found in self._execute(text, [*unfolding.values(), keys_json]):
                     row = read(tuple(found))
                     rows[ReferenceKey.of(row)] = row
         return rows
@@ -74,7 +86,7 @@ class SqlServerStore:
         """See Store."""
         with self._faults():
             found = self._rows("read_ledgers")
-        return tuple(PartitionLedger(Partition(*row[:3]), *row[3:]) for row in map(tuple, found))
+        return tuple(PartitionLedger(Partition(*row[:3]), *_numbers(row[3:])) for row in map(tuple, found))
 
     def read_ownerships(self, stream: Partition) -> tuple[Ownership, ...]:
         """See OwnershipStore."""
@@ -115,24 +127,47 @@ class SqlServerStore:
         return self._connections.get().run(in_schema(text, self._schema), given)
 
     @contextmanager
-    def _faults(self, commit: BatchCommit | None = None) -> Iterator[None]:
+    def _faults(self, commit: Commit | None = None) -> Iterator[None]:
         try:
             yield
         except self._driver().Error as error:
             fault = classify(error, _racing_keys(commit))
-            if fault not in (Fault.CONFLICT, Fault.DATA):
+            if fault not in (Fault.CONFLICT, Fault.LETTERS, Fault.DATA):
                 self._connections.drop()
             raise _named(fault, str(error.args[-1]), commit) from error
 
+    @contextmanager
+    def _replaying(self, partition: Partition, job_id: UUID, row_classes: Iterable[type] = ()) -> Iterator[None]:
+        try:
+            yield
+        except self._driver().Error as error:
+            fault, text = classify(error, _state_keys(row_classes)), str(error.args[-1])
+            if fault is Fault.REPLAY:
+                raise ReplayConflict(partition, job_id) from error
+            if fault is not Fault.DATA:
+                self._connections.drop()
+            if fault is Fault.LOST:
+                raise CommitOutcomeUnknown(f"{partition}: replay {job_id} was not answered: {text}") from error
+            raise _named(fault, text, None) from error
 
-def _racing_keys(commit: BatchCommit | None) -> list[str]:
-    if commit is None:
-        return ["uq_event_stream"]
-    return [f"pk_{row_table(row_class).name}" for row_class in commit.settled.rows if row_table(row_class).key]
+
+def _numbers(values: tuple[Any, ...]) -> list[Any]:
+    """Sums are decimals on some servers."""
+    return [int(value) for value in values]
 
 
-def _named(fault: Fault, text: str, commit: BatchCommit | None) -> Exception:
-    if fault is Fault.CONFLICT and commit is not None:
+def _racing_keys(commit: Commit | None) -> list[str]:
+    return ["uq_event_stream"] if commit is None else _state_keys(commit.settled.rows)
+
+
+def _state_keys(row_classes: Iterable[type]) -> list[str]:
+    return [f"pk_{row_table(row_class).name}" for row_class in row_classes if row_table(row_class).key]
+
+
+def _named(fault: Fault, text: str, commit: Commit | None) -> Exception:
+    if fault is Fault.LETTERS and isinstance(commit, RetryCommit):
+        return LetterConflict(commit.partition, commit.claimed_by)
+    if fault is Fault.CONFLICT and isinstance(commit, BatchCommit):
         return CheckpointConflict(commit.partition, commit.expected)
     if fault is Fault.DATA:
         return DataRefused(f"the database refuses the data: {text}")

@@ -27,7 +27,7 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m local.functions_host",
-        description="Run the function_app.py of a folder on this machine: HTTP, timer and Event Hubs triggers.",
+        description="Run the function_app.py of a folder on this machine: HTTP, timer, Event Hubs and Durable.",
         epilog="SIGTERM or Ctrl-C drains: triggers stop, running functions finish, host checkpoints are written. "
         "A second signal ends at once. Keys are not asked for; it listens on loopback only.",
     )
@@ -35,7 +35,9 @@ def _parser() -> argparse.ArgumentParser:
         "--app", type=Path, default=Path(), metavar="DIR", help="folder of host.json and function_app.py"
     )
     parser.add_argument("--port", type=_port, default=7071, help="HTTP port, 0 for any free one (default 7071)")
-    parser.add_argument("--state", type=Path, metavar="PATH", help="SQLite file for host checkpoints and timers")
+    parser.add_argument(
+        "--state", type=Path, metavar="PATH", help="SQLite file for host checkpoints, timers and Durable"
+    )
     parser.add_argument("--log", type=Path, metavar="PATH", help="append one JSON object per log record")
     parser.add_argument("--verbose", action="store_true", help="show all records on the terminal, not only warnings")
     return parser

@@ -76,7 +76,8 @@ class Admin:
         try:
             self._host.fire(function.name)
         except KeyError:
-            return _problem(f"{function.name} is an {function.trigger.type}: call its route, or publish to its hub")
+            kind = function.trigger.type
+            return _problem(f"{function.name} is of type {kind}: call its route, publish to its hub, or use a client")
         return web.Response(status=202)
 
     async def ping(self, _: web.Request) -> web.Response:

@@ -1,7 +1,6 @@
 """The one list of what the local host can trigger and bind; anything else is refused by name.
 
-The Durable triggers and client get their place here: a type in the list, a listener in `host.py`, and an input in
-`FunctionsHost`'s `inputs` (the client binding is the one input that is not the trigger).
+The Durable client is the one input that is not a trigger.
 """
 
 from collections.abc import Mapping
@@ -12,12 +11,19 @@ from local.functions_host.function import Binding, FunctionDescription
 EVENT_HUB_TRIGGER = "eventHubTrigger"
 HTTP_TRIGGER = "httpTrigger"
 TIMER_TRIGGER = "timerTrigger"
-TRIGGERS = (EVENT_HUB_TRIGGER, HTTP_TRIGGER, TIMER_TRIGGER)
+ORCHESTRATION_TRIGGER = "orchestrationTrigger"
+ACTIVITY_TRIGGER = "activityTrigger"
+ENTITY_TRIGGER = "entityTrigger"
+DURABLE_CLIENT = "durableClient"
+DURABLE_TRIGGERS = (ORCHESTRATION_TRIGGER, ACTIVITY_TRIGGER, ENTITY_TRIGGER)
+DURABLE = (*DURABLE_TRIGGERS, DURABLE_CLIENT)
+TRIGGERS = (EVENT_HUB_TRIGGER, HTTP_TRIGGER, TIMER_TRIGGER, *DURABLE_TRIGGERS)
 HTTP_RESPONSE = "http"
 
-# Options of a supported trigger that have only these values here. None stands for "not given".
+# Options of a supported binding that have only these values here. None stands for "not given".
 OPTIONS: Mapping[str, Mapping[str, tuple[str | None, ...]]] = {
     EVENT_HUB_TRIGGER: {"cardinality": ("MANY",), "dataType": ("BINARY", "STRING")},
+    DURABLE_CLIENT: {"taskHub": (None,), "connectionName": (None,)},
 }
 
 
@@ -26,14 +32,20 @@ def refuse_what_is_not_emulated(function: FunctionDescription) -> None:
     for binding in function.bindings:
         if not _is_emulated(binding):
             raise NotEmulated(function.name, f"the binding {binding.name} of type {binding.type}")
-    for option, allowed in OPTIONS.get(function.trigger.type, {}).items():
-        value = function.trigger.settings.get(option)
+        _refuse_options(function.name, binding)
+
+
+def _refuse_options(function_name: str, binding: Binding) -> None:
+    for option, allowed in OPTIONS.get(binding.type, {}).items():
+        value = binding.settings.get(option)
         if value not in allowed:
-            wanted = " or ".join(str(one) for one in allowed)
-            raise NotEmulated(function.name, f"{option} {value} of {function.trigger.type} (only {wanted})")
+            wanted = " or ".join("unset" if one is None else one for one in allowed)
+            raise NotEmulated(function_name, f"{option} {value} of {binding.type} (only {wanted})")
 
 
 def _is_emulated(binding: Binding) -> bool:
     if binding.is_trigger:
         return binding.type in TRIGGERS
+    if binding.type == DURABLE_CLIENT:
+        return True
     return binding.type == HTTP_RESPONSE and binding.name == "$return"

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from aiohttp import web
 
@@ -15,6 +16,8 @@ from local.functions_host.admin import Admin
 from local.functions_host.builtin_worker import BuiltinWorker
 from local.functions_host.clock import Clock, SystemClock
 from local.functions_host.connections import HubConnection
+from local.functions_host.durable.task_hub import TaskHub
+from local.functions_host.emulated import DURABLE
 from local.functions_host.errors import HostError, SettingsFault
 from local.functions_host.event_hub_listener import EventHubListener
 from local.functions_host.event_source import EventSource
@@ -28,6 +31,7 @@ from local.functions_host.state_file import StateFile
 from local.functions_host.timer_listener import TimerListener
 from local.functions_host.worker import Worker
 
+State = TypeVar("State")
 OpenSource = Callable[[HubConnection, EventHubOptions, Clock], EventSource]
 
 
@@ -58,6 +62,7 @@ class FunctionsHost:
         self.functions: tuple[FunctionDescription, ...] = ()
         self.listeners: dict[str, EventHubListener] = {}
         self._timers: dict[str, TimerListener] = {}
+        self._task_hub: TaskHub | None = None
 
     async def start(self) -> None:
         """Load the app and start its triggers; raise HostError, with nothing left running, when it cannot run."""
@@ -71,12 +76,15 @@ class FunctionsHost:
             self._invoker = Invoker(
                 self._worker, self._options.clock, self._options.chance, settings.host.function_timeout
             )
-            self._state = _open_state(self._options.state)
+            self._state = _open_state(self._options.state, StateFile)
+            self._task_hub = self._open_task_hub(settings)
             await self._open_server()
         except BaseException:
             await self._worker.close()
             self._remove_environment()
             raise
+        if self._task_hub is not None:
+            self._task_hub.start(self.base_url, self.port)
         self._start_listeners(self._triggers, settings)
 
     async def _index(self, settings: Settings) -> None:
@@ -87,9 +95,21 @@ class FunctionsHost:
                 raise SettingsFault((*settings.faults, str(error))) from error
             raise
 
+    def _open_task_hub(self, settings: Settings) -> TaskHub | None:
+        """The Durable functions, for an app that has some or calls them."""
+        if not any(binding.type in DURABLE for function in self.functions for binding in function.bindings):
+            return None
+        functions, options = self._triggers.durable, settings.host.durable
+        hub = _open_state(self._options.state, lambda path: TaskHub(path, functions, options))
+        hub.open(self._invoker, self._options.clock)
+        self._invoker.bound_inputs = hub.inputs_of
+        return hub
+
     async def _open_server(self) -> None:
         application = web.Application(client_max_size=LARGEST_BODY)
         Admin(self).add_routes(application.router)
+        if self._task_hub is not None:
+            self._task_hub.add_routes(application.router)
         application.router.add_route("*", "/{path:.*}", HttpFront(self._triggers.http, self._invoker).answer)
         self._server = HttpServer(application)
         self.port = await self._server.start(self._options.port)
@@ -119,6 +139,8 @@ class FunctionsHost:
         await self._invoker.finished()
         await self._worker.close()
         await _close_durable_session()
+        if self._task_hub is not None:
+            self._task_hub.close()
         self._state.close()
         self._remove_environment()
 
@@ -127,6 +149,8 @@ class FunctionsHost:
         hubs = (listener.stop() for listener in self.listeners.values())
         timers = (timer.stop() for timer in self._timers.values())
         await asyncio.gather(*hubs, *timers, *self._background)
+        if self._task_hub is not None:
+            await self._task_hub.stop()
         await self._invoker.finished()
 
     @property
@@ -194,9 +218,9 @@ class FunctionsHost:
             os.environ.pop(name, None)
 
 
-def _open_state(path: Path | None) -> StateFile:
+def _open_state(path: Path | None, open_at: Callable[[Path | None], State]) -> State:
     try:
-        return StateFile(path)
+        return open_at(path)
     except sqlite3.Error as error:
         raise HostError(f"the state file {path} cannot be opened: {error}") from error
 

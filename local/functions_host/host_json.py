@@ -4,21 +4,21 @@ Source of names, defaults and limits: host.json reference, and EventHubOptions o
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from local.functions_host.durable.options import DurableOptions, parse_durable_options
 from local.functions_host.errors import HostError
 from local.functions_host.event_source import END, START, StartAt
+from local.functions_host.sections import Section, whole_number
 from local.functions_host.time_spans import parse_time_span
 
 OVERRIDE_PREFIX = "AzureFunctionsJobHost__"
 LONGEST_WAIT = timedelta(minutes=10)
 DEFAULT_TIMEOUT: timedelta | None = timedelta(minutes=30)
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class HostJson:
     route_prefix: str = "api"
     function_timeout: timedelta | None = DEFAULT_TIMEOUT
     event_hubs: EventHubOptions = field(default_factory=EventHubOptions)
+    durable: DurableOptions = field(default_factory=DurableOptions)
 
 
 def read_host_json(directory: Path, environment: Mapping[str, str], faults: list[str]) -> HostJson:
@@ -53,7 +54,7 @@ def read_host_json(directory: Path, environment: Mapping[str, str], faults: list
         raise HostError(f"{path} is not JSON: {error}") from error
     if not isinstance(content, dict):
         raise HostError(f"{path} must hold a JSON object")
-    return _parse(_Section(_overridden(content, environment), "host.json", faults))
+    return _parse(Section(_overridden(content, environment), "host.json", faults))
 
 
 def _overridden(content: dict[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
@@ -74,49 +75,28 @@ def _put(section: dict[str, Any], path: list[str], value: str) -> None:
     _put(section[name], path[1:], value)
 
 
-class _Section:
-    """One object of the file; what it cannot read becomes a fault and the default."""
-
-    def __init__(self, content: Any, path: str, faults: list[str]) -> None:
-        self._content = {name.lower(): value for name, value in content.items()} if isinstance(content, dict) else {}
-        self._path = path
-        self._faults = faults
-
-    def section(self, name: str) -> "_Section":
-        return _Section(self._content.get(name.lower(), {}), f"{self._path}: {name}", self._faults)
-
-    def read(self, name: str, parse: Callable[[Any], Value], default: Value) -> Value:
-        value = self._content.get(name.lower())
-        if value is None:
-            return default
-        try:
-            return parse(value)
-        except (TypeError, ValueError) as error:
-            self._faults.append(f"{self._path}: {name}: {error}")
-            return default
-
-
-def _parse(root: _Section) -> HostJson:
+def _parse(root: Section) -> HostJson:
     root.read("version", _version, None)
     extensions = root.section("extensions")
     return HostJson(
         route_prefix=extensions.section("http").read("routePrefix", lambda value: str(value).strip("/"), "api"),
         function_timeout=root.read("functionTimeout", _timeout, DEFAULT_TIMEOUT),
         event_hubs=_parse_event_hubs(extensions.section("eventHubs")),
+        durable=parse_durable_options(extensions.section("durableTask")),
     )
 
 
-def _parse_event_hubs(section: _Section) -> EventHubOptions:
+def _parse_event_hubs(section: Section) -> EventHubOptions:
     section.read("enableCheckpointing", _only_true, None)
-    largest = section.read("maxEventBatchSize", _whole_number, 100)
-    smallest = section.read("minEventBatchSize", _whole_number, 1)
+    largest = section.read("maxEventBatchSize", whole_number, 100)
+    smallest = section.read("minEventBatchSize", whole_number, 1)
     section.read("minEventBatchSize", lambda _: _at_most(smallest, largest), None)
     return EventHubOptions(
         max_event_batch_size=largest,
         min_event_batch_size=smallest,
         max_wait_time=section.read("maxWaitTime", _wait, timedelta(minutes=1)),
-        batch_checkpoint_frequency=section.read("batchCheckpointFrequency", _whole_number, 1),
-        prefetch_count=section.read("prefetchCount", _whole_number, None),
+        batch_checkpoint_frequency=section.read("batchCheckpointFrequency", whole_number, 1),
+        prefetch_count=section.read("prefetchCount", whole_number, None),
         start_at=section.read("initialOffsetOptions", _start_at, START),
     )
 
@@ -135,12 +115,6 @@ def _wait(value: Any) -> timedelta:
     if wait > LONGEST_WAIT:
         raise ValueError(f"{value} is more than {LONGEST_WAIT}")
     return wait
-
-
-def _whole_number(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).isdigit() or int(value) < 1:
-        raise ValueError(f"must be a whole number of at least 1, not {value!r}")
-    return int(value)
 
 
 def _at_most(smallest: int, largest: int) -> None:

@@ -35,6 +35,11 @@ class TriggerInputs:
     trigger_metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
+def nothing_more(_: FunctionDescription) -> Mapping[str, Any]:
+    """The inputs besides the trigger of a function that has none."""
+    return {}
+
+
 class Invoker:
     """Runs functions through the worker; `chance` gives the jitter of back-offs, in [0, 1)."""
 
@@ -43,6 +48,7 @@ class Invoker:
         self._clock = clock
         self._chance = chance
         self._timeout = timeout
+        self.bound_inputs: Callable[[FunctionDescription], Mapping[str, Any]] = nothing_more
         self._stopping = asyncio.Event()
         self._running = 0
         self._idle = asyncio.Event()
@@ -69,11 +75,23 @@ class Invoker:
 
     async def invoke(self, function: FunctionDescription, inputs: TriggerInputs, retries: int = 0) -> Outcome:
         """Invoke once and log a failure with its stack."""
+        invocation = self._invocation(function, inputs, retries)
+        outcome = await self._timed(invocation)
+        self._log_failure(invocation, outcome)
+        return outcome
+
+    async def call(self, function: FunctionDescription, inputs: TriggerInputs) -> Outcome:
+        """Invoke once; what a failure means is for the caller to say."""
+        return await self._timed(self._invocation(function, inputs, 0))
+
+    def _invocation(self, function: FunctionDescription, inputs: TriggerInputs, retries: int) -> Invocation:
         limit = function.retry.max_retry_count if function.retry else 0
-        invocation = Invocation(str(uuid4()), function.name, inputs.inputs, inputs.trigger_metadata, retries, limit)
+        values = {**inputs.inputs, **self.bound_inputs(function)}
+        return Invocation(str(uuid4()), function.name, values, inputs.trigger_metadata, retries, limit)
+
+    async def _timed(self, invocation: Invocation) -> Outcome:
         began_at = self._clock.now()
         outcome = await self._counted(invocation)
-        self._log_failure(invocation, outcome)
         self._log_overrun(invocation, self._clock.now() - began_at)
         return outcome
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from local.functions_host.app_settings import AppSettings, read_app_settings
 from local.functions_host.connections import HubConnection, resolve_connection
-from local.functions_host.emulated import EVENT_HUB_TRIGGER, HTTP_TRIGGER, TIMER_TRIGGER
+from local.functions_host.emulated import DURABLE_TRIGGERS, EVENT_HUB_TRIGGER, HTTP_TRIGGER, TIMER_TRIGGER
 from local.functions_host.errors import SettingsFault
 from local.functions_host.function import FunctionDescription
 from local.functions_host.host_json import HostJson, read_host_json
@@ -34,6 +34,7 @@ class Triggers:
     http: tuple[HttpFunction, ...]
     event_hubs: tuple[tuple[FunctionDescription, HubConnection], ...]
     timers: tuple[tuple[FunctionDescription, Schedule], ...]
+    durable: tuple[FunctionDescription, ...]
 
 
 def read_settings(directory: Path) -> Settings:
@@ -62,6 +63,7 @@ def resolve_triggers(functions: Sequence[FunctionDescription], settings: Setting
         tuple(one for one in http if one is not None),
         tuple(hubs),
         tuple((each, schedule) for each, schedule in timers if schedule is not None),
+        tuple(each for each in active if each.trigger.type in DURABLE_TRIGGERS),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from azure.functions import get_binding_registry
 from azure.functions.decorators.core import BindingDirection
 
+from local.functions_host.emulated import DURABLE_CLIENT
 from local.functions_host.errors import IndexingFailed
 
 RETURN = "$return"
@@ -40,6 +41,7 @@ def check_signature(function: Any) -> Signature:
     bindings = {binding.name: binding for binding in function.get_bindings()}
     returned = bindings.pop(RETURN, None)
     _check_directions(name, bindings, returned)
+    _check_client(name, call, bindings)
     needs_context = CONTEXT in parameters and CONTEXT not in bindings
     if needs_context:
         _check_context(name, annotations)
@@ -64,6 +66,13 @@ def _check_directions(name: str, bindings: Mapping[str, Any], returned: Any) -> 
         raise _refuse(name, '"inout" bindings are not supported')
     if returned is not None and returned.direction != BindingDirection.OUT.value:
         raise _refuse(name, f'"{RETURN}" binding must have direction set to "out"')
+
+
+def _check_client(name: str, call: Callable[..., Any], bindings: Mapping[str, Any]) -> None:
+    """The SDK awaits the function, so that Microsoft's worker indexes a `def` and each of its calls fails."""
+    has_client = any(binding.type == DURABLE_CLIENT for binding in bindings.values())
+    if has_client and not inspect.iscoroutinefunction(getattr(call, "client_function", call)):
+        raise _refuse(name, "a function with a durable client must be async def: the SDK awaits what it returns")
 
 
 def _check_context(name: str, annotations: Mapping[str, Any]) -> None:

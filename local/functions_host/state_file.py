@@ -1,7 +1,7 @@
 """What the host remembers over a restart: its own checkpoints and the status of timers, in one SQLite file.
 
 The real host keeps both in blobs of AzureWebJobsStorage. Here a host checkpoint is only as safe as the hint that it
-is: a killed process loses none, a power cut may lose the last ones.
+is: a killed process loses none, a power cut may lose the last ones. Durable keeps its own tables in the same file.
 """
 
 import sqlite3

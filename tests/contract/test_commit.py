@@ -207,17 +207,34 @@ def test_instants_are_kept_to_the_microsecond(store: Store, engine: Engine, mome
     assert [one.committed_at for one in engine.ledger()] == [moment]
 
 
-TEXTS = ["", " ", "'; DROP TABLE home; --", "%_\\\"'`$1 ?1 :x @y", "a\nb\r\tc", "\x00middle\x00", "👩‍👩‍👧", "ß" * 1000]
+# As long as the columns are: 32 and 40 units of UTF-16.
+TEXTS = ["", " ", "'; DROP TABLE home; --", "%_\\\"'`$1 ?1 :x @y", "a\nb\r\tc\x01\x1f", "👩‍👩‍👧", "ß" * 32, "👩" * 16]
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=ascii)
 def test_hostile_texts_are_kept_as_they_are(store: Store, engine: Engine, text: str) -> None:
     outcome = settled({0: [reading(text)], 1: [home(text, text)]})
-    place = partition(text, hub=f"namespace/{text}", group=text)
+    place = partition(hub=f"namespace/{text}", group=text)
     store.commit_batch(commit(store.read_partition(place), 0, 1, outcome))
     assert [one.row for one in engine.rows(SensorReading)] == [reading(text)]
     assert [one.row for one in engine.rows(Home)] == [home(text, text)]
     assert [ledger.partition for ledger in store.read_ledgers()] == [place]
+
+
+@pytest.mark.parametrize("text", ["\x00", "a\x00b", "\ufdd0", "a\uffff", "x" * 5_000], ids=ascii)
+def test_a_text_that_not_every_engine_holds_is_kept_as_it_is_or_refused_whole(
+    store: Store, engine: Engine, text: str
+) -> None:
+    """The limits are in docs/sqlserver.md; nothing is ever cut or changed in silence."""
+    state = store.read_partition(P)
+    try:
+        store.commit_batch(commit(state, 0, 1, settled({0: [reading(text)], 1: [home(text, "zone")]})))
+    except DataRefused:
+        assert everything(engine) == ([], [], [], [], [])
+        assert store.read_partition(P) == state
+    else:
+        assert [one.row for one in engine.rows(SensorReading)] == [reading(text)]
+        assert [one.row for one in engine.rows(Home)] == [home(text, "zone")]
 
 
 def test_an_opaque_offset_is_kept_as_it_is(store: Store) -> None:

@@ -18,6 +18,7 @@ BODIES = {
     "NUL first": b"\x00\x00text\x00",
     "emoji": "👩‍👩‍👧".encode(),
     "not UTF-8": b"\xff\xfe\xed\xa0\x80",
+    "one that is as long as a text may be": b"\xe2" * 2_001,
     "1 MB": bytes(range(256)) * 4096,
 }
 
@@ -59,6 +60,12 @@ def test_a_letter_keeps_all_of_its_event_and_its_reason(store: Store, engine: En
     )
 
 
+@pytest.mark.parametrize("length", [0, 10, 5_000, 300_000])
+def test_properties_of_any_length_are_kept(store: Store, engine: Engine, length: int) -> None:
+    properties = {"text": 'a"\\ß👩\n' * (length // 7), "deep": [{"x": "\x00"}]}
+    assert keep(store, engine, letter(replace(event(0), properties=properties))).properties == properties
+
+
 def test_a_waiting_letter_is_due_at_once(store: Store, engine: Engine) -> None:
     kept = keep(store, engine, letter(event(0)))
     assert (kept.status, kept.due_at) == ("waiting", kept.failed_at)
@@ -69,9 +76,22 @@ def test_a_letter_that_does_not_wait_is_never_due(store: Store, engine: Engine, 
     assert keep(store, engine, replace(letter(event(0)), status=status)).due_at is None  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("key", [None, "", "home-1", "\x00", "a\x00b", "👩‍👩‍👧", "'; --", "k" * 10_000], ids=ascii)
+KEYS = [None, "", "home-1", "👩‍👩‍👧", "'; --", '"\\a\n\t\x1f', "k" * 4_000, "👩" * 2_000]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=ascii)
 def test_a_partition_key_is_kept_as_it_is(store: Store, engine: Engine, key: str | None) -> None:
     assert keep(store, engine, letter(event(0, key=key))).partition_key == key
+
+
+@pytest.mark.parametrize("text", ["\x00", "a\x00b", "\ufdd0", "k" * 10_000], ids=ascii)
+def test_a_text_that_not_every_engine_holds_loses_no_letter(store: Store, engine: Engine, text: str) -> None:
+    """A server holds U+FFFD for what it cannot hold, and 4,000 characters of a text: docs/sqlserver.md."""
+    kept = keep(store, engine, letter(event(0, b"body", key=text), error=text[:2_000]))
+    mended = text.replace("\x00", "\ufffd").replace("\ufdd0", "\ufffd")
+    assert kept.partition_key in (text, mended if len(text) < 10 else f"{text[:3_999]}…")
+    assert kept.error in (text[:2_000], mended[:2_000])
+    assert kept.body == b"body"
 
 
 def test_lone_surrogates_do_not_lose_a_letter(store: Store, engine: Engine) -> None:
@@ -84,7 +104,7 @@ def test_lone_surrogates_in_properties_do_not_lose_a_letter(store: Store, engine
     assert len(keep(store, engine, given).properties) == 1
 
 
-@pytest.mark.parametrize("error", ["", "a\x00b", "💥" * 2_000, "line\nline"], ids=ascii)
+@pytest.mark.parametrize("error", ["", "💥" * 2_000, "line\nline", 'no "such" \\kind\x01'], ids=ascii)
 def test_an_error_is_kept_as_it_is(store: Store, engine: Engine, error: str) -> None:
     assert keep(store, engine, letter(event(0), error=error)).error == error
 

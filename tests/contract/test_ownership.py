@@ -1,13 +1,10 @@
 """What every store promises of ownership: compare and set on the etag, so that one of several claimers wins."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import cast
 
 import pytest
@@ -15,10 +12,10 @@ import pytest
 from core.events import Partition
 from core.ownership import Ownership, OwnershipClaim
 from core.store import OwnershipStore, Store
+from tests.contract.separate import output, start
 from tests.fakes.builders import EPOCH, commit, partition
-from tests.fakes.engines import SqliteEngine
+from tests.fakes.kept import PersistentEngine
 
-ROOT = Path(__file__).parents[2]
 P = partition()
 NEVER_OWNED = None
 
@@ -112,15 +109,7 @@ def test_an_older_claim_of_one_moment_is_told_apart_by_its_etag(owners: Ownershi
     assert not owners.claim_ownership(OwnershipClaim(replace(first, owner_id="other", etag="etag-9"), "etag-1"))
 
 
-def test_processes_that_race_for_partitions_win_each_once(sqlite: SqliteEngine) -> None:
-    command = [sys.executable, "-m", "tests.contract.claiming_process", str(sqlite.path)]
-    running = [
-        subprocess.Popen([*command, owner_id], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for owner_id in ("one", "other")
-    ]
-    won = []
-    for each in running:
-        out, fault = each.communicate(timeout=60)
-        assert each.returncode == 0, fault
-        won += json.loads(out)
+def test_processes_that_race_for_partitions_win_each_once(persistent: PersistentEngine) -> None:
+    running = [start("claiming_process", persistent, owner_id) for owner_id in ("one", "other", "third")]
+    won = [partition_id for each in running for partition_id in json.loads(output(each))]
     assert sorted(won) == sorted(map(str, range(200)))

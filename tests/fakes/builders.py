@@ -2,17 +2,23 @@
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from core.commits import BatchCommit, DeadLetter, PartitionState, Settled
+from core.dead_letters import LetterClaim, LetterHold
 from core.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
 from core.ingest import Stamps
 from core.rows import PlacedRow, Row
+from core.store import Store
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+NOON = EPOCH + timedelta(days=1)  # when a FakeClock begins
 HUB = "namespace/telemetry"
+PATIENCE = timedelta(seconds=30)  # of a store, where tests race
 
 
 def partition(partition_id: str = "0", *, hub: str = HUB, group: str = "hubledger") -> Partition:
@@ -85,6 +91,30 @@ def home(home_id: str = "home-1", time_zone: str = "Europe/Berlin", armed: bool 
 
 def letter(of: Event, *, error: str = "no such kind") -> DeadLetter:
     return DeadLetter(of, "unknown", "builtins.ValueError", error, "0123456789abcdef", "waiting")
+
+
+def keep_letters(store: Store, bodies: Mapping[int, bytes | str], place: str = "0", **changed: Any) -> None:
+    """Commit these events as letters that wait and are due at NOON, and what lies between them as filtered."""
+    state = store.read_partition(partition(place))
+    first = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1
+    last = max(bodies)
+    due = {"due_at": NOON, **changed}
+    letters = [replace(letter(event(number, body)), **due) for number, body in sorted(bodies.items())]
+    outcome = settled({}, letters=letters, filtered=last - first + 1 - len(letters))
+    store.commit_batch(replace(commit(state, first, last, outcome), committed_at=NOON))
+
+
+def hold(store: Store, numbers: Iterable[int], claimed_by: str = "claim-1", place: str = "0") -> LetterHold:
+    """Names letters under a claim."""
+    return LetterHold(store.read_partition(partition(place)), tuple(map(SequenceNumber, numbers)), claimed_by)
+
+
+def claim(
+    claimed_by: str = "claim-1", *, at: datetime | None = None, most: int = 1_000, lease: int = 300
+) -> LetterClaim:
+    """A claim of whatever is due at NOON."""
+    now = at or NOON
+    return LetterClaim(partition(), claimed_by, now, now + timedelta(seconds=lease), most)
 
 
 def settled(placed: Mapping[int, Sequence[Row]], *, letters: Sequence[DeadLetter] = (), filtered: int = 0) -> Settled:

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any, cast, get_args, get_type_hints
 
 from core.rows import Row, row_table
-from core.store import Store
+from core.settings import EMBEDDED
+from core.store import Engine as Store
 from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore
-from tests.fakes.kept import Engine, KeptLetter, KeptRange, KeptRow
+from tests.fakes.kept import Engine, KeptAttempt, KeptLetter, KeptRange, KeptRetracted, KeptRow, PersistentEngine
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.server_engine import SqlServerEngine
+from tests.sql.values import ROW_CLASSES
 
 ORDER = "ORDER BY stream_id, LENGTH(partition_id), partition_id"
 
@@ -29,6 +31,10 @@ class MemoryEngine:
         self.rows = self._store.rows
         self.letters = self._store.letters
         self.ledger = self._store.ledger
+        self.retries = self._store.retries
+        self.attempts = self._store.attempts
+        self.replays = self._store.replays
+        self.retracted = self._store.retracted
 
     def open(self) -> Store:
         return self._store
@@ -43,6 +49,9 @@ class SqliteEngine:
 
     def open(self) -> Store:
         return SqliteStore(self.path)
+
+    def environment(self) -> dict[str, str]:
+        return {"STORE_CONNECTION": f"{EMBEDDED}{self.path}"}
 
     def sql(self, statement: str, *values: object) -> list[Any]:
         """Run one statement, as an operator would by hand."""
@@ -61,26 +70,49 @@ class SqliteEngine:
     def letters(self) -> list[KeptLetter]:
         found = self.sql(
             "SELECT stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties,"
-            " body, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at"
+            " body, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at,"
+            " failed_at, body_kept, lost_claims, claimed_by, claimed_until, began_at, settled_at, settled_why"
             f" FROM event_hub_dead_letter {ORDER}, sequence_number"
         )
         return [_letter(one) for one in found]
 
     def ledger(self) -> list[KeptRange]:
+        return self._ranges("batch")
+
+    def retries(self) -> list[KeptRange]:
+        return self._ranges("retry")
+
+    def replays(self) -> list[KeptRange]:
+        return self._ranges("replay")
+
+    def attempts(self) -> list[KeptAttempt]:
+        found = self.sql(
+            "SELECT stream_id, partition_id, sequence_number, attempt, touched_by, kind, status, error_class, error,"
+            f" commit_number, done_by, why FROM dead_letter_attempt {ORDER}, sequence_number, attempt"
+        )
+        return [KeptAttempt(*one) for one in found]
+
+    def retracted(self) -> list[KeptRetracted]:
+        found = self.sql(
+            "SELECT stream_id, partition_id, commit_number, table_name, sequence_number, ordinal, row_commit_number,"
+            f" row FROM retracted_row {ORDER}, commit_number, table_name, sequence_number, ordinal"
+        )
+        return [kept_retracted(one) for one in found]
+
+    def _ranges(self, kind: str) -> list[KeptRange]:
         found = self.sql(
             "SELECT stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, written,"
             " filtered, dead_lettered, rows_written, transform_version, invocation_id, committed_at"
-            f" FROM batch_ledger {ORDER}, commit_number"
+            f" FROM batch_ledger WHERE kind = ? {ORDER}, commit_number",
+            kind,
         )
         return [_kept_range(*one) for one in found]
 
 
-ENGINES: dict[str, Callable[[Path], Engine]] = {
-    "memory": lambda _: MemoryEngine(),
-    "sqlite": lambda place: SqliteEngine(place / "store.db"),
-}
+PERSISTENT: dict[str, Callable[[Path], PersistentEngine]] = {"sqlite": lambda place: SqliteEngine(place / "store.db")}
 if os.environ.get("MSSQL_CONNECTION"):
-    ENGINES["sqlserver"] = lambda _: SqlServerEngine.on(os.environ["MSSQL_CONNECTION"])
+    PERSISTENT["sqlserver"] = lambda _: SqlServerEngine.on(os.environ["MSSQL_CONNECTION"])
+ENGINES: dict[str, Callable[[Path], Engine]] = {"memory": lambda _: MemoryEngine(), **PERSISTENT}
 
 
 def _row(row_class: type, values: tuple[Any, ...]) -> Row:
@@ -103,6 +135,14 @@ def _kept_row(row_class: type, one: tuple[Any, ...]) -> KeptRow:
     return KeptRow(*values)
 
 
+def kept_retracted(one: tuple[Any, ...]) -> KeptRetracted:
+    """One row of retracted_row, its JSON read as a row again."""
+    row_class = {row_table(each).name: each for each in ROW_CLASSES}[one[3]]
+    columns = json.loads(one[7])
+    values: list[Any] = [*one[:7], _row(row_class, tuple(columns[name] for name in row_table(row_class).columns))]
+    return KeptRetracted(*values)
+
+
 def _kept_range(*one: Any) -> KeptRange:
     values: list[Any] = [*one[:-1], datetime.fromisoformat(one[-1])]
     return KeptRange(*values)
@@ -111,6 +151,7 @@ def _kept_range(*one: Any) -> KeptRange:
 def _letter(one: tuple[Any, ...]) -> KeptLetter:
     values = list(one)
     values[6] = json.loads(values[6])
-    for at in (4, 15, 16):
+    for at in (4, 15, 16, 20, 21, 22):
         values[at] = None if values[at] is None else datetime.fromisoformat(values[at])
+    values[17] = bool(values[17])
     return KeptLetter(*values)

@@ -2,15 +2,28 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from enum import Enum, auto
+from typing import TypeVar
 from uuid import UUID
 
 from core.commits import BatchCommit, PartitionState
-from core.errors import CommitOutcomeUnknown, StoreUnavailable
+from core.dead_letters import (
+    ClaimedLetter,
+    ClaimedPosition,
+    FoundLetter,
+    LetterClaim,
+    LetterHold,
+    LetterMove,
+    RetryCommit,
+)
+from core.errors import CommitOutcomeUnknown, StoreFault, StoreUnavailable
 from core.events import Partition
 from core.rows import ReferenceKey, Row
 from core.status import PartitionLedger
-from core.store import Store
+from core.store import AppStore, Store
+
+Answer = TypeVar("Answer")
 
 
 class Fault(Enum):
@@ -19,7 +32,7 @@ class Fault(Enum):
     NOT_REACHED = auto()  # StoreUnavailable, nothing written
     UNANSWERED = auto()  # committed, and the answer lost
     LOST = auto()  # not committed, and the answer lost
-    RIVAL = auto()  # another owner commits first
+    RIVAL = auto()  # another owner commits first; before a call of letters, somebody else does what `meanwhile` says
     KILLED = auto()  # the process dies before it
     KILLED_AFTER = auto()  # the process dies when it is committed
 
@@ -34,19 +47,22 @@ def rival_takes_all(store: Store, commit: BatchCommit) -> None:
 
 
 class FaultyStore:
-    """Any Store; `faults` has one entry for each call to come, of reads and commits alike, and then all is well."""
+    """Any AppStore; `faults` has one entry for each call to come, by kind of call, and then all is well."""
 
     def __init__(
         self,
-        store: Store,
+        store: AppStore,
         *,
         on_commit: Iterable[Fault | None] = (),
         on_read: Iterable[Fault | None] = (),
-        rival: Callable[[Store, BatchCommit], None] = rival_takes_all,
+        on_letters: Iterable[Fault | None] = (),
+        rival: Callable[[AppStore, BatchCommit], None] = rival_takes_all,
+        meanwhile: Callable[[], object] = lambda: None,
     ) -> None:
         self._store = store
-        self._on_commit, self._on_read = iter(on_commit), iter(on_read)
+        self._on_commit, self._on_read, self._on_letters = iter(on_commit), iter(on_read), iter(on_letters)
         self._rival = rival
+        self._meanwhile = meanwhile
         self.calls: list[str] = []
 
     def read_partition(self, partition: Partition) -> PartitionState:
@@ -83,6 +99,27 @@ class FaultyStore:
             raise Killed
         return commit_number
 
+    def claim_letters(self, claim: LetterClaim) -> tuple[ClaimedPosition, ...]:
+        return self._letters("claim_letters", lambda: self._store.claim_letters(claim))
+
+    def read_claimed(self, hold: LetterHold) -> tuple[ClaimedLetter, ...]:
+        return self._letters("read_claimed", lambda: self._store.read_claimed(hold))
+
+    def begin_lone_try(self, hold: LetterHold, began_at: datetime, until: datetime) -> None:
+        self._letters("begin_lone_try", lambda: self._store.begin_lone_try(hold, began_at, until))
+
+    def commit_retry(self, commit: RetryCommit) -> int:
+        return self._letters("commit_retry", lambda: self._store.commit_retry(commit), CommitOutcomeUnknown)
+
+    def find_letters(self, hold: LetterHold) -> tuple[FoundLetter, ...]:
+        return self._letters("find_letters", lambda: self._store.find_letters(hold))
+
+    def move_letters(self, move: LetterMove) -> tuple[FoundLetter, ...]:
+        return self._letters("move_letters", lambda: self._store.move_letters(move), CommitOutcomeUnknown)
+
+    def next_due_at(self, stream: Partition) -> datetime | None:
+        return self._letters("next_due_at", lambda: self._store.next_due_at(stream))
+
     def _read(self, call: str) -> None:
         self.calls.append(call)
         fault = next(self._on_read, None)
@@ -90,3 +127,23 @@ class FaultyStore:
             raise Killed
         if fault is not None:
             raise StoreUnavailable("the database does not answer")
+
+    def _letters(
+        self, name: str, call: Callable[[], Answer], unanswered: type[StoreFault] = StoreUnavailable
+    ) -> Answer:
+        self.calls.append(name)
+        fault = next(self._on_letters, None)
+        if fault is Fault.NOT_REACHED:
+            raise StoreUnavailable("the database does not answer")
+        if fault is Fault.LOST:
+            raise unanswered("it was not answered")
+        if fault is Fault.KILLED:
+            raise Killed
+        if fault is Fault.RIVAL:
+            self._meanwhile()
+        answer = call()
+        if fault is Fault.UNANSWERED:
+            raise unanswered("it was not answered")
+        if fault is Fault.KILLED_AFTER:
+            raise Killed
+        return answer

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from core.rows import Row
-from core.store import Store
+from core.rows import Row, row_table
+from core.store import Engine as Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,31 @@ class KeptLetter:
     attempts: int
     due_at: datetime | None
     failed_at: datetime
+    body_kept: bool = True
+    lost_claims: int = 0
+    claimed_by: str | None = None
+    claimed_until: datetime | None = None
+    began_at: datetime | None = None
+    settled_at: datetime | None = None
+    settled_why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAttempt:
+    """One row of what was done to letters."""
+
+    stream_id: int
+    partition_id: str
+    sequence_number: int
+    attempt: int
+    touched_by: str
+    kind: str
+    status: str
+    error_class: str | None
+    error: str | None
+    commit_number: int | None
+    done_by: str
+    why: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +87,32 @@ class KeptRange:
     committed_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class KeptRetracted:
+    """A row that a replay took away."""
+
+    stream_id: int
+    partition_id: str
+    commit_number: int
+    table_name: str
+    sequence_number: int
+    ordinal: int
+    row_commit_number: int
+    row: Row
+
+    @staticmethod
+    def of(kept: KeptRow, ordinal: int, commit_number: int) -> "KeptRetracted":
+        """What is kept of a row."""
+        place, table = (kept.stream_id, kept.partition_id), row_table(type(kept.row)).name
+        return KeptRetracted(*place, commit_number, table, kept.sequence_number, ordinal, kept.commit_number, kept.row)
+
+    @property
+    def position(self) -> tuple[object, ...]:
+        """Where it comes in order."""
+        place = (self.stream_id, len(self.partition_id), self.partition_id, self.commit_number)
+        return (*place, self.table_name, self.sequence_number, self.ordinal)
+
+
 class Engine(Protocol):
     """A database under test: it opens stores, and shows what they wrote, in order of position."""
 
@@ -73,4 +124,26 @@ class Engine(Protocol):
 
     def letters(self) -> list[KeptLetter]: ...
 
-    def ledger(self) -> list[KeptRange]: ...
+    def ledger(self) -> list[KeptRange]:
+        """The rows of kind "batch"."""
+        ...
+
+    def retries(self) -> list[KeptRange]:
+        """The rows of kind "retry"."""
+        ...
+
+    def replays(self) -> list[KeptRange]:
+        """The rows of kind "replay"."""
+        ...
+
+    def attempts(self) -> list[KeptAttempt]: ...
+
+    def retracted(self) -> list[KeptRetracted]: ...
+
+
+class PersistentEngine(Engine, Protocol):
+    """One that other processes can open too."""
+
+    def environment(self) -> dict[str, str]:
+        """What a process needs to open this database, as tests/contract/separate.py reads it."""
+        ...

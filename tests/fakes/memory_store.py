@@ -3,18 +3,33 @@
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, get_args, get_type_hints
+from uuid import UUID
 
 from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState
-from core.errors import CheckpointConflict, DataRefused
+from core.dead_letters import (
+    ClaimedLetter,
+    ClaimedPosition,
+    FoundLetter,
+    LetterClaim,
+    LetterHold,
+    LetterMove,
+    RetryCommit,
+)
+from core.errors import CheckpointConflict, DataRefused, LetterConflict
 from core.events import Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
+from core.replay_job import ReplayJob
+from core.replay_piece import CarriedState, EventDiff, ReplayCommit
 from core.rows import PlacedRow, ReferenceKey, Row, row_table
 from core.status import PartitionLedger
-from tests.fakes.kept import KeptLetter, KeptRange, KeptRow
+from tests.fakes import memory_letters
+from tests.fakes.kept import KeptAttempt, KeptLetter, KeptRange, KeptRetracted, KeptRow
+from tests.fakes.memory_replays import MemoryReplays
 
 Place = tuple[int, str]
 
@@ -30,13 +45,20 @@ class _Tables:
     letters: dict[tuple[int, str, int], KeptLetter] = field(default_factory=dict)
     ledger: dict[tuple[int, str, int], KeptRange] = field(default_factory=dict)
     ownerships: dict[Place, Ownership] = field(default_factory=dict)
+    retries: dict[tuple[int, str, int], KeptRange] = field(default_factory=dict)
+    attempts: list[KeptAttempt] = field(default_factory=list)
+    jobs: dict[UUID, ReplayJob] = field(default_factory=dict)
+    diffs: dict[tuple[UUID, str, int], EventDiff] = field(default_factory=dict)
+    replays: dict[tuple[int, str, int], KeptRange] = field(default_factory=dict)
+    carried: dict[tuple[UUID, str, ReferenceKey], CarriedState] = field(default_factory=dict)
+    retracted: list[KeptRetracted] = field(default_factory=list)
 
     def copy(self) -> "_Tables":
-        return _Tables(*(dict(getattr(self, name)) for name in self.__dataclass_fields__))
+        return _Tables(*(copy(getattr(self, name)) for name in self.__dataclass_fields__))
 
 
-class MemoryStore:
-    """See Store. Owners that share a database share the object."""
+class MemoryStore(MemoryReplays):
+    """See Store and ReplayStore. Owners that share a database share the object."""
 
     def __init__(self) -> None:
         self._tables = _Tables()
@@ -55,9 +77,7 @@ class MemoryStore:
     def commit_batch(self, commit: BatchCommit) -> int:
         with self._transaction() as tables:
             commit_number = _advance(tables, commit)
-            for row_class, rows in commit.settled.rows.items():
-                for number, ordinal, row in _newest_of_each(rows) if row_table(row_class).key else rows:
-                    _write_row(tables, KeptRow(*_place(commit), number, ordinal, commit_number, row))
+            _write_rows(tables, commit, commit_number)
             for letter in commit.settled.letters:
                 _add(tables.letters, (*_place(commit), letter.event.sequence_number), _kept_letter(letter, commit))
             _record(tables, commit, commit_number)
@@ -88,6 +108,47 @@ class MemoryStore:
         found = ((place, stands) for place, stands in tables.checkpoints.items() if place[0] == stream_id)
         return {PartitionId(place[1]): (stands.sequence_number, stands.offset) for place, stands in found}
 
+    def claim_letters(self, claim: LetterClaim) -> tuple[ClaimedPosition, ...]:
+        stream_id = self.read_partition(claim.stream).stream_id
+        with self._transaction() as tables:
+            return memory_letters.claim(tables.letters, claim, stream_id)
+
+    def read_claimed(self, hold: LetterHold) -> tuple[ClaimedLetter, ...]:
+        held = memory_letters.held(self._tables.letters, hold)
+        return tuple(memory_letters.claimed_letter(one) for _, one in held)
+
+    def begin_lone_try(self, hold: LetterHold, began_at: datetime, until: datetime) -> None:
+        with self._transaction() as tables:
+            for key, one in memory_letters.held(tables.letters, hold):
+                tables.letters[key] = replace(one, began_at=began_at, claimed_until=until, due_at=until)
+
+    def commit_retry(self, commit: RetryCommit) -> int:
+        with self._transaction() as tables:
+            stands = tables.checkpoints.get(_place(commit))
+            if stands is None:
+                raise LetterConflict(commit.partition, commit.claimed_by)
+            number = stands.commit_number + 1
+            tables.checkpoints[_place(commit)] = replace(stands, commit_number=number)
+            _write_rows(tables, commit, number)
+            memory_letters.settle(tables.letters, tables.attempts, commit, number)
+            tables.retries[(*_place(commit), number)] = memory_letters.retry_range(commit, number)
+        return number
+
+    def find_letters(self, hold: LetterHold) -> tuple[FoundLetter, ...]:
+        place = (hold.partition.partition_id, hold.sequence_numbers)
+        return memory_letters.find(self._tables.letters, hold.state.stream_id, place)
+
+    def move_letters(self, move: LetterMove) -> tuple[FoundLetter, ...]:
+        stream_id = self.read_partition(move.partition).stream_id
+        with self._transaction() as tables:
+            memory_letters.move(tables.letters, tables.attempts, move, stream_id)
+            return memory_letters.find(tables.letters, stream_id, (move.partition.partition_id, move.sequence_numbers))
+
+    def next_due_at(self, stream: Partition) -> datetime | None:
+        stream_id = self.read_partition(stream).stream_id
+        live = [one for key, one in self._tables.letters.items() if key[0] == stream_id]
+        return min((one.due_at for one in live if one.due_at is not None), default=None)
+
     def close(self) -> None:
         """Nothing to let go of."""
 
@@ -101,6 +162,18 @@ class MemoryStore:
     def ledger(self) -> list[KeptRange]:
         return sorted(self._tables.ledger.values(), key=lambda one: (*_of(one), one.commit_number))
 
+    def retries(self) -> list[KeptRange]:
+        return sorted(self._tables.retries.values(), key=lambda one: (*_of(one), one.commit_number))
+
+    def attempts(self) -> list[KeptAttempt]:
+        return sorted(self._tables.attempts, key=lambda one: (*_of(one), one.sequence_number, one.attempt))
+
+    def _write_kept(self, tables: "_Tables", kept: KeptRow) -> None:
+        _write_row(tables, kept)
+
+    def _letter_of(self, letter: DeadLetter, commit: ReplayCommit) -> KeptLetter:
+        return _kept_letter(letter, commit)
+
     @contextmanager
     def _transaction(self) -> Iterator[_Tables]:
         with self._lock:
@@ -109,11 +182,17 @@ class MemoryStore:
             self._tables = tables
 
 
-def _place(commit: BatchCommit) -> Place:
+def _write_rows(tables: _Tables, commit: BatchCommit | RetryCommit, commit_number: int) -> None:
+    for row_class, rows in commit.settled.rows.items():
+        for number, ordinal, row in _newest_of_each(rows) if row_table(row_class).key else rows:
+            _write_row(tables, KeptRow(*_place(commit), number, ordinal, commit_number, row))
+
+
+def _place(commit: BatchCommit | RetryCommit | ReplayCommit) -> Place:
     return commit.state.stream_id, commit.partition.partition_id
 
 
-def _of(kept: KeptRow | KeptLetter | KeptRange) -> tuple[int, int, str]:
+def _of(kept: KeptRow | KeptLetter | KeptRange | KeptAttempt) -> tuple[int, int, str]:
     return kept.stream_id, len(kept.partition_id), kept.partition_id
 
 
@@ -157,7 +236,7 @@ def _write_row(tables: _Tables, kept: KeptRow) -> None:
         tables.states[key] = replace(kept, ordinal=None)
 
 
-def _kept_letter(letter: DeadLetter, commit: BatchCommit) -> KeptLetter:
+def _kept_letter(letter: DeadLetter, commit: BatchCommit | ReplayCommit) -> KeptLetter:
     event, at = letter.event, commit.committed_at
     _refuse_unstorable(event.enqueued_at)
     return KeptLetter(
@@ -167,7 +246,7 @@ def _kept_letter(letter: DeadLetter, commit: BatchCommit) -> KeptLetter:
         event.enqueued_at,
         None if event.partition_key is None else _without_surrogates(event.partition_key),
         dict(event.properties),
-        event.body,
+        event.body if letter.keeps_body else b"",
         letter.error_class,
         letter.error_type,
         _without_surrogates(letter.error),
@@ -175,8 +254,9 @@ def _kept_letter(letter: DeadLetter, commit: BatchCommit) -> KeptLetter:
         commit.transform_version,
         letter.status,
         1,
-        at if letter.status == "waiting" else None,
+        (letter.due_at or at) if letter.status == "waiting" else None,
         at,
+        letter.keeps_body,
     )
 
 
@@ -216,8 +296,16 @@ def _books(tables: _Tables, place: Place, hub: tuple[str, str]) -> PartitionLedg
         dead_lettered=sum(one.dead_lettered for one in ranges),
         held=0,
         absent=0,
-        letters=sum(key[:2] == place for key in tables.letters),
+        letters=sum(key[:2] == place for key in tables.letters) - _letters_added(tables, place, hub),
     )
+
+
+def _letters_added(tables: _Tables, place: Place, hub: tuple[str, str]) -> int:
+    own = [
+        job for job in tables.jobs.values() if (job.request.stream.event_hub, job.request.stream.consumer_group) == hub
+    ]
+    found = [job.progress_of(PartitionId(place[1])) for job in own if not job.request.is_dry_run]
+    return sum(one.counts.letters_added for one in found if one is not None)
 
 
 def _add(table: dict[Any, Any], key: tuple[Any, ...], kept: object) -> None:

@@ -4,6 +4,7 @@ It keeps the promises that the store relies on: a batch needs a value for each m
 `nextset()`, a lost or closed connection answers nothing, and a commit is guarded by the checkpoint it expects.
 """
 
+import json
 import re
 import threading
 from collections.abc import Sequence
@@ -51,6 +52,8 @@ class Server:
     faults: list[tuple[When, Error] | None] = field(default_factory=list)
     refused: tuple[str, Error] | None = None
     executed: list[tuple[str, Sequence[Any]]] = field(default_factory=list)
+    answers: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)  # rows by a part of the text
+    held: set[int] = field(default_factory=set)  # letters that the claim of the next retry holds
 
     @property
     def commits(self) -> list[tuple[str, Sequence[Any]]]:
@@ -71,8 +74,8 @@ class Server:
             kept = self.checkpoints.get(values["partition_id"])
             return [] if kept is None else [kept]
         if COMMIT in text:
-            return [(self._commit(values),)]
-        return []
+            return [(self._retry(values) if "letter_count" in values else self._commit(values),)]
+        return next((rows for part, rows in self.answers.items() if part in text), [])
 
     def _commit(self, values: dict[str, Any]) -> int:
         kept = self.checkpoints.get(values["partition_id"])
@@ -82,6 +85,15 @@ class Server:
         place = (values["sequence_number"], values["offset_token"], values["enqueued_at"])
         self.checkpoints[values["partition_id"]] = (*place, number, values["commit_id"])
         return number
+
+    def _retry(self, values: dict[str, Any]) -> int:
+        kept = self.checkpoints.get(values["partition_id"])
+        numbers = {number for (number,) in json.loads(values["sequence_numbers"])}
+        if kept is None or not numbers <= self.held or len(numbers) != values["letter_count"]:
+            raise fault("42000", 51002, "letters were taken from the claim")
+        self.held -= numbers
+        self.checkpoints[values["partition_id"]] = (*kept[:3], kept[3] + 1, kept[4])
+        return int(kept[3]) + 1
 
 
 class FakeDriver:
@@ -114,7 +126,7 @@ class FakeConnection:
         self.server = server
         self.closed = False
         self.lost = False
-        self.timeout = 0
+        self.timeout = self.maxwrite = 0
         self.thread = threading.get_ident()
         self.cursors: list[FakeCursor] = []
 
@@ -144,6 +156,10 @@ class FakeCursor:
         self._late: Error | None = None
         self.closed = False
         self.description: list[tuple[str]] | None = None
+        self.sizes: list[tuple[int, int, int] | None] = []
+
+    def setinputsizes(self, sizes: list[tuple[int, int, int] | None]) -> None:
+        self.sizes = sizes
 
     def execute(self, text: str, given: Sequence[Any] = ()) -> None:
         self._connection.demand_life()
@@ -151,6 +167,8 @@ class FakeCursor:
         names = DECLARED.findall(text)
         assert len(names) == len(given) == text.count("?"), (names, given)
         assert None not in given, "the driver asks the server for the type of None"
+        for value, size in zip(given, self.sizes, strict=True):
+            assert size is not None or len(str(value)) <= 4_000, "the driver sends a long text in a call of its own"
         server = self._connection.server
         server.executed.append((text, given))
         planned = server.faults.pop(0) if server.faults and COMMIT in text else None

@@ -2,27 +2,36 @@
 
 import json
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from core.rows import row_table
-from core.store import Store
+from core.store import Engine as Store
 from core.store.odbc import Session, connect
 from core.store.records import instant_of
 from core.store.row_statements import row_reader
 from core.store.sqlserver import SqlServerStore
-from tests.fakes.kept import KeptLetter, KeptRange, KeptRow
+from tests.fakes.kept import KeptAttempt, KeptLetter, KeptRange, KeptRetracted, KeptRow
 from tests.fakes.server_schema import empty_schema, shared_schema
+from tests.sql.values import ROW_CLASSES
 
 ORDER = "ORDER BY t.stream_id, LEN(t.partition_id), t.partition_id"
 PLACE = ("stream_id", "partition_id", "sequence_number")
 LETTER = (
     *PLACE, "offset_token", "enqueued_at", "partition_key", "properties", "body", "error_class", "error_type", "error",
     "fingerprint", "transform_version", "status", "attempts", "due_at", "failed_at",
+    "body_kept", "lost_claims", "claimed_by", "claimed_until", "began_at", "settled_at", "settled_why",
 )  # fmt: skip
 RANGE = (
     "stream_id", "partition_id", "commit_number", "first_sequence_number", "last_sequence_number", "written",
     "filtered", "dead_lettered", "rows_written", "transform_version", "invocation_id", "committed_at",
+)  # fmt: skip
+ATTEMPT = (
+    *PLACE, "attempt", "touched_by", "kind", "status", "error_class", "error", "commit_number", "done_by", "why",
+)  # fmt: skip
+
+RETRACTED = (
+    "stream_id", "partition_id", "commit_number", "table_name", "sequence_number", "ordinal", "row_commit_number",
+    "row",
 )  # fmt: skip
 
 
@@ -45,11 +54,16 @@ class SqlServerEngine:
     def open(self) -> Store:
         return SqlServerStore(self.connection_string, schema=self.schema)
 
+    def environment(self) -> dict[str, str]:
+        return {"STORE_CONNECTION": self.connection_string, "STORE_SCHEMA": self.schema}
+
     def rows(self, row_class: type) -> list[KeptRow]:
         table, read = row_table(row_class), row_reader(row_class)
         ordinal = () if table.key else ("ordinal",)
         found = self._select(
-            table.name, (*PLACE, *ordinal, "commit_number", *table.columns), ("sequence_number", *ordinal)
+            table.name,
+            (*PLACE, *ordinal, "commit_number", *(f"[{name}]" for name in table.columns)),
+            ("sequence_number", *ordinal),
         )
         kept = []
         for one in found:
@@ -62,11 +76,28 @@ class SqlServerEngine:
         return [_letter(list(one)) for one in self._select("event_hub_dead_letter", LETTER, ("sequence_number",))]
 
     def ledger(self) -> list[KeptRange]:
-        found = self._select("batch_ledger", RANGE, ("commit_number",))
-        return [_range([*one[:-1], instant_of(one[-1])]) for one in found]
+        return self._ranges("batch")
+
+    def retries(self) -> list[KeptRange]:
+        return self._ranges("retry")
+
+    def attempts(self) -> list[KeptAttempt]:
+        found = self._select("dead_letter_attempt", ATTEMPT, ("sequence_number", "attempt"))
+        return [KeptAttempt(*one) for one in found]
+
+    def replays(self) -> list[KeptRange]:
+        return self._ranges("replay")
+
+    def retracted(self) -> list[KeptRetracted]:
+        order = ("commit_number", "table_name", "sequence_number", "ordinal")
+        return [_retracted(tuple(one)) for one in self._select("retracted_row", RETRACTED, order)]
+
+    def _ranges(self, kind: str) -> list[KeptRange]:
+        found = self._select("batch_ledger", (*RANGE, "kind"), ("commit_number",))
+        return [_range([*one[:-2], instant_of(one[-2])]) for one in found if one[-1] == kind]
 
     def _select(self, table: str, columns: tuple[str, ...], order: tuple[str, ...]) -> list[Any]:
-        chosen = ", ".join(map(_readable, columns))
+        chosen = ", ".join(f"t.{name}" for name in columns)
         ordered = "".join(f", t.{name}" for name in order)
         return self.session.run(f"SET NOCOUNT ON; SELECT {chosen} FROM {self.schema}.{table} AS t {ORDER}{ordered};")
 
@@ -80,11 +111,12 @@ def _shared_session(connection_string: str) -> Session:
     return _sessions[connection_string]
 
 
-def _readable(column: str) -> str:
-    """Times as text, of which pyodbc loses no digit; by our naming they end in _at, and days in _date."""
-    if column.endswith("_at"):
-        return f"CONVERT(varchar(33), t.{column}, 126)"
-    return f"CONVERT(varchar(10), t.{column}, 23)" if column.endswith("_date") else f"t.{column}"
+def _retracted(one: tuple[Any, ...]) -> KeptRetracted:
+    row_class = {row_table(each).name: each for each in ROW_CLASSES}[one[3]]
+    columns = json.loads(one[7])
+    row = row_reader(row_class)(tuple(columns[name] for name in row_table(row_class).columns))
+    values: list[Any] = [*one[:7], row]
+    return KeptRetracted(*values)
 
 
 def _range(values: list[Any]) -> KeptRange:
@@ -92,11 +124,7 @@ def _range(values: list[Any]) -> KeptRange:
 
 
 def _letter(values: list[Any]) -> KeptLetter:
-    for at in (4, 15, 16):
-        values[at] = _instant(values[at])
+    for at in (4, 15, 16, 20, 21, 22):
+        values[at] = None if values[at] is None else instant_of(values[at])
     values[6], values[7] = json.loads(values[6]), bytes(values[7])
     return KeptLetter(*values)
-
-
-def _instant(text: str | None) -> datetime | None:
-    return None if text is None else instant_of(text)

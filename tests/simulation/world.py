@@ -9,7 +9,7 @@ from core.commits import BatchCommit
 from core.errors import InfrastructureFault
 from core.events import Event
 from core.ingest import Stamps, ingest_batch
-from core.store import Store
+from core.store import AppStore
 from core.store.patient import PatientStore, Waiting
 from core.store.remembered import RememberingStore
 from tests.fakes.builders import FakeClock, batch, event, partition, stamps
@@ -37,14 +37,14 @@ REFUSED = "huge {}"  # by every database
 class Owner:
     """One process: what it remembers is gone when it dies."""
 
-    store: Store
+    store: AppStore
     stamps: Stamps
 
 
 class World:
     """Steps through deliveries until every log is committed; `logs` is what must be accounted for."""
 
-    def __init__(self, seed: int, store: Store) -> None:
+    def __init__(self, seed: int, store: AppStore) -> None:
         self.chance = random.Random(seed)
         self.clock = FakeClock()
         self.logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 3))}
@@ -101,7 +101,7 @@ class World:
         checkpoint = self._store.read_partition(partition(partition_id)).checkpoint
         return 0 if checkpoint is None else checkpoint.sequence_number + 1
 
-    def _interrupt(self, _: Store, commit: BatchCommit) -> None:
+    def _interrupt(self, _: AppStore, commit: BatchCommit) -> None:
         """Another owner, which may hold the partition now, is handed a batch before this commit goes through."""
         if self._rivals == 0:
             self._rivals += 1

@@ -4,18 +4,26 @@ import os
 import secrets
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 
-from core.errors import StoreMisconfigured
+from bench.wire import Cut, Wire
+from core.errors import CheckpointConflict, CommitOutcomeUnknown, SchemaMismatch, StoreMisconfigured
+from core.ingest import Stamps, ingest_batch
 from core.store.odbc import connect
 from core.store.queries import load_migrations
+from core.store.remembered import RememberingStore
 from core.store.server_commit import statement
 from core.store.server_schema import in_schema, migrate_server
 from core.store.sqlserver import SqlServerStore
+from tests.fakes.builders import batch, commit, events, partition, stamps
+from tests.fakes.plain_transform import PLAIN
 from tests.fakes.server_schema import TABLES, drop_schema
 from tests.sql.statements import commit_of
-from tests.sql.values import ROW_CLASSES
+from tests.sql.values import EPOCH, ROW_CLASSES
 
 CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
 pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")
@@ -60,11 +68,10 @@ def test_a_schema_that_is_dropped_leaves_nothing(schema: str) -> None:
 def test_a_commit_of_every_row_class_is_taken(schema: str, letters: bool) -> None:
     migrate_server(CONNECTION, schema)
     store = SqlServerStore(CONNECTION, schema=schema)
-    commit = commit_of(ROW_CLASSES, first=True, letters=letters)
-    stream_id = store.read_partition(commit.partition).stream_id
-    assert stream_id == commit.state.stream_id
-    assert store.commit_batch(commit) == 1
-    assert store.read_partition(commit.partition) == commit.state_after(1)
+    whole = commit_of(ROW_CLASSES, first=True, letters=letters)
+    assert store.read_partition(whole.partition).stream_id == whole.state.stream_id
+    assert store.commit_batch(whole) == 1
+    assert store.read_partition(whole.partition) == whole.state_after(1)
     store.close()
 
 
@@ -77,7 +84,68 @@ def test_a_transaction_that_fails_leaves_none_open(schema: str) -> None:
     session.close()
 
 
+def test_a_database_without_our_schema_says_how_to_make_it() -> None:
+    store = SqlServerStore(CONNECTION, schema=f"hubledger_none_{secrets.token_hex(4)}")
+    with pytest.raises(SchemaMismatch, match=r"core\.store\.migrate"):
+        store.read_partition(partition())
+    store.close()
+
+
 def test_a_login_that_does_not_exist_names_the_setting() -> None:
     other = ";".join(part for part in CONNECTION.split(";") if part[:3].lower() not in ("uid", "pwd"))
     with pytest.raises(StoreMisconfigured, match=r"^STORE_CONNECTION: "):
         connect(f"{other};UID=nobody_{secrets.token_hex(4)};PWD=wrong")
+
+
+class TestOnTheWire:
+    """The same as tests/sql/test_on_the_wire.py shows with a server that knows no T-SQL."""
+
+    @pytest.mark.parametrize("size", [1, 500, 2_000])
+    def test_in_the_steady_state_a_batch_is_one_request(
+        self, server_store: SqlServerStore, wire: Wire, size: int
+    ) -> None:
+        remembering, own = RememberingStore(server_store, timedelta(seconds=60)), stamps()
+        for number in range(3):
+            before = wire.requests
+            log = events(number * size, (number + 1) * size - 1, "double home-1")
+            ingest_batch(batch(log), remembering, PLAIN, own)
+            assert number == 0 or wire.requests - before == 1
+
+    @pytest.mark.parametrize("letters", [True, False])
+    def test_a_commit_that_carries_everything_is_one_request(
+        self, server_store: SqlServerStore, wire: Wire, letters: bool
+    ) -> None:
+        whole = commit_of(ROW_CLASSES, first=True, letters=letters)
+        state = server_store.read_partition(whole.partition)
+        before = wire.requests
+        assert server_store.commit_batch(replace(whole, state=state)) == 1
+        assert wire.requests - before == 1
+
+    @pytest.mark.parametrize("where", list(Cut), ids=["not committed", "committed"])
+    def test_an_unknown_outcome_is_settled_and_each_event_committed_once(
+        self, server_store: SqlServerStore, wire: Wire, where: Cut
+    ) -> None:
+        remembering, own = RememberingStore(server_store, timedelta(seconds=60)), Stamps(lambda: EPOCH, uuid4)
+        ingest_batch(batch(events(0, 4, "double a")), remembering, PLAIN, own)
+        wire.cut(where)
+        report = ingest_batch(batch(events(5, 9, "double a")), remembering, PLAIN, own)
+        assert ([one.events for one in report.commits], report.redelivered) == ([5], 0)
+        (books,) = server_store.read_ledgers()
+        assert (books.checkpoint, books.commits, books.written, books.balanced) == (9, 2, 10, True)
+
+    @pytest.mark.parametrize(("where", "stands"), [(Cut.BEFORE, False), (Cut.AFTER, True)])
+    def test_the_line_cut_around_a_commit_leaves_all_of_it_or_nothing(
+        self, server_store: SqlServerStore, wire: Wire, where: Cut, stands: bool
+    ) -> None:
+        state = server_store.read_partition(partition())
+        first = commit(state, 0, 4)
+        wire.cut(where)
+        with pytest.raises(CommitOutcomeUnknown):
+            server_store.commit_batch(first)
+        if stands:
+            assert server_store.read_partition(partition()) == first.state_after(1)
+            with pytest.raises(CheckpointConflict):
+                server_store.commit_batch(first)
+        else:
+            assert server_store.read_partition(partition()) == state
+            assert server_store.commit_batch(first) == 1

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from core.store.queries import Query, load_migrations, load_queries
-from core.store.server_commit import _LETTER, _TYPES
+from core.store.server_commit import _LETTER, _TYPES, UNFOLDING
+from core.store.server_letters import _OUTCOME
 from tests.sql.statements import without_comments
 
 SERVER, EMBEDDED = load_queries("sqlserver"), load_queries("sqlite")
@@ -23,16 +24,30 @@ def tables(script: str) -> dict[str, list[tuple[str, bool]]]:
     return found
 
 
+def added_columns(script: str) -> list[tuple[str, str, bool]]:
+    """Columns that a table gets later, and whether each must have a value: then it has a default, for old code."""
+    found = re.findall(
+        r"ALTER TABLE (?:hubledger\.)?(\w+) ADD (?:COLUMN )?(\w+) (.*?);", without_comments(script), re.S
+    )
+    assert all(("NOT NULL" in rest) == ("DEFAULT" in rest) for _, _, rest in found)
+    return [(table, name, "NOT NULL" in rest) for table, name, rest in found]
+
+
 def constraints(script: str) -> list[str]:
     return re.findall(r"CONSTRAINT (\w+)|INDEX (\w+)", without_comments(script))
 
 
+CUT_OUT = {"properties", "body"}  # what a letter of the server has in one long text for all, by place and length
+OF_LETTERS = {"letters", "letter_texts", "diff_texts", "carried_texts", *UNFOLDING}
+
+
 def variables(text: str) -> set[str]:
-    return set(re.findall(r"@(\w+)", without_comments(text)))
+    return set(re.findall(r"(?<!@)@(\w+)", without_comments(text)))
 
 
 def json_columns(text: str) -> list[str]:
-    """The columns of an OPENJSON by their place."""
+    """The columns of what comes in @letters, by their place."""
+    text = "".join(re.findall(r"OPENJSON\(@letters\) WITH \((.*?)\) AS l", text, re.S))
     placed = re.findall(r"(\w+) [a-z0-9]+(?:\([^)]*\))? '\$\[(\d+)\]'", text)
     assert [int(place) for _, place in placed] == list(range(len(placed)))
     return [name for name, _ in placed]
@@ -49,22 +64,28 @@ def test_a_query_declares_the_same_params_and_purpose_kind_in_both_dialects(name
 
 @pytest.mark.parametrize("query", SERVER.values(), ids=lambda query: query.name)
 def test_every_param_is_used_as_a_variable_or_as_a_column_of_json(query: Query) -> None:
-    assert set(query.params) == variables(query.text) - {"letters"} | set(json_columns(query.text))
+    columns = {re.sub(f"^({'|'.join(CUT_OUT)})_(at|length)$", r"\1", name) for name in json_columns(query.text)}
+    assert set(query.params) == variables(query.text) - OF_LETTERS | columns
 
 
 @pytest.mark.parametrize("query", SERVER.values(), ids=lambda query: query.name)
 def test_every_param_has_a_type(query: Query) -> None:
-    in_json = set(json_columns(query.text))
+    in_json = set(json_columns(query.text)) | CUT_OUT
     assert set(query.params) - in_json - {"commit_number"} <= set(_TYPES)
 
 
 def test_every_type_is_of_some_param() -> None:
-    used = {param for query in SERVER.values() for param in query.params} | {"keys"}
+    besides = {"keys", "letter_count", *UNFOLDING}
+    used = {param for query in SERVER.values() for param in query.params} | besides
     assert set(_TYPES) <= used
 
 
 def test_a_letter_is_written_in_the_order_in_which_it_is_read() -> None:
     assert json_columns(SERVER["add_letter"].text) == list(_LETTER)
+
+
+def test_an_outcome_is_written_in_the_order_in_which_it_is_read() -> None:
+    assert json_columns(SERVER["settle_letters"].text) == list(_OUTCOME)
 
 
 def test_the_migrations_are_the_same_by_version_and_name() -> None:
@@ -74,10 +95,13 @@ def test_the_migrations_are_the_same_by_version_and_name() -> None:
 
 @pytest.mark.parametrize("version", [one.version for one in load_migrations("sqlite")])
 def test_a_migration_makes_the_same_tables_columns_and_constraints(version: int) -> None:
-    server, embedded = (load_migrations(of)[version - 1].text for of in ("sqlserver", "sqlite"))
+    server, embedded = (
+        next(one.text for one in load_migrations(of) if one.version == version) for of in ("sqlserver", "sqlite")
+    )
     assert tables(embedded)
     assert tables(server) == tables(embedded)
     assert constraints(server) == constraints(embedded)
+    assert added_columns(server) == added_columns(embedded)
 
 
 def test_the_list_of_migrations_is_the_same_table() -> None:

@@ -1,8 +1,127 @@
--- name: add_letter
--- An event that could not become rows, kept whole.
--- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at
+-- name: read_kept_letters
+-- The events of letters in a range that were kept with their body, the first of them.
+-- params: stream_id, partition_id, first_sequence_number, last_sequence_number, most
+SELECT sequence_number, offset_token, enqueued_at, partition_key, properties, body
+  FROM event_hub_dead_letter
+ WHERE stream_id = :stream_id AND partition_id = :partition_id AND body_kept = 1
+   AND sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
+ ORDER BY sequence_number
+ LIMIT :most;
+
+-- name: resolve_letters
+-- Letters of events that a replay wrote or filtered, whatever their status was: their rows are there now.
+-- params: stream_id, partition_id, succeeded, touched_by, settled_why, transform_version, committed_at
+UPDATE event_hub_dead_letter
+   SET status = 'resolved', due_at = NULL, claimed_by = :touched_by, claimed_until = NULL, began_at = NULL,
+       lost_claims = 0, transform_version = :transform_version, settled_at = :committed_at, settled_why = :settled_why
+ WHERE stream_id = :stream_id AND partition_id = :partition_id AND status <> 'resolved'
+   AND sequence_number IN (
+       SELECT n.value ->> 0 FROM json_each(:succeeded) AS n);
+
+-- name: reopen_letters
+-- A letter of a replay whose event failed again; one that a person discarded stays discarded.
+-- params: stream_id, partition_id, sequence_number, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, touched_by
+UPDATE event_hub_dead_letter
+   SET error_class = :error_class, error_type = :error_type, error = :error, fingerprint = :fingerprint,
+       transform_version = :transform_version, status = :status, attempts = 1, due_at = :due_at,
+       failed_at = :failed_at, claimed_by = :touched_by, claimed_until = NULL, began_at = NULL, lost_claims = 0,
+       settled_at = NULL, settled_why = NULL
+ WHERE stream_id = :stream_id AND partition_id = :partition_id AND sequence_number = :sequence_number
+   AND status <> 'discarded';
+
+-- name: add_replayed_letters
+-- A letter of a replay, of an event that had none.
+-- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, touched_by
 INSERT INTO event_hub_dead_letter
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
-        error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at)
+        body_kept, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at,
+        claimed_by)
 VALUES (:stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at, :partition_key, :properties, :body,
-        :error_class, :error_type, :error, :fingerprint, :transform_version, :status, 1, :due_at, :failed_at);
+        :body_kept, :error_class, :error_type, :error, :fingerprint, :transform_version, :status, 1, :due_at,
+        :failed_at, :touched_by)
+ON CONFLICT (stream_id, partition_id, sequence_number) DO NOTHING;
+
+-- name: add_letter
+-- An event that could not become rows, kept whole.
+-- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at
+INSERT INTO event_hub_dead_letter
+       (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
+        body_kept, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at)
+VALUES (:stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at, :partition_key, :properties, :body,
+        :body_kept, :error_class, :error_type, :error, :fingerprint, :transform_version, :status, 1, :due_at,
+        :failed_at);
+
+-- name: claim_letters
+-- Claim what waits and is due, and what its lease gives back: the holder died, which counts once its lone try had begun.
+-- params: stream_id, claimed_by, claimed_at, claimed_until, most
+UPDATE event_hub_dead_letter
+   SET lost_claims = CASE WHEN status = 'retrying' AND (lost_claims = 0 OR began_at IS NOT NULL) THEN lost_claims + 1
+                          ELSE lost_claims END,
+       status = 'retrying', claimed_by = :claimed_by, claimed_until = :claimed_until, due_at = :claimed_until,
+       began_at = NULL
+ WHERE rowid IN (
+       SELECT d.rowid FROM event_hub_dead_letter AS d
+        WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying') AND d.due_at <= :claimed_at
+        ORDER BY d.due_at
+        LIMIT :most)
+RETURNING partition_id, sequence_number, lost_claims;
+
+-- name: read_claimed_letters
+-- Those of these letters that the claim still holds, whole.
+-- params: stream_id, partition_id, sequence_numbers, claimed_by
+SELECT sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, attempts, lost_claims
+  FROM event_hub_dead_letter
+ WHERE stream_id = :stream_id AND partition_id = :partition_id
+   AND sequence_number IN (SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n)
+   AND status = 'retrying' AND claimed_by = :claimed_by
+ ORDER BY sequence_number;
+
+-- name: begin_lone_try
+-- These letters are about to be tried, each alone: should the process die of it, their lease gives them back.
+-- params: stream_id, partition_id, sequence_numbers, claimed_by, began_at, claimed_until
+UPDATE event_hub_dead_letter
+   SET began_at = :began_at, claimed_until = :claimed_until, due_at = :claimed_until
+ WHERE stream_id = :stream_id AND partition_id = :partition_id
+   AND sequence_number IN (SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n)
+   AND status = 'retrying' AND claimed_by = :claimed_by;
+
+-- name: settle_letters
+-- What a retry made of a letter, if its claim still holds it; without a new reason it keeps the one it has.
+-- params: stream_id, partition_id, claimed_by, transform_version, committed_at, sequence_number, status, attempted, due_at, error_class, error_type, error, fingerprint, why
+UPDATE event_hub_dead_letter
+   SET status = :status, attempts = attempts + :attempted, due_at = :due_at, claimed_until = NULL, began_at = NULL,
+       lost_claims = 0, transform_version = :transform_version,
+       error_class = COALESCE(:error_class, error_class), error_type = COALESCE(:error_type, error_type),
+       error = COALESCE(:error, error), fingerprint = COALESCE(:fingerprint, fingerprint),
+       settled_at = CASE WHEN :status = 'waiting' THEN NULL ELSE :committed_at END, settled_why = :why
+ WHERE stream_id = :stream_id AND partition_id = :partition_id AND sequence_number = :sequence_number
+   AND status = 'retrying' AND claimed_by = :claimed_by;
+
+-- name: move_letters
+-- Move letters whose status is among the sources, ",waiting,exhausted,"; an empty claim is any. Twice has no more effect.
+-- params: stream_id, partition_id, sequence_numbers, sources, claimed_by, move_id, kind, status, due_at, moved_at, why
+UPDATE event_hub_dead_letter
+   SET status = :status, due_at = CASE WHEN :status = 'waiting' THEN :due_at END, claimed_by = :move_id,
+       claimed_until = NULL, began_at = NULL,
+       attempts = CASE WHEN :kind = 'requeue' THEN 0 ELSE attempts END,
+       lost_claims = CASE WHEN :kind = 'requeue' THEN 0 ELSE lost_claims END,
+       settled_at = CASE WHEN :status = 'waiting' THEN NULL ELSE :moved_at END,
+       settled_why = CASE WHEN :status = 'waiting' THEN NULL ELSE :why END
+ WHERE stream_id = :stream_id AND partition_id = :partition_id
+   AND sequence_number IN (SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n)
+   AND INSTR(:sources, ',' || status || ',') > 0
+   AND (:claimed_by = '' OR claimed_by = :claimed_by) AND (claimed_by IS NULL OR claimed_by <> :move_id);
+
+-- name: find_letters
+-- These letters as they stand, and what touched them last.
+-- params: stream_id, partition_id, sequence_numbers
+SELECT sequence_number, status, claimed_by
+  FROM event_hub_dead_letter
+ WHERE stream_id = :stream_id AND partition_id = :partition_id
+   AND sequence_number IN (SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n)
+ ORDER BY sequence_number;
+
+-- name: next_due_at
+-- When the next letter is due, or its lease ends; NULL when none waits.
+-- params: stream_id
+SELECT MIN(due_at) FROM event_hub_dead_letter WHERE stream_id = :stream_id AND status IN ('waiting', 'retrying');

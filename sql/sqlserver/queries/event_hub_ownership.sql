@@ -1,7 +1,7 @@
 -- name: read_ownerships
 -- Who owns which partition of a stream, released ones included.
 -- params: stream_id
-SELECT partition_id, owner_id, etag, CONVERT(varchar(33), last_modified_at, 126) AS last_modified_at
+SELECT partition_id, owner_id, etag, last_modified_at
   FROM hubledger.event_hub_ownership
  WHERE stream_id = @stream_id;
 
@@ -10,11 +10,11 @@ SELECT partition_id, owner_id, etag, CONVERT(varchar(33), last_modified_at, 126)
 -- params: stream_id, partition_id, owner_id, etag, last_modified_at
 BEGIN TRY
     INSERT INTO hubledger.event_hub_ownership (stream_id, partition_id, owner_id, etag, last_modified_at)
-    OUTPUT inserted.etag
     SELECT @stream_id, @partition_id, @owner_id, @etag, @last_modified_at
      WHERE NOT EXISTS (
            SELECT 1 FROM hubledger.event_hub_ownership AS o
             WHERE o.stream_id = @stream_id AND o.partition_id = @partition_id);
+    IF @@ROWCOUNT = 1 SELECT @etag AS etag;
 END TRY
 BEGIN CATCH
     IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- claimed by another at the same moment
@@ -25,8 +25,8 @@ END CATCH;
 -- params: stream_id, partition_id, owner_id, etag, last_modified_at, expected_etag
 UPDATE hubledger.event_hub_ownership
    SET owner_id = @owner_id, etag = @etag, last_modified_at = @last_modified_at
-OUTPUT inserted.etag
  WHERE stream_id = @stream_id AND partition_id = @partition_id AND etag = @expected_etag;
+IF @@ROWCOUNT = 1 SELECT @etag AS etag;
 
 -- name: read_checkpoints
 -- How far each partition of a stream is committed.

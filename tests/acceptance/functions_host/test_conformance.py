@@ -7,20 +7,11 @@ import aiohttp
 import pytest
 
 from local.functions_host import HostOptions, IndexingFailed
-from local.functions_host.builtin_worker import BuiltinWorker
 from local.functions_host.worker import Worker
-from tests.acceptance.functions_host import runtime_worker
 from tests.acceptance.functions_host.sample import Hubs, running, seen
 from tests.unit.local.functions_host.doubles import ManualClock, eventually
 
 pytestmark = pytest.mark.asyncio
-
-MICROSOFT_S = pytest.mark.skipif(not runtime_worker.is_installed(), reason=runtime_worker.HOW_TO_GET_IT)
-
-
-@pytest.fixture(params=["builtin", pytest.param("microsoft", marks=MICROSOFT_S)])
-def worker(request: pytest.FixtureRequest) -> Worker:
-    return BuiltinWorker() if request.param == "builtin" else runtime_worker.RuntimeWorker()
 
 
 @pytest.fixture
@@ -132,7 +123,7 @@ async def test_a_timer_that_is_fired_gets_its_status(app: Path, options: HostOpt
     assert found["status"]["Next"] == "2026-11-22T05:00:00+00:00"
 
 
-HEAD = "import typing\nimport azure.functions as func\napp = func.FunctionApp()\n"
+HEAD = "import typing\nimport azure.durable_functions as df\nimport azure.functions as func\napp = df.DFApp()\n"
 HUB = (
     '@app.event_hub_message_trigger(arg_name="events", event_hub_name="h", connection="C",'
     ' cardinality="many", data_type="BINARY")\n'
@@ -146,6 +137,8 @@ REFUSED = {
     "a trigger annotated as something else": HUB + "def f(events: func.HttpRequest): ...",
     "a return annotation that is no response": '@app.route(route="r")\ndef f(req: func.HttpRequest) -> int: ...',
     "a return annotation that is a generic": '@app.route(route="r")\ndef f(req) -> typing.List[int]: ...',
+    "an orchestrator's context by another name": '@app.orchestration_trigger(context_name="ctx")\ndef f(ctx): yield',
+    "an entity's context by another name": '@app.entity_trigger(context_name="ctx")\ndef f(ctx): ...',
     "two apps": "other = func.FunctionApp()",
     "two functions of one name": HUB + "def f(events): ...\n" + HUB + "def f(events): ...",
     "an import that fails": "import there_is_no_such_module",
@@ -167,6 +160,10 @@ ACCEPTED = {
     "one event annotated": HUB + "def f(events: func.EventHubEvent): ...",
     "a context without annotation": HUB + "async def f(events, context): ...",
     "a text as the answer": '@app.route(route="r")\ndef f(req: func.HttpRequest) -> str: ...',
+    "an orchestrator": '@app.orchestration_trigger(context_name="context")\ndef f(context): yield',
+    "an entity": '@app.entity_trigger(context_name="context")\ndef f(context): ...',
+    "an activity": '@app.activity_trigger(input_name="n")\ndef f(n: int) -> typing.List[int]: ...',
+    "a client": '@app.route(route="r")\n@app.durable_client_input(client_name="c")\nasync def f(req, c): ...',
     "an answer without annotation": '@app.route(route="r")\ndef f(req): ...',
 }
 

@@ -203,12 +203,14 @@ async def test_a_taken_port_is_one_clear_error(app: Path, options: HostOptions) 
             await second.start()
 
 
-async def test_an_app_with_a_durable_function_is_refused_by_name(empty_app: Path, options: HostOptions) -> None:
+async def test_an_app_with_a_trigger_that_is_not_emulated_is_refused_by_name(
+    empty_app: Path, options: HostOptions
+) -> None:
     (empty_app / "function_app.py").write_text(
-        "import azure.durable_functions as df\napp = df.DFApp()\n"
-        '@app.orchestration_trigger(context_name="context")\ndef keep(context): yield\n'
+        "import azure.functions as func\napp = func.FunctionApp()\n"
+        '@app.queue_trigger(arg_name="q", queue_name="q", connection="C")\ndef keep(q): ...\n'
     )
-    with pytest.raises(NotEmulated, match="function keep: the binding context of type orchestrationTrigger"):
+    with pytest.raises(NotEmulated, match="function keep: the binding q of type queueTrigger"):
         await FunctionsHost(empty_app, options).start()
 
 

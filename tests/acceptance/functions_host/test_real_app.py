@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.store.schema import migrate_sqlite
-from tests.acceptance.functions_host.test_conformance import MICROSOFT_S
+from tests.acceptance.functions_host.conftest import MICROSOFT_S
 
 APP = Path(__file__).resolve().parents[3]
 
@@ -23,7 +23,21 @@ def test_the_app_commits_a_batch_and_tells_its_status(worker: str, tmp_path: Pat
     assert status["reads_times_fast"] is True
 
 
-def _run(worker: str, database: Path) -> dict:
+@pytest.mark.parametrize("worker", ["builtin", pytest.param("microsoft", marks=MICROSOFT_S)])
+def test_a_replay_is_driven_to_its_end_by_its_orchestration(worker: str, tmp_path: Path) -> None:
+    job = _run(worker, tmp_path / "hubledger.db", "real_replay")
+    assert (job["status"], job["fault"], job["done"]) == ("done", None, 3)
+    counts = job["counts"]
+    assert (counts["written"], counts["dead_lettered"], counts["letters_added"], counts["rows_retracted"]) == (
+        2,
+        1,
+        0,
+        3,
+    )
+    assert [one["move"] for one in job["history"]] == ["begin"]
+
+
+def _run(worker: str, database: Path, script: str = "real_app") -> dict:
     migrate_sqlite(database)
     settings = {
         "EVENTHUB": "Endpoint=sb://localhost:9;SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true",
@@ -31,7 +45,7 @@ def _run(worker: str, database: Path) -> dict:
         "EVENTHUB_CONSUMER_GROUP": "hubledger",
         "STORE_CONNECTION": f"sqlite:{database}",
     }
-    command = [sys.executable, "-m", "tests.acceptance.functions_host.real_app", worker, str(APP)]
+    command = [sys.executable, "-m", f"tests.acceptance.functions_host.{script}", worker, str(APP)]
     done = subprocess.run(
         command, cwd=APP, env={**os.environ, **settings}, capture_output=True, text=True, timeout=60, check=False
     )

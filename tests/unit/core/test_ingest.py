@@ -7,6 +7,8 @@ from uuid import UUID
 
 import pytest
 
+from core.backoff import Backoff
+from core.dead_letters import LetterPolicy
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, StoreUnavailable, StreamIncarnationChanged
 from core.events import Event, EventBatch, SequenceNumber
 from core.guard import Gap
@@ -18,7 +20,7 @@ from core.transforms import Transform
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, events, ids, partition, stamps
 from tests.fakes.faulty_store import Fault, FaultyStore
-from tests.fakes.kept import KeptRow
+from tests.fakes.kept import KeptLetter, KeptRow
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 
@@ -102,6 +104,44 @@ class TestTheNormalWay:
         with pytest.raises(MemoryError):
             ingest_batch(batch(readings(0, 4)), store, Transform("test/1", transform), stamps())  # type: ignore[arg-type]
         assert store.ledger() == []
+
+
+class TestLetters:
+    """When a batch's letters come back, and what they keep."""
+
+    def letters(self, chance: float = 1.0, policy: LetterPolicy | None = None) -> list[KeptLetter]:
+        store, clock = MemoryStore(), FakeClock()
+        own = replace(stamps(0, clock), chance=lambda: chance, letters=policy or LetterPolicy())
+        ingest_batch(batch([event(0, "bug"), event(1, "poison"), event(2, "look a")]), store, PLAIN, own)
+        return store.letters()
+
+    @pytest.mark.parametrize(("chance", "seconds"), [(0.0, 0), (0.5, 15), (1.0, 30)])
+    def test_wait_for_the_first_pause_as_chance_has_it(self, chance: float, seconds: float) -> None:
+        bug, poison, look = self.letters(chance)
+        assert bug.due_at == look.due_at == bug.failed_at + timedelta(seconds=seconds)
+        assert (poison.status, poison.due_at) == ("exhausted", None)
+
+    def test_wait_as_long_as_the_policy_says(self) -> None:
+        bug, _, _ = self.letters(policy=LetterPolicy(Backoff(base=timedelta(seconds=7))))
+        assert bug.due_at == bug.failed_at + timedelta(seconds=7)
+
+    def test_keep_their_bodies_or_leave_them_to_the_hub(self) -> None:
+        assert [(kept.body, kept.body_kept) for kept in self.letters()][:2] == [(b"bug", True), (b"poison", True)]
+        without = self.letters(policy=LetterPolicy(keep_bodies=False))
+        assert {(kept.body, kept.body_kept) for kept in without} == {(b"", False)}
+
+    def test_draw_a_chance_each_and_nobody_else_does(self) -> None:
+        drawn: list[float] = []
+
+        def draw() -> float:
+            drawn.append(0.5)
+            return drawn[-1]
+
+        own = replace(stamps(), chance=draw)
+        ingest_batch(batch(readings(0, 9)), MemoryStore(), PLAIN, own)
+        assert drawn == []
+        ingest_batch(batch([event(0, "bug"), event(1, "bug"), event(2, "poison")]), MemoryStore(), PLAIN, own)
+        assert len(drawn) == 2
 
 
 class TestGaps:

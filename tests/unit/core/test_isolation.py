@@ -11,7 +11,7 @@ from core.errors import DataRefused, StoreUnavailable
 from core.events import Event
 from core.ingest import IngestReport, ingest_batch
 from core.isolation import MOST_REFUSALS
-from core.store import Store
+from core.store import AppStore
 from core.store.remembered import RememberingStore
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, stamps
@@ -26,7 +26,7 @@ def log_of(length: int, bad: Iterable[int], body: str = "huge a") -> list[Event]
     return [event(number, body if number in places else "reading a") for number in range(length)]
 
 
-def ingest(store: Store, given: Iterable[Event], seed: int = 0) -> IngestReport:
+def ingest(store: AppStore, given: Iterable[Event], seed: int = 0) -> IngestReport:
     return ingest_batch(batch(given), store, PLAIN, stamps(seed))
 
 
@@ -34,7 +34,7 @@ def refused(store: MemoryStore) -> list[int]:
     return [kept.sequence_number for kept in store.letters() if kept.error_class == "refused"]
 
 
-def steady(store: Store) -> RememberingStore:
+def steady(store: AppStore) -> RememberingStore:
     return RememberingStore(store, timedelta(hours=1), FakeClock().monotonic)
 
 
@@ -138,7 +138,7 @@ class TestTogetherWithOtherTrouble:
     def test_a_fault_at_any_turn_of_the_halving_changes_nothing(self, fault: Fault, turn: int) -> None:
         store, log = MemoryStore(), log_of(60, [0, 31, 59])
 
-        def rival(inner: Store, commit: BatchCommit) -> None:
+        def rival(inner: AppStore, commit: BatchCommit) -> None:
             ingest(inner, log[: commit.last.sequence_number + 1], seed=99)
 
         faults = [*[None] * turn, fault]
@@ -149,7 +149,7 @@ class TestTogetherWithOtherTrouble:
     def test_a_rival_that_goes_beyond_the_suspects_ends_the_suspicion(self) -> None:
         store, log = MemoryStore(), log_of(64, [5])
 
-        def rival(inner: Store, _: BatchCommit) -> None:
+        def rival(inner: AppStore, _: BatchCommit) -> None:
             ingest(inner, log[:40], seed=99)
 
         watched = FaultyStore(store, on_commit=[None, None, Fault.RIVAL], rival=rival)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from core.backoff import Backoff
+from core.dead_letters import LetterPolicy
 from core.errors import SettingsRefused
 from core.settings import embedded_path, read_settings, read_store_connection
 
@@ -99,6 +101,53 @@ def test_seconds_that_are_no_sensible_number_are_refused(name: str, value: str) 
 def test_seconds_may_be_any_number_within_the_limits(value: str, seconds: float) -> None:
     kept = read_settings({**GOOD, "REFERENCE_MEMORY_SECONDS": value}).reference_memory
     assert kept == timedelta(seconds=seconds)
+
+
+def test_letters_have_the_policy_of_the_design_without_settings() -> None:
+    settings = read_settings(GOOD)
+    assert settings.letters == LetterPolicy()
+    assert settings.letters.backoff == Backoff(timedelta(seconds=30), timedelta(hours=1), 8)
+    assert settings.keep_bodies
+
+
+def test_the_policy_of_letters_is_set_piece_by_piece() -> None:
+    own = {
+        "DEAD_LETTER_BASE_SECONDS": "1.5",
+        "DEAD_LETTER_CEILING_SECONDS": "60",
+        "DEAD_LETTER_ATTEMPTS": "3",
+        "DEAD_LETTER_CHUNK": "50",
+        "DEAD_LETTER_FAN_OUT": "4",
+        "DEAD_LETTER_LEASE_SECONDS": "90",
+        "KEEP_BODIES": "False",
+    }
+    policy = read_settings({**GOOD, **own}).letters
+    backoff = Backoff(timedelta(seconds=1.5), timedelta(seconds=60), 3)
+    assert policy == LetterPolicy(backoff, False, 50, 4, timedelta(seconds=90))
+
+
+@pytest.mark.parametrize("name", ["DEAD_LETTER_ATTEMPTS", "DEAD_LETTER_CHUNK", "DEAD_LETTER_FAN_OUT"])
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "many", "1e3", "100000", "٣"])
+def test_a_count_that_is_no_sensible_number_is_refused(name: str, value: str) -> None:
+    (fault,) = faults(**{name: value})
+    assert fault.startswith(f"{name} must be a whole number from 1 to ")
+    assert repr(value) in fault
+
+
+@pytest.mark.parametrize("value", ["0", "0.5", "86401", "nan"])
+def test_a_lease_of_less_than_a_second_is_refused(value: str) -> None:
+    (fault,) = faults(DEAD_LETTER_LEASE_SECONDS=value)
+    assert fault.startswith("DEAD_LETTER_LEASE_SECONDS must be a number of seconds from 1 to 86400")
+
+
+def test_a_ceiling_below_the_base_is_refused() -> None:
+    assert faults(DEAD_LETTER_BASE_SECONDS="60", DEAD_LETTER_CEILING_SECONDS="59") == [
+        "DEAD_LETTER_CEILING_SECONDS must not be below DEAD_LETTER_BASE_SECONDS"
+    ]
+
+
+@pytest.mark.parametrize("value", ["yes", "1", "0", "on", "tru"])
+def test_whether_bodies_are_kept_is_true_or_false(value: str) -> None:
+    assert faults(KEEP_BODIES=value) == [f"KEEP_BODIES must be true or false, not {value!r}"]
 
 
 def test_no_value_of_a_secret_is_in_a_fault() -> None:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,14 @@ def test_the_status_shows_the_stream_of_the_settings_only(app: App) -> None:
     app.environment["EVENTHUB_CONSUMER_GROUP"] = "other"
     body = app.run("print(status().get_body().decode())")
     assert (body["consumer_group"], body["accounted"], body["partitions"]) == ("other", 0, [])
+
+
+@pytest.mark.parametrize(("keep", "body"), [("true", b"{}"), ("false", b"")])
+def test_letters_are_kept_as_the_settings_say(app: App, keep: str, body: bytes) -> None:
+    app.environment |= {"KEEP_BODIES": keep, "DEAD_LETTER_BASE_SECONDS": "3600"}
+    look = b'{"kind":"motion","home_id":"nobody","sensor_id":"h","state":"idle","observed_at":"2026-01-01T12:00:00Z"}'
+    app.run(f"ingest([0, 1], [b'{{}}', {look!r}]); print(json.dumps(None))")
+    poison, reference = app.sqlite.letters()
+    assert (poison.status, poison.body, poison.body_kept) == ("exhausted", body, keep == "true")
+    assert reference.due_at is not None
+    assert timedelta(0) < reference.due_at - reference.failed_at <= timedelta(hours=1)

@@ -108,6 +108,26 @@ def test_an_error_behind_the_first_result_surfaces_and_leaves_no_cursor_open(dri
     assert session.run("SET NOCOUNT ON;") == []
 
 
+def test_a_session_keeps_one_cursor_and_takes_a_new_one_after_a_fault(driver: FakeDriver) -> None:
+    session = connect(WITH_PASSWORD, access=Access(lambda: driver))
+    for _ in range(3):
+        session.run("DECLARE @a int = ?;", [1])
+    driver.server.faults.append((When.AT_ONCE, fault("23000", 515)))
+    with pytest.raises(Error, match="515"):
+        session.run(COMMIT)
+    for _ in range(3):
+        session.run("SET NOCOUNT ON;")
+    assert [cursor.closed for cursor in driver.connections[0].cursors] == [True, False]
+
+
+def test_a_text_of_any_length_is_sent_within_its_batch(driver: FakeDriver) -> None:
+    session = connect(WITH_PASSWORD, access=Access(lambda: driver))
+    given = ["x" * 2_000, "👩" * 2_001, 7]
+    session.run("DECLARE @a nvarchar(4000) = ?, @b nvarchar(max) = ?, @c int = ?;", given)
+    assert driver.connections[0].cursors[0].sizes == [None, (-9, 0, 0), None]
+    assert driver.connections[0].maxwrite > 2 * 1024 * 1024
+
+
 @pytest.mark.parametrize(
     ("given", "sent"), [(0.2, 1), (1, 1), (1.2, 2), (15, 15)], ids=["below 1", "whole", "above 1", "the usual"]
 )
@@ -195,21 +215,11 @@ class TestRealDriver:
         assert access.driver().pooling is False  # type: ignore[attr-defined]
 
     def test_a_server_that_does_not_answer_is_unavailable_in_time(
-        self, access: Access, silent_port: int, microsoft_driver: str
+        self, access: Access, silent_port: int, driver_name: str
     ) -> None:
-        text = f"DRIVER={{{microsoft_driver}}};SERVER=127.0.0.1,{silent_port};UID=a;PWD=b"
+        text = f"DRIVER={{{driver_name}}};SERVER=127.0.0.1,{silent_port};UID=a;PWD=b"
         with pytest.raises(StoreUnavailable, match=r"^STORE_CONNECTION: .*Login timeout expired"):
             connect(text, Deadlines(sign_in=timedelta(seconds=1)), access)
-
-    @pytest.fixture
-    def microsoft_driver(self) -> str:
-        """The name of Microsoft's driver, or the path of its library as pip installs it."""
-        pyodbc = pytest.importorskip("pyodbc")
-        if installed := [name for name in pyodbc.drivers() if "SQL Server" in name]:
-            return installed[0]
-        packaged = pytest.importorskip("mssql_python_odbc", reason="no Microsoft ODBC driver: pip mssql-python-odbc")
-        (library,) = Path(packaged.__file__).parent.glob("libs/linux/debian*/x86_64/lib/libmsodbcsql-*")
-        return str(library)
 
 
 def fault_of_a_process(environment: dict[str, str]) -> str:

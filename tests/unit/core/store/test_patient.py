@@ -6,11 +6,12 @@ from datetime import timedelta
 import pytest
 
 from core.commits import BatchCommit
+from core.dead_letters import LetterMove, LetterOutcome, RetryCommit
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
 from core.rows import ReferenceKey
 from core.store.patient import FIRST_PAUSE, LONGEST_PAUSE, PatientStore, Waiting
 from core.transforms.home_security import Home
-from tests.fakes.builders import FakeClock, commit, home, partition, reading, settled
+from tests.fakes.builders import NOON, FakeClock, claim, commit, hold, home, keep_letters, partition, reading, settled
 from tests.fakes.faulty_store import Fault, FaultyStore
 from tests.fakes.memory_store import MemoryStore
 
@@ -83,6 +84,47 @@ def test_every_reading_call_is_patient() -> None:
     assert len(world.store.read_ledgers()) == 1
     calls = ["read_partition", "read_references", "read_ledgers"]
     assert world.faulty.calls == [call for call in calls for _ in range(2)]
+
+
+def test_every_call_of_letters_is_patient() -> None:
+    world = World([])
+    keep_letters(world.inner, {0: "a"})
+    world.faulty = FaultyStore(world.inner, on_letters=[Fault.NOT_REACHED, None] * 7)
+    waiting = Waiting(world.clock.monotonic, world.clock.sleep, lambda: 1.0)
+    store = PatientStore(world.faulty, timedelta(seconds=20), waiting)
+    asked = hold(world.inner, [0])
+    assert len(store.claim_letters(claim())) == 1
+    assert len(store.read_claimed(asked)) == 1
+    store.begin_lone_try(asked, NOON, NOON)
+    resolved = LetterOutcome(asked.sequence_numbers[0], "resolved")
+    retry = RetryCommit(asked.state, "claim-1", (resolved,), settled({}, filtered=1), "test/1", "retry-1", NOON)
+    assert store.commit_retry(retry) == 2
+    assert [one.status for one in store.find_letters(asked)] == ["resolved"]
+    move = LetterMove("discard", P, asked.sequence_numbers, "move-1", NOON, NOON, "somebody", "because")
+    assert [one.status for one in store.move_letters(move)] == ["resolved"]
+    assert store.next_due_at(P) is None
+    assert world.faulty.calls == [
+        call
+        for call in (
+            *("claim_letters", "read_claimed", "begin_lone_try", "commit_retry"),
+            *("find_letters", "move_letters", "next_due_at"),
+        )
+        for _ in range(2)
+    ]
+
+
+@pytest.mark.parametrize("fault", [Fault.LOST, Fault.UNANSWERED])
+def test_an_unknown_outcome_of_a_retry_is_not_tried_again(fault: Fault) -> None:
+    world = World([])
+    keep_letters(world.inner, {0: "a"})
+    world.inner.claim_letters(claim())
+    faulty = FaultyStore(world.inner, on_letters=[fault])
+    asked = hold(world.inner, [0])
+    resolved = LetterOutcome(asked.sequence_numbers[0], "resolved")
+    retry = RetryCommit(asked.state, "claim-1", (resolved,), settled({}, filtered=1), "test/1", "retry-1", NOON)
+    with pytest.raises(CommitOutcomeUnknown):
+        PatientStore(faulty, timedelta(seconds=20)).commit_retry(retry)
+    assert faulty.calls == ["commit_retry"]
 
 
 def test_an_unknown_outcome_is_not_tried_again() -> None:

@@ -1,13 +1,13 @@
 """core/store/records.py: instants as texts that sort as times do."""
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.store.records import instant_text, instant_texts
+from core.store.records import day_of, instant_of, instant_text, instant_texts
 
 ZONES = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 INSTANTS = st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29), timezones=st.one_of(st.just(UTC), ZONES))  # noqa: DTZ001
@@ -65,3 +65,14 @@ def test_known_instants_have_known_texts(moment: datetime, text: str) -> None:
 def test_an_offset_of_seconds_is_not_rounded(seconds: int) -> None:
     moment = datetime(2026, 1, 1, 12, tzinfo=timezone(timedelta(seconds=seconds)))
     assert datetime.fromisoformat(instant_text(moment)) == moment
+
+
+@given(INSTANTS)
+def test_an_instant_is_the_same_from_each_engine(moment: datetime) -> None:
+    assert instant_of(instant_text(moment)) == moment
+    assert instant_of(moment.astimezone(UTC).replace(tzinfo=None)) == moment
+    assert instant_of(instant_text(moment)).tzinfo is UTC
+
+
+def test_a_day_is_the_same_from_each_engine() -> None:
+    assert day_of("2026-01-02") == day_of(date(2026, 1, 2)) == date(2026, 1, 2)

@@ -5,12 +5,30 @@ from datetime import timedelta
 
 import pytest
 
+from core.commits import Settled
+from core.dead_letters import LetterMove, LetterOutcome, RetryCommit
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
+from core.events import SequenceNumber
 from core.ingest import ingest_batch
 from core.rows import ReferenceKey, Row
 from core.store.remembered import MOST_REFERENCES, RememberingStore
 from core.transforms.home_security import Home
-from tests.fakes.builders import FakeClock, batch, commit, event, events, home, partition, reading, settled, stamps
+from tests.fakes.builders import (
+    NOON,
+    FakeClock,
+    batch,
+    claim,
+    commit,
+    event,
+    events,
+    hold,
+    home,
+    keep_letters,
+    partition,
+    reading,
+    settled,
+    stamps,
+)
 from tests.fakes.faulty_store import Fault, FaultyStore, Killed
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
@@ -240,6 +258,63 @@ class TestReferences:
         store.read_references([key(ids[1])])
         store.read_references([key(ids[2])])
         assert watched.calls == ["read_references"] * 2
+
+
+class TestARetry:
+    def retry(self, world: World, rows: Settled) -> RetryCommit:
+        """Of letter 0 of partition P, claimed."""
+        keep_letters(world.inner, {0: "letter"})
+        world.inner.claim_letters(claim())
+        outcome = LetterOutcome(SequenceNumber(0), "resolved")
+        state = world.store.read_partition(P)
+        world.calls()
+        return RetryCommit(state, "claim-1", (outcome,), rows, "test/1", "retry-1", NOON)
+
+    def test_leaves_the_remembered_partition_as_it_is_and_a_batch_commits_on_it(self) -> None:
+        world = World()
+        retry = self.retry(world, settled({}, filtered=1))
+        assert world.store.commit_retry(retry) == 2
+        assert world.store.commit_batch(commit(world.store.read_partition(P), 1, 1)) == 3
+        assert world.calls() == ["commit_retry", "commit_batch"]
+        assert world.store.read_partition(P) == world.inner.read_partition(P)
+
+    def test_has_the_states_that_it_wrote_read_again_and_no_others(self) -> None:
+        world = World()
+        world.elsewhere(home("a", armed=False), home("b"))
+        retry = self.retry(world, settled({0: [home("a", armed=True)]}))
+        world.look("a")
+        world.look("b")
+        world.store.commit_retry(retry)
+        world.calls()
+        assert (world.look("a"), world.look("b")) == (home("a", armed=True), home("b"))
+        assert world.calls() == ["read_references"]
+
+    def test_that_is_in_doubt_has_its_states_read_again(self) -> None:
+        world = World()
+        world.elsewhere(home("a", armed=False))
+        retry = self.retry(world, settled({0: [home("a", armed=True)]}))
+        world.look("a")
+        world.watched._on_letters = iter([Fault.UNANSWERED])
+        with pytest.raises(CommitOutcomeUnknown):
+            world.store.commit_retry(retry)
+        assert world.look("a") == home("a", armed=True)
+
+
+def test_calls_of_letters_are_passed_on_and_never_remembered() -> None:
+    world = World()
+    keep_letters(world.inner, {0: "letter"})
+    asked = hold(world.inner, [0])
+    for _ in range(2):
+        assert world.store.next_due_at(P) == NOON
+    assert len(world.store.claim_letters(claim())) == 1
+    assert len(world.store.read_claimed(asked)) == 1
+    world.store.begin_lone_try(asked, NOON, NOON)
+    move = LetterMove("discard", P, asked.sequence_numbers, "move-1", NOON, NOON, "somebody", "because")
+    assert [one.status for one in world.store.move_letters(move)] == ["discarded"]
+    assert [one.status for one in world.store.find_letters(asked)] == ["discarded"]
+    assert world.calls() == [
+        *["next_due_at"] * 2, "claim_letters", "read_claimed", "begin_lone_try", "move_letters", "find_letters",
+    ]  # fmt: skip
 
 
 def test_the_books_are_never_remembered() -> None:

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from enum import StrEnum
 
 import pytest
 
 from core.rows import PlacedRow, appended_to, state_of
-from core.store.row_statements import row_reader, sqlite_insert, sqlite_select_states
+from core.store.row_statements import row_reader, server_write, sqlite_insert, sqlite_select_states
 
 LINEAGE = "stream_id INTEGER, partition_id TEXT, sequence_number INTEGER, ordinal INTEGER, commit_number INTEGER"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -99,6 +100,26 @@ def test_states_of_a_key_of_several_columns_stand_apart(database: sqlite3.Connec
     assert [read(one) for one in found] == [things[1], things[2]]
 
 
+@state_of("word", key=("order",))
+@dataclass(frozen=True, slots=True)
+class Word:
+    order: str
+    table: Decimal
+    select: Decimal | None
+
+
+def test_a_field_may_be_named_as_a_keyword_and_a_decimal_keeps_every_digit(database: sqlite3.Connection) -> None:
+    database.execute(f'CREATE TABLE word ({LINEAGE}, "order" TEXT PRIMARY KEY, "table" TEXT, "select" TEXT) STRICT')
+    words = [Word("a", Decimal("0.10"), None), Word("b", Decimal("-9999999999999999999.0000000001"), Decimal("1E+3"))]
+    for number in range(2):
+        put(database, *((number, 0, word) for word in words))
+    found = database.execute(sqlite_select_states(Word), (json.dumps([["a"], ["b"]]),)).fetchall()
+    assert [row_reader(Word)(one) for one in found] == words
+    text = server_write(Word, folded=True).text
+    assert "t.[order] = TRANSLATE(r.[order] COLLATE" in text
+    assert "[table] decimal(38, 10) '$[2]'" in text
+
+
 def test_the_newest_of_a_key_stands_within_one_call_and_over_several(database: sqlite3.Connection) -> None:
     for numbers in ([0, 4], [2], [3, 5]):
         put(database, *((number, 0, Thing("a", 1, None, None, number % 2 == 1)) for number in numbers))
@@ -110,3 +131,5 @@ def test_a_row_of_database_values_reads_back_as_it_was_written() -> None:
     assert row_reader(Thing)(values) == Thing("a", 1, date(2026, 1, 2), NOON, True)
     assert row_reader(Thing)(("a", 1, None, None, 0)) == Thing("a", 1, None, None, False)
     assert row_reader(Thing)(values).whole is True  # type: ignore[attr-defined]
+    of_a_server = ("a", 1, date(2026, 1, 2), NOON.replace(tzinfo=None), True)
+    assert row_reader(Thing)(of_a_server) == row_reader(Thing)(values)

@@ -13,10 +13,17 @@ from core.store.migrate import main
 from core.store.queries import load_migrations
 from core.store.schema import migrate_sqlite, open_checked, open_database
 from core.store.sqlite import SqliteStore
-from tests.fakes.builders import commit, partition
+from tests.fakes.builders import claim, commit, partition
 
 ROOT = Path(__file__).parents[4]
 ALL = list(load_migrations("sqlite"))
+OLD_LETTER = """
+    INSERT INTO event_hub_dead_letter
+           (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
+            error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at)
+    VALUES (1, '0', 3, '192', '2026-01-01T00:00:00.000000Z', NULL, '{}', X'626F6479', 'unknown', 'KeyError', 'why',
+            '0123456789abcdef', 'test/1', 'waiting', 1, '2026-01-01T00:00:00.000000Z', '2026-01-01T00:00:00.000000Z')
+"""  # as code wrote it before letters could come back
 
 
 @pytest.fixture
@@ -193,3 +200,24 @@ class TestTheCommand:
         assert fault.startswith("migrate: ")
         assert fault.count("\n") == 1
         assert why in fault
+
+
+def test_letters_of_an_older_schema_keep_their_bodies_and_can_be_claimed(
+    path: Path,
+) -> None:
+    with closing(open_database(path, 5.0)) as connection:
+        for migration in ALL[:4]:
+            connection.executescript(migration.text)
+        connection.executescript(
+            "CREATE TABLE schema_migration (version INTEGER PRIMARY KEY, name TEXT, applied_at TEXT) STRICT;"
+            "INSERT INTO schema_migration VALUES (4, 'flight_info', '2026-01-01T00:00:00.000000Z');"
+            "INSERT INTO event_stream VALUES (1, 'namespace/telemetry', 'hubledger', 1, '2026-01-01T00:00:00.000000Z');"
+        )
+        connection.execute(OLD_LETTER)
+    assert migrate_sqlite(path) == ALL[4:]
+    store = SqliteStore(path)
+    assert [one.lost_claims for one in store.claim_letters(claim())] == [0]
+    assert sql(path, "SELECT body, body_kept FROM event_hub_dead_letter") == [(b"body", 1)]
+    with closing(open_database(path, 5.0)) as connection:
+        connection.execute(OLD_LETTER.replace("'0', 3", "'0', 4"))  # code of before still writes
+    store.close()

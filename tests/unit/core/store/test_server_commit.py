@@ -1,5 +1,6 @@
 """core/store/server_commit.py: one batch for a whole commit, and the values that go with it."""
 
+import json
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -8,10 +9,12 @@ from typing import Any
 import orjson
 import pytest
 
-from core.commits import BatchCommit
+from core.commits import BatchCommit, DeadLetter
 from core.errors import DataRefused
+from core.events import Event, SequenceNumber
 from core.rows import Row, appended_to, state_of
 from core.store.server_commit import commit_statement, statement
+from core.store.server_json import FOLDED, PLAIN
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.odbc_driver import DECLARED
 from tests.sql.statements import commit_of, commit_with
@@ -91,20 +94,106 @@ def test_numbers_keep_every_digit() -> None:
 
 
 def test_a_letter_is_sent_whole_with_its_body_in_hex() -> None:
-    (letter,) = orjson.loads(values_of(commit_of((), first=True, letters=True))["letters"])
+    values = values_of(commit_of((), first=True, letters=True))
+    (letter,) = orjson.loads(values["letters"])
     assert letter == [
-        7, "448", "2026-01-01T00:00:00.000000", None, "{}", b"body".hex(), "unknown", "builtins.ValueError", "why",
+        7, "448", "2026-01-01T00:00:00.000000", None, 1, 2, 3, 8, 1, "unknown", "builtins.ValueError", "why",
         "0123456789abcdef", "test/1", "waiting", "2026-01-01T00:00:00.000000", "2026-01-01T00:00:00.000000",
     ]  # fmt: skip
+    assert values["letter_texts"] == "{}" + b"body".hex()
+
+
+def commit_of_letters(*letters: DeadLetter) -> BatchCommit:
+    commit = commit_of((), first=True, letters=True)
+    return replace(commit, settled=replace(commit.settled, letters=letters))
+
+
+def letters_of(commit: BatchCommit) -> list[tuple[str, bytes]]:
+    """Properties and body of each letter, cut out as the statement does."""
+    values = values_of(commit)
+    texts = values["letter_texts"]
+    assert texts.isascii(), "a character must be one unit, so that server and client count alike"
+    cut = []
+    for letter in orjson.loads(values["letters"]):
+        properties_at, properties_length, body_at, body_length = letter[4:8]
+        body = texts[body_at - 1 : body_at - 1 + body_length]
+        cut.append((texts[properties_at - 1 : properties_at - 1 + properties_length], bytes.fromhex(body)))
+    return cut
 
 
 @pytest.mark.parametrize("body", [b"", b"\x00\xff", "👩‍👩‍👧".encode(), bytes(range(256)) * 3600], ids=len)
 def test_a_body_of_any_bytes_can_be_sent(body: bytes) -> None:
-    commit = commit_of((), first=True, letters=True)
-    (letter,) = commit.settled.letters
-    changed = replace(commit.settled, letters=[replace(letter, event=replace(letter.event, body=body))])
-    (sent,) = orjson.loads(values_of(replace(commit, settled=changed))["letters"])
-    assert bytes.fromhex(sent[5]) == body
+    given = letter_of({"tenant": "ß👩", "deep": {"a": ['"', "\\", "\x00"]}}, body)
+    assert letters_of(commit_of_letters(given)) == [(json.dumps(given.event.properties), body)]
+
+
+def test_each_of_many_letters_has_its_own_texts() -> None:
+    given = [letter_of({"n": "x" * number}, bytes(number)) for number in range(5)]
+    sent = [(json.dumps({"n": "x" * number}), bytes(number)) for number in range(5)]
+    assert letters_of(commit_of_letters(*given)) == sent
+
+
+def letter_of(properties: dict[str, object], body: bytes, key: str | None = None, error: str = "why") -> DeadLetter:
+    event = Event(SequenceNumber(7), "448", EPOCH, key, properties, body)
+    return DeadLetter(event, "unknown", "builtins.ValueError", error, "0123456789abcdef", "waiting")
+
+
+def briefly(text: str) -> str:
+    return f"{len(text)} {text[:2]!a}"
+
+
+def unfolded(text: str) -> str:
+    """As TRANSLATE on the server does it."""
+    return text.translate(str.maketrans(FOLDED, PLAIN))
+
+
+HOSTILE = ["", '"', "\\", 'say "no"\\', "a\nb\r\tc", "\x1f\x01", "'; DROP", "é👩‍👩‍👧\x7f\u2028"]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+def test_no_text_is_sent_in_a_form_that_a_server_may_leave_escaped(text: str) -> None:
+    given, of_letter = values_of(commit_with({Home: [(7, 0, Home(text, text, True))]})), letter_of({}, b"", text, text)
+    (row,) = orjson.loads(given["rows_of_home"])
+    values = values_of(commit_of_letters(of_letter))
+    (letter,) = orjson.loads(values["letters"])
+    assert "\\" not in given["rows_of_home"] + values["letters"]
+    assert (unfolded(row[1]), unfolded(row[2])) == (text, text)
+    assert (unfolded(letter[3]), unfolded(letter[11])) == (text, text)
+
+
+def test_only_rows_that_need_it_are_unfolded_by_the_server() -> None:
+    plain, folded = (commit_with({Home: [(7, 0, Home("a", zone, True))]}) for zone in ("x", '"'))
+    assert "TRANSLATE" not in commit_statement(plain)[0]
+    assert "folded" not in values_of(plain)
+    assert (values_of(folded)["folded"], values_of(folded)["plain"]) == (FOLDED, PLAIN)
+    assert commit_statement(folded)[0].count("TRANSLATE") >= 4
+
+
+@pytest.mark.parametrize("text", ["\x00", "a\ufdd0", "\ufffe", "\uffff", "x" * 4_001, "👩" * 2_001], ids=briefly)
+def test_a_text_that_not_every_server_takes_is_refused_in_a_row_and_mended_in_a_letter(text: str) -> None:
+    with pytest.raises(DataRefused, match=r"^the rows cannot be written as JSON: a text "):
+        commit_statement(commit_with({Home: [(7, 0, Home("a", text, True))]}))
+    (letter,) = orjson.loads(values_of(commit_of_letters(letter_of({}, b"", text)))["letters"])
+    kept = unfolded(letter[3])
+    assert (
+        kept == text.replace(text[-1], "\ufffd") if len(text) < 10 else text.startswith(kept[:-1]) and kept[-1] == "…"
+    )
+    assert len(kept.encode("utf-16-le")) <= 8_000
+
+
+@pytest.mark.parametrize("text", ["x" * 4_000, "👩" * 2_000, "ß" * 4_000], ids=briefly)
+def test_the_longest_text_is_sent(text: str) -> None:
+    assert rows_of("home", Home("a", text, True)) == [[7, "a", text, True]]
+
+
+@pytest.mark.parametrize("amount", ["0.12345678901", "1E-11", "NaN", "Infinity"])
+def test_a_number_that_the_server_would_round_is_refused(amount: str) -> None:
+    with pytest.raises(DataRefused, match="10 decimal places"):
+        commit_statement(commit_with({Price: [(7, 0, Price(Decimal(amount), 0.1, date(2026, 1, 2), True))]}))
+
+
+def test_zeros_behind_the_tenth_place_are_none() -> None:
+    assert rows_of("price", Price(Decimal("1.50000000000000"), 0.1, date(2026, 1, 2), True))[0][2] == "1.50000000000000"
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from core.ingest import IngestReport, Stamps, ingest_batch
 from core.rows import ReferenceKey, Row
 from core.store.odbc import Access
 from core.store.remembered import RememberingStore
+from core.store.server_json import FOLDED, PLAIN
 from core.store.sqlserver import SqlServerStore
 from core.transforms import Transform
 from core.transforms.home_security import Home
@@ -158,9 +159,24 @@ def test_a_store_that_was_closed_opens_again(store: SqlServerStore) -> None:
     assert store.commit_batch(commit) == 1
 
 
-def test_keys_that_no_column_can_hold_are_asked_for_and_not_refused(store: SqlServerStore, driver: FakeDriver) -> None:
-    assert dict(store.read_references([ReferenceKey(Home, ("\ud800",)), ReferenceKey(Home, ("a",))])) == {}
-    assert driver.server.executed[-1][1] == ['[["\\ud800"], ["a"]]']
+@pytest.mark.parametrize(
+    "key",
+    ["\ud800", "a\x00", "\ufdd0", "x" * 4_001, 2**64, object()],
+    ids=["surrogate", "U+0000", "noncharacter", "too long", "65 bits", "no value"],
+)
+def test_keys_that_no_row_can_have_are_not_asked_for(store: SqlServerStore, driver: FakeDriver, key: object) -> None:
+    assert dict(store.read_references([ReferenceKey(Home, (key,)), ReferenceKey(Home, ("a",))])) == {}
+    assert driver.server.executed[-1][1] == ['[["a"]]']
+    calls = len(driver.server.executed)
+    assert dict(store.read_references([ReferenceKey(Home, (key,))])) == {}
+    assert len(driver.server.executed) == calls
+
+
+def test_a_key_that_a_server_may_leave_escaped_is_unfolded_there(store: SqlServerStore, driver: FakeDriver) -> None:
+    store.read_references([ReferenceKey(Home, ('"a"',))])
+    text, given = driver.server.executed[-1]
+    assert "TRANSLATE(k.[home_id]" in text
+    assert given == [FOLDED, PLAIN, f'[["{FOLDED[0]}a{FOLDED[0]}"]]']
 
 
 class TestLostAnswers:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.local.functions_host.doubles import ManualClock
 
-SAMPLE_APP = Path(__file__).parents[3] / "fixtures" / "sample_app"
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 
 
 @pytest.fixture
@@ -21,9 +21,20 @@ def clock() -> ManualClock:
 @pytest.fixture
 def sample_app(tmp_path: Path) -> Iterator[Path]:
     """A copy of the sample app; its module is forgotten afterwards, since a process knows one `function_app`."""
-    directory = tmp_path / "app"
-    shutil.copytree(SAMPLE_APP, directory, ignore=shutil.ignore_patterns("__pycache__"))
-    yield from forgotten(directory)
+    yield from forgotten(copied("sample_app", tmp_path))
+
+
+@pytest.fixture
+def durable_app(tmp_path: Path) -> Iterator[Path]:
+    """A copy of the Durable app, forgotten afterwards too."""
+    yield from forgotten(copied("durable_app", tmp_path))
+
+
+def copied(name: str, into: Path) -> Path:
+    """Copy an app of the fixtures."""
+    directory = into / "app"
+    shutil.copytree(FIXTURES / name, directory, ignore=shutil.ignore_patterns("__pycache__"))
+    return directory
 
 
 @pytest.fixture

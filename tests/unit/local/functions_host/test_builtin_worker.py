@@ -104,10 +104,20 @@ async def test_a_second_app_in_one_process_is_refused(empty_app: Path, tmp_path:
     await worker.close()
 
 
-async def test_a_durable_function_is_refused_by_name(empty_app: Path) -> None:
-    (empty_app / "function_app.py").write_text(HEAD + '@app.activity_trigger(input_name="n")\ndef work(n: str): ...')
+async def test_a_trigger_that_is_not_emulated_is_refused_by_name(empty_app: Path) -> None:
+    queue = '@app.queue_trigger(arg_name="q", queue_name="q", connection="C")\ndef work(q): ...'
+    (empty_app / "function_app.py").write_text(HEAD + queue)
     worker = BuiltinWorker()
-    with pytest.raises(NotEmulated, match="function work: the binding n of type activityTrigger"):
+    with pytest.raises(NotEmulated, match="function work: the binding q of type queueTrigger"):
+        await worker.index(empty_app)
+    await worker.close()
+
+
+async def test_a_sync_function_with_a_durable_client_is_refused(empty_app: Path) -> None:
+    client = '@app.route(route="r")\n@app.durable_client_input(client_name="client")\ndef work(req, client): ...'
+    (empty_app / "function_app.py").write_text(HEAD + client)
+    worker = BuiltinWorker()
+    with pytest.raises(IndexingFailed, match="work function: a function with a durable client must be async def"):
         await worker.index(empty_app)
     await worker.close()
 

@@ -1,0 +1,128 @@
+"""A hundred thousand letters due at once, settled into SQLite by one keeper; and what a round costs when idle."""
+
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+
+from bench.counting import CountingStore
+from bench.figures import Figure
+from bench.samples import START
+from core.commits import BatchCommit, DeadLetter, Settled
+from core.events import Event, Partition, PartitionId, SequenceNumber
+from core.ingest import Stamps
+from core.retrying import Keeper, claim_due, next_due_at, retry_chunk
+from core.rows import PlacedRow
+from core.store.remembered import RememberingStore
+from core.store.schema import migrate_sqlite
+from core.store.sqlite import SqliteStore
+from core.transforms import Transform
+from core.transforms.home_security import Home, references, transform
+
+LETTERS = int(os.environ.get("BENCH_LETTERS", "100000"))
+PARTITIONS, BATCH, HOMES = 16, 500, 1_000
+EARLY = 0.2  # of the letters: by then all that stays in memory is there
+PAGE = os.sysconf("SC_PAGE_SIZE")
+STREAM = Partition("bench/telemetry", "hubledger", PartitionId("0"))
+NOW = START + timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The run after one claim: seconds, letters settled, resident bytes."""
+
+    seconds: float
+    settled: int
+    resident: int
+
+
+def measure() -> Iterator[Figure]:
+    """Letters per second, memory over the run, and the calls of an idle round."""
+    if not Path("/proc/self/statm").exists():
+        print("letters: left out, it reads memory from /proc")
+        return
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        path = Path(folder) / "letters.db"
+        migrate_sqlite(path)
+        counting = CountingStore(SqliteStore(path))
+        store = RememberingStore(counting.as_store(), timedelta(seconds=60))
+        home_security = Transform("bench", transform, references)
+        keeper = Keeper(STREAM, store, home_security, lambda place, number: None, Stamps(lambda: NOW, uuid.uuid4))
+        _fill(store)
+        rounds = list(_rounds(keeper))
+        yield from _figures(rounds)
+        counting.calls = 0
+        next_due_at(keeper)
+        yield Figure("calls to the store per idle round", counting.calls, "calls", "1", counting.calls == 1)
+        store.close()
+
+
+def _rounds(keeper: Keeper) -> Iterator[Round]:
+    started, settled = perf_counter(), 0
+    while (due := next_due_at(keeper)) is not None and due <= NOW:
+        for chunk in claim_due(keeper):
+            settled += retry_chunk(chunk, keeper, "bench").resolved
+        yield Round(perf_counter() - started, settled, _resident())
+
+
+def _figures(rounds: list[Round]) -> Iterator[Figure]:
+    last = rounds[-1]
+    if last.settled != LETTERS:
+        raise RuntimeError(f"{last.settled} of {LETTERS} letters were settled")
+    rate = last.settled / last.seconds
+    yield Figure(f"{LETTERS:,} letters due at once, settled into SQLite", rate, "letters/s", ">= 5000", rate >= 5_000)
+    early = next(one for one in rounds if one.settled >= EARLY * LETTERS)
+    growth = last.resident / early.resident
+    size = f"{early.resident >> 20} MB, then {last.resident >> 20} MB"
+    name = f"memory after all of them, against after {early.settled:,}"
+    yield Figure(name, growth, "x", "<= 1.15", growth <= 1.15, size)
+
+
+def _fill(store: RememberingStore) -> None:
+    """Readings of homes that are registered by now, as the letters that waited for them."""
+    homes = [Home(_home(number), "Europe/Berlin", number % 2 == 0) for number in range(HOMES)]
+    placed: dict[type, list[PlacedRow]] = {Home: [(number, 0, home) for number, home in enumerate(homes)]}
+    _commit(store, STREAM, HOMES, Settled(placed, [], HOMES, 0))
+    numbers = iter(range(LETTERS))
+    turn = 0
+    while some := list(islice(numbers, BATCH)):
+        place = Partition(STREAM.event_hub, STREAM.consumer_group, PartitionId(str(1 + turn % PARTITIONS)))
+        state = store.read_partition(place)
+        first = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1
+        letters = [_letter(first + at, number) for at, number in enumerate(some)]
+        _commit(store, place, len(letters), Settled({}, letters, 0, 0))
+        turn += 1
+
+
+def _commit(store: RememberingStore, place: Partition, events: int, settled: Settled) -> None:
+    state = store.read_partition(place)
+    first = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1
+    last = _event(first + events - 1, 0)
+    commit = BatchCommit(state, uuid.uuid4(), SequenceNumber(first), last, settled, "bench", "bench", datetime.now(UTC))
+    store.commit_batch(commit)
+
+
+def _letter(number: int, home: int) -> DeadLetter:
+    error = ("core.errors.MissingReference", f"home {_home(home % HOMES)} is not registered", "0123456789abcdef")
+    return DeadLetter(_event(number, home), "reference", *error, "waiting", START)
+
+
+def _event(number: int, home: int) -> Event:
+    body = (
+        b'{"home_id":"%s","sensor_id":"S1","kind":"motion","state":"active","observed_at":"2026-01-01T12:00:00.5Z"}'
+        % _home(home % HOMES).encode()
+    )
+    return Event(SequenceNumber(number), str(number * 200), START, _home(home % HOMES), {}, body)
+
+
+def _home(number: int) -> str:
+    return f"H{number:06}"
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * PAGE

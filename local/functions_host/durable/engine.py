@@ -1,0 +1,191 @@
+"""Give orchestrators, entities and activities their turns: read, invoke, commit.
+
+An orchestration or entity has one turn at a time; different ones, and activities, run side by side up to the limits
+of host.json. What a killed process had not committed runs again in the next one.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from azure.functions.meta import Datum
+
+from local.functions_host.clock import Clock, sleep_until, unless
+from local.functions_host.durable.activities import run_activity
+from local.functions_host.durable.answers import Unreadable, read_answer
+from local.functions_host.durable.commits import ActivityDue, EpisodeCommit, Outgoing
+from local.functions_host.durable.entities import batch_text, conclude_batch, names_of
+from local.functions_host.durable.episodes import Turn, begin, conclude, fail
+from local.functions_host.durable.functions import DurableFunctions, Kind, UnknownFunction
+from local.functions_host.durable.instances import is_entity
+from local.functions_host.durable.options import DurableOptions
+from local.functions_host.durable.store import DurableStore, StateFault
+from local.functions_host.invoker import Invoker, TriggerInputs
+from local.functions_host.worker import Outcome
+
+logger = logging.getLogger("functions_host")
+
+PAUSE_AFTER_FAULT = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the engine works with; `new_id` makes execution ids."""
+
+    store: DurableStore
+    invoker: Invoker
+    functions: DurableFunctions
+    clock: Clock
+    new_id: Callable[[], str]
+
+
+class Engine:
+    """Runs from `start` to `stop` on the loop that calls them."""
+
+    def __init__(self, surroundings: Surroundings, options: DurableOptions) -> None:
+        self._around = surroundings
+        self._options = options
+        self._wake = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._busy: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._activities = 0
+        self._last_activity = 0
+        self._loop: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin with what is due, also from before."""
+        self._loop = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Begin nothing more, and wait for what runs."""
+        self._stopping.set()
+        self._wake.set()
+        if self._loop is not None:
+            await self._loop
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def wake(self) -> None:
+        """Look for what is due."""
+        self._wake.set()
+
+    async def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._wake.clear()
+            await self._despite_faults(self._look)
+
+    async def _look(self) -> None:
+        """Begin what is due, and wait until something else may be."""
+        self._begin_turns()
+        self._begin_activities()
+        clock = self._around.clock
+        due_at = self._around.store.next_due_at(clock.now())
+        if due_at is None:
+            await self._wake.wait()
+        else:
+            await unless(self._wake.wait(), sleep_until(clock, due_at))
+
+    def _begin_turns(self) -> None:
+        limits = {False: self._options.orchestrators, True: self._options.entities}
+        for running in self._busy:
+            limits[is_entity(running)] -= 1
+        window = self._options.orchestrators + self._options.entities + len(self._busy)
+        for instance_id in self._around.store.ready(self._around.clock.now(), window):
+            if instance_id in self._busy or limits[is_entity(instance_id)] <= 0:
+                continue
+            limits[is_entity(instance_id)] -= 1
+            self._busy.add(instance_id)
+            turn = self._entity_turn if is_entity(instance_id) else self._orchestrator_turn
+            self._spawn(self._turns_of(instance_id, turn))
+
+    def _begin_activities(self) -> None:
+        free = self._options.activities - self._activities
+        for due in self._around.store.activities_after(self._last_activity, free) if free > 0 else ():
+            self._last_activity = due.number
+            self._activities += 1
+            self._spawn(self._activity(due))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._wake.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("durable work was given up", exc_info=error, extra={"action": "durable_given_up"})
+
+    async def _turns_of(self, instance_id: str, turn: Callable[[str], Coroutine[Any, Any, None]]) -> None:
+        """Take one turn. An instance whose turn met a bug of ours stays busy, so that it is not tried for ever."""
+        await self._despite_faults(lambda: turn(instance_id))
+        self._busy.discard(instance_id)
+
+    async def _activity(self, due: ActivityDue) -> None:
+        try:
+            await self._despite_faults(lambda: self._run_activity(due))
+        finally:
+            self._activities -= 1
+
+    async def _despite_faults(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do the work, again after a pause when the state cannot be read or written, until the host stops."""
+        while not self._stopping.is_set():
+            try:
+                await work()
+                return
+            except StateFault as error:
+                logger.error("durable state failed", exc_info=error, extra={"action": "durable_state_failed"})
+                await unless(self._stopping.wait(), self._around.clock.sleep(PAUSE_AFTER_FAULT))
+
+    async def _run_activity(self, due: ActivityDue) -> None:
+        around, order = self._around, due.order
+        result = await run_activity(order, around.functions, around.invoker)
+        told = Outgoing(order.instance_id, order.execution_id, result, around.clock.now())
+        around.store.complete_activity(due.number, told)
+
+    async def _orchestrator_turn(self, instance_id: str) -> None:
+        around = self._around
+        episode = around.store.read_episode(instance_id, around.clock.now())
+        if (instance := episode.instance) is None or instance.status.is_final:
+            around.store.discard(episode.entries)
+            return
+        begun = begin(instance, episode, around.clock.now())
+        commit = await self._answered(begun) if isinstance(begun, Turn) else begun
+        if around.store.commit_episode(commit):
+            self._report(commit, instance.name)
+
+    async def _answered(self, turn: Turn) -> EpisodeCommit:
+        around = self._around
+        try:
+            function = around.functions.get(Kind.ORCHESTRATOR, turn.instance.name)
+            inputs = TriggerInputs({function.trigger.name: Datum(turn.request, "string")})
+            answer = read_answer(await around.invoker.call(function, inputs))
+        except (UnknownFunction, Unreadable) as error:
+            return fail(turn, str(error))
+        return conclude(turn, answer, around.functions, around.new_id)
+
+    def _report(self, commit: EpisodeCommit, name: str) -> None:
+        extra: dict[str, str | None] = {
+            "function_name": name,
+            "instance_id": commit.instance_id,
+            "status": commit.status.value,
+        }
+        if commit.status.is_final:
+            more = {"action": "orchestration_ended", "error": commit.error}
+            logger.log(logging.ERROR if commit.error else logging.INFO, "orchestration ended", extra=extra | more)
+        elif commit.waits_for_nothing:
+            logger.error("orchestration waits for nothing", extra={"action": "orchestration_stuck", **extra})
+
+    async def _entity_turn(self, entity_id: str) -> None:
+        around = self._around
+        batch = around.store.read_entity(entity_id, around.clock.now(), self._options.entity_batch)
+        try:
+            function = around.functions.get(Kind.ENTITY, names_of(entity_id)[0])
+            inputs = TriggerInputs({function.trigger.name: Datum(batch_text(batch), "string")})
+            outcome = await around.invoker.invoke(function, inputs)
+        except UnknownFunction as error:
+            outcome = Outcome(error=str(error))
+        around.store.commit_entity(conclude_batch(batch, outcome, around.clock.now()))

@@ -1,0 +1,214 @@
+"""Decide an orchestrator's turn: what it is asked with, and all that its answer changes. Pure.
+
+Source: DurableTask.Core's TaskOrchestrationDispatcher and TaskOrchestrationExecutor.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from local.functions_host.durable.answers import Answer, request_text
+from local.functions_host.durable.commits import ActivityOrder, ChildOrder, Entry, Episode, EpisodeCommit, Outgoing
+from local.functions_host.durable.functions import DurableFunctions, UnknownFunction
+from local.functions_host.durable.history import CONTROLS, Event, EventType, event, stamped
+from local.functions_host.durable.instances import Instance, NewInstance, Parent, Status
+from local.functions_host.durable.replay import Caller, NonDeterministic, Replayed, replay
+from local.functions_host.durable.work import ActivityCall, ChildCall, EntityRequest, TimerSet, Work
+from local.functions_host.errors import NotEmulated
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A turn of an orchestrator at one instant. `new` begins with OrchestratorStarted."""
+
+    instance: Instance
+    past: Sequence[str]
+    new: Sequence[Event]
+    consumed: Sequence[int]
+    at: datetime
+    status: Status = Status.RUNNING
+
+    @property
+    def request(self) -> str:
+        """The orchestration trigger's value."""
+        return request_text(self.instance, self.past, self.new)
+
+
+def begin(instance: Instance, episode: Episode, at: datetime) -> Turn | EpisodeCommit:
+    """Return the turn that the entries make; or, when they terminate or suspend the instance, what that changes."""
+    fitting = [each for each in episode.entries if each.execution_id in (None, instance.execution_id)]
+    fitting.sort(key=lambda each: not _is(each, EventType.EXECUTION_STARTED))
+    status = _controlled(instance.status, fitting)
+    if status is Status.SUSPENDED:
+        fitting = [each for each in fitting if _comes_through(each)]
+    stale = [each for each in episode.entries if each.execution_id not in (None, instance.execution_id)]
+    new = [event(EventType.ORCHESTRATOR_STARTED), *(each.event for each in fitting)]
+    turn = Turn(
+        instance,
+        episode.past,
+        [stamped(each, at) for each in new],
+        [each.number for each in (*fitting, *stale)],
+        at,
+        status,
+    )
+    if status is Status.TERMINATED:
+        last = next(each.event for each in reversed(fitting) if _is(each, EventType.EXECUTION_TERMINATED))
+        return _ended(turn, Status.TERMINATED, json.dumps(last["Reason"]))
+    return _paused(turn) if status is Status.SUSPENDED else turn
+
+
+def _is(entry: Entry, kind: EventType) -> bool:
+    return bool(entry.event["EventType"] == kind)
+
+
+def _comes_through(entry: Entry) -> bool:
+    """A suspended instance takes only what controls it, and its beginning; the rest waits in the inbox."""
+    return entry.event["EventType"] in CONTROLS or _is(entry, EventType.EXECUTION_STARTED)
+
+
+def _controlled(status: Status, entries: Iterable[Entry]) -> Status:
+    """The status that the control entries lead to; Terminated is final."""
+    status = Status.SUSPENDED if status is Status.SUSPENDED else Status.RUNNING
+    for each in entries:
+        if _is(each, EventType.EXECUTION_TERMINATED):
+            return Status.TERMINATED
+        if _is(each, EventType.EXECUTION_SUSPENDED):
+            status = Status.SUSPENDED
+        elif _is(each, EventType.EXECUTION_RESUMED):
+            status = Status.RUNNING
+    return status
+
+
+def conclude(turn: Turn, answer: Answer, functions: DurableFunctions, new_id: Callable[[], str]) -> EpisodeCommit:
+    """Return all that the orchestrator's answer changes; `new_id` names the executions that it starts."""
+    instance = turn.instance
+    caller = Caller(instance.name, instance.instance_id, instance.execution_id)
+    events = [json.loads(f"[{','.join(turn.past)}]"), turn.new]
+    try:
+        replayed = replay(answer.actions, (each for part in events for each in part), caller, functions)
+    except (NonDeterministic, UnknownFunction, NotEmulated) as error:
+        return fail(turn, str(error), answer.custom_status)
+    if replayed.has_open_tasks or not replayed.is_through or not (answer.is_done or answer.error):
+        return _going_on(turn, answer, replayed, new_id)
+    if answer.error:
+        return fail(turn, answer.error, answer.custom_status, replayed.new_work)
+    if replayed.next_input is not None:
+        return _continued(turn, answer, replayed, new_id)
+    return _ended(turn, Status.COMPLETED, answer.output, answer.custom_status, replayed.new_work)
+
+
+def fail(turn: Turn, reason: str, custom_status: str | None = None, new_work: Sequence[Work] = ()) -> EpisodeCommit:
+    """Return the end of an orchestration that failed."""
+    text = json.dumps(f"Orchestrator function '{turn.instance.name}' failed: {reason}")
+    return _ended(turn, Status.FAILED, text, custom_status, new_work)
+
+
+def _ended(
+    turn: Turn,
+    status: Status,
+    output: str | None,
+    custom_status: str | None = None,
+    new_work: Sequence[Work] = (),
+) -> EpisodeCommit:
+    end = event(EventType.EXECUTION_COMPLETED, OrchestrationStatus=status.value, Result=output)
+    ordered = [each.ordered for each in new_work]
+    kept = turn.instance.custom_status if status is Status.TERMINATED else custom_status
+    return EpisodeCommit(
+        instance_id=turn.instance.instance_id,
+        execution_id=turn.instance.execution_id,
+        at=turn.at,
+        status=status,
+        consumed=turn.consumed,
+        past=len(turn.past),
+        events=_closed(turn, [*ordered, end]),
+        output=output,
+        custom_status=kept,
+        outgoing=[*_requests(turn, new_work), *_told_to_parent(turn, status, output)],
+    )
+
+
+def _paused(turn: Turn) -> EpisodeCommit:
+    return EpisodeCommit(
+        instance_id=turn.instance.instance_id,
+        execution_id=turn.instance.execution_id,
+        at=turn.at,
+        status=Status.SUSPENDED,
+        consumed=turn.consumed,
+        past=len(turn.past),
+        events=_closed(turn, []),
+        custom_status=turn.instance.custom_status,
+    )
+
+
+def _going_on(turn: Turn, answer: Answer, replayed: Replayed, new_id: Callable[[], str]) -> EpisodeCommit:
+    instance, work = turn.instance, replayed.new_work
+    return EpisodeCommit(
+        instance_id=instance.instance_id,
+        execution_id=instance.execution_id,
+        at=turn.at,
+        status=Status.RUNNING,
+        consumed=turn.consumed,
+        past=len(turn.past),
+        events=_closed(turn, [each.ordered for each in work]),
+        custom_status=answer.custom_status,
+        activities=[
+            ActivityOrder(instance.instance_id, instance.execution_id, each.task_id, each.name, each.input)
+            for each in work
+            if isinstance(each, ActivityCall)
+        ],
+        children=[_child(turn, each, new_id()) for each in work if isinstance(each, ChildCall)],
+        outgoing=[*_timers(turn, work), *_requests(turn, work)],
+        waits_for_nothing=not replayed.has_open_tasks and not replayed.awaits_event,
+    )
+
+
+def _continued(turn: Turn, answer: Answer, replayed: Replayed, new_id: Callable[[], str]) -> EpisodeCommit:
+    instance = turn.instance
+    successor = NewInstance(instance.instance_id, new_id(), instance.name, replayed.next_input, instance.parent)
+    return EpisodeCommit(
+        instance_id=instance.instance_id,
+        execution_id=instance.execution_id,
+        at=turn.at,
+        status=Status.RUNNING,
+        consumed=turn.consumed,
+        custom_status=answer.custom_status,
+        outgoing=_requests(turn, replayed.new_work),
+        successor=successor,
+    )
+
+
+def _closed(turn: Turn, more: Iterable[Event]) -> Sequence[Event]:
+    last = event(EventType.ORCHESTRATOR_COMPLETED)
+    return [*turn.new, *(stamped(each, turn.at) for each in (*more, last))]
+
+
+def _timers(turn: Turn, work: Iterable[Work]) -> list[Outgoing]:
+    ids = (turn.instance.instance_id, turn.instance.execution_id)
+    return [Outgoing(*ids, each.fired, each.fire_at) for each in work if isinstance(each, TimerSet)]
+
+
+def _requests(turn: Turn, work: Iterable[Work]) -> list[Outgoing]:
+    requests = (each for each in work if isinstance(each, EntityRequest))
+    return [Outgoing(each.entity_id, None, each.request, turn.at) for each in requests]
+
+
+def _child(turn: Turn, call: ChildCall, execution_id: str) -> ChildOrder:
+    parent = Parent(turn.instance.instance_id, turn.instance.execution_id, call.task_id)
+    child = NewInstance(call.instance_id, execution_id, call.name, json.dumps(call.input), parent)
+    reason = f"An Orchestration instance with the id {call.instance_id} already exists and has not ended."
+    return ChildOrder(child, _report(turn, parent, Status.FAILED, json.dumps(reason)))
+
+
+def _told_to_parent(turn: Turn, status: Status, output: str | None) -> list[Outgoing]:
+    parent = turn.instance.parent
+    return [] if parent is None else [_report(turn, parent, status, output)]
+
+
+def _report(turn: Turn, parent: Parent, status: Status, output: str | None) -> Outgoing:
+    if status is Status.COMPLETED:
+        told = event(EventType.SUB_ORCHESTRATION_COMPLETED, TaskScheduledId=parent.task_id, Result=output)
+    else:
+        reason = json.loads(output) if output is not None else None
+        told = event(EventType.SUB_ORCHESTRATION_FAILED, TaskScheduledId=parent.task_id, Reason=reason, Details=output)
+    return Outgoing(parent.instance_id, parent.execution_id, told, turn.at)

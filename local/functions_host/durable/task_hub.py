@@ -1,0 +1,62 @@
+"""The task hub of an app, the way into the package: its Durable functions, their state, engine and HTTP API."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from azure.functions.meta import Datum
+
+from local.functions_host.clock import Clock
+from local.functions_host.durable.client_binding import client_input
+from local.functions_host.durable.engine import Engine, Surroundings
+from local.functions_host.durable.functions import DurableFunctions
+from local.functions_host.durable.management import Management
+from local.functions_host.durable.options import DurableOptions
+from local.functions_host.durable.orchestrations import Orchestrations
+from local.functions_host.durable.store import DurableStore
+from local.functions_host.emulated import DURABLE_CLIENT
+from local.functions_host.function import FunctionDescription
+from local.functions_host.invoker import Invoker
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex
+
+
+class TaskHub:
+    """Opened with its state, started once the host listens, stopped after all that could call it, then closed."""
+
+    def __init__(self, path: Path | None, functions: Sequence[FunctionDescription], options: DurableOptions) -> None:
+        self._functions = DurableFunctions(functions)
+        self._options = options
+        self._store = DurableStore(path)
+        self._client: Any = None
+
+    def open(self, invoker: Invoker, clock: Clock) -> None:
+        """Connect with what runs functions and what tells the time."""
+        around = Surroundings(self._store, invoker, self._functions, clock, _new_id)
+        self._engine = Engine(around, self._options)
+        self._orchestrations = Orchestrations(self._store, self._functions, clock, _new_id, self._engine.wake)
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """Put the management API into a router."""
+        Management(self._orchestrations, self._options.hub_name).add_routes(router)
+
+    def start(self, base_url: str, port: int) -> None:
+        """Begin with what is due; clients find the API at these addresses."""
+        self._client = Datum(client_input(base_url, port, self._options.hub_name), "string")
+        self._engine.start()
+
+    async def stop(self) -> None:
+        """Begin no more turns and activities, and wait for those that run."""
+        await self._engine.stop()
+
+    def close(self) -> None:
+        """Close the state."""
+        self._store.close()
+
+    def inputs_of(self, function: FunctionDescription) -> Mapping[str, Any]:
+        """The durableClient inputs of a function, as Datums by name."""
+        return {each.name: self._client for each in function.bindings if each.type == DURABLE_CLIENT}

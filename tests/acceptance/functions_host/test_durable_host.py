@@ -1,0 +1,126 @@
+"""Durable in the host as a whole: restart, drain, faults of settings, shapes of the extension, list of functions."""
+
+import asyncio
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.functions_host import HostOptions, SettingsFault
+from tests.acceptance.functions_host.durable_sample import WEBHOOK, serving
+from tests.unit.local.functions_host.doubles import ManualClock
+
+pytestmark = pytest.mark.asyncio
+
+SHAPES = json.loads((Path(__file__).parents[2] / "fixtures" / "durable_shapes.json").read_text())
+
+
+@pytest.fixture
+def options(clock: ManualClock, tmp_path: Path) -> HostOptions:
+    return HostOptions(clock=clock, state=tmp_path / "state.db")
+
+
+async def test_a_restarted_host_goes_on_with_what_waits(
+    durable_app: Path, options: HostOptions, clock: ManualClock
+) -> None:
+    async with serving(durable_app, options) as app:
+        instance_id = await app.start("approval")
+        await app.is_at(instance_id, "TimerCreated")
+    clock.pass_time(timedelta(hours=2))
+    async with serving(durable_app, options) as app:
+        assert (await app.ended(instance_id))["output"] == "too late"
+
+
+async def test_a_drained_host_begins_no_turn_and_the_next_one_does(durable_app: Path, options: HostOptions) -> None:
+    async with serving(durable_app, options) as app:
+        assert await app.http.post("/admin/host/drain")
+        while (await (await app.http.get("/admin/host/status")).json())["state"] != "Drained":
+            await asyncio.sleep(0.005)
+        instance_id = await app.start("hello")
+        assert (await app.get(instance_id))[1]["runtimeStatus"] == "Pending"
+    async with serving(durable_app, options) as app:
+        assert (await app.ended(instance_id))["output"] == 9
+
+
+async def test_what_host_json_asks_for_and_is_not_emulated_is_refused_by_name(
+    durable_app: Path, options: HostOptions
+) -> None:
+    settings = {"storageProvider": {"type": "mssql"}, "extendedSessionsEnabled": True, "hubName": "x", "new": 1}
+    (durable_app / "host.json").write_text(json.dumps({"version": "2.0", "extensions": {"durableTask": settings}}))
+    with pytest.raises(SettingsFault) as refused:
+        async with serving(durable_app, options):
+            pass
+    assert [each.split(": ")[-2] for each in refused.value.faults] == [
+        "extendedSessionsEnabled",
+        "type",
+        "new",
+        "hubName",
+    ]
+
+
+async def test_a_disabled_activity_is_not_there(
+    durable_app: Path, options: HostOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AzureWebJobs.square.Disabled", "1")
+    async with serving(durable_app, options) as app:
+        assert "'square' doesn't exist, is disabled" in (await app.run("hello"))["output"]
+
+
+async def test_starting_answers_with_the_extension_s_links(durable_app: Path, options: HostOptions) -> None:
+    async with serving(durable_app, options) as app:
+        expected = SHAPES["check_status_response"]
+        async with app.http.post("/api/start/hello", params={"id": "demo"}) as answer:
+            found = {"status": answer.status, "body": await answer.json()}
+            found["headers"] = {name: answer.headers[name] for name in expected["headers"]}
+            origin = str(answer.url.origin())
+    assert found == located(expected, origin)
+
+
+def located(shape: Any, origin: str) -> Any:
+    """The golden shape with this host's address."""
+    text = json.dumps(shape).replace("http://localhost:42595", origin)
+    return json.loads(text)
+
+
+async def test_a_status_has_the_extension_s_shape_with_instants_cut_to_seconds(
+    durable_app: Path, options: HostOptions
+) -> None:
+    async with serving(durable_app, options) as app:
+        status = await app.run("fan_out", {"count": 2})
+    expected = {name: value for name, value in SHAPES["get_status"].items() if name != "historyEvents"}
+    assert status.keys() == SHAPES["get_status"].keys()
+    assert {name: type(status[name]) for name in expected if name != "output"} == {
+        name: type(value) for name, value in expected.items() if name != "output"
+    }
+    assert status["createdTime"] == "2026-11-21T12:00:00Z"
+    assert status["input"] == '{"count": 2}'
+
+
+async def test_an_unknown_orchestrator_is_answered_as_the_extension_does(
+    durable_app: Path, options: HostOptions
+) -> None:
+    async with serving(durable_app, options) as app, app.http.post(f"{WEBHOOK}/orchestrators/nope") as answer:
+        found = {"status": answer.status, "body": await answer.json()}
+    text, _, known = found["body"].pop("ExceptionMessage").partition("orchestrator functions: ")
+    expected = json.loads(json.dumps(SHAPES["unknown_orchestrator"]))
+    assert text == expected["body"].pop("ExceptionMessage").partition("orchestrator functions: ")[0]
+    assert found == expected
+    assert known.startswith("'hello', 'fan_out', ")
+
+
+async def test_a_failed_orchestration_answers_with_500_where_that_is_asked_for(
+    durable_app: Path, options: HostOptions
+) -> None:
+    async with serving(durable_app, options) as app:
+        await app.run("boom", None, "b")
+        for query, status in (({}, 200), ({"returnInternalServerErrorOnFailure": "true"}, 500)):
+            async with app.http.get(f"{WEBHOOK}/instances/b", params=query) as answer:
+                assert answer.status == status
+
+
+async def test_the_list_of_functions_shows_durable_ones(durable_app: Path, options: HostOptions) -> None:
+    async with serving(durable_app, options) as app, app.http.get("/admin/functions") as answer:
+        types = {each["name"]: each["config"]["bindings"][0]["type"] for each in await answer.json()}
+    assert (types["hello"], types["square"]) == ("orchestrationTrigger", "activityTrigger")

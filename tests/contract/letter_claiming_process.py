@@ -1,0 +1,24 @@
+"""A keeper as a process of its own: `python -m tests.contract.letter_claiming_process DATABASE NAME`.
+
+It claims letters, seven at a time, until it gets none, and prints those it got as JSON.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from core.store.sqlite import SqliteStore
+from tests.fakes.builders import claim
+
+
+def main(database: str, name: str) -> None:
+    """Claim one handful after the other."""
+    store = SqliteStore(Path(database), busy_timeout=30.0)
+    got: list[int] = []
+    while some := store.claim_letters(claim(name, most=7)):
+        got += [one.position.sequence_number for one in some]
+    sys.stdout.write(json.dumps(got))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,106 @@
+"""Several keepers, persons and batches on one partition: no letter is held twice, and one of two always wins."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from core.dead_letters import LetterPosition
+from core.errors import CheckpointConflict
+from core.events import SequenceNumber
+from core.ingest import ingest_batch
+from core.retrying import Keeper, Order, claim_due, discard, retry_chunk
+from core.store import AppStore
+from core.transforms.home_security import SensorReading
+from tests.fakes.builders import batch, claim, events, keep_letters, partition, stamps
+from tests.fakes.engines import SqliteEngine
+from tests.fakes.kept import Engine
+from tests.fakes.plain_transform import PLAIN
+
+ROOT = Path(__file__).parents[2]
+LETTERS = 120
+
+
+def keeper(store: AppStore, seed: int, chunk: int = 7) -> Keeper:
+    own = stamps(seed)
+    policy = replace(own.letters, chunk=chunk, fan_out=3)
+    return Keeper(partition(), store, PLAIN, lambda place, number: None, replace(own, letters=policy))
+
+
+def test_threads_that_claim_at_once_never_hold_the_same_letter(make_store: Callable[[], AppStore]) -> None:
+    stores = [make_store() for _ in range(4)]
+    keep_letters(stores[0], dict.fromkeys(range(LETTERS), "a"))
+
+    def claim_all(number: int) -> list[int]:
+        got: list[int] = []
+        while some := stores[number].claim_letters(claim(f"claim-{number}", most=5)):
+            got += [one.position.sequence_number for one in some]
+        return got
+
+    with ThreadPoolExecutor(4) as pool:
+        got = [number for some in pool.map(claim_all, range(4)) for number in some]
+    assert sorted(got) == list(range(LETTERS))
+
+
+def test_processes_that_claim_at_once_never_hold_the_same_letter(sqlite: SqliteEngine) -> None:
+    store = sqlite.open()
+    keep_letters(store, dict.fromkeys(range(LETTERS), "a"))
+    store.close()
+    command = [sys.executable, "-m", "tests.contract.letter_claiming_process", str(sqlite.path)]
+    running = [
+        subprocess.Popen([*command, name], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for name in ("one", "other")
+    ]
+    got = []
+    for each in running:
+        out, fault = each.communicate(timeout=60)
+        assert each.returncode == 0, fault
+        got += json.loads(out)
+    assert sorted(got) == list(range(LETTERS))
+
+
+def test_keepers_that_race_each_other_a_person_and_a_batch_settle_every_letter_once(
+    make_store: Callable[[], AppStore], engine: Engine
+) -> None:
+    keep_letters(make_store(), dict.fromkeys(range(LETTERS), "double home-1"))
+
+    def keep(number: int) -> None:
+        own = keeper(make_store(), number)
+        while chunks := claim_due(own):
+            for chunk in chunks:
+                retry_chunk(chunk, own, f"keeper-{number}")
+
+    def give_up(number: int) -> list[LetterPosition]:
+        own = keeper(make_store(), number)
+        some = [LetterPosition(partition().partition_id, SequenceNumber(at)) for at in range(0, LETTERS, 3)]
+        return [moved for one in some for moved in discard([one], own, Order("somebody", "because")).moved]
+
+    def ingest(number: int) -> None:
+        store, own = make_store(), stamps(number)
+        for at in range(10):
+            given = batch(events(LETTERS + 5 * at, LETTERS + 5 * at + 4, "reading home-1"))
+            while True:
+                try:
+                    ingest_batch(given, store, PLAIN, own)
+                    break
+                except CheckpointConflict:
+                    continue
+
+    with ThreadPoolExecutor(4) as pool:
+        working = [pool.submit(keep, 1), pool.submit(keep, 2), pool.submit(ingest, 4)]
+        given_up = pool.submit(give_up, 3)
+        for done in working:
+            done.result(timeout=60)
+        discarded = {position.sequence_number for position in given_up.result(timeout=60)}
+    rows = [kept.sequence_number for kept in engine.rows(SensorReading) if kept.sequence_number < LETTERS]
+    assert rows == [number for number in range(LETTERS) if number not in discarded]
+    assert len(engine.attempts()) == LETTERS
+    for kept in engine.letters():
+        assert kept.status == ("discarded" if kept.sequence_number in discarded else "resolved")
+    (books,) = make_store().read_ledgers()
+    assert (books.balanced, books.letters) == (True, LETTERS)
+    numbers = [kept.commit_number for kept in [*engine.ledger(), *engine.retries()]]
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))

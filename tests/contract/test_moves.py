@@ -1,0 +1,167 @@
+"""What every store promises of moves: the table is kept, each has an attempt, and twice is as good as once."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from itertools import product
+from typing import get_args
+
+import pytest
+
+from core.commits import LetterStatus
+from core.dead_letters import MOVES, LetterMove, Move
+from core.errors import LetterConflict
+from core.events import SequenceNumber
+from core.store import AppStore
+from tests.contract.test_retries import resolved, retry
+from tests.fakes.builders import NOON, claim, commit, event, hold, keep_letters, letter, partition, settled
+from tests.fakes.kept import Engine
+
+LATER, DUE = NOON + timedelta(minutes=1), NOON + timedelta(minutes=2, microseconds=7)
+SENT: list[Move] = ["release", "exhaust", "requeue", "discard", "free"]
+STATUSES: list[LetterStatus] = list(get_args(LetterStatus))
+
+
+def move(what: Move, *numbers: int, move_id: str = "move-1", claimed_by: str | None = None) -> LetterMove:
+    given = tuple(map(SequenceNumber, numbers))
+    return LetterMove(what, partition(), given, move_id, LATER, DUE, "somebody", "because", claimed_by)
+
+
+def put(store: AppStore, status: str) -> None:
+    """Letter 0 of partition 0 in this status."""
+    keep_letters(store, {0: "a"}, status="waiting" if status == "retrying" else status)
+    if status == "retrying":
+        store.claim_letters(claim())
+
+
+@pytest.mark.parametrize(("what", "status"), list(product(SENT, STATUSES)))
+def test_a_move_is_made_exactly_where_the_table_allows_it(
+    store: AppStore, engine: Engine, what: Move, status: LetterStatus
+) -> None:
+    put(store, status)
+    before = engine.letters()
+    (found,) = store.move_letters(move(what, 0))
+    if status in MOVES[what].sources:
+        assert (found.status, found.touched_by) == (MOVES[what].target, "move-1")
+        assert [kept.status for kept in engine.letters()] == [MOVES[what].target]
+    else:
+        assert (found.status, found.touched_by) == (status, before[0].claimed_by)
+        assert engine.letters() == before
+        assert engine.attempts() == []
+
+
+def test_a_discarded_letter_says_when_and_why_and_is_never_due(store: AppStore, engine: Engine) -> None:
+    put(store, "waiting")
+    store.move_letters(move("discard", 0))
+    (kept,) = engine.letters()
+    assert (kept.status, kept.due_at, kept.settled_at, kept.settled_why) == ("discarded", None, LATER, "because")
+    assert store.next_due_at(partition()) is None
+
+
+def test_a_requeued_letter_is_due_when_it_is_asked_for_and_its_attempts_begin_anew(
+    store: AppStore, engine: Engine
+) -> None:
+    put(store, "exhausted")
+    store.move_letters(move("requeue", 0))
+    (kept,) = engine.letters()
+    assert (kept.status, kept.due_at, kept.attempts, kept.lost_claims) == ("waiting", DUE, 0, 0)
+    assert (kept.settled_at, kept.settled_why, kept.error) == (None, None, "no such kind")
+
+
+def test_a_released_letter_waits_without_an_attempt(store: AppStore, engine: Engine) -> None:
+    put(store, "retrying")
+    store.begin_lone_try(hold(store, [0]), LATER, DUE)
+    store.move_letters(move("release", 0, claimed_by="claim-1"))
+    (kept,) = engine.letters()
+    assert (kept.status, kept.due_at, kept.attempts) == ("waiting", DUE, 1)
+    assert (kept.claimed_until, kept.began_at) == (None, None)
+    assert engine.attempts() == []
+
+
+def test_a_release_under_another_claim_changes_nothing(store: AppStore, engine: Engine) -> None:
+    put(store, "retrying")
+    before = engine.letters()
+    (found,) = store.move_letters(move("release", 0, claimed_by="claim-0"))
+    assert (found.status, found.touched_by) == ("retrying", "claim-1")
+    assert engine.letters() == before
+
+
+def test_a_persons_move_leaves_an_attempt_with_who_and_why(store: AppStore, engine: Engine) -> None:
+    put(store, "waiting")
+    store.move_letters(move("exhaust", 0))
+    store.move_letters(move("requeue", 0, move_id="move-2"))
+    store.move_letters(move("discard", 0, move_id="move-3"))
+    made = [(kept.attempt, kept.kind, kept.status, kept.touched_by) for kept in engine.attempts()]
+    assert made == [
+        (1, "exhaust", "exhausted", "move-1"),
+        (2, "requeue", "waiting", "move-2"),
+        (3, "discard", "discarded", "move-3"),
+    ]
+    assert {(kept.done_by, kept.why, kept.commit_number) for kept in engine.attempts()} == {
+        ("somebody", "because", None)
+    }
+
+
+@pytest.mark.parametrize("what", ["release", "exhaust", "requeue", "discard"])
+def test_a_move_that_is_sent_twice_is_made_once_and_answers_the_same(
+    store: AppStore, engine: Engine, what: Move
+) -> None:
+    put(store, "retrying" if what == "release" else "waiting")
+    first = store.move_letters(move(what, 0))
+    letters, attempts = engine.letters(), engine.attempts()
+    assert store.move_letters(move(what, 0)) == first
+    assert (engine.letters(), engine.attempts()) == (letters, attempts)
+
+
+def test_only_the_letters_that_are_named_are_moved_and_all_that_exist_are_answered(
+    store: AppStore, engine: Engine
+) -> None:
+    keep_letters(store, dict.fromkeys((1, 2, 3), "a"))
+    keep_letters(store, {2: "a"}, "1")
+    found = store.move_letters(move("discard", 3, 1, 99))
+    assert [(one.sequence_number, one.status) for one in found] == [(1, "discarded"), (3, "discarded")]
+    assert [kept.status for kept in engine.letters()] == ["discarded", "waiting", "discarded", "waiting"]
+
+
+def test_streams_are_moved_apart(store: AppStore) -> None:
+    put(store, "waiting")
+    other = partition(group="other")
+    store.commit_batch(commit(store.read_partition(other), 0, 0, settled({}, letters=[letter(event(0))])))
+    store.move_letters(replace(move("discard", 0), partition=other))
+    assert [one.status for one in store.find_letters(hold(store, [0]))] == ["waiting"]
+
+
+def test_what_a_person_discards_while_it_is_retried_is_not_committed(
+    make_store: Callable[[], AppStore], engine: Engine
+) -> None:
+    keeper, person = make_store(), make_store()
+    put(keeper, "retrying")
+    person.move_letters(move("discard", 0))
+    with pytest.raises(LetterConflict):
+        keeper.commit_retry(retry(keeper, [resolved(0)]))
+    assert [kept.status for kept in engine.letters()] == ["discarded"]
+    assert engine.retries() == []
+
+
+def test_what_was_retried_first_is_not_discarded(make_store: Callable[[], AppStore], engine: Engine) -> None:
+    keeper, person = make_store(), make_store()
+    put(keeper, "retrying")
+    keeper.commit_retry(retry(keeper, [resolved(0)]))
+    (found,) = person.move_letters(move("discard", 0))
+    assert (found.status, found.touched_by) == ("resolved", "claim-1")
+    assert [kept.status for kept in engine.letters()] == ["resolved"]
+
+
+@pytest.mark.parametrize("text", ["", "'; --", "👩‍👩‍👧", "a\x00b", "\ud800"], ids=ascii)
+def test_hostile_words_of_a_person_are_kept(store: AppStore, engine: Engine, text: str) -> None:
+    put(store, "waiting")
+    store.move_letters(replace(move("discard", 0), why=text, by=text))
+    (kept,) = engine.attempts()
+    assert kept.status == "discarded"
+    if text != "\ud800":
+        assert (kept.done_by, kept.why or "") == (text, text)
+
+
+def test_no_letters_are_no_move(store: AppStore) -> None:
+    put(store, "waiting")
+    assert store.move_letters(move("discard")) == ()

@@ -1,0 +1,276 @@
+"""What every store promises of a retry: rows, outcomes, attempts and ledger together, for letters still held."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from core.commits import Settled
+from core.dead_letters import LetterOutcome, LetterPosition, RetryCommit
+from core.errors import CheckpointConflict, DataRefused, LetterConflict
+from core.events import SequenceNumber
+from core.rows import ReferenceKey, Row
+from core.store import AppStore
+from core.transforms.home_security import Home, HomeAlert, SensorReading
+from tests.fakes.builders import (
+    EPOCH,
+    NOON,
+    alert,
+    claim,
+    commit,
+    event,
+    hold,
+    home,
+    keep_letters,
+    letter,
+    partition,
+    reading,
+    settled,
+)
+from tests.fakes.kept import Engine, KeptAttempt, KeptRow
+
+LATER = NOON + timedelta(minutes=1)
+DUE = NOON + timedelta(minutes=3, microseconds=5)
+
+
+def everything(engine: Engine) -> tuple[object, ...]:
+    rows = (*(engine.rows(each) for each in (SensorReading, HomeAlert, Home)),)
+    return (*rows, engine.letters(), engine.ledger(), engine.retries(), engine.attempts())
+
+
+def resolved(number: int) -> LetterOutcome:
+    return LetterOutcome(SequenceNumber(number), "resolved", why="its rows were written")
+
+
+def failed(number: int, error: str = "still wrong") -> LetterOutcome:
+    why = replace(letter(event(number), error=error), error_class="reference", fingerprint="fedcba9876543210")
+    return LetterOutcome(SequenceNumber(number), "waiting", why, DUE)
+
+
+def exhausted(number: int) -> LetterOutcome:
+    return LetterOutcome(SequenceNumber(number), "exhausted", why="the event left the hub", attempted=False)
+
+
+def retry(
+    store: AppStore, outcomes: list[LetterOutcome], outcome: Settled | None = None, by: str = "claim-1"
+) -> RetryCommit:
+    """A retry of letters of partition 0; without rows of its own all of the resolved were filtered."""
+    quiet = settled({}, filtered=sum(one.status == "resolved" for one in outcomes))
+    state = store.read_partition(partition())
+    return RetryCommit(state, by, tuple(outcomes), outcome or quiet, "test/2", "retry-1", LATER)
+
+
+@pytest.fixture
+def claimed(store: AppStore) -> AppStore:
+    """Letters 2, 5 and 8 of partition 0, claimed."""
+    keep_letters(store, dict.fromkeys((2, 5, 8), "a"))
+    store.claim_letters(claim())
+    return store
+
+
+def test_a_resolved_letter_keeps_its_reason_and_says_when_and_why(claimed: AppStore, engine: Engine) -> None:
+    before = engine.letters()[0]
+    assert claimed.commit_retry(retry(claimed, [resolved(2)])) == 2
+    assert engine.letters()[0] == replace(
+        before,
+        status="resolved",
+        attempts=2,
+        due_at=None,
+        claimed_until=None,
+        transform_version="test/2",
+        settled_at=LATER,
+        settled_why="its rows were written",
+    )
+
+
+def test_a_letter_that_failed_again_waits_with_its_new_reason(claimed: AppStore, engine: Engine) -> None:
+    claimed.commit_retry(retry(claimed, [failed(5)]))
+    kept = engine.letters()[1]
+    assert (kept.status, kept.attempts, kept.due_at, kept.settled_at) == ("waiting", 2, DUE, None)
+    assert (kept.error_class, kept.error, kept.fingerprint) == ("reference", "still wrong", "fedcba9876543210")
+    assert kept.failed_at == NOON
+    assert claimed.claim_letters(claim("claim-2", at=DUE - timedelta(microseconds=1))) == ()
+    assert len(claimed.claim_letters(claim("claim-2", at=DUE))) == 1
+
+
+def test_a_letter_that_was_not_tried_is_exhausted_without_an_attempt_more(claimed: AppStore, engine: Engine) -> None:
+    claimed.commit_retry(retry(claimed, [exhausted(8)]))
+    kept = engine.letters()[2]
+    assert (kept.status, kept.attempts, kept.error, kept.settled_at) == ("exhausted", 1, "no such kind", LATER)
+    assert kept.settled_why == "the event left the hub"
+
+
+def test_an_outcome_ends_a_row_of_lost_claims(claimed: AppStore, engine: Engine) -> None:
+    at = NOON + timedelta(seconds=300)
+    claimed.claim_letters(claim("claim-2", at=at))
+    claimed.begin_lone_try(hold(claimed, [2], "claim-2"), at, at)
+    claimed.commit_retry(retry(claimed, [failed(2)], by="claim-2"))
+    assert [(kept.lost_claims, kept.began_at) for kept in engine.letters()] == [(0, None), (1, None), (1, None)]
+
+
+def test_rows_stand_at_the_place_of_their_event_under_the_number_of_the_retry(
+    claimed: AppStore, engine: Engine
+) -> None:
+    outcome = settled({2: [reading("a"), alert("a")], 5: [home("b", armed=True)]})
+    assert claimed.commit_retry(retry(claimed, [resolved(2), resolved(5)], outcome)) == 2
+    place = (claimed.read_partition(partition()).stream_id, "0")
+    assert engine.rows(SensorReading) == [KeptRow(*place, 2, 0, 2, reading("a"))]
+    assert engine.rows(HomeAlert) == [KeptRow(*place, 2, 1, 2, alert("a"))]
+    assert engine.rows(Home) == [KeptRow(*place, 5, None, 2, home("b", armed=True))]
+
+
+def test_an_older_state_never_takes_the_place_of_a_newer_one(claimed: AppStore, engine: Engine) -> None:
+    newer = settled({9: [home("a", armed=True)]})
+    claimed.commit_batch(commit(claimed.read_partition(partition()), 9, 9, newer))
+    outcome = settled({5: [home("a", armed=False)], 8: [home("b")]})
+    claimed.commit_retry(retry(claimed, [resolved(5), resolved(8)], outcome))
+    assert [(kept.row, kept.sequence_number) for kept in engine.rows(Home)] == [
+        (home("b"), 8),
+        (home("a", armed=True), 9),
+    ]
+
+
+def test_the_ledger_has_a_row_of_its_own_kind_and_stays_balanced(claimed: AppStore, engine: Engine) -> None:
+    outcome = settled({2: [reading(), alert()]}, filtered=1)
+    claimed.commit_retry(retry(claimed, [resolved(2), resolved(5), failed(8)], outcome))
+    (kept,) = engine.retries()
+    assert (kept.first, kept.last, kept.commit_number, kept.committed_at) == (2, 8, 2, LATER)
+    assert (kept.written, kept.filtered, kept.dead_lettered, kept.rows_written) == (1, 1, 1, 2)
+    assert (kept.transform_version, kept.invocation_id) == ("test/2", "retry-1")
+    (books,) = claimed.read_ledgers()
+    assert (books.balanced, books.commits, books.dead_lettered, books.letters) == (True, 1, 3, 3)
+
+
+def test_every_try_leaves_an_attempt(claimed: AppStore, engine: Engine) -> None:
+    claimed.commit_retry(retry(claimed, [resolved(2), failed(5), exhausted(8)]))
+    stream = claimed.read_partition(partition()).stream_id
+    shared = {"stream_id": stream, "partition_id": "0", "attempt": 1, "touched_by": "claim-1", "kind": "retry"}
+    by = {"commit_number": 2, "done_by": "retry-1"}
+    tried = [
+        (2, "resolved", None, None, "its rows were written"),
+        (5, "waiting", "reference", "still wrong", None),
+        (8, "exhausted", "unknown", "no such kind", "the event left the hub"),
+    ]
+    assert engine.attempts() == [
+        KeptAttempt(**shared, **by, sequence_number=number, status=status, error_class=kind, error=error, why=why)  # type: ignore[arg-type]
+        for number, status, kind, error, why in tried
+    ]
+
+
+def test_attempts_count_on_for_each_letter(claimed: AppStore, engine: Engine) -> None:
+    claimed.commit_retry(retry(claimed, [failed(2), failed(5)]))
+    claimed.claim_letters(claim("claim-2", at=DUE))
+    claimed.commit_retry(retry(claimed, [failed(5)], by="claim-2"))
+    made = [(kept.sequence_number, kept.attempt, kept.commit_number) for kept in engine.attempts()]
+    assert made == [(2, 1, 2), (5, 1, 2), (5, 2, 3)]
+
+
+def test_the_checkpoint_stays_and_its_commit_number_goes_on(claimed: AppStore) -> None:
+    before = claimed.read_partition(partition())
+    claimed.commit_retry(retry(claimed, [resolved(2)]))
+    after = claimed.read_partition(partition())
+    assert before.checkpoint is not None
+    assert after.checkpoint == replace(before.checkpoint, commit_number=2)
+    assert claimed.commit_batch(commit(before, 9, 9)) == 3  # a stale memory of the number does no harm
+
+
+def test_a_batch_that_lost_its_race_still_conflicts_after_a_retry(claimed: AppStore) -> None:
+    stale = claimed.read_partition(partition())
+    claimed.commit_batch(commit(stale, 9, 9))
+    claimed.commit_retry(retry(claimed, [resolved(2)]))
+    with pytest.raises(CheckpointConflict):
+        claimed.commit_batch(commit(stale, 9, 9))
+
+
+def take_away(store: AppStore, how: str) -> None:
+    """Letter 5 is no longer held by claim-1."""
+    if how == "claimed again":
+        store.claim_letters(claim("claim-2", at=NOON + timedelta(seconds=300)))
+    elif how == "settled":
+        store.commit_retry(retry(store, [resolved(5)]))
+    elif how == "never claimed":
+        keep_letters(store, {9: "a"})
+
+
+@pytest.mark.parametrize("how", ["claimed again", "settled", "never claimed"])
+def test_a_retry_of_letters_that_are_not_all_held_writes_nothing(claimed: AppStore, engine: Engine, how: str) -> None:
+    take_away(claimed, how)
+    before, state = everything(engine), claimed.read_partition(partition())
+    number = 9 if how == "never claimed" else 5
+    rows = settled({2: [reading(), home("a")], number: [reading()]})
+    with pytest.raises(LetterConflict, match="no longer held by claim claim-1"):
+        claimed.commit_retry(retry(claimed, [resolved(2), resolved(number)], rows))
+    assert everything(engine) == before
+    assert claimed.read_partition(partition()) == state
+
+
+@pytest.mark.parametrize("row", [reading(), home()], ids=["appended", "state"])
+def test_a_retry_that_is_committed_twice_writes_nothing_the_second_time(
+    claimed: AppStore, engine: Engine, row: Row
+) -> None:
+    once = retry(claimed, [resolved(2)], settled({2: [row]}))
+    claimed.commit_retry(once)
+    before = everything(engine)
+    with pytest.raises((LetterConflict, DataRefused)):  # refused where the key of its rows is met first
+        claimed.commit_retry(once)
+    assert everything(engine) == before
+
+
+def test_a_retry_of_a_partition_without_commits_writes_nothing(store: AppStore, engine: Engine) -> None:
+    with pytest.raises(LetterConflict):
+        store.commit_retry(retry(store, [resolved(0)]))
+    assert (engine.retries(), engine.attempts()) == ([], [])
+
+
+def refusals() -> dict[str, list[Row]]:
+    return {
+        "a number of 65 bits": [reading(ppm=2**63)],
+        "a lone surrogate": [home(time_zone="\ud800")],
+        "nothing where something must be": [home(time_zone=None)],  # type: ignore[arg-type]
+    }
+
+
+@pytest.mark.parametrize("case", refusals())
+def test_refused_rows_leave_nothing_written_and_the_letters_held(claimed: AppStore, engine: Engine, case: str) -> None:
+    before = everything(engine)
+    rows = settled({2: [reading(), home("a")], 5: refusals()[case]})
+    with pytest.raises(DataRefused):
+        claimed.commit_retry(retry(claimed, [resolved(2), resolved(5)], rows))
+    assert everything(engine) == before
+    assert claimed.commit_retry(retry(claimed, [resolved(2), failed(5)], settled({2: [reading()]}))) == 2
+
+
+def test_a_position_that_has_rows_already_is_refused(claimed: AppStore, engine: Engine) -> None:
+    claimed.commit_batch(commit(claimed.read_partition(partition()), 9, 9, settled({2: [reading()]})))
+    with pytest.raises(DataRefused):
+        claimed.commit_retry(retry(claimed, [resolved(2)], settled({2: [reading()]})))
+    assert len(engine.rows(SensorReading)) == 1
+
+
+def test_texts_without_an_encoding_do_not_lose_an_outcome(claimed: AppStore, engine: Engine) -> None:
+    claimed.commit_retry(retry(claimed, [failed(2, "no \udfff such")]))
+    assert engine.letters()[0].error == "no ? such"
+
+
+def test_a_retry_is_seen_by_others_once_it_is_committed(make_store: Callable[[], AppStore]) -> None:
+    one, other = make_store(), make_store()
+    keep_letters(one, {0: "a"})
+    one.claim_letters(claim())
+    one.commit_retry(retry(one, [resolved(0)], settled({0: [home("a")]})))
+    (found,) = other.find_letters(hold(other, [0]))
+    assert (found.status, found.touched_by) == ("resolved", "claim-1")
+    assert ReferenceKey.of(home("a")) in other.read_references([ReferenceKey.of(home("a"))])
+
+
+def test_partitions_are_retried_apart(store: AppStore, engine: Engine) -> None:
+    for place in ("0", "1"):
+        keep_letters(store, {0: "a"}, place)
+    got = store.claim_letters(claim())
+    assert {one.position for one in got} == {
+        LetterPosition(one.position.partition_id, SequenceNumber(0)) for one in got
+    }
+    store.commit_retry(retry(store, [resolved(0)], settled({0: [reading(at=EPOCH)]})))
+    assert [(kept.partition_id, kept.status) for kept in engine.letters()] == [("0", "resolved"), ("1", "retrying")]
+    assert [kept.partition_id for kept in engine.attempts()] == ["0"]
+    assert [kept.partition_id for kept in engine.retries()] == ["0"]

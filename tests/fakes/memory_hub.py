@@ -1,0 +1,88 @@
+"""A hub in memory that keeps the promises of HubReader: logs that grow, retention, and outages on demand."""
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+from datetime import datetime
+
+from core.errors import HubUnreachable
+from core.events import Event, Partition, PartitionId, SequenceNumber
+from core.hub import Extent, Place
+from tests.fakes.builders import EPOCH, partition
+
+Fails = Callable[[], bool]
+
+
+class MemoryHub:
+    """See HubReader. `fails` is asked before every answer and every event whether the hub is out of reach."""
+
+    def __init__(self, logs: Mapping[str, Iterable[Event]], fails: Fails = lambda: False) -> None:
+        self.held: dict[str, dict[SequenceNumber, Event]] = {}
+        self.last: dict[str, int] = {}
+        self.last_at: dict[str, datetime] = {}
+        for id, log in logs.items():
+            self.recreate(id)
+            self.publish(id, log)
+        self.fails = fails
+        self.asked: list[str] = []
+
+    def recreate(self, partition_id: str) -> None:
+        """A partition in which no event ever was."""
+        self.held[partition_id], self.last[partition_id], self.last_at[partition_id] = {}, -1, EPOCH
+
+    def publish(self, partition_id: str, events: Iterable[Event]) -> None:
+        """More events at the end."""
+        for event in events:
+            self.held[partition_id][event.sequence_number] = event
+            self.last[partition_id], self.last_at[partition_id] = event.sequence_number, event.enqueued_at
+
+    def expire_before(self, partition_id: str, number: int) -> None:
+        """Cut the head, as retention does."""
+        for gone in [one for one in self.held[partition_id] if one < number]:
+            del self.held[partition_id][gone]
+
+    def lose(self, partition_id: str, *numbers: int) -> None:
+        """Leave holes, as compaction does."""
+        for number in numbers:
+            del self.held[partition_id][SequenceNumber(number)]
+
+    def partitions(self) -> tuple[Partition, ...]:
+        self._answer("partitions")
+        return tuple(partition(id) for id in self.held)
+
+    def extent(self, partition: Partition) -> Extent:
+        self._answer("extent")
+        id = partition.partition_id
+        last = self.last[id]
+        return Extent(SequenceNumber(min(self.held[id], default=last + 1)), SequenceNumber(last), self.last_at[id])
+
+    def first_at(self, partition: Partition, place: Place) -> Event | None:
+        self._answer("first_at")
+        return next((event for event in self._log(partition.partition_id) if _is_at(event, place)), None)
+
+    def find_event(self, partition: Partition, sequence_number: SequenceNumber) -> Event | None:
+        self._answer("find_event")
+        return self.held[partition.partition_id].get(sequence_number)
+
+    def read_range(
+        self, partition: Partition, first: SequenceNumber, last: SequenceNumber, deadline: datetime
+    ) -> Generator[Event, None, None]:
+        self._answer("read_range")
+        for event in self._log(partition.partition_id):
+            if first <= event.sequence_number <= last:
+                if self.fails():
+                    raise HubUnreachable("the hub does not answer")
+                yield event
+
+    def _log(self, partition_id: PartitionId) -> list[Event]:
+        log = self.held[partition_id]
+        return [log[number] for number in sorted(log)]
+
+    def _answer(self, call: str) -> None:
+        self.asked.append(call)
+        if self.fails():
+            raise HubUnreachable("the hub does not answer")
+
+
+def _is_at(event: Event, place: Place) -> bool:
+    if isinstance(place, datetime):
+        return event.enqueued_at >= place
+    return int(event.offset) >= int(place) if isinstance(place, str) else event.sequence_number >= place

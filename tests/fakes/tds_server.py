@@ -1,0 +1,281 @@
+"""A server that speaks enough TDS 7.4 for Microsoft's driver to sign in and run the store's batches against it.
+
+What it knows is the Server of tests/fakes/odbc_driver.py; here are only the bytes ([MS-TDS]): PRELOGIN and LOGIN7 are
+answered without encryption, batches and the calls of prepared statements with rows or errors.
+"""
+
+import re
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import date, datetime
+from typing import Any
+
+from tests.fakes.odbc_driver import COMMIT, DECLARED, Error, Server, When
+
+BATCH, CALL, LOGIN, PRELOGIN, RESPONSE = 0x01, 0x03, 0x10, 0x12, 0x04
+PREPARE_AND_EXECUTE, UNPREPARE = 13, 15
+INT, BIGINT_LENGTH, NVARCHAR, DATETIME2 = 0x26, 8, 0xE7, 0x2A
+COLLATION = b"\x09\x04\xd0\x00\x34"
+MORE, FAULTY, COUNTED = 0x01, 0x02, 0x10
+ENDING = re.compile(r"\](?P<text>[^]]*) \((?P<number>\d+)\) \(\w+\)$", re.DOTALL)
+
+
+class TdsServer:
+    """Serves on a free port until it is closed.
+
+    `calls` has the name or number of each procedure called; `refusal` is what a sign-in is answered.
+    """
+
+    def __init__(self, state: Server | None = None) -> None:
+        self.state = state or Server()
+        self.calls: list[str | int] = []
+        self.refusal: Error | None = None
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._lines: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def connection_string(self, driver: str) -> str:
+        return f"DRIVER={{{driver}}};SERVER=127.0.0.1,{self.port};UID=app;PWD=secret;Encrypt=no"
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for line in self._lines:
+            with suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+            line.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                line, _ = self._listener.accept()
+            except OSError:
+                return
+            self._lines.append(line)
+            threading.Thread(target=self._serve, args=(line,), daemon=True).start()
+
+    def _serve(self, line: socket.socket) -> None:
+        with suppress(OSError, EOFError):
+            while True:
+                kind, message = receive(line)
+                answer = self._answer(kind, message)
+                if answer is None:
+                    break
+                send(line, answer)
+        line.close()
+
+    def _answer(self, kind: int, message: bytes) -> bytes | None:
+        if kind == PRELOGIN:
+            return prelogin()
+        if kind == LOGIN and self.refusal is not None:
+            return fault(self.refusal) + done(0xFD, FAULTY)
+        if kind == LOGIN:
+            return environment(1, "master") + environment(4, "4096") + sign_in() + done(0xFD)
+        body = message[struct.unpack("<I", message[:4])[0] :]  # behind the headers of all
+        if kind == BATCH:
+            return self._batch(body.decode("utf-16-le"))
+        if kind != CALL:
+            return done(0xFD)
+        procedure, reader = called(body)
+        self.calls.append(procedure)
+        if procedure == PREPARE_AND_EXECUTE:
+            return self._prepared(list(parameters(reader)))
+        return ended_call() if procedure == UNPREPARE else types_known() + ended_call()
+
+    def _batch(self, text: str) -> bytes:
+        self.state.executed.append((text, []))
+        try:
+            return result(self.state.answer(text, {})) + done(0xFD)
+        except Error as error:
+            return fault(error) + done(0xFD, FAULTY)
+
+    def _prepared(self, given: list[Any]) -> bytes | None:
+        text, values = re.sub(r"@P\d+\b", "?", given[2]), given[3:]
+        names = DECLARED.findall(text)
+        assert len(names) == len(values), (names, values)
+        self.state.executed.append((text, values))
+        planned = self.state.faults.pop(0) if self.state.faults and COMMIT in text else None
+        when = planned[0] if planned else None
+        try:
+            if planned and when is not When.AFTER:
+                raise planned[1]
+            rows = self.state.answer(text, dict(zip(names, values, strict=True)))
+        except Error as error:
+            if error.args[0].startswith("08"):
+                return None
+            first = result([(0,)]) + done(0xFF, MORE | COUNTED, 1) if when is When.LATE else b""
+            return first + fault(error) + done(0xFF, MORE | FAULTY) + handle() + done(0xFE, FAULTY)
+        if when is When.AFTER:
+            return None
+        return result(rows) + done(0xFF, MORE | COUNTED, len(rows)) + ended_call(handle())
+
+
+def receive(line: socket.socket) -> tuple[int, bytes]:
+    """The type and the body of the next message; EOFError when the line ends."""
+    body = b""
+    while True:
+        kind, status, length = struct.unpack(">BBH4x", exactly(line, 8))
+        body += exactly(line, length - 8)
+        if status & 0x01:
+            return kind, body
+
+
+def send(line: socket.socket, body: bytes) -> None:
+    pieces = [body[at : at + 4_088] for at in range(0, len(body), 4_088)]
+    for number, piece in enumerate(pieces, 1):
+        line.sendall(struct.pack(">BBHHBB", RESPONSE, number == len(pieces), len(piece) + 8, 0, 1, 0) + piece)
+
+
+def exactly(line: socket.socket, length: int) -> bytes:
+    got = b""
+    while len(got) < length:
+        piece = line.recv(length - len(got))
+        if not piece:
+            raise EOFError
+        got += piece
+    return got
+
+
+class Reader:
+    """Reads a message from its beginning."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body, self._at = body, 0
+
+    @property
+    def ended(self) -> bool:
+        return self._at >= len(self._body)
+
+    def take(self, length: int) -> bytes:
+        self._at += length
+        return self._body[self._at - length : self._at]
+
+    def number(self, form: str) -> int:
+        return int(struct.unpack(f"<{form}", self.take(struct.calcsize(f"<{form}")))[0])
+
+
+def called(body: bytes) -> tuple[str | int, Reader]:
+    """The procedure of a call, by name or number, and a reader that stands at its parameters."""
+    reader = Reader(body)
+    length = reader.number("H")
+    procedure: str | int = reader.number("H") if length == 0xFFFF else reader.take(2 * length).decode("utf-16-le")
+    reader.take(2)
+    return procedure, reader
+
+
+def parameters(reader: Reader) -> Iterator[Any]:
+    """The values of a call: texts and integers are all that the store sends."""
+    while not reader.ended:
+        reader.take(2 * reader.number("B") + 1)  # its name and how it is passed
+        kind = reader.number("B")
+        if kind == INT:
+            reader.take(1)
+            length = reader.number("B")
+            yield int.from_bytes(reader.take(length), "little", signed=True) if length else None
+        elif kind == NVARCHAR:
+            yield _text(reader, reader.number("H"))
+        else:
+            raise AssertionError(f"a parameter of type {kind:#x}")
+
+
+def _text(reader: Reader, longest: int) -> str | None:
+    reader.take(len(COLLATION))
+    if longest != 0xFFFF:
+        length = reader.number("H")
+        return None if length == 0xFFFF else reader.take(length).decode("utf-16-le")
+    reader.take(8)  # how long all pieces are, if that is known
+    pieces = b""
+    while length := reader.number("I"):
+        pieces += reader.take(length)
+    return pieces.decode("utf-16-le")
+
+
+def result(rows: list[tuple[Any, ...]]) -> bytes:
+    """A result of these rows; nothing at all when there are none, as a batch that selects nothing."""
+    if not rows:
+        return b""
+    columns = b"".join(struct.pack("<IH", 0, 1) + _type(value) + short_text("column") for value in rows[0])
+    return (
+        struct.pack("<BH", 0x81, len(rows[0]))
+        + columns
+        + b"".join(b"\xd1" + b"".join(map(_value, row)) for row in rows)
+    )
+
+
+def _type(value: Any) -> bytes:
+    if isinstance(value, datetime):
+        return struct.pack("<BB", DATETIME2, 7)
+    if isinstance(value, str):
+        return struct.pack("<BH", NVARCHAR, 8_000) + COLLATION
+    return struct.pack("<BB", INT, BIGINT_LENGTH)
+
+
+def _value(value: Any) -> bytes:
+    if isinstance(value, datetime):
+        midnight = value.replace(hour=0, minute=0, second=0, microsecond=0)
+        ticks = (value - midnight).seconds * 10**7 + value.microsecond * 10
+        return b"\x08" + ticks.to_bytes(5, "little") + (value.date() - date(1, 1, 1)).days.to_bytes(3, "little")
+    if isinstance(value, str):
+        return struct.pack("<H", 2 * len(value)) + value.encode("utf-16-le")
+    return struct.pack("<Bq", BIGINT_LENGTH, value)
+
+
+def fault(error: Error) -> bytes:
+    """The token of an error that tests/fakes/odbc_driver.py made in the driver's words."""
+    found = ENDING.search(error.args[-1])
+    assert found, error
+    text = found["text"]
+    body = struct.pack("<IBBH", int(found["number"]), 1, 16, len(text)) + text.encode("utf-16-le")
+    body += short_text("fake") + short_text("") + struct.pack("<I", 1)
+    return struct.pack("<BH", 0xAA, len(body)) + body
+
+
+def short_text(text: str) -> bytes:
+    return bytes([len(text)]) + text.encode("utf-16-le")
+
+
+def done(token: int, status: int = 0, rows: int = 0) -> bytes:
+    return struct.pack("<BHHQ", token, status, 0, rows)
+
+
+def handle() -> bytes:
+    """What a call that prepares a batch gives back: its return status, and the number of what it prepared."""
+    return struct.pack("<BI", 0x79, 0) + struct.pack("<BHBBIHBBBi", 0xAC, 0, 0, 1, 0, 0, INT, 4, 4, 1)
+
+
+def ended_call(status: bytes = struct.pack("<BI", 0x79, 0)) -> bytes:
+    return status + done(0xFE)
+
+
+def types_known() -> bytes:
+    """What pyodbc asks each new connection for: how long a text of a type may be."""
+    columns = ((NVARCHAR, "TYPE_NAME"), (INT, "DATA_TYPE"), (INT, "PRECISION"))
+    forms = {NVARCHAR: struct.pack("<BH", NVARCHAR, 256) + COLLATION, INT: struct.pack("<BB", INT, BIGINT_LENGTH)}
+    described = b"".join(struct.pack("<IH", 0, 1) + forms[kind] + short_text(name) for kind, name in columns)
+    row = b"\xd1" + b"".join(map(_value, ("nvarchar", -9, 4_000)))
+    return struct.pack("<BH", 0x81, 3) + described + row + done(0xFF, MORE | COUNTED, 1)
+
+
+def environment(kind: int, value: str) -> bytes:
+    body = bytes([kind]) + short_text(value) + short_text("")
+    return struct.pack("<BH", 0xE3, len(body)) + body
+
+
+def sign_in() -> bytes:
+    body = b"\x01\x74\x00\x00\x04" + short_text("fake") + b"\x10\x00\x03\xe8"
+    return struct.pack("<BH", 0xAD, len(body)) + body
+
+
+def prelogin() -> bytes:
+    """A version, and no encryption at all."""
+    options = ((0, b"\x10\x00\x03\xe8\x00\x00"), (1, b"\x02"), (2, b"\x00"), (3, b""), (4, b"\x00"))
+    at, table, values = 5 * len(options) + 1, b"", b""
+    for option, value in options:
+        table += struct.pack(">BHH", option, at + len(values), len(value))
+        values += value
+    return table + b"\xff" + values

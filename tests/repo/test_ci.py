@@ -1,0 +1,68 @@
+"""What runs on every change: the workflow is read as GitHub reads it."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.repo.product import ROOT
+
+yaml = pytest.importorskip("yaml")
+WORKFLOW: dict[str, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+JOBS: dict[str, Any] = WORKFLOW["jobs"]
+
+
+def commands(job: str) -> list[str]:
+    return [line for step in JOBS[job]["steps"] for line in step.get("run", "").splitlines()]
+
+
+TARGETS = {target for job in JOBS for line in commands(job) for target in re.findall(r"^make ([\w-]+)", line)}
+
+
+def test_every_change_is_tested_by_the_same_script_as_at_a_desk() -> None:
+    assert ".ci/run" in commands("test")
+
+
+def test_the_server_store_is_tested_on_sql_server() -> None:
+    job = JOBS["sqlserver"]
+    server = job["services"]["sqlserver"]
+    assert server["image"] == "mcr.microsoft.com/mssql/server:2022-latest"
+    assert server["env"]["ACCEPT_EULA"] == "Y"
+    assert server["ports"] == ["1433:1433"]
+    assert "--health-cmd" in server["options"]
+    assert "make test-sqlserver" in commands("sqlserver")
+    assert any("ACCEPT_EULA=Y" in line and "msodbcsql18" in line for line in commands("sqlserver"))
+
+
+def test_the_connection_names_the_server_and_a_password_of_this_run_only() -> None:
+    job = JOBS["sqlserver"]
+    password = job["services"]["sqlserver"]["env"]["MSSQL_SA_PASSWORD"]
+    assert "${{ github.run_id }}" in password
+    assert f";PWD={password};" in job["env"]["MSSQL_CONNECTION"]
+    assert "SERVER=localhost,1433;" in job["env"]["MSSQL_CONNECTION"]
+    assert password in job["services"]["sqlserver"]["options"]
+
+
+def test_the_database_of_the_connection_is_made_before_the_tests() -> None:
+    runs = [step.get("run", "") for step in JOBS["sqlserver"]["steps"]]
+    (made,) = (at for at, run in enumerate(runs) if "CREATE DATABASE hubledger;" in run)
+    assert "SET READ_COMMITTED_SNAPSHOT ON" in runs[made]
+    assert JOBS["sqlserver"]["services"]["sqlserver"]["env"]["MSSQL_SA_PASSWORD"] in runs[made]
+    assert ";DATABASE=hubledger;" in JOBS["sqlserver"]["env"]["MSSQL_CONNECTION"]
+    assert made < runs.index("make test-sqlserver")
+
+
+def test_a_benchmark_never_fails_a_change() -> None:
+    steps = [step for step in JOBS["sqlserver"]["steps"] if "bench" in step.get("run", "")]
+    assert [step["continue-on-error"] for step in steps] == [True]
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_ends_by_itself_and_may_only_read(job: str) -> None:
+    assert JOBS[job]["timeout-minutes"] <= 60
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+
+
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_a_target_that_is_called_is_in_the_makefile(target: str) -> None:
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)

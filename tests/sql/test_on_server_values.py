@@ -1,0 +1,195 @@
+"""What a T-SQL server takes, refuses and gives back, in tables of one's own; MSSQL_CONNECTION names it."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from core.ingest import ingest_batch
+from core.rows import ReferenceKey, Row, appended_to, row_table, state_of
+from core.store.odbc import Session
+from core.store.sqlserver import SqlServerStore
+from core.transforms import Transform
+from tests.fakes.builders import batch, commit, event, letter, partition, settled, stamps
+from tests.fakes.server_schema import shared_schema
+from tests.sql.values import EPOCH, ROW_CLASSES, awkward_row_of, row_of
+
+CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
+pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")
+
+
+@appended_to("measurement")
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A row of a table of one's own, with a field that is named as a keyword is."""
+
+    volts: int | None
+    site: str
+    order: Decimal | None
+    ratio: float
+    on_day: date
+    at: datetime | None
+
+
+@state_of("device", key=("site", "number"))
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A state of a key of two columns."""
+
+    site: str
+    number: int
+    user: str | None
+    on: bool
+
+
+OWN_TABLES = """
+CREATE TABLE {schema}.measurement (
+    stream_id int NOT NULL, partition_id varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    sequence_number bigint NOT NULL, ordinal smallint NOT NULL, commit_number bigint NOT NULL,
+    volts int NOT NULL, site nvarchar(20) COLLATE Latin1_General_100_BIN2 NOT NULL, [order] decimal(38, 10),
+    ratio float NOT NULL, on_day date NOT NULL, [at] datetime2(7),
+    CONSTRAINT pk_measurement PRIMARY KEY (stream_id, partition_id, sequence_number, ordinal),
+    CONSTRAINT ck_measurement_volts CHECK (volts < 1000),
+    CONSTRAINT uq_measurement_site UNIQUE (site),
+    CONSTRAINT fk_measurement_stream FOREIGN KEY (stream_id) REFERENCES {schema}.event_stream (stream_id)
+);
+CREATE TABLE {schema}.device (
+    site nvarchar(20) COLLATE Latin1_General_100_BIN2 NOT NULL, number bigint NOT NULL, [user] nvarchar(200),
+    [on] bit NOT NULL, stream_id int NOT NULL, partition_id varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    sequence_number bigint NOT NULL, commit_number bigint NOT NULL,
+    CONSTRAINT pk_device PRIMARY KEY (site, number)
+);
+"""
+
+
+@pytest.fixture
+def own_tables(server_session: Session) -> Iterator[Session]:
+    """The same session, with the tables of these row classes."""
+    schema = shared_schema(CONNECTION)
+    server_session.run(f"SET NOCOUNT ON; {OWN_TABLES.format(schema=schema)}")
+    yield server_session
+    server_session.run(f"SET NOCOUNT ON; DROP TABLE {schema}.measurement; DROP TABLE {schema}.device;")
+
+
+def measured(number: int, **changed: object) -> Measurement:
+    usual = Measurement(5, f"site-{number}", Decimal("1.5"), 0.5, date(2026, 1, 2), EPOCH)
+    return replace(usual, **changed)  # type: ignore[arg-type]
+
+
+REFUSED: dict[str, dict[str, object]] = {
+    "a check": {"volts": 1_000},
+    "nothing": {"volts": None},
+    "a value that is taken": {"site": "site-2"},
+    "a number of 33 bits": {"volts": 2**32},
+    "a number of 65 bits": {"volts": 2**63},
+    "a text too long": {"site": "x" * 21},
+    "a text far too long": {"site": "x" * 5_000},
+    "a number too large": {"order": Decimal(10) ** 30},
+    "a number too fine": {"order": Decimal("0.00000000001")},
+    "no number": {"order": Decimal("NaN")},
+    "a text for a number": {"volts": "many"},
+    "U+0000": {"site": "a\x00"},
+}
+
+
+@pytest.mark.parametrize("place", [3, 20, 39])
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_row_that_the_server_refuses_becomes_a_letter_and_no_other(
+    server_store: SqlServerStore, own_tables: Session, case: str, place: int
+) -> None:
+    def rows_of(given: object, _: object) -> list[Row]:
+        number: int = given.sequence_number  # type: ignore[attr-defined]
+        return [measured(number, **(REFUSED[case] if number == place else {}))]
+
+    ingest_batch(batch(event(number) for number in range(40)), server_store, Transform("test/1", rows_of), stamps())
+    schema = shared_schema(CONNECTION)
+    (refused,) = own_tables.run(
+        f"SELECT d.sequence_number, d.error_class, d.error FROM {schema}.event_hub_dead_letter AS d;"
+    )
+    assert (refused[0], refused[1], bool(refused[2])) == (place, "refused", True)
+    rows = own_tables.run(f"SELECT m.sequence_number FROM {schema}.measurement AS m ORDER BY m.sequence_number;")
+    assert [row[0] for row in rows] == [number for number in range(40) if number != place]
+    assert [books.balanced for books in server_store.read_ledgers()] == [True]
+
+
+NUMBERS = st.decimals(Decimal(-10) ** 28 + 1, Decimal(10) ** 28 - 1, places=10, allow_nan=False)
+
+
+@given(
+    NUMBERS,
+    st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False, min_value=-1e300, max_value=1e300),
+    st.dates(),
+    st.datetimes(timezones=st.just(UTC)),
+)
+@example(Decimal(10) ** 28 - Decimal("0.0000000001"), 0.1, date.min, datetime.max.replace(tzinfo=UTC))
+@example(-(Decimal(10) ** 28) + Decimal("0.0000000001"), 1e-300, date.max, datetime.min.replace(tzinfo=UTC))
+@settings(max_examples=25)
+def test_values_of_every_type_are_read_back_equal(
+    server_store: SqlServerStore, own_tables: Session, order: Decimal, ratio: float, on_day: date, at: datetime
+) -> None:
+    state = server_store.read_partition(partition())
+    number = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1
+    row = measured(number, order=order, ratio=ratio, on_day=on_day, at=at)
+    server_store.commit_batch(commit(state, number, number, settled({number: [row]})))
+    ((kept_order, kept_ratio, kept_day, kept_at),) = own_tables.run(
+        f"SELECT m.[order], m.ratio, m.on_day, m.[at] FROM {shared_schema(CONNECTION)}.measurement AS m"
+        f" WHERE m.sequence_number = {number};"
+    )
+    assert (kept_order, kept_day, kept_at) == (order, on_day, at.replace(tzinfo=None))
+    assert kept_ratio == pytest.approx(ratio, rel=1e-15)
+
+
+def test_a_state_of_two_columns_and_awkward_names_is_found(server_store: SqlServerStore, own_tables: Session) -> None:
+    devices = [Device("a", 1, 'say "no"', True), Device("a", 2, None, False), Device('"\\', -(2**63), "b\n", True)]
+    for number, rows in enumerate([devices, [replace(devices[0], user="\x01", on=False)]]):
+        outcome = settled({number: rows})
+        server_store.commit_batch(commit(server_store.read_partition(partition()), number, number, outcome))
+    wanted = [ReferenceKey.of(one) for one in (*devices, Device("A", 1, None, True), Device("a", 3, None, True))]
+    found = server_store.read_references(wanted)
+    assert set(found.values()) == {replace(devices[0], user="\x01", on=False), *devices[1:]}
+
+
+@pytest.mark.parametrize("row_class", ROW_CLASSES)
+def test_rows_with_texts_that_are_folded_are_taken_as_they_are(
+    server_store: SqlServerStore, server_session: Session, row_class: type
+) -> None:
+    outcome = settled({0: [row_of(row_class)], 1: [awkward_row_of(row_class)]})
+    assert server_store.commit_batch(commit(server_store.read_partition(partition()), 0, 1, outcome)) == 1
+    table = row_table(row_class)
+    kept = server_session.run(
+        f"SELECT t.[{table.columns[0]}] FROM {shared_schema(CONNECTION)}.{table.name} AS t ORDER BY t.sequence_number;"
+    )
+    assert [value for (value,) in map(tuple, kept)] == [
+        getattr(row, table.columns[0]) for row in (row_of(row_class), awkward_row_of(row_class))
+    ]
+
+
+def test_times_of_seven_digits_are_read_to_the_microsecond(
+    server_store: SqlServerStore, server_session: Session
+) -> None:
+    """We write six digits, as Python has; what others write into our tables is read without the seventh."""
+    server_store.commit_batch(commit(server_store.read_partition(partition()), 0, 0))
+    server_session.run(
+        f"UPDATE {shared_schema(CONNECTION)}.event_hub_checkpoint"
+        " SET enqueued_at = CONVERT(datetime2(7), '2026-01-01T00:00:00.1234561', 126);"
+    )
+    checkpoint = server_store.read_partition(partition()).checkpoint
+    assert checkpoint is not None
+    assert checkpoint.enqueued_at == datetime(2026, 1, 1, 0, 0, 0, 123_456, tzinfo=UTC)
+
+
+def test_many_letters_with_long_texts_are_each_kept_whole(
+    server_store: SqlServerStore, server_session: Session
+) -> None:
+    letters = [letter(event(number, bytes([number % 256]) * 3_000)) for number in range(200)]
+    server_store.commit_batch(commit(server_store.read_partition(partition()), 0, 199, settled({}, letters=letters)))
+    kept = server_session.run(
+        f"SELECT d.body, d.properties FROM {shared_schema(CONNECTION)}.event_hub_dead_letter AS d"
+        " ORDER BY d.sequence_number;"
+    )
+    assert [(bytes(body), text) for body, text in kept] == [(one.event.body, "{}") for one in letters]

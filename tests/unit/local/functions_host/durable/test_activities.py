@@ -1,0 +1,46 @@
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from azure.functions.meta import Datum
+
+from local.functions_host.durable.activities import run_activity
+from local.functions_host.durable.commits import ActivityOrder
+from local.functions_host.durable.history import EventType
+from local.functions_host.invoker import Invoker
+from local.functions_host.worker import Invocation, Outcome
+from tests.unit.local.functions_host.doubles import ManualClock
+from tests.unit.local.functions_host.durable.doubles import FUNCTIONS
+from tests.unit.local.functions_host.durable.scripted_worker import ScriptedWorker
+
+pytestmark = pytest.mark.asyncio
+
+
+async def ran(outcome: Outcome, name: str = "work") -> Any:
+    async def answer(_: Invocation) -> Outcome:
+        return outcome
+
+    invoker = Invoker(ScriptedWorker(answer), ManualClock(), lambda: 0.5, timedelta(minutes=1))
+    return await run_activity(ActivityOrder("one", "x", 3, name, '{"a": 1}'), FUNCTIONS, invoker)
+
+
+async def test_a_result_is_json_and_null_is_nothing() -> None:
+    done = await ran(Outcome(Datum("[1]", "json")))
+    assert (done["EventType"], done["TaskScheduledId"], done["Result"]) == (EventType.TASK_COMPLETED, 3, "[1]")
+    assert (await ran(Outcome(Datum("null", "json"))))["Result"] is None
+
+
+async def test_a_failure_has_the_extension_s_words() -> None:
+    failed = await ran(Outcome(error="ValueError: no", stack="the stack"))
+    assert failed["EventType"] == EventType.TASK_FAILED
+    assert failed["Reason"] == "Activity function 'work' failed:  ValueError: no"
+    assert json.loads(failed["Details"]) == {
+        "$type": "System.Exception, System.Private.CoreLib",
+        "Message": " ValueError: no",
+        "StackTrace": "the stack",
+    }
+
+
+async def test_an_activity_that_is_gone_fails_its_call() -> None:
+    assert "'gone' doesn't exist" in (await ran(Outcome(), "gone"))["Reason"]

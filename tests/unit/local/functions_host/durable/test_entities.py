@@ -1,0 +1,59 @@
+import json
+
+import pytest
+from azure.functions.meta import Datum
+
+from local.functions_host.durable.commits import EntityBatch, Entry
+from local.functions_host.durable.entities import batch_text, conclude_batch, entity_id_of, names_of, signal
+from local.functions_host.worker import Outcome
+from tests.unit.local.functions_host.doubles import NOON
+
+CALL = {"op": "add", "id": "g", "input": "1", "signal": False, "parent": "one", "parentExecution": "x"}
+BATCH = EntityBatch("@counter@k", "5", [Entry(1, None, CALL), Entry(2, None, signal("get", "s", None))])
+
+
+def test_the_id_of_an_entity_holds_its_name_in_lower_case_and_its_key() -> None:
+    assert entity_id_of("Counter", "My@Key") == "@counter@My@Key"
+    assert names_of("@counter@My@Key") == ("counter", "My@Key")
+
+
+def test_a_batch_carries_state_and_operations() -> None:
+    assert json.loads(batch_text(BATCH)) == {
+        "self": {"name": "counter", "key": "k"},
+        "exists": True,
+        "state": "5",
+        "batch": [
+            {"name": "add", "input": "1", "isSignal": False, "id": "g"},
+            {"name": "get", "input": None, "isSignal": True, "id": "s"},
+        ],
+    }
+
+
+def answer(*, exists: bool, error: bool = False) -> Outcome:
+    results = [{"isError": error, "result": "6"}, {"isError": False, "result": "6"}]
+    return Outcome(Datum(json.dumps({"entityExists": exists, "entityState": "6", "results": results}), "json"))
+
+
+def test_a_call_is_answered_and_a_signal_is_not() -> None:
+    commit = conclude_batch(BATCH, answer(exists=True), NOON)
+    assert (commit.state, list(commit.consumed)) == ("6", [1, 2])
+    (told,) = commit.outgoing
+    assert (told.instance_id, told.execution_id, told.event["Name"]) == ("one", "x", "g")
+    assert json.loads(told.event["Input"]) == {"result": "6"}
+
+
+def test_an_error_is_told_to_the_caller() -> None:
+    (told,) = conclude_batch(BATCH, answer(exists=True, error=True), NOON).outgoing
+    assert json.loads(told.event["Input"]) == {"result": "6", "exceptionType": "Error"}
+
+
+def test_an_entity_that_destructs_itself_is_gone() -> None:
+    assert conclude_batch(BATCH, answer(exists=False), NOON).state is None
+
+
+@pytest.mark.parametrize("state", ["5", None])
+def test_a_batch_that_fails_as_a_whole_leaves_the_state_and_tells_each_caller(state: str | None) -> None:
+    batch = EntityBatch(BATCH.entity_id, state, BATCH.entries)
+    commit = conclude_batch(batch, Outcome(error="ImportError: no"), NOON)
+    assert commit.state == state
+    assert json.loads(commit.outgoing[0].event["Input"])["result"] == '"ImportError: no"'

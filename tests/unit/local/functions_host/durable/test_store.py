@@ -1,0 +1,197 @@
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from local.functions_host.durable.commits import ActivityOrder, ChildOrder, EntityCommit, EpisodeCommit, Outgoing
+from local.functions_host.durable.history import EventType, control, event
+from local.functions_host.durable.instances import InstanceFilter, NewInstance, Parent, Status
+from local.functions_host.durable.store import DurableStore, InstanceExists
+from tests.unit.local.functions_host.doubles import NOON
+from tests.unit.local.functions_host.durable.doubles import completed, raised
+
+NEW = NewInstance("one", "execution", "caller", "1")
+TURN = [event(EventType.ORCHESTRATOR_STARTED), event(EventType.EXECUTION_STARTED, Name="caller")]
+LATER = NOON + timedelta(seconds=1)
+
+
+@pytest.fixture
+def store() -> Iterator[DurableStore]:
+    store = DurableStore(None)
+    yield store
+    store.close()
+
+
+def commit(**changes: object) -> EpisodeCommit:
+    plain = EpisodeCommit("one", "execution", NOON, Status.RUNNING, (), events=TURN)
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def started(store: DurableStore, **changes: object) -> EpisodeCommit:
+    """An instance after its first turn."""
+    store.create(NEW, NOON)
+    first = commit(consumed=[each.number for each in store.read_episode("one", NOON).entries], **changes)
+    assert store.commit_episode(first)
+    return first
+
+
+def test_a_new_instance_is_pending_and_ready_with_its_start(store: DurableStore) -> None:
+    store.create(NEW, NOON)
+    assert store.ready(NOON, 10) == ["one"]
+    episode = store.read_episode("one", NOON)
+    assert episode.instance is not None
+    assert (episode.instance.status, episode.instance.created_at) == (Status.PENDING, NOON)
+    assert [each.event["EventType"] for each in episode.entries] == [EventType.EXECUTION_STARTED]
+
+
+def test_an_instance_that_has_not_ended_is_not_replaced(store: DurableStore) -> None:
+    store.create(NEW, NOON)
+    with pytest.raises(InstanceExists, match="An Orchestration instance with the status Pending already exists"):
+        store.create(replace(NEW, execution_id="other"), NOON)
+    assert len(store.read_episode("one", NOON).entries) == 1
+
+
+def test_an_instance_that_has_ended_is_replaced_with_all_that_was_its(store: DurableStore) -> None:
+    order = ActivityOrder("one", "execution", 0, "work", "1")
+    started(store, status=Status.TERMINATED, output='"x"', activities=[order])
+    store.create(replace(NEW, execution_id="other"), LATER)
+    found = store.find("one")
+    assert found is not None
+    assert (found.status, found.output, found.created_at) == (Status.PENDING, None, LATER)
+    assert store.history("one") == []
+    assert store.activities_after(0, 10) == []
+
+
+def test_a_turn_writes_history_work_entries_and_status_together(store: DurableStore) -> None:
+    order = ActivityOrder("one", "execution", 0, "work", "1")
+    timer = Outgoing("one", "execution", event(EventType.TIMER_FIRED, TimerId=1), LATER)
+    started(store, activities=[order], outgoing=[timer], custom_status='"s"')
+    found = store.find("one")
+    assert found is not None
+    assert (found.status, found.custom_status) == (Status.RUNNING, '"s"')
+    assert [each["EventType"] for each in store.history("one")] == [12, 0]
+    assert all(each["IsPlayed"] for each in store.history("one"))
+    assert [each.order for each in store.activities_after(0, 10)] == [order]
+    assert store.ready(NOON, 10) == []
+    assert store.next_due_at(NOON) == LATER
+    assert store.ready(LATER, 10) == ["one"]
+
+
+def test_a_turn_that_cannot_be_written_whole_leaves_nothing(store: DurableStore) -> None:
+    order = ActivityOrder("one", "execution", 0, "work", "1")
+    store.create(NEW, NOON)
+    with pytest.raises(Exception, match="UNIQUE"):
+        store.commit_episode(commit(consumed=[1], activities=[order, order]))
+    assert store.history("one") == []
+    assert len(store.read_episode("one", NOON).entries) == 1
+
+
+def test_a_turn_of_an_execution_that_is_gone_writes_nothing(store: DurableStore) -> None:
+    started(store)
+    store.purge(["one"])
+    assert not store.commit_episode(commit(past=2))
+    assert store.history("one") == []
+    store.create(replace(NEW, execution_id="other"), NOON)
+    assert not store.commit_episode(commit(past=2))
+
+
+def test_continuing_as_new_drops_the_history_and_what_was_for_the_execution(store: DurableStore) -> None:
+    started(store, custom_status='"kept"')
+    for execution_id in ("execution", None):
+        store.send(Outgoing("one", execution_id, raised(str(execution_id)), NOON))
+    assert store.commit_episode(commit(past=2, successor=replace(NEW, execution_id="next", input="2")))
+    found = store.find("one")
+    assert found is not None
+    assert (found.execution_id, found.input, found.custom_status) == ("next", "2", '"kept"')
+    assert store.history("one") == []
+    entries = store.read_episode("one", NOON).entries
+    assert [each.event["Name"] for each in entries] == ["None", "caller"]
+
+
+def test_an_end_drops_all_that_still_waited(store: DurableStore) -> None:
+    started(store)
+    store.send(Outgoing("one", None, raised("go"), NOON))
+    store.commit_episode(commit(past=2, status=Status.COMPLETED))
+    assert store.ready(LATER, 10) == []
+
+
+def test_a_result_is_delivered_once(store: DurableStore) -> None:
+    started(store, activities=[ActivityOrder("one", "execution", 0, "work", "1")])
+    (due,) = store.activities_after(0, 10)
+    result = Outgoing("one", "execution", completed(0), NOON)
+    assert store.complete_activity(due.number, result)
+    assert not store.complete_activity(due.number, result)
+    assert len(store.read_episode("one", NOON).entries) == 1
+
+
+def test_a_result_that_cannot_be_written_leaves_its_activity_due(store: DurableStore) -> None:
+    started(store, activities=[ActivityOrder("one", "execution", 0, "work", "1")])
+    (due,) = store.activities_after(0, 10)
+    with pytest.raises(TypeError):
+        store.complete_activity(due.number, Outgoing("one", "execution", {"Result": object()}, NOON))
+    assert list(store.activities_after(0, 10)) == [due]
+
+
+def test_a_child_starts_with_its_parent_s_turn_unless_its_id_is_taken(store: DurableStore) -> None:
+    parent = Parent("one", "execution", 0)
+    child = NewInstance("child", "x", "child", "1", parent)
+    refused = Outgoing("one", "execution", raised("refused"), NOON)
+    started(store, children=[ChildOrder(child, refused)])
+    found = store.find("child")
+    assert found is not None
+    assert found.parent == parent
+    store.commit_episode(commit(past=2, children=[ChildOrder(replace(child, execution_id="y"), refused)]))
+    assert [each.event["Name"] for each in store.read_episode("one", NOON).entries] == ["refused"]
+
+
+def test_a_suspended_instance_is_ready_only_for_what_controls_it(store: DurableStore) -> None:
+    started(store, status=Status.SUSPENDED)
+    store.send(Outgoing("one", None, raised("go"), NOON))
+    assert store.ready(NOON, 10) == []
+    store.send(Outgoing("one", None, control(EventType.EXECUTION_RESUMED, None), NOON))
+    assert store.ready(NOON, 10) == ["one"]
+
+
+def test_entries_come_by_the_time_they_are_due_then_as_they_came(store: DurableStore) -> None:
+    for name, due_at in (("c", LATER), ("a", NOON), ("b", NOON)):
+        store.send(Outgoing("one", None, raised(name), due_at))
+    assert [each.event["Name"] for each in store.read_episode("one", LATER).entries] == ["a", "b", "c"]
+
+
+def test_an_entity_is_written_with_its_answers_and_removed(store: DurableStore) -> None:
+    store.send(Outgoing("@counter@one", None, {"op": "add"}, NOON))
+    batch = store.read_entity("@counter@one", NOON, 10)
+    assert (batch.state, len(batch.entries)) == (None, 1)
+    answer = Outgoing("one", None, raised("id"), NOON)
+    store.commit_entity(EntityCommit("@counter@one", [batch.entries[0].number], "5", [answer]))
+    assert store.entity_state("@counter@one") == "5"
+    assert store.ready(NOON, 10) == ["one"]
+    store.commit_entity(EntityCommit("@counter@one", [], None, []))
+    assert store.entity_state("@counter@one") is None
+
+
+def test_instances_are_selected_by_prefix_time_status_and_page(store: DurableStore) -> None:
+    for number, name in enumerate(("a_1", "a_2", "b_1")):
+        store.create(replace(NEW, instance_id=name), NOON + timedelta(minutes=number))
+
+    def ids(**wanted: object) -> list[str]:
+        return [each.instance_id for each in store.select(InstanceFilter(**wanted))]  # type: ignore[arg-type]
+
+    assert ids() == ["a_1", "a_2", "b_1"]
+    assert ids(prefix="a_") == ["a_1", "a_2"]
+    assert ids(prefix="a%") == []
+    assert ids(created_from=NOON + timedelta(minutes=1)) == ["a_2", "b_1"]
+    assert ids(created_to=NOON) == ["a_1"]
+    assert ids(statuses=[Status.FAILED]) == []
+    assert ids(statuses=[Status.FAILED, Status.PENDING], top=1, after="a_1") == ["a_2"]
+
+
+def test_the_state_is_there_after_the_file_is_opened_again(tmp_path: Path) -> None:
+    first = DurableStore(tmp_path / "state.db")
+    first.create(NEW, NOON)
+    first.close()
+    second = DurableStore(tmp_path / "state.db")
+    assert second.ready(NOON, 10) == ["one"]
+    second.close()
