@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-all test-sqlserver scriptdom check format bench clean
+.PHONY: help run demo test test-all test-sqlserver scriptdom azurite check check-infra smoke format bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -30,7 +30,7 @@ $(VENV)/local.done: requirements.txt local/requirements.txt | $(VENV)/bin/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r local/requirements.txt
 	@touch $@
 
-$(VENV)/dev.done: requirements-dev.txt $(VENV)/local.done
+$(VENV)/dev.done: requirements-dev.txt infra/hooks/requirements.txt $(VENV)/local.done
 	@echo "installing what tests and checks need"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
@@ -50,6 +50,15 @@ check: $(VENV)/dev.done ## Format, lint, types, import rules and the fast tests
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-cache > $(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
 	@$(BIN)/python -m pytest -n 2 -m "not slow" tests/unit tests/property tests/contract tests/simulation tests/repo
+
+check-infra: $(VENV)/dev.done ## Check Bicep, azure.yaml, hooks, package and capacity; with the Bicep compiler where it is on the PATH
+	@if command -v bicep >/dev/null; then bicep build infra/main.bicep --stdout >/dev/null && bicep lint infra/main.bicep; \
+	else echo "check-infra: bicep is not on the PATH, so no compiler has read the templates: syntax and policies only"; fi
+	@$(BIN)/python -m pytest -n 2 -rs tests/infra tests/repo/test_settings.py
+	@$(BIN)/python -m infra.hooks package --to $(VENV)/package.zip | tail -n 1
+
+smoke: $(VENV)/dev.done ## Smoke the app at SMOKE_BASE_URL, or one started here (docs/run-with-func.md)
+	@$(BIN)/python -m pytest -rs tests/smoke
 
 format: $(VENV)/dev.done ## Format the code and mend what the linter can mend
 	@$(BIN)/ruff format .
@@ -71,6 +80,13 @@ $(VENV)/scriptdom/done: | $(VENV)/bin/python
 	@cd $(VENV)/scriptdom && bin/python -c 'import glob, zipfile; wheel = zipfile.ZipFile(glob.glob("mssql_cli-*.whl")[0]); open("Microsoft.SqlServer.TransactSql.ScriptDom.dll", "wb").write(wheel.read("mssqlcli/mssqltoolsservice/bin/Microsoft.SqlServer.TransactSql.ScriptDom.dll"))'
 	@rm $(VENV)/scriptdom/mssql_cli-*.whl
 	@touch $@
+
+azurite: $(VENV)/azurite/node_modules/.bin/azurite ## Install Azurite with npm, so that `make test` runs the tests of the host's storage
+
+$(VENV)/azurite/node_modules/.bin/azurite: | $(VENV)/bin/python
+	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 20 or newer" >&2; exit 1; }
+	@echo "installing Azurite (186 MB)"
+	@npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3.35.0
 
 bench: $(VENV)/local.done ## Measure what docs/benchmarks.md promises, as ratios in one run
 	@$(BIN)/python -m bench

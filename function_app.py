@@ -2,9 +2,11 @@
 
 import azure.functions as func
 
-from handlers import ingest, replays, status
+from handlers import dead_letters, gaps, ingest, replays, status
 
 app = func.FunctionApp()
 app.register_functions(ingest.bp)
+app.register_functions(gaps.bp)
+app.register_functions(dead_letters.bp)
 app.register_functions(status.bp)
 app.register_functions(replays.bp)

@@ -4,13 +4,14 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from bench import decode, durable, imports, ingest, letters, local_run, replay, sqlserver
+from bench import decode, durable, gaps, imports, ingest, letters, local_run, replay, sqlserver
 from bench.figures import Figure
 
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     "ingest": ingest.measure,
     "letters": letters.measure,
     "decode": decode.measure,
+    "gaps": gaps.measure,
     "imports": imports.measure,
     "replay": replay.measure,
     "sqlserver": sqlserver.measure,

@@ -1,10 +1,12 @@
 """Stores for measuring: one that counts the calls to another, and one that takes every commit at once."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
 from typing import Any, cast
 
 from core.commits import BatchCommit, PartitionState
-from core.events import Partition
+from core.events import Partition, SequenceNumber
 from core.rows import ReferenceKey, Row
 from core.store import AppStore
 
@@ -41,6 +43,9 @@ class TakesAll:
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         return {}
+
+    def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
+        return replace(state, anchor=anchor)
 
     def commit_batch(self, commit: BatchCommit) -> int:
         self._commits += 1

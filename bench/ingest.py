@@ -42,7 +42,7 @@ def _against_bare_sql(folder: Path) -> Iterator[Figure]:
     ours, bare = paired(
         lambda number: ingest_batch(batches[number], store, transform, STAMPS), _bare(folder / "bare.db"), ROUNDS
     )
-    calls = (counting.calls - 1) / ROUNDS  # the first batch also reads the partition
+    calls = (counting.calls - 2) / ROUNDS  # the first batch also reads the partition and anchors it
     store.close()
     share, rate = 100 * bare / ours, f"{SIZE / ours:,.0f} rows/s against {SIZE / bare:,.0f}"
     yield Figure("ingest_batch of 500 into SQLite, share of bare executemany", share, "%", ">= 80", share >= 80, rate)

@@ -6,10 +6,11 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from core.events import Event, Partition, SequenceNumber
+from core.events import Event, Partition, Position, SequenceNumber
 from core.rows import PlacedRow
 
 ErrorClass = Literal["poison", "reference", "refused", "unknown", "crash"]
+GapStatus = Literal["open", "healed", "absent"]
 LetterStatus = Literal["waiting", "retrying", "held", "resolved", "exhausted", "discarded"]
 
 
@@ -26,11 +27,26 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """What is known of a partition before a commit; no checkpoint means that nothing was committed yet."""
+    """What is known of a partition before a commit; no checkpoint means that nothing was committed yet.
+
+    Only then the store tells when the stream was opened and, once that is decided, the anchor: the partition's first
+    number.
+    """
 
     partition: Partition
     stream_id: int
     checkpoint: Checkpoint | None
+    anchor: SequenceNumber | None = None
+    opened_at: datetime | None = None
+
+    @property
+    def next_number(self) -> SequenceNumber:
+        """The number that the next commit begins at; the partition must be anchored or committed."""
+        if self.checkpoint is not None:
+            return SequenceNumber(self.checkpoint.sequence_number + 1)
+        if self.anchor is None:
+            raise ValueError(f"{self.partition} is not anchored")
+        return self.anchor
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +82,28 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
+class SequenceGap:
+    """A range of numbers that was missing once, and what became of it."""
+
+    first: SequenceNumber
+    last: SequenceNumber
+    status: GapStatus
+
+
+@dataclass(frozen=True, slots=True)
 class BatchCommit:
-    """All that one transaction writes for events `first` to `last`, whose sequence numbers leave none out."""
+    """All that one transaction writes for the numbers `first` to `last`, of which the hub no longer has `absent`."""
 
     state: PartitionState
     commit_id: UUID
     first: SequenceNumber
-    last: Event
+    last: Position
     settled: Settled
     transform_version: str
     invocation_id: str
     committed_at: datetime
+    absent: int = 0
+    gaps: Sequence[SequenceGap] = ()
 
     @property
     def partition(self) -> Partition:
@@ -91,8 +118,8 @@ class BatchCommit:
 
     @property
     def events(self) -> int:
-        """How many events this accounts for."""
-        return self.last.sequence_number - self.first + 1
+        """How many events this accounts for; absent numbers are none."""
+        return self.last.sequence_number - self.first + 1 - self.absent
 
     def state_after(self, commit_number: int) -> PartitionState:
         """The partition's state once this is committed under a number."""

@@ -12,6 +12,7 @@
         ├── BatchRefused           the host's batch is incomplete; nothing is guessed
         ├── HubUnreachable         the hub did not answer, or not in time
         ├── HubRefused             the hub does not know our names or our token: a setting has to change
+        ├── GapNotHealed           missing events are being read back from the hub, and the time is up
         ├── StreamIncarnationChanged   the hub was recreated or failed over behind our checkpoint
         └── StoreFault
             ├── CheckpointConflict     another owner committed first; nothing was written
@@ -28,7 +29,7 @@ A **data** fault becomes a dead letter in `core/settle.py`. An **infrastructure*
 
 from uuid import UUID
 
-from core.events import Partition, SequenceNumber
+from core.events import Gap, Partition, SequenceNumber
 
 
 class HubledgerError(Exception):
@@ -92,12 +93,27 @@ class HubRefused(InfrastructureFault):
     """The hub, the consumer group or the token is not one that the namespace accepts."""
 
 
-class StreamIncarnationChanged(InfrastructureFault):
-    """An event at or before the checkpoint was enqueued after it: the hub is not the one we knew."""
+class GapNotHealed(InfrastructureFault):
+    """Some of a gap was read back and committed; the rest is for the next delivery, before which nothing is lost."""
 
-    def __init__(self, partition: Partition, sequence_number: SequenceNumber, checkpoint: SequenceNumber) -> None:
+    def __init__(self, partition: Partition, gap: Gap) -> None:
         super().__init__(
-            f"{partition}: event {sequence_number} was enqueued after the checkpoint at {checkpoint}, so the hub was"
+            f"{partition}: events {gap.first} to {gap.last} are missing and not all read back from the hub yet; what"
+            " was is committed, and the next try goes on behind it (HEAL_DEADLINE_SECONDS)"
+        )
+        self.partition = partition
+        self.gap = gap
+
+
+class StreamIncarnationChanged(InfrastructureFault):
+    """An event at or before the checkpoint was enqueued after it, or the hub ends before it: not the hub we knew."""
+
+    def __init__(
+        self, partition: Partition, sequence_number: SequenceNumber, checkpoint: SequenceNumber, *, is_end: bool = False
+    ) -> None:
+        seen = f"the hub ends at {sequence_number}, before" if is_end else f"event {sequence_number} was enqueued after"
+        super().__init__(
+            f"{partition}: {seen} the checkpoint at {checkpoint}, so the hub was"
             " recreated, restored or failed over; nothing was dropped or written. Open the next incarnation of the"
             " stream (docs/glossary.md: incarnation) before going on"
         )

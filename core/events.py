@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NewType
+from typing import NewType, Protocol
 
 SequenceNumber = NewType("SequenceNumber", int)
 PartitionId = NewType("PartitionId", str)
@@ -35,12 +35,37 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Gap:
+    """Sequence numbers, both ends included, that are missing between what is committed and what is in hand."""
+
+    first: SequenceNumber
+    last: SequenceNumber
+
+
+@dataclass(frozen=True, slots=True)
 class EventBatch:
-    """The events of one invocation: one partition, at least one event, sequence numbers rising."""
+    """The events of one invocation: one partition, at least one event, sequence numbers rising.
+
+    `asked` is the range for which the hub was asked: what the batch leaves out of it is absent.
+    """
 
     partition: Partition
     events: tuple[Event, ...]
     invocation_id: str
+    asked: Gap | None = None
+
+
+class Position(Protocol):
+    """Where a commit ends: an event, or the hub's end behind which nothing is left."""
+
+    @property
+    def sequence_number(self) -> SequenceNumber: ...
+
+    @property
+    def offset(self) -> str: ...
+
+    @property
+    def enqueued_at(self) -> datetime: ...
 
 
 def event_hub_identity(namespace: str, event_hub: str) -> str:

@@ -1,41 +1,39 @@
-"""The guard: which events of a batch are new, and whether any are missing before them."""
+"""The guard: which events of a batch are new, and which numbers are missing before and among them."""
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from operator import attrgetter
 
-from core.commits import Checkpoint
+from core.commits import Checkpoint, PartitionState
 from core.errors import StreamIncarnationChanged
-from core.events import Event, EventBatch, SequenceNumber
+from core.events import Event, EventBatch, Gap, SequenceNumber
 
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Sequence numbers, both ends included, that lie between what is committed and what arrived."""
-
-    first: SequenceNumber
-    last: SequenceNumber
+_number = attrgetter("sequence_number")
 
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """The first unbroken run of new events of a batch (empty when all were seen before), and the gap before it."""
+    """The new events of a batch (none when all were seen before), for the numbers from `first` on.
+
+    `gap` reaches from the first to the last number that is missing; None when the hub was asked for all of it.
+    """
 
     run: tuple[Event, ...]
+    first: SequenceNumber
     gap: Gap | None
 
 
-def guard(batch: EventBatch, checkpoint: Checkpoint | None) -> Guarded:
-    """Drop redelivered events and cut what is left at the first missing number.
+def guard(batch: EventBatch, state: PartitionState) -> Guarded:
+    """Drop redelivered events and those before the anchor, and find what is missing up to the last one.
 
     Raises StreamIncarnationChanged when an event that looks redelivered was enqueued after the checkpoint's event.
     """
-    events = batch.events
-    if checkpoint is None:
-        return Guarded(_unbroken(events), None)
-    known = _redelivered(batch, checkpoint)
+    events, first = batch.events, state.next_number
+    known = _redelivered(batch, state.checkpoint) if state.checkpoint else bisect_left(events, first, key=_number)
     fresh = events[known:] if known else events
     if not fresh:
-        return Guarded((), None)
-    return Guarded(_unbroken(fresh), _gap_before(fresh[0], checkpoint))
+        return Guarded((), first, None)
+    return Guarded(fresh, first, _unasked(_missing(fresh, first), batch.asked))
 
 
 def _redelivered(batch: EventBatch, checkpoint: Checkpoint) -> int:
@@ -49,18 +47,17 @@ def _redelivered(batch: EventBatch, checkpoint: Checkpoint) -> int:
     return known
 
 
-def _gap_before(event: Event, checkpoint: Checkpoint) -> Gap | None:
-    following = SequenceNumber(checkpoint.sequence_number + 1)
-    if event.sequence_number == following:
+def _missing(events: tuple[Event, ...], first: SequenceNumber) -> Gap | None:
+    last = events[-1].sequence_number
+    if last - first + 1 == len(events):  # they rise, so none is missing
         return None
-    return Gap(following, SequenceNumber(event.sequence_number - 1))
+    below = next(place for place, event in enumerate(events) if event.sequence_number != first + place)
+    behind = next((place for place, event in enumerate(reversed(events)) if event.sequence_number != last - place), 0)
+    above = last - behind if behind else events[0].sequence_number - 1
+    return Gap(SequenceNumber(first + below), SequenceNumber(above))
 
 
-def _unbroken(events: tuple[Event, ...]) -> tuple[Event, ...]:
-    first = events[0].sequence_number
-    if events[-1].sequence_number - first + 1 == len(events):  # they rise, so none is missing
-        return events
-    for index, event in enumerate(events):
-        if event.sequence_number != first + index:
-            return events[:index]
-    return events
+def _unasked(missing: Gap | None, asked: Gap | None) -> Gap | None:
+    if missing and asked and asked.first <= missing.first and missing.last <= asked.last:
+        return None
+    return missing

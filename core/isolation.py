@@ -7,7 +7,9 @@ from committing. From the second bad event on, a commit reaches as far as the la
 each success: where most events are bad, most of them are tried alone at once.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from core.commits import BatchCommit
 from core.errors import DataRefused, RowsRefused
@@ -33,7 +35,7 @@ class Isolation:
 
     def next_run(self, run: tuple[Event, ...]) -> tuple[Event, ...]:
         """The part of a run to commit next: the first half of the suspects; without any, what is in reach."""
-        suspects = self.suspects_end - run[0].sequence_number
+        suspects = bisect_left(run, self.suspects_end, key=attrgetter("sequence_number"))
         return run[: max(1, suspects // 2)] if suspects > 0 else run[: self.reach]
 
     def note_refusal(self, commit: BatchCommit, fault: DataRefused) -> None:
@@ -41,19 +43,21 @@ class Isolation:
         self.refusals += 1
         if self.refusals > MOST_REFUSALS:
             raise fault
+        last = commit.last.sequence_number
         if commit.events > 1:
-            self.suspects_end = commit.last.sequence_number + 1
+            self.suspects_end = last + 1
             return
-        if commit.first in self.refused:  # its letter is refused as well: not the rows' fault
+        if last in self.refused:  # its letter is refused as well: not the rows' fault
             raise fault
         if self.refused:
-            self.reach = max(1, commit.first - max(self.refused))
-        self.refused[commit.first] = str(fault)
+            self.reach = max(1, last - max(self.refused))
+        self.refused[last] = str(fault)
         self.suspects_end = 0
 
     def note_commit(self, commit: BatchCommit) -> None:
         """This commit stands; one that holds a refused event's letter is no sign of better times."""
-        if self.reach is not None and commit.first not in self.refused:
+        lettered = (letter.event.sequence_number for letter in commit.settled.letters)
+        if self.reach is not None and not any(number in self.refused for number in lettered):
             self.reach *= 2
 
     def around(self, transform: Transform) -> Transform:

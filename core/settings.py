@@ -3,15 +3,17 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from core.anchor import Anchoring
 from core.backoff import Backoff
 from core.dead_letters import LetterPolicy
 from core.errors import SettingsRefused
 
 EMBEDDED = "sqlite:"
 SERVER_WORDS = ("driver=", "dsn=")  # one of them is in every ODBC connection string
+_ANCHORS: dict[str, Anchoring] = {"first": "first", "latest": "latest"}
 _ENDPOINT = re.compile(r"Endpoint=sb://([^/:;]+)", re.IGNORECASE)
 
 
@@ -27,14 +29,18 @@ class Settings:
     hub_namespace: str | None
     reference_memory: timedelta
     store_patience: timedelta
+    reader_group: str
+    anchoring: Anchoring
+    heal_deadline: timedelta
+    gap_grace: timedelta
     letters: LetterPolicy
+    letter_look: timedelta
+    replay_most_events: int
 
     @property
     def keep_bodies(self) -> bool:
         """Whether letters are written with the body of their event."""
         return self.letters.keep_bodies
-
-    replay_most_events: int
 
     @property
     def namespace(self) -> str:
@@ -55,13 +61,27 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         hub_namespace=environment.get("EVENTHUB__fullyQualifiedNamespace") or None,
         reference_memory=reader.seconds("REFERENCE_MEMORY_SECONDS", 60, most=3600),
         store_patience=reader.seconds("STORE_PATIENCE_SECONDS", 20, most=120),
+        reader_group=reader.text("HUB_READER_CONSUMER_GROUP", "hubledger-reader"),
+        anchoring=reader.anchoring("ANCHOR"),
+        heal_deadline=reader.seconds("HEAL_DEADLINE_SECONDS", 120, most=540),
+        gap_grace=reader.seconds("GAP_GRACE_SECONDS", 120, most=3600),
         letters=reader.letters(),
+        letter_look=reader.seconds("DEAD_LETTER_LOOK_SECONDS", 60, most=600, least=0.1),
         replay_most_events=reader.count("REPLAY_MOST_EVENTS", 10_000_000, most=999_999_999),
     )
+    if settings.reader_group.lower() == settings.consumer_group.lower():
+        reader.faults.append(
+            "HUB_READER_CONSUMER_GROUP must be another one than EVENTHUB_CONSUMER_GROUP: the trigger keeps others out"
+        )
     if settings.hub_connection is None and settings.hub_namespace is None:
         reader.faults.append("EVENTHUB (a connection string) or EVENTHUB__fullyQualifiedNamespace must be set")
     reader.refuse()
     return settings
+
+
+def gap_check_schedule(environment: Mapping[str, str]) -> str:
+    """When the timer looks for gaps, as an NCRONTAB expression; read to index the functions."""
+    return environment.get("GAP_CHECK_SCHEDULE") or "0 * * * * *"
 
 
 def replay_check_schedule(environment: Mapping[str, str]) -> str:
@@ -106,6 +126,19 @@ class _Reader:
                 f"STORE_CONNECTION must be {EMBEDDED}PATH, the embedded store in a file, or an ODBC connection string"
             )
         return value
+
+    def anchoring(self, name: str) -> Anchoring:
+        value = self.text(name, "first")
+        if value in _ANCHORS:
+            return _ANCHORS[value]
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            moment = datetime.min  # noqa: DTZ901 - it has no zone, and is refused for that
+        if moment.tzinfo is None:
+            self.faults.append(f"{name} must be first, latest or a time with its offset (RFC 3339), not {value!r}")
+            return "first"
+        return moment.astimezone(UTC)
 
     def seconds(self, name: str, default: float, most: float, least: float = 0) -> timedelta:
         value = self._environment.get(name) or str(default)

@@ -1,6 +1,7 @@
 """`python -m core.worker`: what the trigger does, without the Functions host, sharing partitions with its peers.
 
-One log line a batch on stdout, as JSON. SIGTERM or Ctrl-C finishes the batch in work and releases the partitions.
+It also retries dead letters when they are due. One log line a batch on stdout, as JSON. SIGTERM or Ctrl-C finishes the
+batch in work and releases the partitions.
 """
 
 import argparse
@@ -14,23 +15,30 @@ import signal
 import sys
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from core.errors import HubledgerError, InfrastructureFault
-from core.events import EventBatch
-from core.ingest import Stamps, ingest_batch, report_facts
+from core.events import EventBatch, Partition, PartitionId, event_hub_identity
+from core.gaps import NOT_HEALING, Healing, gap_facts
+from core.ingest import Means, Stamps, ingest_batch, report_facts
 from core.remote.consumer import Sharing, open_consumer, receive
 from core.remote.hub_access import check_access
-from core.settings import read_settings
+from core.remote.hub_reader import SdkHubReader
+from core.retrying import Keeper
+from core.settings import Settings, read_settings
+from core.silence import Healed, SilenceCheck
 from core.store import Store
-from core.store.connect import around, open_engine
+from core.store.connect import around, open_engine, patient
 from core.transforms import Transform, load_transform
+from core.worker_letters import keep_letters
 
 log = logging.getLogger("hubledger.worker")
 STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds: the trigger's retry policy has the same
+LOOK_EVERY = 60.0  # seconds between two looks for gaps
 LONGEST_SPAN = 3600  # seconds between balancings, or until an owner counts as gone
 
 
@@ -50,6 +58,7 @@ class Ingestion:
     transform: Transform
     pausing: Pausing = field(default_factory=Pausing)
     stamps: Stamps = STAMPS
+    healing: Healing = NOT_HEALING
 
     async def take(self, batch: EventBatch) -> None:
         """Commit a batch; return only when that is done. Losing the partition cancels it, but not half-way a commit."""
@@ -66,8 +75,10 @@ class Ingestion:
                 return
 
     def _ingest(self, batch: EventBatch) -> None:
-        report = ingest_batch(batch, self.store, self.transform, self.stamps)
-        log.log(logging.WARNING if report.gaps else logging.INFO, "batch ingested", extra=report_facts(report))
+        report = ingest_batch(batch, self.store, self.transform, self.stamps, self.healing)
+        for gap in report.gaps:
+            log.warning("gap healed", extra=gap_facts(batch.partition, gap, report))
+        log.info("batch ingested", extra=report_facts(report))
 
 
 async def _finished(work: Coroutine[Any, Any, None]) -> None:
@@ -88,21 +99,56 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
 
     settings = read_settings(os.environ)
     transform = load_transform(settings.transform)
-    engine = open_engine(settings)
-    try:
+    with closing(open_engine(settings)) as engine, closing(SdkHubReader(settings)) as hub:
         await asyncio.to_thread(engine.read_ledgers)  # says now what is wrong with the store
         await asyncio.to_thread(check_access, settings)
+        await asyncio.to_thread(hub.check_access)
+        healing = Healing(hub, settings.anchoring, settings.heal_deadline)
+        store, stamps = around(engine, settings), replace(STAMPS, letters=settings.letters)
+        ingestion = Ingestion(store, transform, stamps=stamps, healing=healing)
+        silence = SilenceCheck(Means(patient(engine, settings), transform, stamps, healing), settings.gap_grace)
+        keeper = Keeper(_stream(settings), store, transform, hub.find_event, stamps)
         client = open_consumer(settings, Sharing(SqlCheckpointStore(engine), *sharing_times))
-        stamps = replace(STAMPS, letters=settings.letters)
-        ingestion = Ingestion(around(engine, settings), transform, stamps=stamps)
         log.info("worker ready", extra={"action": "ready"})
+        others = (keep_letters(keeper, settings.letter_look), _look_for_gaps(silence))
         try:
-            await _until_signal(receive(client, ingestion.take, _log_failure))
+            await _until_signal(_beside(receive(client, ingestion.take, _log_failure), *others))
         finally:
             await client.close()
-    finally:
-        engine.close()
     log.info("worker ended", extra={"action": "ended"})
+
+
+async def _look_for_gaps(silence: SilenceCheck) -> None:
+    """What retention has cut behind the last event that was read shows in no batch."""
+    while True:
+        await asyncio.sleep(LOOK_EVERY)
+        await _finished(asyncio.to_thread(_look_once, silence))
+
+
+def _look_once(silence: SilenceCheck) -> None:
+    try:
+        for looked in silence.run("worker"):
+            if isinstance(looked, Healed):
+                log.warning("gap healed", extra=gap_facts(looked.partition, looked.gap, looked))
+            else:
+                facts = {"action": "gap", "partition": str(looked.partition), "error": str(looked.fault)}
+                log.warning("gap not healed", extra=facts)
+    except InfrastructureFault as fault:
+        log.warning("the hub was not looked at for gaps", extra={"action": "gap", "error": str(fault)})
+
+
+def _stream(settings: Settings) -> Partition:
+    hub = event_hub_identity(settings.namespace, settings.event_hub)
+    return Partition(hub, settings.consumer_group, PartitionId("0"))
+
+
+async def _beside(receiving: Coroutine[Any, Any, None], *others: Coroutine[Any, Any, None]) -> None:
+    """Keep letters and look for gaps for as long as events are received; a bug in any ends all."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(other) for other in others]
+        await receiving
+        for task in tasks:
+            task.cancel()
 
 
 async def _until_signal(receiving: Coroutine[Any, Any, None]) -> None:

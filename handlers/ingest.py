@@ -5,6 +5,7 @@ from typing import List  # noqa: UP035
 
 import azure.functions as func
 
+from core.gaps import gap_facts
 from core.ingest import IngestReport, ingest_batch, report_facts
 from handlers.adapters import to_batch
 from handlers.services import services
@@ -33,11 +34,10 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
         return
     own = services()
     batch = to_batch(events, context.invocation_id)
-    _log(ingest_batch(batch, own.store, own.transform, own.stamps))
+    _log(ingest_batch(batch, own.store, own.transform, own.stamps, own.healing))
 
 
 def _log(report: IngestReport) -> None:
-    if report.gaps:
-        log.warning("batch ingested after a gap", extra=report_facts(report))
-    else:
-        log.info("batch ingested", extra=report_facts(report))
+    for gap in report.gaps:
+        log.warning("gap healed", extra=gap_facts(report.batch.partition, gap, report))
+    log.info("batch ingested", extra=report_facts(report))

@@ -1,4 +1,4 @@
-"""What the handlers of one process share, made on first use: settings, store, transform, and the door to the hub."""
+"""What the handlers of one process share, made on first use: settings, store, transform, and the doors to the hub."""
 
 import atexit
 import os
@@ -8,11 +8,14 @@ import uuid
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from core.hub import HubReader
-from core.ingest import Stamps
+from core.events import Partition, PartitionId, event_hub_identity
+from core.gaps import Healing
+from core.ingest import Means, Stamps
 from core.remote.hub_ends import HubEnds
-from core.remote.no_hub_reader import NoHubReader
+from core.remote.hub_reader import SdkHubReader
+from core.retrying import Keeper
 from core.settings import Settings, read_settings
+from core.silence import SilenceCheck
 from core.store import AppStore, ReplayStore
 from core.transforms import Transform, load_transform
 
@@ -26,10 +29,20 @@ class Services:
     settings: Settings
     store: AppStore
     transform: Transform
+    hub: SdkHubReader
     hub_ends: HubEnds
     stamps: Stamps
+    healing: Healing
+    silence: SilenceCheck
     replays: ReplayStore
-    hub: HubReader
+
+    @property
+    def keeper(self) -> Keeper:
+        """What keeps the letters of the trigger's stream."""
+        own = self.settings
+        hub = event_hub_identity(own.namespace, own.event_hub)
+        stream = Partition(hub, own.consumer_group, PartitionId("0"))
+        return Keeper(stream, self.store, self.transform, self.hub.find_event, self.stamps)
 
 
 _lock = threading.Lock()
@@ -45,11 +58,13 @@ def services() -> Services:
 
 
 def _make() -> Services:
-    from core.store.connect import around, open_engine  # the drivers are not needed to index the functions
+    from core.store.connect import around, open_engine, patient  # the drivers are not needed to index the functions
 
     settings = read_settings(os.environ)
-    transform, engine = load_transform(settings.transform), open_engine(settings)
-    stamps = replace(STAMPS, letters=settings.letters)
+    transform, hub, engine = load_transform(settings.transform), SdkHubReader(settings), open_engine(settings)
     atexit.register(engine.close)
-    store, ends = around(engine, settings), HubEnds(settings)
-    return Services(settings, store, transform, ends, stamps, engine, NoHubReader())
+    atexit.register(hub.close)
+    stamps, store = replace(STAMPS, letters=settings.letters), around(engine, settings)
+    healing = Healing(hub, settings.anchoring, settings.heal_deadline)
+    silence = SilenceCheck(Means(patient(engine, settings), transform, stamps, healing), settings.gap_grace)
+    return Services(settings, store, transform, hub, HubEnds(hub), stamps, healing, silence, engine)

@@ -1,10 +1,10 @@
-"""Wait until the app has accounted for all that a feed published, killing its consumers on the way when asked to."""
+"""Wait until the app has accounted for all that a feed published and settled its letters; kill consumers meanwhile."""
 
 import time
 from pathlib import Path
 from typing import NamedTuple
 
-from local.books import Books, count_accounted
+from local.books import Books, count_accounted, count_open_letters
 from local.consumers import TOLD_EVERY, Consumers
 from local.feed.record import Copies, published_copies
 from local.kills import Kill
@@ -19,7 +19,7 @@ class NoProgress(Exception):
 
 
 class Accounted(NamedTuple):
-    """What was published, the books when all of it was accounted for, and the seconds since the feed began."""
+    """What was published, the books when all of it was settled, and the seconds until all of it was accounted for."""
 
     published: Copies
     books: Books
@@ -27,7 +27,7 @@ class Accounted(NamedTuple):
 
 
 class Accounting:
-    """One demo's wait. `patience` is how many seconds may pass without a newly accounted event."""
+    """One demo's wait. `patience` is how many seconds may pass without a newly accounted event or settled letter."""
 
     def __init__(self, stack: Stack, consumers: Consumers, feed: Child, record: Path, patience: float) -> None:
         self._stack = stack
@@ -37,12 +37,12 @@ class Accounting:
         self._patience = patience
         self._watch = consumers.watch
         self._published: Copies | None = None
-        self._count = self._told = 0
+        self._count = self._told = self._open_letters = 0
         self._began = self._told_at = self._moved_at = time.monotonic()
         self._done_at: float | None = None
 
     def wait(self, kills: list[Kill], emulator: Child) -> Accounted:
-        """Return when the hub holds nothing that is not accounted for, and every kill was made.
+        """Return when the hub holds nothing that is not accounted for, no letter is open, and every kill was made.
 
         ChildFailed when a process died that was not to die, NoProgress when the books stand still.
         """
@@ -60,9 +60,11 @@ class Accounting:
         self._stack.pause(STEP)
         if self._published is None and not self._feed.running:
             self._published = published_copies(self._record)
-        now, count = time.monotonic(), count_accounted(self._stack.place.store)
-        if count > self._count:
-            self._count, self._moved_at = count, now
+        store, now = self._stack.place.store, time.monotonic()
+        count, open_letters = count_accounted(store), count_open_letters(store)
+        if count > self._count or open_letters < self._open_letters:
+            self._moved_at = now
+        self._count, self._open_letters = count, open_letters
         if self._done_at is None and self._published and count >= self._published.at_least:
             self._done_at = now
         if now - self._told_at >= TOLD_EVERY:
@@ -75,7 +77,7 @@ class Accounting:
             self._feed.refuse_dead()
         if time.monotonic() - self._moved_at > self._patience:
             log = tail(self._consumers.logs[-1])
-            raise NoProgress(f"no new event in {self._patience:g} s: {self._standing()}; the newest log:\n{log}")
+            raise NoProgress(f"nothing new in {self._patience:g} s: {self._standing()}; the newest log:\n{log}")
 
     def _kill(self, kill: Kill) -> None:
         self._stack.pause(kill.delay)
@@ -86,6 +88,8 @@ class Accounting:
         """The hub is asked every two seconds only: until then it may seem to hold less than was published."""
         books = self._watch.books
         if self._done_at is None or self._published is None or books is None or books.in_hub is None:
+            return None
+        if self._open_letters:
             return None
         if not self._published.at_least <= books.in_hub <= books.accounted:
             return None
@@ -99,4 +103,5 @@ class Accounting:
     def _standing(self) -> str:
         published = f"{self._published.at_least:,}" if self._published else "what is still being published"
         silence = f" ({self._watch.silence})" if self._watch.silence else ""
-        return f"{self._count:,} accounted for of {published}{silence}"
+        letters = f", {self._open_letters:,} letters open" if self._open_letters else ""
+        return f"{self._count:,} accounted for of {published}{letters}{silence}"

@@ -3,6 +3,7 @@
 import http.client
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from urllib.parse import urlsplit
 TIMEOUT = 15.0  # seconds; the app itself gives up asking the hub before
 
 
+OPEN = ("waiting", "retrying", "held")  # the statuses of letters that are not settled
+_LETTERS = "SELECT status, COUNT(*) FROM event_hub_dead_letter GROUP BY status"
 _ACCOUNTED = """
 SELECT COALESCE(SUM(last_sequence_number - first_sequence_number + 1), 0) FROM batch_ledger WHERE kind = 'batch'
 """
@@ -51,6 +54,18 @@ def count_accounted(store: Path) -> int:
     """How many events are accounted for at this moment, for those who cannot wait for the app's answer."""
     with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as connection:
         return int(connection.execute(_ACCOUNTED).fetchone()[0])
+
+
+def count_letters(store: Path) -> Counter[str]:
+    """How many letters of each status there are at this moment."""
+    with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as connection:
+        return Counter(dict(connection.execute(_LETTERS)))
+
+
+def count_open_letters(store: Path) -> int:
+    """How many letters are not settled at this moment."""
+    counts = count_letters(store)
+    return sum(counts[status] for status in OPEN)
 
 
 def _get(address: str, path: str) -> bytes:

@@ -14,10 +14,13 @@ class Kill(NamedTuple):
 
 
 def kill_plan(events: int, kills: int, seed: int) -> list[Kill]:
-    """In order, each in its own part of the run, none in the last tenth of it."""
+    """In order, each in its own part of the run; of several, the last when only letters are left to be settled."""
     chance = Random(seed)
+    running = kills if kills < 2 else kills - 1
     plan = []
-    for part in range(kills):
-        fraction = 0.9 * (part + 0.1 + 0.9 * chance.random()) / kills
+    for part in range(running):
+        fraction = 0.9 * (part + 0.1 + 0.9 * chance.random()) / running
         plan.append(Kill(int(events * fraction), LONGEST_DELAY * chance.random()))
+    if running < kills:
+        plan.append(Kill(events, LONGEST_DELAY * chance.random()))
     return plan

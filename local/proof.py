@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.books import Books
+from local.books import OPEN, Books, count_letters
 from local.feed.record import Copies
 from local.recount import recount
 
@@ -39,6 +39,10 @@ def prove(finished: Finished, store: Path, record: Path) -> Proof:
         differences.append(f"status: {books.accounted} events accounted for, {published} published")
     if not books.balanced:
         differences.append("status: the app says that its ledger is not balanced")
+    letters = count_letters(store)
+    waiting = sum(letters[status] for status in OPEN)
+    if waiting:
+        differences.append(f"letters: {waiting} are still waiting")
     balanced = books.balanced and not any(one.startswith(("ledger", "checkpoint")) for one in differences)
     figures: dict[str, object] = {
         "published": published,
@@ -46,6 +50,7 @@ def prove(finished: Finished, store: Path, record: Path) -> Proof:
         "written": books.written,
         "filtered": books.filtered,
         "dead_lettered": books.dead_lettered,
+        "letters": {"resolved": letters["resolved"], "exhausted": letters["exhausted"], "waiting": waiting},
         "redelivered_dropped": redelivered(finished.logs),
         "ledger_balanced": balanced,
         "seconds": round(finished.seconds, 2),

@@ -6,7 +6,15 @@ from pathlib import Path
 from local.feed.domains import Domain
 from local.processes import Child, Children, Command, Pause
 
-HUB, PARTITIONS, CONSUMER_GROUP = "telemetry", 16, "hubledger"
+HUB, PARTITIONS, CONSUMER_GROUP, READER_GROUP = "telemetry", 16, "hubledger", "hubledger-reader"
+# A run is watched for minutes, not days: letters are looked at soon and often.
+LETTERS = {
+    "DEAD_LETTER_BASE_SECONDS": "1",
+    "DEAD_LETTER_CEILING_SECONDS": "5",
+    "DEAD_LETTER_ATTEMPTS": "100",
+    "DEAD_LETTER_LEASE_SECONDS": "5",
+    "DEAD_LETTER_LOOK_SECONDS": "1",
+}
 BALANCED_EVERY, GONE_AFTER = 1, 4  # seconds: a killed worker's partitions wait no longer for another
 
 
@@ -49,6 +57,7 @@ class Stack:
     def start_emulator(self, *more: str) -> Child:
         """The event hub, with more options when it needs them; `connection` names it from now on."""
         options = ["--hub", f"{HUB}:{PARTITIONS}", "--consumer-group", CONSUMER_GROUP]
+        options += ["--consumer-group", READER_GROUP]
         options += _options(database=self.place.folder / "event-hubs.db", port=self.place.hub_port)
         emulator = self._start("emulator", "local.event_hubs", *options, *more)
         port = emulator.wait_ready("event hubs emulator ready on ", self.pause).rpartition(":")[2]
@@ -116,6 +125,8 @@ def app_settings(connection: str, place: Place, transform: str) -> dict[str, str
         "EVENTHUB": connection,
         "EVENTHUB_NAME": HUB,
         "EVENTHUB_CONSUMER_GROUP": CONSUMER_GROUP,
+        "HUB_READER_CONSUMER_GROUP": READER_GROUP,
         "STORE_CONNECTION": f"sqlite:{place.store}",
         "TRANSFORM": transform,
+        **LETTERS,
     }

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from core.errors import HubledgerError, HubUnreachable
 from core.remote.hub_ends import HubEnds
+from core.remote.hub_reader import SdkHubReader
 from core.settings import read_settings
 from core.status import balanced
 from core.store.connect import open_engine
@@ -16,7 +17,8 @@ class StoreBooks:
     def __init__(self, settings: Mapping[str, str]) -> None:
         own = read_settings(settings)
         self._engine = open_engine(own)
-        self._hub_ends = HubEnds(own)
+        self._hub = SdkHubReader(own)
+        self._hub_ends = HubEnds(self._hub)
 
     def read(self, place: str) -> Books:
         """The books now; BooksUnavailable when the store cannot be read. `place` only says where in that case."""
@@ -32,6 +34,11 @@ class StoreBooks:
             dead_lettered=sum(ledger.dead_lettered for ledger in ledgers),
             balanced=balanced(ledgers),
         )
+
+    def close(self) -> None:
+        """Let go of store and hub."""
+        self._engine.close()
+        self._hub.close()
 
     def _in_hub(self) -> int | None:
         try:

@@ -4,8 +4,9 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from core.errors import HubRefused, HubUnreachable
+from core.errors import HubRefused
 from core.remote.hub_client import open_client, sync_credential
+from core.remote.hub_faults import first_line, named
 from core.settings import Settings
 
 TIMEOUT = 20.0  # seconds for the first answer of a link
@@ -19,18 +20,18 @@ def check_access(settings: Settings) -> None:
     try:
         client = _client(settings)
     except ValueError as error:
-        raise HubRefused(f"EVENTHUB: {_first_line(error)}") from error
+        raise HubRefused(f"EVENTHUB: {first_line(error)}") from error
     try:
         faults = _link_faults(client, client.get_partition_ids()[0])
     except AuthenticationError as error:
-        raise HubRefused(f"EVENTHUB: {settings.event_hub} refuses the token: {_first_line(error)}") from error
+        raise HubRefused(f"EVENTHUB: {settings.event_hub} refuses the token: {first_line(error)}") from error
     except (EventHubError, OSError) as error:
-        raise _named(settings, "EVENTHUB_NAME", error) from error
+        raise named(settings, settings.consumer_group, "EVENTHUB_NAME", error) from error
     finally:
         client.close()
     for fault in faults:
         if _NOT_OURS not in str(fault):
-            raise _named(settings, "EVENTHUB_CONSUMER_GROUP", fault) from fault
+            raise named(settings, settings.consumer_group, "EVENTHUB_CONSUMER_GROUP", fault) from fault
 
 
 def _link_faults(client: Any, partition_id: str) -> list[Exception]:
@@ -53,16 +54,6 @@ def _link_faults(client: Any, partition_id: str) -> list[Exception]:
     client.close()
     receiving.join(TIMEOUT)
     return faults
-
-
-def _named(settings: Settings, setting: str, error: Exception) -> HubRefused | HubUnreachable:
-    text = f"{settings.event_hub}, consumer group {settings.consumer_group}: {_first_line(error)}"
-    refused = any(word in str(error).lower() for word in ("notfound", "not-found", "unauthorized", "404", "401"))
-    return HubRefused(f"{setting}: {text}") if refused else HubUnreachable(text)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
 
 
 def _client(settings: Settings) -> Any:

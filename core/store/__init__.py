@@ -17,7 +17,7 @@ from core.dead_letters import (
     LetterMove,
     RetryCommit,
 )
-from core.events import Event, Partition, PartitionId, SequenceNumber
+from core.events import Event, Gap, Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
 from core.rows import ReferenceKey, Row
 from core.status import PartitionLedger
@@ -43,11 +43,26 @@ class Store(Protocol):
         ...
 
     def commit_batch(self, commit: BatchCommit) -> int:
-        """Write checkpoint, rows, letters and ledger in one transaction; return the commit number.
+        """Write checkpoint, rows, letters, ledger and gaps in one transaction; return the commit number.
 
         Raises CheckpointConflict (the checkpoint is not where the commit expects it) and DataRefused, both with
         nothing written, and CommitOutcomeUnknown when the answer was lost.
         """
+        ...
+
+    def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
+        """Let a partition without a commit begin at a number, unless it has a beginning; the state that stands then."""
+        ...
+
+    def note_gap(self, state: PartitionState, gap: Gap, found_at: datetime) -> None:
+        """Keep that a gap was found and is being healed; once more for each further try.
+
+        Raises CheckpointConflict when the checkpoint is not where the state has it: then it may be no gap at all.
+        """
+        ...
+
+    def close_gaps(self, partition: Partition) -> None:
+        """Note as healed what is open although it lies behind the checkpoint: the hub handed it over after all."""
         ...
 
     def read_ledgers(self) -> tuple[PartitionLedger, ...]:

@@ -13,7 +13,12 @@ def open_store(settings: Settings) -> AppStore:
 
 def around(engine: AppStore, settings: Settings) -> AppStore:
     """Patience and memory around an engine."""
-    return RememberingStore(PatientStore(engine, settings.store_patience), settings.reference_memory)
+    return RememberingStore(patient(engine, settings), settings.reference_memory)
+
+
+def patient(engine: AppStore, settings: Settings) -> AppStore:
+    """Patience alone, for those who must see what other processes commit."""
+    return PatientStore(engine, settings.store_patience)
 
 
 def open_engine(settings: Settings) -> Engine:

@@ -18,7 +18,7 @@ from core.dead_letters import (
     RetryCommit,
 )
 from core.errors import StoreUnavailable
-from core.events import Partition
+from core.events import Gap, Partition, SequenceNumber
 from core.rows import ReferenceKey, Row
 from core.status import PartitionLedger
 from core.store import AppStore
@@ -59,6 +59,18 @@ class PatientStore:
     def commit_batch(self, commit: BatchCommit) -> int:
         """See Store."""
         return self._patiently(lambda: self._store.commit_batch(commit))
+
+    def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
+        """See Store."""
+        return self._patiently(lambda: self._store.anchor_partition(state, anchor, at))
+
+    def note_gap(self, state: PartitionState, gap: Gap, found_at: datetime) -> None:
+        """See Store."""
+        self._patiently(lambda: self._store.note_gap(state, gap, found_at))
+
+    def close_gaps(self, partition: Partition) -> None:
+        """See Store."""
+        self._patiently(lambda: self._store.close_gaps(partition))
 
     def read_ledgers(self) -> tuple[PartitionLedger, ...]:
         """See Store."""

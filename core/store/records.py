@@ -9,7 +9,8 @@ from uuid import UUID
 
 import msgspec
 
-from core.commits import BatchCommit, Checkpoint, DeadLetter
+from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap
+from core.errors import CheckpointConflict
 from core.events import Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
 from core.replay_piece import ReplayCommit
@@ -105,6 +106,7 @@ def ledger_values(commit: BatchCommit, commit_number: int) -> dict[str, Any]:
         "written": settled.written,
         "filtered": settled.filtered,
         "dead_lettered": len(settled.letters),
+        "absent": commit.absent,
         "rows_written": settled.rows_written,
         "transform_version": commit.transform_version,
         "invocation_id": commit.invocation_id,
@@ -140,6 +142,23 @@ def _first_due_at(letter: DeadLetter, failed_at: str) -> str | None:
     if letter.status != "waiting":
         return None
     return failed_at if letter.due_at is None else instant_text(letter.due_at)
+
+
+def refuse_stale(state: PartitionState, stands: PartitionState) -> None:
+    """CheckpointConflict when a state that was remembered is not the one that stands."""
+    if state.next_number != stands.next_number:
+        raise CheckpointConflict(state.partition, state.checkpoint.sequence_number if state.checkpoint else None)
+
+
+def gap_values(gap: SequenceGap, commit: BatchCommit) -> dict[str, Any]:
+    """What `settle_gap` and `add_gap` bind; only the second has `committed_at`."""
+    return {
+        "stream_id": commit.state.stream_id,
+        "partition_id": commit.partition.partition_id,
+        "first_sequence_number": gap.first,
+        "last_sequence_number": gap.last,
+        "status": gap.status,
+    }
 
 
 def ownership_of(stream: Partition, row: tuple[Any, ...]) -> Ownership:

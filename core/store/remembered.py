@@ -16,7 +16,7 @@ from core.dead_letters import (
     RetryCommit,
 )
 from core.errors import DataRefused
-from core.events import Partition
+from core.events import Gap, Partition, SequenceNumber
 from core.rows import ReferenceKey, Row, row_table
 from core.status import PartitionLedger
 from core.store import AppStore
@@ -78,6 +78,23 @@ class RememberingStore:
             self._forget_states_of(commit.settled)
         self._states[commit.partition] = commit.state_after(commit_number)
         return commit_number
+
+    def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
+        """See Store."""
+        anchored = self._states[state.partition] = self._store.anchor_partition(state, anchor, at)
+        return anchored
+
+    def note_gap(self, state: PartitionState, gap: Gap, found_at: datetime) -> None:
+        """See Store; a memory that has become stale makes gaps of its own, and is forgotten then."""
+        try:
+            self._store.note_gap(state, gap, found_at)
+        except BaseException:
+            self._states.pop(state.partition, None)
+            raise
+
+    def close_gaps(self, partition: Partition) -> None:
+        """See Store."""
+        self._store.close_gaps(partition)
 
     def read_ledgers(self) -> tuple[PartitionLedger, ...]:
         """See Store; never remembered."""

@@ -10,7 +10,7 @@ from core.commits import BatchCommit, Settled
 from core.errors import DataRefused
 from core.rows import row_table
 from core.store.queries import SQL, load_queries
-from core.store.records import checkpoint_values, ledger_values, letter_values
+from core.store.records import checkpoint_values, gap_values, ledger_values, letter_values
 from core.store.row_statements import rows_variable, server_write
 from core.store.server_json import FOLDED, PLAIN, rows_json, storable_json
 
@@ -50,6 +50,7 @@ _TYPES: dict[str, tuple[str, str]] = {
     "filtered": ("int", "?"),
     "first_sequence_number": ("bigint", "?"),
     "folded": ("nvarchar(40)", "?"),
+    "found_at": _INSTANT,
     "gone": ("bigint", "?"),
     "gone_ranges": _JSON,
     "invocation_id": _TEXT,
@@ -103,6 +104,7 @@ _LETTER = (
     "body_length", "body_kept", "error_class", "error_type", "error", "fingerprint", "transform_version", "status",
     "due_at", "failed_at",
 )  # fmt: skip
+_GAP = ("first_sequence_number", "last_sequence_number", "status")
 UNFOLDING = {"folded": FOLDED, "plain": PLAIN}  # what the statements of folded texts take besides
 
 
@@ -113,14 +115,15 @@ def statement(text: str, params: Iterable[str]) -> str:
 
 def commit_statement(commit: BatchCommit) -> tuple[str, list[Any]]:
     """The text of a commit's batch, the same for commits of one shape, and its parameters in order."""
-    letters, first = commit.settled.letters, commit.expected is None
+    letters, first, gaps = commit.settled.letters, commit.expected is None, bool(commit.gaps)
     values = server_texts({**ledger_values(commit, 0), **checkpoint_values(commit), **UNFOLDING})
     sent = shaped_rows(commit.settled)
     shapes = tuple((row_class, folded) for row_class, (_, folded) in sent.items())
     given = [values[name] for name in _scalars(first, _unfolds(shapes, bool(letters)))]
     given += [rows for rows, _ in sent.values()]
     given += _letters(commit) if letters else []
-    return _commit_text(first, shapes, bool(letters)), given
+    given += [_gaps(commit)] if gaps else []
+    return _commit_text(first, shapes, bool(letters), gaps), given
 
 
 def _unfolds(shapes: Iterable[tuple[type, bool]], letters: bool) -> bool:
@@ -128,15 +131,17 @@ def _unfolds(shapes: Iterable[tuple[type, bool]], letters: bool) -> bool:
 
 
 @cache
-def _commit_text(first: bool, shapes: tuple[tuple[type, bool], ...], letters: bool) -> str:
+def _commit_text(first: bool, shapes: tuple[tuple[type, bool], ...], letters: bool, gaps: bool) -> str:
     queries = load_queries("sqlserver")
     tables = [rows_variable(row_table(row_class)) for row_class, _ in shapes]
     writes = [server_write(row_class, folded).text for row_class, folded in shapes]
     writes += [queries["add_letter"].text] if letters else []
     writes.append(queries["record_batch"].text)
+    writes += [queries["settle_gap"].text, queries["add_gap"].text] if gaps else []
     scalars = _scalars(first, _unfolds(shapes, letters))
+    tables += ["letters", "letter_texts"] * letters + ["gaps"] * gaps
     return template("commit_batch").format(
-        declarations=declare(scalars, tables + (["letters", "letter_texts"] if letters else [])),
+        declarations=declare(scalars, tables),
         checkpoint=queries["open_checkpoint" if first else "advance_checkpoint"].text,
         writes="\n".join(writes),
     )
@@ -213,6 +218,12 @@ class LongTexts:
 
     def __str__(self) -> str:
         return "".join(self._texts)
+
+
+def _gaps(commit: BatchCommit) -> str:
+    """The parts of gaps as JSON."""
+    parts = [gap_values(gap, commit) for gap in commit.gaps]
+    return storable_json([[part[name] for name in _GAP] for part in parts])
 
 
 def server_texts(values: dict[str, Any]) -> dict[str, Any]:

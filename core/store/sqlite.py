@@ -12,7 +12,7 @@ from typing import Any
 
 from core.commits import BatchCommit, PartitionState, Settled
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
-from core.events import Partition, PartitionId, SequenceNumber
+from core.events import Gap, Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
 from core.rows import ReferenceKey, Row, keys_by_class
 from core.status import PartitionLedger
@@ -20,11 +20,14 @@ from core.store.queries import load_queries
 from core.store.records import (
     checkpoint_of,
     checkpoint_values,
+    gap_values,
+    instant_of,
     instant_text,
     ledger_values,
     letter_values,
     ownership_of,
     ownership_values,
+    refuse_stale,
 )
 from core.store.row_statements import row_reader, sqlite_insert, sqlite_select_states
 from core.store.schema import open_checked
@@ -51,7 +54,10 @@ class SqliteStore(SqliteLetters, SqliteReplays):
             stream_id = self._find_stream(partition)
             key = {"stream_id": stream_id, "partition_id": partition.partition_id}
             found = self._connection().execute(self._queries["read_checkpoint"], key).fetchone()
-        return PartitionState(partition, stream_id, checkpoint_of(found) if found else None)
+            if found is not None:
+                return PartitionState(partition, stream_id, checkpoint_of(found))
+            anchor, opened_at = self._connection().execute(self._queries["read_anchor"], key).fetchone()
+        return PartitionState(partition, stream_id, None, anchor, instant_of(opened_at))
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         """See Store."""
@@ -72,7 +78,27 @@ class SqliteStore(SqliteLetters, SqliteReplays):
                 values = [letter_values(letter, commit) for letter in letters]
                 connection.executemany(self._queries["add_letter"], values)
             connection.execute(self._queries["record_batch"], ledger_values(commit, commit_number))
+            if commit.gaps:
+                self._settle_gaps(connection, commit)
         return commit_number
+
+    def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
+        """See Store."""
+        values = {**_key_of(state), "sequence_number": anchor, "anchored_at": instant_text(at)}
+        self._run("anchor_partition", values)
+        return self.read_partition(state.partition)
+
+    def note_gap(self, state: PartitionState, gap: Gap, found_at: datetime) -> None:
+        """See Store."""
+        refuse_stale(state, self.read_partition(state.partition))
+        range_ = {"first_sequence_number": gap.first, "last_sequence_number": gap.last}
+        self._run("note_gap", {**_key_of(state), **range_, "found_at": instant_text(found_at)})
+
+    def close_gaps(self, partition: Partition) -> None:
+        """See Store."""
+        with _faults():
+            stream_id = self._find_stream(partition)
+        self._run("close_gaps", {"stream_id": stream_id, "partition_id": partition.partition_id})
 
     def read_ledgers(self) -> tuple[PartitionLedger, ...]:
         """See Store."""
@@ -150,6 +176,16 @@ class SqliteStore(SqliteLetters, SqliteReplays):
         with self._writing, _faults(), self._transaction() as connection:
             yield connection
 
+    def _settle_gaps(self, connection: sqlite3.Connection, commit: BatchCommit) -> None:
+        values = [gap_values(gap, commit) for gap in commit.gaps]
+        connection.executemany(self._queries["settle_gap"], values)
+        at = {"committed_at": instant_text(commit.committed_at)}
+        connection.executemany(self._queries["add_gap"], [{**each, **at} for each in values])
+
+    def _run(self, name: str, values: dict[str, Any]) -> None:
+        with self._changing() as connection:
+            connection.execute(self._queries[name], values)
+
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         connection = self._connection()
@@ -177,6 +213,10 @@ class SqliteStore(SqliteLetters, SqliteReplays):
         self._local.connection = None
         self._connections.remove(connection)
         connection.close()
+
+
+def _key_of(state: PartitionState) -> dict[str, Any]:
+    return {"stream_id": state.stream_id, "partition_id": state.partition.partition_id}
 
 
 @contextmanager

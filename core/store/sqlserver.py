@@ -18,14 +18,21 @@ from core.errors import (
     StoreMisconfigured,
     StoreUnavailable,
 )
-from core.events import Partition, PartitionId, SequenceNumber
+from core.events import Gap, Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
 from core.rows import ReferenceKey, Row, keys_by_class, row_table
 from core.status import PartitionLedger
 from core.store.faults import Fault, classify
 from core.store.odbc import Access, Connections, Deadlines, connect
 from core.store.queries import load_queries
-from core.store.records import checkpoint_of, ownership_of, ownership_values, server_instant_text
+from core.store.records import (
+    checkpoint_of,
+    instant_of,
+    ownership_of,
+    ownership_values,
+    refuse_stale,
+    server_instant_text,
+)
 from core.store.row_statements import row_reader, server_select_states
 from core.store.server_commit import UNFOLDING, commit_statement, server_texts, statement
 from core.store.server_json import can_stand, rows_json
@@ -57,7 +64,10 @@ class SqlServerStore(ServerLetters, ServerReplays):
         with self._faults():
             stream_id = self._find_stream(partition)
             found = self._rows("read_checkpoint", stream_id=stream_id, partition_id=partition.partition_id)
-        return PartitionState(partition, stream_id, checkpoint_of(tuple(found[0])) if found else None)
+            if found:
+                return PartitionState(partition, stream_id, checkpoint_of(tuple(found[0])))
+            ((anchor, opened_at),) = self._rows("read_anchor", stream_id=stream_id, partition_id=partition.partition_id)
+        return PartitionState(partition, stream_id, None, anchor, instant_of(opened_at))
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         """See Store."""
@@ -81,6 +91,25 @@ class SqlServerStore(ServerLetters, ServerReplays):
         with self._faults(commit):
             found = self._execute(text, given)
         return int(found[0][0])
+
+    def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
+        """See Store."""
+        with self._faults():
+            values = {"sequence_number": anchor, "anchored_at": server_instant_text(at)}
+            self._rows("anchor_partition", **_key_of(state), **values)
+        return self.read_partition(state.partition)
+
+    def note_gap(self, state: PartitionState, gap: Gap, found_at: datetime) -> None:
+        """See Store."""
+        refuse_stale(state, self.read_partition(state.partition))
+        with self._faults():
+            range_ = {"first_sequence_number": gap.first, "last_sequence_number": gap.last}
+            self._rows("note_gap", **_key_of(state), **range_, found_at=server_instant_text(found_at))
+
+    def close_gaps(self, partition: Partition) -> None:
+        """See Store."""
+        with self._faults():
+            self._rows("close_gaps", stream_id=self._find_stream(partition), partition_id=partition.partition_id)
 
     def read_ledgers(self) -> tuple[PartitionLedger, ...]:
         """See Store."""
@@ -151,13 +180,19 @@ class SqlServerStore(ServerLetters, ServerReplays):
             raise _named(fault, text, None) from error
 
 
+def _key_of(state: PartitionState) -> dict[str, Any]:
+    return {"stream_id": state.stream_id, "partition_id": state.partition.partition_id}
+
+
 def _numbers(values: tuple[Any, ...]) -> list[Any]:
     """Sums are decimals on some servers."""
     return [int(value) for value in values]
 
 
 def _racing_keys(commit: Commit | None) -> list[str]:
-    return ["uq_event_stream"] if commit is None else _state_keys(commit.settled.rows)
+    if commit is None:
+        return ["uq_event_stream"]
+    return [*_state_keys(commit.settled.rows), "pk_sequence_gap"]
 
 
 def _state_keys(row_classes: Iterable[type]) -> list[str]:

@@ -15,8 +15,8 @@ ROW_TABLES = ("sensor_reading", "home_alert")
 # A multiset against another: the record says how many there may be, the store how many there are.
 _READINGS = """
 SELECT home_id, sensor_id, kind, state, ppm, observed_us, SUM(at_least), SUM(at_most), SUM(found) FROM (
-    SELECT partition_key AS home_id, sensor_id, kind, state, ppm, observed_us, at_least, at_most, 0 AS found
-    FROM record.event WHERE outcome = 'written' AND kind <> 'registration'
+    SELECT partition_key AS home_id, sensor_id, kind, state, ppm, observed_us, surely AS at_least, at_most, 0 AS found
+    FROM expected WHERE kind <> 'registration'
     UNION ALL
     SELECT home_id, sensor_id, kind, state, ppm, instant(observed_at), 0, 0, 1 FROM sensor_reading
 ) GROUP BY home_id, sensor_id, kind, state, ppm, observed_us
@@ -24,9 +24,9 @@ HAVING SUM(found) NOT BETWEEN SUM(at_least) AND SUM(at_most)
 """
 _ALERTS = """
 SELECT home_id, sensor_id, kind, ppm, observed_us, SUM(at_least), SUM(at_most), SUM(found) FROM (
-    SELECT partition_key AS home_id, sensor_id, kind, ppm, observed_us, at_least * alerts AS at_least,
+    SELECT partition_key AS home_id, sensor_id, kind, ppm, observed_us, surely * alerts AS at_least,
         at_most * alerts AS at_most, 0 AS found
-    FROM record.event WHERE alerts > 0
+    FROM expected WHERE alerts > 0
     UNION ALL
     SELECT home_id, sensor_id, kind, ppm, instant(observed_at), 0, 0, 1 FROM home_alert
 ) GROUP BY home_id, sensor_id, kind, ppm, observed_us

@@ -10,7 +10,7 @@ from local.feed.bodies import reading_body, registration_body
 from local.feed.faults import MALFORMED, MALFORMED_WHEN_REGISTERED, malformed, unknown_kind
 from local.feed.homes import Homes, home_id, zone_of
 from local.feed.planned import FIRST_INSTANT, MINUTE, Minute, PlannedEvent, told, walk, with_duplicates
-from local.feed.rule import EXPECT_POISON, Expected, Reading, expect_reading, expect_registration
+from local.feed.rule import EXPECT_POISON, Expected, Reading, expect_early_reading, expect_reading, expect_registration
 
 LATE = (0.05, 0.35)  # a late registration follows its home's first readings by this part of a round
 
@@ -51,7 +51,7 @@ def home_minutes(script: Script) -> Iterator[Minute[Expected]]:
     """Exactly `script.events` events, or no end. Rounds of a minute visit all homes, each in its turn.
 
     A registration opens its minute, so that publishing a minute once more leads to the same rows and letters. Every
-    late registration comes before the end.
+    late registration comes before the end, and is its home's only one: so it is certain what its first readings become.
     """
     return told(_Story(script).next_minute, script.events)
 
@@ -74,17 +74,18 @@ class _Story:
         return self._visited(number, left - len(self._late))
 
     def _register_late(self, number: int) -> Minute[Expected]:
-        return Minute(home_id(number), [self._registration(number, self._chance.random() < 0.5)])
+        return Minute(home_id(number), [self._registration(number, self._homes.late(number) is True)])
 
     def _visited(self, number: int, room: float) -> Minute[Expected]:
         chance, events = self._chance, list[PlannedEvent[Expected]]()
         if self._homes.first_visit(number):
             if room > 1 and chance.random() < self._script.shares.late:
                 heapq.heappush(self._late, (self._visit + self._delay(), number))
+                self._homes.be_late(number, chance.random() < 0.5)
                 room -= 1
             else:
                 events.append(self._registration(number, chance.random() < 0.5))
-        elif self._homes.armed(number) is not None and chance.random() < self._script.shares.rearmed:
+        elif self._homes.late(number) is None and chance.random() < self._script.shares.rearmed:
             events.append(self._registration(number, not self._homes.armed(number)))
         count = int(min(3.7 + 2 * chance.random(), room))  # 4.2 on average: 100,000 homes make 7,000 events a second
         for position in range(count - len(events)):
@@ -113,7 +114,13 @@ class _Story:
         body = reading_body(home_id(number), reading, zone_of(number))
         if kind != "heartbeat" and chance() < self._faulty:
             return PlannedEvent(self._spoilt(number, body), EXPECT_POISON)
-        return PlannedEvent(body.encode(), expect_reading(reading, self._homes.armed(number)))
+        return PlannedEvent(body.encode(), self._expected(number, reading))
+
+    def _expected(self, number: int, reading: Reading) -> Expected:
+        armed = self._homes.armed(number)
+        if armed is None:
+            return expect_early_reading(reading, self._homes.late(number) is True)
+        return expect_reading(reading, armed)
 
     @property
     def _faulty(self) -> float:

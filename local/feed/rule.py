@@ -33,7 +33,6 @@ class Reading(NamedTuple):
 
 EXPECT_FILTERED = Expected(FILTERED)
 EXPECT_POISON = Expected(POISON)
-EXPECT_REFERENCE = Expected(REFERENCE)
 
 
 def expect_registration(time_zone: str, armed: bool) -> Expected:
@@ -41,18 +40,18 @@ def expect_registration(time_zone: str, armed: bool) -> Expected:
     return Expected(WRITTEN, "registration", time_zone=time_zone, armed=int(armed))
 
 
-def expect_reading(reading: Reading, armed: bool | None) -> Expected:
-    """A reading of a home that is armed, not armed, or (None) has not registered yet.
-
-    A reading before its home's registration is a letter and stays one: whoever lets letters be tried again changes
-    that here.
-    """
+def expect_reading(reading: Reading, armed: bool) -> Expected:
+    """A reading of a home that is registered, armed or not."""
     if reading.kind == "heartbeat":
         return EXPECT_FILTERED
-    if armed is None:
-        return EXPECT_REFERENCE
     sensor_id, kind, state, ppm, observed_us = reading
     return Expected(WRITTEN, kind, sensor_id, state, ppm, observed_us, int(_alarming(reading, armed)))
+
+
+def expect_early_reading(reading: Reading, armed: bool) -> Expected:
+    """A reading before its home registers, once and armed or not: a letter, and the same rows when it is settled."""
+    expected = expect_reading(reading, armed)
+    return expected._replace(outcome=REFERENCE) if expected.outcome == WRITTEN else expected
 
 
 def _alarming(reading: Reading, armed: bool) -> bool:

@@ -38,6 +38,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--state", type=Path, metavar="PATH", help="SQLite file for host checkpoints, timers and Durable"
     )
+    parser.add_argument(
+        "--storage",
+        metavar="CONNECTION",
+        help="connection string of a storage account for host checkpoints, UseDevelopmentStorage=true for Azurite",
+    )
     parser.add_argument("--log", type=Path, metavar="PATH", help="append one JSON object per log record")
     parser.add_argument("--verbose", action="store_true", help="show all records on the terminal, not only warnings")
     return parser
@@ -50,7 +55,8 @@ def _port(text: str) -> int:
 
 
 async def _run(arguments: argparse.Namespace) -> None:
-    options = HostOptions(port=arguments.port, state=arguments.state and arguments.state.resolve())
+    state = arguments.state and arguments.state.resolve()
+    options = HostOptions(port=arguments.port, state=state, storage=arguments.storage)
     host = FunctionsHost(arguments.app, options)
     await host.start()
     stopping = asyncio.Event()

@@ -13,6 +13,7 @@ from typing import TypeVar
 from aiohttp import web
 
 from local.functions_host.admin import Admin
+from local.functions_host.blob_state import BlobState
 from local.functions_host.builtin_worker import BuiltinWorker
 from local.functions_host.clock import Clock, SystemClock
 from local.functions_host.connections import HubConnection
@@ -37,10 +38,12 @@ OpenSource = Callable[[HubConnection, EventHubOptions, Clock], EventSource]
 
 @dataclass(frozen=True, slots=True)
 class HostOptions:
-    """How to run. `port` 0 takes a free one; `state` None forgets at the end; the rest is for tests."""
+    """How to run. `port` 0 takes a free one; `state` None forgets at the end; `storage` is the connection string of an
+    account that host checkpoints go to instead; the rest is for tests."""
 
     port: int = 7071
     state: Path | None = None
+    storage: str | None = None
     worker: Worker | None = None
     open_source: OpenSource = SdkSource
     clock: Clock = field(default_factory=SystemClock)
@@ -76,7 +79,7 @@ class FunctionsHost:
             self._invoker = Invoker(
                 self._worker, self._options.clock, self._options.chance, settings.host.function_timeout
             )
-            self._state = _open_state(self._options.state, StateFile)
+            self._state = _open_state(self._options.state, self._open_state_file)
             self._task_hub = self._open_task_hub(settings)
             await self._open_server()
         except BaseException:
@@ -94,6 +97,10 @@ class FunctionsHost:
             if settings.faults:
                 raise SettingsFault((*settings.faults, str(error))) from error
             raise
+
+    def _open_state_file(self, path: Path | None) -> StateFile:
+        storage = self._options.storage
+        return BlobState(path, storage) if storage else StateFile(path)
 
     def _open_task_hub(self, settings: Settings) -> TaskHub | None:
         """The Durable functions, for an app that has some or calls them."""

@@ -1,5 +1,5 @@
 -- The whole commit in one batch and one round trip. core/store/server_commit.py fills in the parts, in this order:
--- declarations, the checkpoint's compare and set, the rows of each class, the letters, the ledger.
+-- declarations, the checkpoint's compare and set, the rows of each class, the letters, the ledger, the gaps.
 SET NOCOUNT ON; SET XACT_ABORT ON;
 {declarations}
 DECLARE @commit_number bigint;

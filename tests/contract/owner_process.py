@@ -7,6 +7,7 @@ import sys
 
 from core.errors import CheckpointConflict
 from core.events import EventBatch
+from core.gaps import NOT_HEALING, Healing
 from core.ingest import Stamps, ingest_batch
 from core.store import Store
 from core.store.patient import PatientStore
@@ -25,11 +26,11 @@ def main(seed: str, batches: str, size: str) -> None:
         sys.stdout.flush()
 
 
-def handed_over(given: EventBatch, store: Store, own: Stamps) -> None:
+def handed_over(given: EventBatch, store: Store, own: Stamps, healing: Healing = NOT_HEALING) -> None:
     """Ingest a batch as the host has it ingested: where others won too many times in a row, once more."""
     while True:
         try:
-            ingest_batch(given, store, PLAIN, own)
+            ingest_batch(given, store, PLAIN, own, healing)
             return
         except CheckpointConflict:
             continue

@@ -4,18 +4,23 @@ import os
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 
 from core.errors import CheckpointConflict
 from core.events import SequenceNumber
+from core.gaps import Healing
 from core.store import AppStore
 from core.store.patient import PatientStore
+from core.store.remembered import RememberingStore
 from core.transforms.home_security import HomeAlert, SensorReading
 from tests.contract.owner_process import handed_over
 from tests.contract.separate import output, start
 from tests.fakes.builders import PATIENCE, batch, commit, events, partition, stamps
 from tests.fakes.kept import Engine, PersistentEngine
+from tests.fakes.memory_hub import MemoryHub
+from tests.fakes.one_pass import assert_equals_one_pass
 
 BATCHES, SIZE = 30, 10
 
@@ -43,6 +48,24 @@ def test_threads_that_race_the_same_batches_commit_each_once(
         for done in [pool.submit(ingest_all, stores[seed % 2], seed) for seed in range(4)]:
             done.result(timeout=120)
     assert_each_event_once(engine, BATCHES * SIZE)
+    assert [books.balanced for books in stores[0].read_ledgers()] == [True]
+
+
+def test_threads_that_heal_one_gap_commit_each_event_once(make_store: Callable[[], AppStore], engine: Engine) -> None:
+    log = events(0, 2_999, "double home-1")
+    hub = MemoryHub({"0": log})
+    hub.lose("0", 1_000, 1_001, 2_500)
+    stores = [RememberingStore(PatientStore(make_store(), PATIENCE), timedelta(hours=1)) for _ in range(3)]
+    handed_over(batch(log[:5]), stores[0], stamps(9), Healing(hub))
+    with ThreadPoolExecutor(3) as pool:
+        healed = [
+            pool.submit(handed_over, batch(log[-10:]), store, stamps(seed), Healing(hub))
+            for seed, store in enumerate(stores)
+        ]
+        for done in healed:
+            done.result(timeout=60)
+    held = [each for each in log if each.sequence_number not in (1_000, 1_001, 2_500)]
+    assert_equals_one_pass(engine, {"0": held}, absent={"0": {1_000, 1_001, 2_500}})
     assert [books.balanced for books in stores[0].read_ledgers()] == [True]
 
 

@@ -15,7 +15,16 @@ from core.settings import EMBEDDED
 from core.store import Engine as Store
 from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore
-from tests.fakes.kept import Engine, KeptAttempt, KeptLetter, KeptRange, KeptRetracted, KeptRow, PersistentEngine
+from tests.fakes.kept import (
+    Engine,
+    KeptAttempt,
+    KeptGap,
+    KeptLetter,
+    KeptRange,
+    KeptRetracted,
+    KeptRow,
+    PersistentEngine,
+)
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.server_engine import SqlServerEngine
 from tests.sql.values import ROW_CLASSES
@@ -35,6 +44,7 @@ class MemoryEngine:
         self.attempts = self._store.attempts
         self.replays = self._store.replays
         self.retracted = self._store.retracted
+        self.gaps = self._store.gaps
 
     def open(self) -> Store:
         return self._store
@@ -102,11 +112,18 @@ class SqliteEngine:
     def _ranges(self, kind: str) -> list[KeptRange]:
         found = self.sql(
             "SELECT stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, written,"
-            " filtered, dead_lettered, rows_written, transform_version, invocation_id, committed_at"
+            " filtered, dead_lettered, absent, rows_written, transform_version, invocation_id, committed_at"
             f" FROM batch_ledger WHERE kind = ? {ORDER}, commit_number",
             kind,
         )
         return [_kept_range(*one) for one in found]
+
+    def gaps(self) -> list[KeptGap]:
+        found = self.sql(
+            "SELECT stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts"
+            f" FROM sequence_gap {ORDER}, first_sequence_number"
+        )
+        return [_kept_gap(*one) for one in found]
 
 
 PERSISTENT: dict[str, Callable[[Path], PersistentEngine]] = {"sqlite": lambda place: SqliteEngine(place / "store.db")}
@@ -146,6 +163,11 @@ def kept_retracted(one: tuple[Any, ...]) -> KeptRetracted:
 def _kept_range(*one: Any) -> KeptRange:
     values: list[Any] = [*one[:-1], datetime.fromisoformat(one[-1])]
     return KeptRange(*values)
+
+
+def _kept_gap(*one: Any) -> KeptGap:
+    values: list[Any] = [*one[:4], datetime.fromisoformat(one[4]), *one[5:]]
+    return KeptGap(*values)
 
 
 def _letter(one: tuple[Any, ...]) -> KeptLetter:

@@ -18,7 +18,7 @@ from core.dead_letters import (
     RetryCommit,
 )
 from core.errors import CommitOutcomeUnknown, StoreFault, StoreUnavailable
-from core.events import Partition
+from core.events import Gap, Partition, SequenceNumber
 from core.rows import ReferenceKey, Row
 from core.status import PartitionLedger
 from core.store import AppStore, Store
@@ -72,6 +72,18 @@ class FaultyStore:
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         self._read("read_references")
         return self._store.read_references(keys)
+
+    def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
+        self._read("anchor_partition")
+        return self._store.anchor_partition(state, anchor, at)
+
+    def note_gap(self, state: PartitionState, gap: Gap, found_at: datetime) -> None:
+        self._read("note_gap")
+        self._store.note_gap(state, gap, found_at)
+
+    def close_gaps(self, partition: Partition) -> None:
+        self._read("close_gaps")
+        self._store.close_gaps(partition)
 
     def read_ledgers(self) -> tuple[PartitionLedger, ...]:
         self._read("read_ledgers")

@@ -81,6 +81,7 @@ class KeptRange:
     written: int
     filtered: int
     dead_lettered: int
+    absent: int
     rows_written: int
     transform_version: str
     invocation_id: str
@@ -113,6 +114,19 @@ class KeptRetracted:
         return (*place, self.table_name, self.sequence_number, self.ordinal)
 
 
+@dataclass(frozen=True, slots=True)
+class KeptGap:
+    """One row of the gaps."""
+
+    stream_id: int
+    partition_id: str
+    first: int
+    last: int
+    found_at: datetime
+    status: str
+    attempts: int
+
+
 class Engine(Protocol):
     """A database under test: it opens stores, and shows what they wrote, in order of position."""
 
@@ -139,6 +153,8 @@ class Engine(Protocol):
     def attempts(self) -> list[KeptAttempt]: ...
 
     def retracted(self) -> list[KeptRetracted]: ...
+
+    def gaps(self) -> list[KeptGap]: ...
 
 
 class PersistentEngine(Engine, Protocol):

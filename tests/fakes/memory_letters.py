@@ -177,6 +177,7 @@ def retry_range(commit: RetryCommit, commit_number: int) -> KeptRange:
         done.written,
         done.filtered,
         len(numbers) - done.written - done.filtered,
+        0,
         done.rows_written,
         commit.transform_version,
         commit.invocation_id,

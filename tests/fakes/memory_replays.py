@@ -349,6 +349,7 @@ def _range(commit: ReplayCommit, number: int) -> KeptRange:
         done.written,
         done.filtered,
         len(done.letters),
+        commit.counts.gone,
         done.rows_written,
         commit.transform_version,
         str(commit.job_id),

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, get_args, get_type_hints
 from uuid import UUID
 
-from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState
+from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap
 from core.dead_letters import (
     ClaimedLetter,
     ClaimedPosition,
@@ -21,14 +21,15 @@ from core.dead_letters import (
     RetryCommit,
 )
 from core.errors import CheckpointConflict, DataRefused, LetterConflict
-from core.events import Partition, PartitionId, SequenceNumber
+from core.events import Gap, Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
 from core.replay_job import ReplayJob
 from core.replay_piece import CarriedState, EventDiff, ReplayCommit
 from core.rows import PlacedRow, ReferenceKey, Row, row_table
 from core.status import PartitionLedger
+from core.store.records import refuse_stale
 from tests.fakes import memory_letters
-from tests.fakes.kept import KeptAttempt, KeptLetter, KeptRange, KeptRetracted, KeptRow
+from tests.fakes.kept import KeptAttempt, KeptGap, KeptLetter, KeptRange, KeptRetracted, KeptRow
 from tests.fakes.memory_replays import MemoryReplays
 
 Place = tuple[int, str]
@@ -52,6 +53,9 @@ class _Tables:
     replays: dict[tuple[int, str, int], KeptRange] = field(default_factory=dict)
     carried: dict[tuple[UUID, str, ReferenceKey], CarriedState] = field(default_factory=dict)
     retracted: list[KeptRetracted] = field(default_factory=list)
+    opened: dict[int, datetime] = field(default_factory=dict)
+    anchors: dict[Place, SequenceNumber] = field(default_factory=dict)
+    gaps: dict[tuple[int, str, int], KeptGap] = field(default_factory=dict)
 
     def copy(self) -> "_Tables":
         return _Tables(*(copy(getattr(self, name)) for name in self.__dataclass_fields__))
@@ -68,7 +72,11 @@ class MemoryStore(MemoryReplays):
         with self._transaction() as tables:
             hub = (partition.event_hub, partition.consumer_group)
             stream_id = tables.streams.setdefault(hub, len(tables.streams) + 1)
-            return PartitionState(partition, stream_id, tables.checkpoints.get((stream_id, partition.partition_id)))
+            opened_at = tables.opened.setdefault(stream_id, datetime.now(UTC))
+            place = (stream_id, partition.partition_id)
+            if place in tables.checkpoints:
+                return PartitionState(partition, stream_id, tables.checkpoints[place])
+            return PartitionState(partition, stream_id, None, tables.anchors.get(place), opened_at)
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         states = self._tables.states
@@ -81,7 +89,37 @@ class MemoryStore(MemoryReplays):
             for letter in commit.settled.letters:
                 _add(tables.letters, (*_place(commit), letter.event.sequence_number), _kept_letter(letter, commit))
             _record(tables, commit, commit_number)
+            for gap in commit.gaps:
+                _settle_gap(tables, commit, gap)
         return commit_number
+
+    def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
+        with self._transaction() as tables:
+            tables.anchors.setdefault((state.stream_id, state.partition.partition_id), anchor)
+        return self.read_partition(state.partition)
+
+    def note_gap(self, state: PartitionState, gap: Gap, found_at: datetime) -> None:
+        place = (state.stream_id, state.partition.partition_id)
+        refuse_stale(state, self.read_partition(state.partition))
+        with self._transaction() as tables:
+            stands = tables.gaps.get((*place, gap.first))
+            found = KeptGap(*place, gap.first, gap.last, found_at, "open", 1)
+            if stands is not None:
+                found = replace(stands, last=gap.last, status="open", attempts=stands.attempts + 1)
+            tables.gaps[*place, gap.first] = found
+
+    def close_gaps(self, partition: Partition) -> None:
+        state = self.read_partition(partition)
+        with self._transaction() as tables:
+            for key, gap in tables.gaps.items():
+                is_here = key[:2] == (state.stream_id, partition.partition_id)
+                if (
+                    is_here
+                    and gap.status == "open"
+                    and state.checkpoint
+                    and gap.last <= state.checkpoint.sequence_number
+                ):
+                    tables.gaps[key] = replace(gap, status="healed")
 
     def read_ledgers(self) -> tuple[PartitionLedger, ...]:
         tables = self._tables
@@ -168,6 +206,9 @@ class MemoryStore(MemoryReplays):
     def attempts(self) -> list[KeptAttempt]:
         return sorted(self._tables.attempts, key=lambda one: (*_of(one), one.sequence_number, one.attempt))
 
+    def gaps(self) -> list[KeptGap]:
+        return sorted(self._tables.gaps.values(), key=lambda one: (*_of(one), one.first))
+
     def _write_kept(self, tables: "_Tables", kept: KeptRow) -> None:
         _write_row(tables, kept)
 
@@ -192,7 +233,7 @@ def _place(commit: BatchCommit | RetryCommit | ReplayCommit) -> Place:
     return commit.state.stream_id, commit.partition.partition_id
 
 
-def _of(kept: KeptRow | KeptLetter | KeptRange | KeptAttempt) -> tuple[int, int, str]:
+def _of(kept: KeptRow | KeptLetter | KeptRange | KeptAttempt | KeptGap) -> tuple[int, int, str]:
     return kept.stream_id, len(kept.partition_id), kept.partition_id
 
 
@@ -262,7 +303,10 @@ def _kept_letter(letter: DeadLetter, commit: BatchCommit | ReplayCommit) -> Kept
 
 def _record(tables: _Tables, commit: BatchCommit, commit_number: int) -> None:
     done, (stream_id, partition_id) = commit.settled, _place(commit)
-    if done.written + done.filtered + len(done.letters) != commit.events:
+    if (
+        done.written + done.filtered + len(done.letters) + commit.absent
+        != commit.last.sequence_number - commit.first + 1
+    ):
         raise DataRefused("the counts of a range must sum to its length")
     kept = KeptRange(
         stream_id,
@@ -273,6 +317,7 @@ def _record(tables: _Tables, commit: BatchCommit, commit_number: int) -> None:
         done.written,
         done.filtered,
         len(done.letters),
+        commit.absent,
         done.rows_written,
         commit.transform_version,
         commit.invocation_id,
@@ -281,21 +326,30 @@ def _record(tables: _Tables, commit: BatchCommit, commit_number: int) -> None:
     _add(tables.ledger, (stream_id, partition_id, commit.first), kept)
 
 
+def _settle_gap(tables: _Tables, commit: BatchCommit, gap: SequenceGap) -> None:
+    if gap.last < gap.first:
+        raise DataRefused(f"a gap cannot reach from {gap.first} to {gap.last}")
+    new = KeptGap(*_place(commit), gap.first, gap.last, commit.committed_at, gap.status, 1)
+    stands = tables.gaps.get((*_place(commit), gap.first), new)
+    tables.gaps[*_place(commit), gap.first] = replace(stands, last=gap.last, status=gap.status)
+
+
 def _books(tables: _Tables, place: Place, hub: tuple[str, str]) -> PartitionLedger:
     ranges = sorted((one for key, one in tables.ledger.items() if key[:2] == place), key=lambda one: one.first)
-    following = pairwise(ranges)
+    holes = sum(after.first != before.last + 1 for before, after in pairwise(ranges))
+    is_cut = place in tables.anchors and ranges[0].first != tables.anchors[place]
     return PartitionLedger(
         partition=Partition(*hub, place[1]),  # type: ignore[arg-type]
         checkpoint=tables.checkpoints[place].sequence_number,
         first=ranges[0].first,  # type: ignore[arg-type]
         last=max(one.last for one in ranges),  # type: ignore[arg-type]
         commits=len(ranges),
-        holes=sum(after.first != before.last + 1 for before, after in following),
+        holes=holes + is_cut,
         written=sum(one.written for one in ranges),
         filtered=sum(one.filtered for one in ranges),
         dead_lettered=sum(one.dead_lettered for one in ranges),
         held=0,
-        absent=0,
+        absent=sum(one.absent for one in ranges),
         letters=sum(key[:2] == place for key in tables.letters) - _letters_added(tables, place, hub),
     )
 

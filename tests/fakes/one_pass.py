@@ -1,13 +1,13 @@
 """The reference: what one owner leaves behind that sees every event once, in order, and never fails."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Protocol
 
 from core.events import Event
 from core.rows import References
 from core.settle import settle
 from core.transforms.home_security import Home, HomeAlert, SensorReading
-from tests.fakes.kept import KeptLetter, KeptRange, KeptRow
+from tests.fakes.kept import KeptGap, KeptLetter, KeptRange, KeptRow
 from tests.fakes.plain_transform import STANDING
 
 Logs = Mapping[str, Sequence[Event]]
@@ -22,13 +22,19 @@ class Held(Protocol):
 
     def ledger(self) -> list[KeptRange]: ...
 
+    def gaps(self) -> list[KeptGap]: ...
 
-def assert_equals_one_pass(held: Held, logs: Logs) -> None:
+
+Absent = Mapping[str, Set[int]]
+
+
+def assert_equals_one_pass(held: Held, logs: Logs, absent: Absent | None = None) -> None:
     """Each event of each log has one outcome, in order, and rows, states and letters are those of one pass.
 
-    A state must be written by one partition only, for partitions have no order among each other.
+    A state must be written by one partition only, for partitions have no order among each other. `absent` are the
+    numbers by partition that the hub lost; the logs are without them.
     """
-    assert_tiles(held, logs)
+    assert_tiles(held, logs, absent or {})
     appended: list[tuple[object, ...]] = []
     states: list[tuple[object, ...]] = []
     letters: list[tuple[object, ...]] = []
@@ -47,17 +53,29 @@ def assert_equals_one_pass(held: Held, logs: Logs) -> None:
     )
 
 
-def assert_tiles(held: Held, logs: Logs) -> None:
-    """The ranges of each partition follow each other in the order of their commits, and leave no event out."""
+def assert_tiles(held: Held, logs: Logs, absent: Absent) -> None:
+    """The ranges of each partition follow each other in the order of their commits, and leave no number out.
+
+    What they count as absent is what the hub lost, and the rows of the gaps name just that.
+    """
     for partition_id, log in logs.items():
         ranges = [kept for kept in held.ledger() if kept.partition_id == partition_id]
+        lost = absent.get(partition_id, set())
         numbers = [number for kept in ranges for number in range(kept.first, kept.last + 1)]
-        assert numbers == [event.sequence_number for event in log], f"partition {partition_id}"
+        assert numbers == sorted({event.sequence_number for event in log} | lost), f"partition {partition_id}"
         assert [kept.commit_number for kept in ranges] == list(range(1, len(ranges) + 1))
+        for kept in ranges:
+            assert kept.absent == len(lost & set(range(kept.first, kept.last + 1))), kept
+        assert _gaps(held, partition_id, "absent") == sorted(lost)
         commit_of = {number: kept.commit_number for kept in ranges for number in range(kept.first, kept.last + 1)}
         for row_class in (SensorReading, HomeAlert, Home):
             kept_rows = [kept for kept in held.rows(row_class) if kept.partition_id == partition_id]
             assert all(kept.commit_number == commit_of[kept.sequence_number] for kept in kept_rows)
+
+
+def _gaps(held: Held, partition_id: str, status: str) -> list[int]:
+    rows = [gap for gap in held.gaps() if gap.partition_id == partition_id and gap.status == status]
+    return [number for gap in rows for number in range(gap.first, gap.last + 1)]
 
 
 def _sorted(values: object) -> list[str]:

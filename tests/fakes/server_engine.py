@@ -10,7 +10,7 @@ from core.store.odbc import Session, connect
 from core.store.records import instant_of
 from core.store.row_statements import row_reader
 from core.store.sqlserver import SqlServerStore
-from tests.fakes.kept import KeptAttempt, KeptLetter, KeptRange, KeptRetracted, KeptRow
+from tests.fakes.kept import KeptAttempt, KeptGap, KeptLetter, KeptRange, KeptRetracted, KeptRow
 from tests.fakes.server_schema import empty_schema, shared_schema
 from tests.sql.values import ROW_CLASSES
 
@@ -21,9 +21,12 @@ LETTER = (
     "fingerprint", "transform_version", "status", "attempts", "due_at", "failed_at",
     "body_kept", "lost_claims", "claimed_by", "claimed_until", "began_at", "settled_at", "settled_why",
 )  # fmt: skip
+GAP = (
+    "stream_id", "partition_id", "first_sequence_number", "last_sequence_number", "found_at", "status", "attempts",
+)  # fmt: skip
 RANGE = (
     "stream_id", "partition_id", "commit_number", "first_sequence_number", "last_sequence_number", "written",
-    "filtered", "dead_lettered", "rows_written", "transform_version", "invocation_id", "committed_at",
+    "filtered", "dead_lettered", "absent", "rows_written", "transform_version", "invocation_id", "committed_at",
 )  # fmt: skip
 ATTEMPT = (
     *PLACE, "attempt", "touched_by", "kind", "status", "error_class", "error", "commit_number", "done_by", "why",
@@ -96,6 +99,10 @@ class SqlServerEngine:
         found = self._select("batch_ledger", (*RANGE, "kind"), ("commit_number",))
         return [_range([*one[:-2], instant_of(one[-2])]) for one in found if one[-1] == kind]
 
+    def gaps(self) -> list[KeptGap]:
+        found = self._select("sequence_gap", GAP, ("first_sequence_number",))
+        return [_gap([*one[:4], instant_of(one[4]), *one[5:]]) for one in found]
+
     def _select(self, table: str, columns: tuple[str, ...], order: tuple[str, ...]) -> list[Any]:
         chosen = ", ".join(f"t.{name}" for name in columns)
         ordered = "".join(f", t.{name}" for name in order)
@@ -117,6 +124,10 @@ def _retracted(one: tuple[Any, ...]) -> KeptRetracted:
     row = row_reader(row_class)(tuple(columns[name] for name in row_table(row_class).columns))
     values: list[Any] = [*one[:7], row]
     return KeptRetracted(*values)
+
+
+def _gap(values: list[Any]) -> KeptGap:
+    return KeptGap(*values)
 
 
 def _range(values: list[Any]) -> KeptRange:

@@ -216,6 +216,8 @@ def _type(value: Any) -> bytes:
 
 
 def _value(value: Any) -> bytes:
+    if value is None:
+        return b"\x00"
     if isinstance(value, datetime):
         midnight = value.replace(hour=0, minute=0, second=0, microsecond=0)
         ticks = (value - midnight).seconds * 10**7 + value.microsecond * 10

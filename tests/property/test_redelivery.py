@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from core.errors import InfrastructureFault
 from core.events import Event
+from core.gaps import Healing
 from core.ingest import ingest_batch
 from core.rows import References
 from core.settle import settle
@@ -15,6 +16,7 @@ from core.store.remembered import RememberingStore
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, stamps
 from tests.fakes.faulty_store import Fault, FaultyStore
+from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.one_pass import assert_equals_one_pass
 from tests.fakes.plain_transform import PLAIN
@@ -74,29 +76,40 @@ def test_overlapping_batches_in_any_order_never_give_an_event_twice(
     order: list[int], length: int, data: st.DataObject
 ) -> None:
     log = [event(number, data.draw(st.sampled_from(BODIES))) for number in range(6 + length)]
-    store = MemoryStore()
+    store, healing = MemoryStore(), Healing(MemoryHub({"0": log}))
     for first in order:
-        ingest_batch(batch(log[first : first + length]), store, PLAIN, stamps(first))
-    outcomes = [number for kept in store.ledger() for number in range(kept.first, kept.last + 1)]
-    assert outcomes == sorted(set(outcomes))
-    rows = [kept for each in (SensorReading, HomeAlert) for kept in store.rows(each)]
-    assert len({(type(kept.row), kept.sequence_number) for kept in rows}) == len(rows)
+        ingest_batch(batch(log[first : first + length]), store, PLAIN, stamps(first), healing)
+    assert_equals_one_pass(store, {"0": log[: 5 + length]})
 
 
-@given(LOGS, st.sets(st.integers(0, 24)))
-@settings(max_examples=100)
-def test_a_batch_with_any_holes_accounts_for_exactly_what_it_holds(log: list[Event], holes: set[int]) -> None:
-    present = [each for each in log if each.sequence_number not in holes]
-    if not present:
+@given(LOGS, st.sets(st.integers(0, 24)), st.sets(st.integers(0, 24)), st.integers(0, 20))
+@settings(max_examples=300)
+def test_whatever_a_batch_lacks_comes_from_the_hub_or_is_absent(
+    log: list[Event], not_in_hand: set[int], lost: set[int], beginning: int
+) -> None:
+    in_hand = [each for each in log if each.sequence_number not in not_in_hand and each.sequence_number >= beginning]
+    if not in_hand:
         return
-    store = MemoryStore()
-    report = ingest_batch(batch(present), store, PLAIN, stamps())
-    numbers = [each.sequence_number for each in present]
-    assert [number for kept in store.ledger() for number in range(kept.first, kept.last + 1)] == numbers
-    missing = {number for gap in report.gaps for number in range(gap.first, gap.last + 1)}
-    assert missing == set(range(numbers[0], numbers[-1] + 1)) - set(numbers)
-    (books,) = store.read_ledgers()
-    assert books.balanced == (not missing)
+    store, hub = MemoryStore(), MemoryHub({"0": log})
+    if beginning:
+        before = batch(log[:beginning])
+        ingest_batch(before, store, PLAIN, stamps(9), Healing(hub))
+    hub.lose("0", *(lost & set(range(len(log)))))
+    report = ingest_batch(batch(in_hand), store, PLAIN, stamps(), Healing(hub))
+
+    def numbers(events: list[Event]) -> set[int]:
+        return {each.sequence_number for each in events}
+
+    last = in_hand[-1].sequence_number
+    since = beginning or min({0} if 0 in numbers(in_hand) else {min(hub.held["0"], default=99), min(numbers(in_hand))})
+    absent = (set(range(since, last + 1)) & lost) - numbers(in_hand)
+    wanted = [each for each in log[: last + 1] if each.sequence_number not in absent]
+    wanted = [each for each in wanted if beginning or each.sequence_number >= since]
+    assert_equals_one_pass(store, {"0": wanted}, absent={"0": absent})
+    assert (report.absent, report.redelivered) == (len(absent), 0)
+    assert report.healed == len([each for each in wanted if each.sequence_number >= since]) - len(in_hand)
+    assert [books.balanced for books in store.read_ledgers()] == [True]
+    assert not [gap for gap in store.gaps() if gap.status == "open"]
 
 
 @given(LOGS)

@@ -5,15 +5,31 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("core", "handlers", "local", "bench", "jobs")
+FOLDERS = ("core", "handlers", "local", "bench", "jobs", "infra")
 MODULES = sorted(
     [ROOT / "function_app.py", *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))],
 )
 TEXTS = sorted(
     path
-    for folder in (*FOLDERS, "sql", "infra", "docs", ".")
+    for folder in (*FOLDERS, "sql", "docs", ".")
     for path in (ROOT / folder).glob("*" if folder == "." else "**/*")
-    if path.suffix in {".py", ".sql", ".md", ".json", ".toml", ".bicep", ".yaml", ".yml", ".html", ".css", ".js"}
+    if path.suffix
+    in {
+        ".py",
+        ".sql",
+        ".md",
+        ".json",
+        ".toml",
+        ".bicep",
+        ".yaml",
+        ".yml",
+        ".html",
+        ".css",
+        ".js",
+        ".kql",
+        ".sh",
+        ".ps1",
+    }
     and path.is_file()
 )
 

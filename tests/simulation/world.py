@@ -1,4 +1,7 @@
-"""A small world that a seed decides: partitions, owners that take them from each other, and everything that fails."""
+"""A small world that a seed decides: partitions, owners that take them from each other, and everything that fails.
+
+The host skips batches, the hub's retention cuts what was not read yet, and the hub reader is out of reach at times.
+"""
 
 import random
 from collections.abc import Iterator
@@ -8,12 +11,15 @@ from datetime import timedelta
 from core.commits import BatchCommit
 from core.errors import InfrastructureFault
 from core.events import Event
-from core.ingest import Stamps, ingest_batch
+from core.gaps import Healing
+from core.ingest import Means, ingest_batch
+from core.silence import SilenceCheck
 from core.store import AppStore
 from core.store.patient import PatientStore, Waiting
 from core.store.remembered import RememberingStore
 from tests.fakes.builders import FakeClock, batch, event, partition, stamps
 from tests.fakes.faulty_store import Fault, FaultyStore, Killed
+from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.plain_transform import PLAIN
 
 OWNERS = 2
@@ -33,36 +39,79 @@ VERBS = [
 REFUSED = "huge {}"  # by every database
 
 
+GRACE = timedelta(seconds=60)
+
+
 @dataclass
 class Owner:
     """One process: what it remembers is gone when it dies."""
 
-    store: AppStore
-    stamps: Stamps
+    means: Means
+    check: SilenceCheck
 
 
 class World:
-    """Steps through deliveries until every log is committed; `logs` is what must be accounted for."""
+    """Steps through deliveries until every number is committed; `logs` is what must be accounted for.
+
+    `lost` are the numbers that the hub lost before they were committed: only these may be absent.
+    """
 
     def __init__(self, seed: int, store: AppStore) -> None:
         self.chance = random.Random(seed)
         self.clock = FakeClock()
-        self.logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 3))}
+        logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 3))}
         self._store = store
         self._trouble = self.chance.choice([0.0, 0.1, 0.3, 0.6])  # how much fails in this world
         self._outage = 0  # calls that fail before the database is back
         self._rivals = 0  # an owner that interrupts another is not interrupted itself
+        self._skips = self.chance.choice([0.0, 0.1, 0.5])  # how many batches the host loses in this world
+        self._cuts = self.chance.choice([0.0, 0.1, 0.3])
+        self.lost: dict[str, set[int]] = {id: set() for id in logs}
+        self.hub = MemoryHub(logs, fails=lambda: self.chance.random() < self._trouble / 10)
+        self.begins = {id: self._cut_before(id, log) for id, log in logs.items()}
+        self.logs = {id: log[self.begins[id] :] for id, log in logs.items()}
         self._owners = [self._new_owner() for _ in range(OWNERS)]
 
     def run(self) -> None:
         """Everything fails for some steps, and then nothing does until all is committed."""
         for _ in range(STEPS):
             self.clock.advance(self.chance.choice([0.0, 1.0, 45.0]))
-            self._deliver(self.chance.choice(list(self.logs)), self.chance.randrange(OWNERS))
-        self._trouble = 0.0
+            self._step(self.chance.choice(list(self.logs)), self.chance.randrange(OWNERS))
+        self._trouble = self._skips = self._cuts = 0.0
         for partition_id, log in self.logs.items():
-            while self._committed(partition_id) < len(log):
-                self._deliver(partition_id, self.chance.randrange(OWNERS))
+            while self._committed(partition_id) < self.begins[partition_id] + len(log):
+                self.clock.advance(45.0)
+                self._step(partition_id, self.chance.randrange(OWNERS))
+
+    def _cut_before(self, partition_id: str, log: list[Event]) -> int:
+        """How many events retention had cut before anybody looked."""
+        cut = self.chance.choice([0, 0, self.chance.randrange(len(log))])
+        self.hub.expire_before(partition_id, cut)
+        return cut
+
+    def _step(self, partition_id: str, number: int) -> None:
+        if self.chance.random() < self._cuts:
+            self._cut(partition_id)
+        try:
+            if self.chance.random() < 0.2:
+                list(self._owners[number].check.run("timer"))
+            else:
+                self._deliver(partition_id, number)
+        except InfrastructureFault:
+            pass  # the host will come again
+        except Killed:
+            self._owners[number] = self._new_owner()
+
+    def _cut(self, partition_id: str) -> None:
+        """Retention moves on, once it is settled where the partition begins."""
+        state = self._store.read_partition(partition(partition_id))
+        if state.checkpoint is None and state.anchor is None:
+            return
+        held = sorted(self.hub.held[partition_id])
+        if held:
+            cut = self.chance.choice(held)
+            self.lost[partition_id].update(one for one in held if self._committed(partition_id) <= one < cut)
+            self.hub.expire_before(partition_id, cut)
 
     def _log(self, id: int) -> list[Event]:
         homes = [f"home-{id}-{number}" for number in range(self.chance.randint(1, 3))]
@@ -77,35 +126,33 @@ class World:
         waiting = Waiting(self.clock.monotonic, self.clock.sleep, self.chance.random)
         faulty = FaultyStore(self._store, on_commit=self._commits(), on_read=self._reads(), rival=self._interrupt)
         patient = PatientStore(faulty, timedelta(seconds=1), waiting)
-        return Owner(
-            RememberingStore(patient, timedelta(seconds=60), self.clock.monotonic),
-            stamps(self.chance.getrandbits(64), self.clock),
-        )
+        store = RememberingStore(patient, timedelta(seconds=60), self.clock.monotonic)
+        own, healing = stamps(self.chance.getrandbits(64), self.clock), Healing(self.hub)
+        return Owner(Means(store, PLAIN, own, healing), SilenceCheck(Means(patient, PLAIN, own, healing), GRACE))
 
     def _deliver(self, partition_id: str, number: int) -> None:
-        """The host hands a batch to an owner, from anywhere up to the first event that is not committed."""
-        log, place = self.logs[partition_id], partition(partition_id)
-        committed = self._committed(partition_id)
+        """The host hands a batch to an owner, from anywhere up to the first event that is not committed, or beyond."""
+        log, place, begins = self.logs[partition_id], partition(partition_id), self.begins[partition_id]
+        committed = self._committed(partition_id) - begins
         first = self.chance.choice([committed, committed, self.chance.randint(0, committed)])
+        if self.chance.random() < self._skips:
+            first = committed + self.chance.randint(1, 15)
         given = log[first : first + self.chance.randint(1, 12)]
-        if not given:
-            return
-        try:
-            ingest_batch(batch(given, place), self._owners[number].store, PLAIN, self._owners[number].stamps)
-        except InfrastructureFault:
-            pass  # the host will hand it over again
-        except Killed:
-            self._owners[number] = self._new_owner()
+        if self.chance.random() < self._skips / 5:
+            given = [each for each in given if self.chance.random() < 0.7]
+        if given:
+            means = self._owners[number].means
+            ingest_batch(batch(given, place), means.store, PLAIN, means.stamps, means.healing)
 
     def _committed(self, partition_id: str) -> int:
         checkpoint = self._store.read_partition(partition(partition_id)).checkpoint
-        return 0 if checkpoint is None else checkpoint.sequence_number + 1
+        return self.begins[partition_id] if checkpoint is None else checkpoint.sequence_number + 1
 
     def _interrupt(self, _: AppStore, commit: BatchCommit) -> None:
         """Another owner, which may hold the partition now, is handed a batch before this commit goes through."""
         if self._rivals == 0:
             self._rivals += 1
-            self._deliver(commit.partition.partition_id, self.chance.randrange(OWNERS))
+            self._step(commit.partition.partition_id, self.chance.randrange(OWNERS))
             self._rivals -= 1
 
     def _commits(self) -> Iterator[Fault | None]:

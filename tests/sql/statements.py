@@ -7,7 +7,7 @@ from functools import cache
 from itertools import product
 from typing import Any
 
-from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, Settled
+from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap, Settled
 from core.dead_letters import LetterMove, LetterOutcome, Move, RetryCommit
 from core.events import Event, Partition, PartitionId, SequenceNumber
 from core.replay_job import PartitionProgress, PartitionRange, ReplayRequest, Span
@@ -30,7 +30,7 @@ from tests.sql.values import EPOCH, ID, ROW_CLASSES, awkward_row_of, row_of
 MOVED: tuple[Move, ...] = ("release", "exhaust", "requeue", "discard", "free")
 SCRIPTS = ("lock_migrations", "create_schema", "commit_migrations", "permissions")
 IN_A_BATCH_ONLY = (
-    "open_checkpoint", "advance_checkpoint", "record_batch", "add_letter",
+    "open_checkpoint", "advance_checkpoint", "record_batch", "add_letter", "settle_gap", "add_gap",
     "count_commit", "settle_letters", "record_attempts", "record_retry", "move_letters",
     "count_replay", "resolve_letters", "reopen_letters", "add_replayed_letters", "record_replay", "advance_replay",
     "carry_states", "hold_replay_job", "end_replay_job", "close_replay_progress", "add_replay_diffs", "add_replay_job",
@@ -58,13 +58,19 @@ def every_batch() -> Mapping[str, str]:
 
 @cache
 def commit_batches() -> Mapping[str, str]:
-    """A commit in every shape: first or later, with and without letters, no rows, rows of each class, rows of all."""
+    """A commit in every shape: first or later, with and without letters, no rows, rows of each class, rows of all.
+
+    And with gaps, after letters and without.
+    """
     shapes = [*product((True, False), (True, False), ((), ROW_CLASSES))]
     shapes += [(False, False, (row_class,)) for row_class in ROW_CLASSES]
     named: dict[str, str] = {}
     for first, letters, classes in shapes:
         text, _ = commit_statement(commit_of(classes, first=first, letters=letters))
         named[f"commit {'first' if first else 'later'} {_tables(classes)}{' letters' if letters else ''}"] = text
+    for first, letters in product((True, False), (True, False)):
+        text, _ = commit_statement(with_gap(commit_of(ROW_CLASSES, first=first, letters=letters)))
+        named[f"commit {'first' if first else 'later'} gaps{' letters' if letters else ''}"] = text
     for row_class in ROW_CLASSES:
         text, _ = commit_statement(commit_with({row_class: [(7, 0, awkward_row_of(row_class))]}))
         named[f"commit folded {row_table(row_class).name}"] = text
@@ -126,6 +132,7 @@ def replay_of(classes: tuple[type, ...], *, letters: bool) -> ReplayCommit:
     """A piece of one event with a row of each class, taken out of the tables of all."""
     commit = commit_of(classes, first=False, letters=letters)
     event = commit.last
+    assert isinstance(event, Event)
     piece = Piece(Span(event.sequence_number, event.sequence_number), (event,))
     progress = PartitionProgress(PartitionRange(commit.partition.partition_id, piece.span), event.sequence_number)
     return ReplayCommit(ID, commit.state, piece, commit.settled, {}, ROW_CLASSES, progress, "test/2", EPOCH)
@@ -153,6 +160,12 @@ def commit_of(classes: tuple[type, ...], *, first: bool, letters: bool) -> Batch
     settled = Settled(rows, [letter] if letters else [], int(not letters), 0)
     state = PartitionState(partition, 1, checkpoint)
     return BatchCommit(state, ID, SequenceNumber(7), event, settled, "test/1", "invocation-1", EPOCH)
+
+
+def with_gap(commit: BatchCommit) -> BatchCommit:
+    """The same, of which the number before its event is absent."""
+    gaps = (SequenceGap(SequenceNumber(6), SequenceNumber(6), "absent"),)
+    return replace(commit, first=SequenceNumber(6), absent=1, gaps=gaps)
 
 
 def commit_with(rows: Mapping[type, list[PlacedRow]]) -> BatchCommit:

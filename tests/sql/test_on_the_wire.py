@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 
 from bench.wire import Cut, Wire
-from core.commits import BatchCommit
+from core.commits import BatchCommit, SequenceGap
 from core.errors import (
     CheckpointConflict,
     CommitOutcomeUnknown,
@@ -22,7 +22,7 @@ from core.errors import (
     StoreMisconfigured,
     StoreUnavailable,
 )
-from core.events import Event, EventBatch, SequenceNumber
+from core.events import Event, EventBatch, Gap, SequenceNumber
 from core.ingest import IngestReport, Stamps, ingest_batch
 from core.rows import PlacedRow, ReferenceKey, Row
 from core.store import Store
@@ -36,7 +36,7 @@ from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import reading
 from tests.fakes.odbc_driver import Error, Server, When, fault, lost
 from tests.fakes.tds_server import TdsServer
-from tests.sql.statements import commit_of, commit_with
+from tests.sql.statements import commit_of, commit_with, with_gap
 from tests.sql.values import EPOCH, ROW_CLASSES
 
 PARTITION = commit_of((), first=True, letters=False).partition
@@ -79,11 +79,17 @@ def with_letter(body: bytes) -> BatchCommit:
     return replace(commit, settled=replace(commit.settled, letters=[changed]))
 
 
+def with_parts(count: int) -> BatchCommit:
+    parts = [SequenceGap(SequenceNumber(at), SequenceNumber(at), "absent") for at in range(count)]
+    return replace(with_gap(commit_of(ROW_CLASSES, first=True, letters=True)), gaps=parts)
+
+
 COMMITS: dict[str, Callable[[], BatchCommit]] = {
     "nothing but its range": lambda: commit_of((), first=True, letters=False),
     "rows of every class and a letter": lambda: commit_of(ROW_CLASSES, first=True, letters=True),
     "2,000 rows": lambda: commit_with({SensorReading: MANY}),
     "a body of 900 kB": lambda: with_letter(bytes(range(256)) * 3_600),
+    "many parts of a gap": lambda: with_parts(500),
     "words that need folding": lambda: commit_with({Home: [(7, 0, Home(WORDS, WORDS, True))]}),
 }
 
@@ -114,6 +120,14 @@ def test_batches_with_and_without_values_take_turns(store: SqlServerStore, state
         assert store.read_ledgers() == ()
         assert store.commit_batch(commit_of(ROW_CLASSES, first=True, letters=True)) == 1
         state.checkpoints.clear()
+
+
+def test_a_partition_is_anchored_and_its_gaps_are_noted(store: SqlServerStore) -> None:
+    assert store.read_partition(PARTITION).anchor is None
+    state = store.anchor_partition(store.read_partition(PARTITION), SequenceNumber(2**62), EPOCH)
+    assert (state.anchor, state.opened_at) == (2**62, EPOCH)
+    store.note_gap(state, Gap(SequenceNumber(2**62), SequenceNumber(2**62 + 1)), EPOCH)
+    store.close_gaps(PARTITION)
 
 
 def test_a_schema_is_made_step_by_step(server: TdsServer, state: Server, driver_name: str) -> None:
@@ -153,6 +167,11 @@ SERVERS_WORDS = {
     "a state that another partition made": (
         2627,
         'duplicate key value violates unique constraint "pk_home"',
+        StoreUnavailable,
+    ),
+    "a gap that another owner noted": (
+        2627,
+        'duplicate key value violates unique constraint "pk_sequence_gap"',
         StoreUnavailable,
     ),
     "a check": (547, 'new row for relation "t" violates check constraint "ck"', DataRefused),

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from core.store.queries import Query, load_migrations, load_queries
-from core.store.server_commit import _LETTER, _TYPES, UNFOLDING
+from core.store.server_commit import _GAP, _LETTER, _TYPES, UNFOLDING
 from core.store.server_letters import _OUTCOME
 from tests.sql.statements import without_comments
 
@@ -38,7 +38,7 @@ def constraints(script: str) -> list[str]:
 
 
 CUT_OUT = {"properties", "body"}  # what a letter of the server has in one long text for all, by place and length
-OF_LETTERS = {"letters", "letter_texts", "diff_texts", "carried_texts", *UNFOLDING}
+AS_JSON = {"letters", "letter_texts", "diff_texts", "carried_texts", "gaps", *UNFOLDING}
 
 
 def variables(text: str) -> set[str]:
@@ -46,8 +46,8 @@ def variables(text: str) -> set[str]:
 
 
 def json_columns(text: str) -> list[str]:
-    """The columns of what comes in @letters, by their place."""
-    text = "".join(re.findall(r"OPENJSON\(@letters\) WITH \((.*?)\) AS l", text, re.S))
+    """The columns of what comes in @letters or @gaps, by their place."""
+    text = "".join(re.findall(r"OPENJSON\(@(?:letters|gaps)\) WITH \((.*?)\) AS [lp]", text, re.S))
     placed = re.findall(r"(\w+) [a-z0-9]+(?:\([^)]*\))? '\$\[(\d+)\]'", text)
     assert [int(place) for _, place in placed] == list(range(len(placed)))
     return [name for name, _ in placed]
@@ -65,7 +65,7 @@ def test_a_query_declares_the_same_params_and_purpose_kind_in_both_dialects(name
 @pytest.mark.parametrize("query", SERVER.values(), ids=lambda query: query.name)
 def test_every_param_is_used_as_a_variable_or_as_a_column_of_json(query: Query) -> None:
     columns = {re.sub(f"^({'|'.join(CUT_OUT)})_(at|length)$", r"\1", name) for name in json_columns(query.text)}
-    assert set(query.params) == variables(query.text) - OF_LETTERS | columns
+    assert set(query.params) == variables(query.text) - AS_JSON | columns
 
 
 @pytest.mark.parametrize("query", SERVER.values(), ids=lambda query: query.name)
@@ -82,6 +82,11 @@ def test_every_type_is_of_some_param() -> None:
 
 def test_a_letter_is_written_in_the_order_in_which_it_is_read() -> None:
     assert json_columns(SERVER["add_letter"].text) == list(_LETTER)
+
+
+@pytest.mark.parametrize("name", ["settle_gap", "add_gap"])
+def test_a_part_of_a_gap_is_written_in_the_order_in_which_it_is_read(name: str) -> None:
+    assert json_columns(SERVER[name].text) == list(_GAP)
 
 
 def test_an_outcome_is_written_in_the_order_in_which_it_is_read() -> None:

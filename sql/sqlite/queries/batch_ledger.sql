@@ -1,11 +1,11 @@
 -- name: record_batch
 -- What became of a range of events.
--- params: stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, written, filtered, dead_lettered, rows_written, transform_version, invocation_id, committed_at
+-- params: stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, written, filtered, dead_lettered, absent, rows_written, transform_version, invocation_id, committed_at
 INSERT INTO batch_ledger
        (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number,
         written, filtered, dead_lettered, held, absent, rows_written, transform_version, invocation_id, committed_at)
 VALUES (:stream_id, :partition_id, :commit_number, 'batch', :first_sequence_number, :last_sequence_number,
-        :written, :filtered, :dead_lettered, 0, 0, :rows_written, :transform_version, :invocation_id, :committed_at);
+        :written, :filtered, :dead_lettered, 0, :absent, :rows_written, :transform_version, :invocation_id, :committed_at);
 
 -- name: record_retry
 -- What became of letters that were tried again, from the first to the last of them.
@@ -17,16 +17,20 @@ VALUES (:stream_id, :partition_id, :commit_number, 'retry', :first_sequence_numb
         :written, :filtered, :dead_lettered, 0, 0, :rows_written, :transform_version, :invocation_id, :committed_at);
 
 -- name: read_ledgers
--- The books of every partition: the sums of its ranges, how many do not begin where the one before ended, its letters,
--- less those that replays made of events that the ranges count as written or filtered.
+-- The books of every partition: the sums of its ranges, how many do not begin where the one before ended or
+-- the partition is anchored, its letters, less those that replays made of events that the ranges count as written
+-- or filtered.
 -- params:
 WITH ranged AS (
     SELECT l.stream_id, l.partition_id, l.first_sequence_number, l.last_sequence_number,
            l.written, l.filtered, l.dead_lettered, l.held, l.absent,
-           LAG(l.last_sequence_number) OVER (
-               PARTITION BY l.stream_id, l.partition_id ORDER BY l.first_sequence_number
+           COALESCE(
+               LAG(l.last_sequence_number) OVER (
+                   PARTITION BY l.stream_id, l.partition_id ORDER BY l.first_sequence_number),
+               a.sequence_number - 1
            ) AS previous_last
       FROM batch_ledger AS l
+      LEFT JOIN partition_anchor AS a ON a.stream_id = l.stream_id AND a.partition_id = l.partition_id
      WHERE l.kind = 'batch'
 ), summed AS (
     SELECT r.stream_id, r.partition_id, MIN(r.first_sequence_number) AS first_sequence_number,

@@ -23,6 +23,7 @@ KEYS = [
     "written",
     "filtered",
     "dead_lettered",
+    "letters",
     "redelivered_dropped",
     "ledger_balanced",
     "seconds",
@@ -122,6 +123,9 @@ def test_a_small_demo_proves_that_every_event_is_accounted_for(start: Start, tmp
     assert figures["published"] == figures["accounted"] == 2_000
     assert figures["written"] + figures["filtered"] + figures["dead_lettered"] == 2_000
     assert figures["dead_lettered"] > 0 and figures["ledger_balanced"] is True
+    letters = figures["letters"]
+    assert letters["resolved"] > 0 and letters["waiting"] == 0
+    assert letters["resolved"] + letters["exhausted"] == figures["dead_lettered"]
     assert demo.left() == []
     assert list(tmp_path.iterdir()) == []
 

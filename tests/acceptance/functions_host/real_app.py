@@ -26,7 +26,7 @@ async def main(worker: str, directory: Path) -> None:
     chosen = BuiltinWorker() if worker == "builtin" else RuntimeWorker()
     async with running(directory, HostOptions(worker=chosen, open_source=hubs.open)) as host:
         await hubs.of("hubledger").send("1", REGISTRATION, READING, b"")
-        async with aiohttp.ClientSession() as session, asyncio.timeout(20):
+        async with aiohttp.ClientSession() as session, asyncio.timeout(40):
             status = await _status(session, host.base_url)
             while status["accounted"] < 3:
                 await asyncio.sleep(0.05)

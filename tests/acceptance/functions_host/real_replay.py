@@ -42,7 +42,8 @@ async def main(worker: str, directory: Path) -> None:
 def _put_a_hub_behind_the_app() -> None:
     """Both workers run the app in this process: no hub listens at its address."""
     log = [Event(SequenceNumber(n), str(n), LONG_AGO, None, {}, body) for n, body in enumerate(BODIES)]
-    services._made[0] = replace(services.services(), hub=MemoryHub({"1": log}))
+    hub: Any = MemoryHub({"1": log})
+    services._made[0] = replace(services.services(), hub=hub)
 
 
 async def _replayed(session: aiohttp.ClientSession) -> Any:

@@ -2,9 +2,12 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +19,7 @@ APP = Path(__file__).resolve().parents[3]
 
 @pytest.mark.parametrize("worker", ["builtin", pytest.param("microsoft", marks=MICROSOFT_S)])
 def test_the_app_commits_a_batch_and_tells_its_status(worker: str, tmp_path: Path) -> None:
-    status = _run(worker, tmp_path / "hubledger.db")
+    status = _run("real_app", worker, tmp_path / "hubledger.db")
     assert (status["written"], status["dead_lettered"], status["ledger_balanced"]) == (2, 1, True)
     assert status["partitions"][0]["checkpoint"] == "2"
     assert status["hub_fault"] is not None  # no hub listens at this address, and the books are shown all the same
@@ -25,7 +28,7 @@ def test_the_app_commits_a_batch_and_tells_its_status(worker: str, tmp_path: Pat
 
 @pytest.mark.parametrize("worker", ["builtin", pytest.param("microsoft", marks=MICROSOFT_S)])
 def test_a_replay_is_driven_to_its_end_by_its_orchestration(worker: str, tmp_path: Path) -> None:
-    job = _run(worker, tmp_path / "hubledger.db", "real_replay")
+    job = _run("real_replay", worker, tmp_path / "hubledger.db")
     assert (job["status"], job["fault"], job["done"]) == ("done", None, 3)
     counts = job["counts"]
     assert (counts["written"], counts["dead_lettered"], counts["letters_added"], counts["rows_retracted"]) == (
@@ -37,17 +40,33 @@ def test_a_replay_is_driven_to_its_end_by_its_orchestration(worker: str, tmp_pat
     assert [one["move"] for one in job["history"]] == ["begin"]
 
 
-def _run(worker: str, database: Path, script: str = "real_app") -> dict:
+@pytest.mark.slow
+@pytest.mark.parametrize("worker", ["builtin", pytest.param("microsoft", marks=MICROSOFT_S)])
+def test_a_keeper_that_is_ended_purged_and_doubled_settles_every_letter_once(worker: str, tmp_path: Path) -> None:
+    database = tmp_path / "hubledger.db"
+    assert [status for status, _ in _run("keeper_app", worker, database)] == ["resolved"] * 7
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT COUNT(*) FROM sensor_reading").fetchone() == (7,)
+        resolved = "SELECT COUNT(*) FROM dead_letter_attempt WHERE status = 'resolved'"
+        assert connection.execute(resolved).fetchone() == (7,)
+
+
+def _run(script: str, worker: str, database: Path) -> Any:
     migrate_sqlite(database)
     settings = {
         "EVENTHUB": "Endpoint=sb://localhost:9;SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true",
         "EVENTHUB_NAME": "telemetry",
         "EVENTHUB_CONSUMER_GROUP": "hubledger",
         "STORE_CONNECTION": f"sqlite:{database}",
+        "DEAD_LETTER_BASE_SECONDS": "0.2",
+        "DEAD_LETTER_CEILING_SECONDS": "0.5",
+        "DEAD_LETTER_ATTEMPTS": "100",
+        "DEAD_LETTER_LOOK_SECONDS": "0.2",
+        "DEAD_LETTER_LEASE_SECONDS": "2",
     }
-    command = [sys.executable, "-m", f"tests.acceptance.functions_host.{script}", worker, str(APP)]
+    command = [sys.executable, "-m", f"tests.acceptance.functions_host.{script}", worker, str(APP), str(database)]
     done = subprocess.run(
-        command, cwd=APP, env={**os.environ, **settings}, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=APP, env={**os.environ, **settings}, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

@@ -20,7 +20,7 @@ from tests.fakes.engines import SqliteEngine
 
 ROOT = Path(__file__).parents[3]
 DEADLINE = 60.0  # seconds
-HUB, GROUP, PARTITIONS = "telemetry", "hubledger", 8
+HUB, GROUP, READERS, PARTITIONS = "telemetry", "hubledger", "hubledger-reader", 8
 STREAM = partition(hub=f"localhost/{HUB}", group=GROUP)
 TIMES = ("--interval", "0.5", "--expiry", "3")
 

@@ -8,7 +8,7 @@ import pytest
 
 from core.store.sqlite import SqliteStore
 from local.event_hubs import Emulator, HubSettings
-from tests.acceptance.worker.started import DEADLINE, GROUP, HUB, PARTITIONS, Workplace
+from tests.acceptance.worker.started import DEADLINE, GROUP, HUB, PARTITIONS, READERS, Workplace
 from tests.fakes.engines import SqliteEngine
 
 pytestmark = pytest.mark.slow
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Workplace]:
-    emulator = Emulator([HubSettings(HUB, PARTITIONS, consumer_groups=(GROUP,))])
+    emulator = Emulator([HubSettings(HUB, PARTITIONS, consumer_groups=(GROUP, READERS))])
     engine = SqliteEngine(tmp_path / "store.db")
     with emulator.running():
         workplace = Workplace(emulator, engine, SqliteStore(engine.path))

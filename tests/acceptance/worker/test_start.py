@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from local.event_hubs import Emulator, HubSettings, SharedAccessKey
-from tests.acceptance.worker.started import DEADLINE, GROUP, HUB, settings_of, start
+from tests.acceptance.worker.started import DEADLINE, GROUP, HUB, READERS, settings_of, start
 from tests.fakes.engines import SqliteEngine
 
 pytestmark = pytest.mark.slow
@@ -17,7 +17,7 @@ SENDER = SharedAccessKey("sender", "c2VuZGVy", frozenset({"Send"}))
 
 @pytest.fixture(scope="module")
 def connection() -> Iterator[str]:
-    emulator = Emulator([HubSettings(HUB, 2, consumer_groups=(GROUP,))], keys=(ROOT_KEY, SENDER))
+    emulator = Emulator([HubSettings(HUB, 2, consumer_groups=(GROUP, READERS))], keys=(ROOT_KEY, SENDER))
     with emulator.running():
         yield emulator.connection_string
 
@@ -42,6 +42,11 @@ def test_a_hub_that_is_not_there(settings: dict[str, str]) -> None:
 
 def test_a_consumer_group_that_is_not_there(settings: dict[str, str]) -> None:
     assert "EVENTHUB_CONSUMER_GROUP: telemetry" in refused({**settings, "EVENTHUB_CONSUMER_GROUP": "nobody"})
+
+
+def test_a_consumer_group_of_the_hub_reader_that_is_not_there(settings: dict[str, str]) -> None:
+    said = refused({**settings, "HUB_READER_CONSUMER_GROUP": "nobody"})
+    assert "HUB_READER_CONSUMER_GROUP: telemetry, consumer group nobody" in said
 
 
 def test_a_key_that_is_wrong_is_refused_and_not_shown(settings: dict[str, str]) -> None:

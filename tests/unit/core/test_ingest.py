@@ -10,8 +10,8 @@ import pytest
 from core.backoff import Backoff
 from core.dead_letters import LetterPolicy
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, StoreUnavailable, StreamIncarnationChanged
-from core.events import Event, EventBatch, SequenceNumber
-from core.guard import Gap
+from core.events import Event, EventBatch, Gap, SequenceNumber
+from core.gaps import Healing
 from core.ingest import CONFLICTS, IngestReport, Stamps, ingest_batch
 from core.store import Store
 from core.store.patient import PatientStore, Waiting
@@ -21,12 +21,14 @@ from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, events, ids, partition, stamps
 from tests.fakes.faulty_store import Fault, FaultyStore
 from tests.fakes.kept import KeptLetter, KeptRow
+from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 
 
 def ingest(store: Store, *given: Event, seed: int = 0) -> IngestReport:
-    return ingest_batch(batch(given), store, PLAIN, stamps(seed))
+    """From a hub that holds just these events: what is missing among them is absent."""
+    return ingest_batch(batch(given), store, PLAIN, stamps(seed), Healing(MemoryHub({"0": given})))
 
 
 def readings(first: int, last: int) -> tuple[Event, ...]:
@@ -144,35 +146,6 @@ class TestLetters:
         assert len(drawn) == 2
 
 
-class TestGaps:
-    def test_a_gap_before_the_batch_is_reported_and_is_a_hole_in_the_books(self) -> None:
-        store = MemoryStore()
-        ingest(store, *readings(0, 4))
-        report = ingest(store, *readings(8, 9))
-        assert report.gaps == (gap(5, 7),)
-        (books,) = store.read_ledgers()
-        assert (books.holes, books.balanced) == (1, False)
-
-    def test_a_batch_with_holes_is_several_commits_and_names_each_gap(self) -> None:
-        store = MemoryStore()
-        report = ingest(store, *readings(0, 2), *readings(5, 6), *readings(9, 9))
-        assert ranges(store) == [(0, 2), (5, 6), (9, 9)]
-        assert report.gaps == (gap(3, 4), gap(7, 8))
-        assert (len(report.commits), report.redelivered) == (3, 0)
-
-    def test_a_redelivered_batch_with_holes_goes_on_where_it_stopped(self) -> None:
-        store = MemoryStore()
-        given = (*readings(0, 2), *readings(5, 6), *readings(9, 9))
-        with pytest.raises(StoreUnavailable):
-            ingest(FaultyStore(store, on_commit=[None, Fault.NOT_REACHED]), *given)
-        report = ingest(store, *given)
-        assert ranges(store) == [(0, 2), (5, 6), (9, 9)]
-        assert (report.redelivered, report.gaps) == (3, (gap(3, 4), gap(7, 8)))
-
-    def test_a_partition_that_begins_late_has_no_gap(self) -> None:
-        assert ingest(MemoryStore(), *readings(700, 701)).gaps == ()
-
-
 class TestReferences:
     def test_missing_references_become_waiting_letters_and_the_rest_is_committed(self) -> None:
         store = MemoryStore()
@@ -194,7 +167,7 @@ class TestReferences:
     def test_all_references_of_a_batch_are_one_call(self) -> None:
         watched = FaultyStore(MemoryStore())
         ingest(watched, *(event(number, f"look home-{number}") for number in range(50)))
-        assert watched.calls == ["read_partition", "read_references", "commit_batch"]
+        assert watched.calls == ["read_partition", "anchor_partition", "read_references", "commit_batch"]
 
 
 @dataclass
@@ -278,7 +251,7 @@ class TestLostAnswers:
     def test_a_commit_that_stands_is_followed_by_the_rest_of_the_batch(self) -> None:
         store = MemoryStore()
         report = ingest(FaultyStore(store, on_commit=[Fault.UNANSWERED]), *readings(0, 2), *readings(5, 6))
-        assert ranges(store) == [(0, 2), (5, 6)]
+        assert ranges(store) == [(0, 2), (3, 6)]
         assert (len(report.commits), report.redelivered, report.gaps) == (2, 0, (gap(3, 4),))
 
     def test_a_lost_answer_and_then_a_rival_leave_each_event_once(self, world: World) -> None:
@@ -368,11 +341,12 @@ def test_states_of_a_batch_are_kept_as_its_last_event_leaves_them() -> None:
 
 def test_the_gap_before_a_commit_whose_answer_was_lost_is_reported() -> None:
     store = FaultyStore(MemoryStore(), on_commit=[None, Fault.UNANSWERED])
-    report = ingest_batch(batch([*events(0, 2, "quiet"), *events(5, 6, "quiet")]), store, PLAIN, stamps())
-    assert report.gaps == (Gap(SequenceNumber(3), SequenceNumber(4)),)
+    report = ingest(store, *events(0, 2, "quiet"), *events(5, 6, "quiet"))
+    assert (report.gaps, report.absent) == ((gap(3, 4),), 2)
 
 
 def test_conflicts_that_are_not_in_a_row_do_not_add_up() -> None:
-    given = [each for number in range(6) for each in events(number * 10, number * 10 + 1, "quiet")]
-    store = FaultyStore(MemoryStore(), on_commit=[Fault.LOST, None] * 9)
-    assert len(ingest_batch(batch(given), store, PLAIN, stamps()).commits) == 6
+    given = [event(number, "reading a" if number % 10 else "huge a") for number in range(60)]
+    store = FaultyStore(MemoryStore(), on_commit=[Fault.LOST, None, None, None] * 40)
+    assert sum(commit.events for commit in ingest(store, *given).commits) == 60
+    assert store.calls.count("commit_batch") > 3 * CONFLICTS

@@ -9,6 +9,7 @@ import pytest
 from core.commits import BatchCommit
 from core.errors import DataRefused, StoreUnavailable
 from core.events import Event
+from core.gaps import Healing
 from core.ingest import IngestReport, ingest_batch
 from core.isolation import MOST_REFUSALS
 from core.store import AppStore
@@ -16,6 +17,7 @@ from core.store.remembered import RememberingStore
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, stamps
 from tests.fakes.faulty_store import Fault, FaultyStore
+from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.one_pass import assert_equals_one_pass
 from tests.fakes.plain_transform import PLAIN
@@ -123,15 +125,15 @@ class TestManyRefusedEvents:
 
 
 class TestTogetherWithOtherTrouble:
-    def test_gaps_are_reported_once_and_stay_gaps(self) -> None:
+    @pytest.mark.parametrize("absent", [(20, 23, 24, 40), (1,), (58,), tuple(range(1, 59, 2)), tuple(range(2, 50))])
+    def test_absent_numbers_keep_no_refused_event_from_standing_alone(self, absent: tuple[int, ...]) -> None:
         store = MemoryStore()
-        log = log_of(60, [0, 21, 22, 59])
-        given = [each for each in log if each.sequence_number not in (20, 23, 24, 40)]
-        report = ingest(store, given)
-        assert [(gap.first, gap.last) for gap in report.gaps] == [(20, 20), (23, 24), (40, 40)]
-        assert refused(store) == [0, 21, 22, 59]
-        numbers = [number for kept in store.ledger() for number in range(kept.first, kept.last + 1)]
-        assert numbers == [each.sequence_number for each in given]
+        bad = [number for number in (0, 21, 22, 59) if number not in absent]
+        given = [each for each in log_of(60, bad) if each.sequence_number not in absent]
+        report = ingest_batch(batch(given), store, PLAIN, stamps(), Healing(MemoryHub({"0": given})))
+        assert [(gap.first, gap.last) for gap in report.gaps] == [(min(absent), max(absent))]
+        assert refused(store) == bad
+        assert_equals_one_pass(store, {"0": given}, absent={"0": set(absent)})
 
     @pytest.mark.parametrize("fault", [Fault.UNANSWERED, Fault.LOST, Fault.RIVAL])
     @pytest.mark.parametrize("turn", range(12))
@@ -185,4 +187,4 @@ class TestWhatIsNotTheRows:
     def test_a_batch_without_refused_rows_costs_one_commit(self) -> None:
         watched = FaultyStore(MemoryStore())
         ingest(watched, log_of(500, []))
-        assert watched.calls == ["read_partition", "commit_batch"]
+        assert watched.calls == ["read_partition", "anchor_partition", "commit_batch"]

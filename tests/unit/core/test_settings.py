@@ -1,6 +1,6 @@
 """core/settings.py: every setting read once, every fault reported together."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from core.backoff import Backoff
 from core.dead_letters import LetterPolicy
 from core.errors import SettingsRefused
-from core.settings import embedded_path, read_settings, read_store_connection
+from core.settings import embedded_path, gap_check_schedule, read_settings, read_store_connection
 
 GOOD = {
     "STORE_CONNECTION": "sqlite:store.db",
@@ -31,6 +31,37 @@ def test_the_settings_that_must_be_set_are_enough() -> None:
     assert (settings.event_hub, settings.consumer_group) == ("telemetry", "hubledger")
     assert (settings.hub_connection, settings.hub_namespace) == ("Endpoint=sb://localhost", None)
     assert (settings.reference_memory, settings.store_patience) == (timedelta(seconds=60), timedelta(seconds=20))
+
+
+def test_gaps_are_healed_from_the_first_event_on_unless_the_settings_say_otherwise() -> None:
+    settings = read_settings(GOOD)
+    assert (settings.reader_group, settings.anchoring) == ("hubledger-reader", "first")
+    assert (settings.heal_deadline, settings.gap_grace) == (timedelta(seconds=120), timedelta(seconds=120))
+    assert gap_check_schedule({}) == gap_check_schedule({"GAP_CHECK_SCHEDULE": ""}) == "0 * * * * *"
+    assert gap_check_schedule({"GAP_CHECK_SCHEDULE": "*/5 * * * * *"}) == "*/5 * * * * *"
+
+
+@pytest.mark.parametrize(
+    ("value", "anchoring"),
+    [
+        ("latest", "latest"),
+        ("2026-01-01T00:00:00Z", datetime(2026, 1, 1, tzinfo=UTC)),
+        ("2026-01-01T05:45:00.5+05:45", datetime(2026, 1, 1, 0, 0, 0, 500_000, tzinfo=UTC)),
+    ],
+)
+def test_an_anchor_may_be_a_word_or_an_instant(value: str, anchoring: object) -> None:
+    assert read_settings({**GOOD, "ANCHOR": value}).anchoring == anchoring
+
+
+@pytest.mark.parametrize("value", ["First", "beginning", "2026-01-01T00:00:00", "2026-01-01", "1767225600", "-1"])
+def test_an_anchor_that_names_no_place_is_refused(value: str) -> None:
+    assert faults(ANCHOR=value) == [f"ANCHOR must be first, latest or a time with its offset (RFC 3339), not {value!r}"]
+
+
+@pytest.mark.parametrize("value", ["hubledger", "HubLedger"])
+def test_the_hub_reader_needs_a_consumer_group_of_its_own(value: str) -> None:
+    (fault,) = faults(HUB_READER_CONSUMER_GROUP=value)
+    assert fault.startswith("HUB_READER_CONSUMER_GROUP must be another one than EVENTHUB_CONSUMER_GROUP")
 
 
 def test_a_hub_reached_by_identity_needs_no_connection_string() -> None:
@@ -89,7 +120,10 @@ def test_a_refused_store_does_not_show_what_was_given() -> None:
     assert "hunter2" not in str(faults(STORE_CONNECTION="Server=s;PWD=hunter2"))
 
 
-@pytest.mark.parametrize("name", ["REFERENCE_MEMORY_SECONDS", "STORE_PATIENCE_SECONDS"])
+SECONDS = ["REFERENCE_MEMORY_SECONDS", "STORE_PATIENCE_SECONDS", "HEAL_DEADLINE_SECONDS", "GAP_GRACE_SECONDS"]
+
+
+@pytest.mark.parametrize("name", SECONDS)
 @pytest.mark.parametrize("value", ["-0.1", "1e9", "nan", "inf", "-inf", "ten", "1,5", "0x10"])
 def test_seconds_that_are_no_sensible_number_are_refused(name: str, value: str) -> None:
     (fault,) = faults(**{name: value})

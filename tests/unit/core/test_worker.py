@@ -5,14 +5,19 @@ import json
 import logging
 import threading
 from collections.abc import Iterable
+from datetime import timedelta
 
 import pytest
 
 from core.commits import BatchCommit
+from core.gaps import Healing
+from core.ingest import Means
+from core.silence import SilenceCheck
 from core.store import Store
-from core.worker import LONGEST_PAUSE, Ingestion, Pausing, _JsonLines
-from tests.fakes.builders import batch, events
+from core.worker import LONGEST_PAUSE, Ingestion, Pausing, _JsonLines, _look_once
+from tests.fakes.builders import batch, events, stamps
 from tests.fakes.faulty_store import Fault, FaultyStore
+from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 
@@ -126,3 +131,29 @@ def test_a_commit_on_its_way_is_finished_before_a_cancellation_takes_effect() ->
 def test_a_commit_that_fails_while_it_is_cancelled_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert asyncio.run(cancel_while_committing(SlowStore([RuntimeError("out of paper")])))
     assert [line["error"] for line in lines(caplog)] == ["out of paper"]
+
+
+def test_a_gap_is_healed_and_has_a_line_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    store, hub = MemoryStore(), MemoryHub({"0": events(0, 9, "reading a")})
+    hub.expire_before("0", 2)
+    asyncio.run(Ingestion(store, PLAIN, healing=Healing(hub)).take(batch(events(5, 9, "reading a"))))
+    assert [(kept.first, kept.last) for kept in store.ledger()] == [(2, 4), (5, 9)]
+    gap, ingested = lines(caplog)
+    assert (gap["action"], gap["level"], gap["first"], gap["last"], gap["healed"]) == ("gap", "WARNING", 2, 4, 3)
+    assert (ingested["action"], ingested["healed"], ingested["gaps"]) == ("ingest", 3, [[2, 4]])
+
+
+def test_a_look_for_gaps_logs_what_it_healed_and_what_it_could_not(caplog: pytest.LogCaptureFixture) -> None:
+    store, hub = MemoryStore(), MemoryHub({"0": events(0, 9, "reading a"), "1": []})
+    check = SilenceCheck(Means(store, PLAIN, stamps(), Healing(hub)), timedelta(0))
+    _look_once(check)
+    hub.recreate("0")
+    _look_once(check)
+    hub.fails = lambda: True
+    _look_once(check)
+    healed, unhealed, unlooked = lines(caplog)
+    assert (healed["message"], healed["healed"], healed["partition"]) == ("gap healed", 10, "telemetry/hubledger/0")
+    assert unhealed["message"] == "gap not healed"
+    assert "recreated" in str(unhealed["error"])
+    assert unlooked["message"] == "the hub was not looked at for gaps"

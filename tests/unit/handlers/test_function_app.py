@@ -38,9 +38,36 @@ def binding(function: str, kind: str) -> dict[str, Any]:
 
 def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so() -> None:
     assert sorted(index()) == [
-        "cancel_replay", "drive_replay", "ingest", "list_replays", "open_replay_job", "pause_replay", "replay_pieces",
-        "resume_replay", "show_replay", "show_replay_diff", "start_replay", "status", "watch_replays",
-    ]  # fmt: skip
+        "cancel_replay",
+        "claim_letters",
+        "drive_replay",
+        "find_due_at",
+        "heal_gaps",
+        "ingest",
+        "keep_dead_letters",
+        "list_replays",
+        "open_replay_job",
+        "pause_replay",
+        "replay_pieces",
+        "resume_replay",
+        "retry_dead_letters",
+        "retry_letters",
+        "show_replay",
+        "show_replay_diff",
+        "start_replay",
+        "status",
+        "watch_dead_letters",
+        "watch_replays",
+    ]
+
+
+def test_gaps_are_looked_for_every_minute() -> None:
+    trigger = binding("heal_gaps", "timerTrigger")
+    assert (trigger["schedule"], trigger["useMonitor"], trigger.get("runOnStartup", False)) == (
+        "0 * * * * *",
+        False,
+        False,
+    )
 
 
 def test_ingest_takes_whole_batches_as_bytes_from_the_hub_that_the_settings_name() -> None:

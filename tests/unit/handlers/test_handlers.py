@@ -81,17 +81,35 @@ print(json.dumps(lines, default=str))
     assert (line["partition"], line["first"], line["last"]) == ("telemetry/cg/1", 0, 2)
     assert (line["commits"], line["written"], line["filtered"], line["dead_lettered"]) == (1, 2, 0, 1)
     assert (line["redelivered"], line["gaps"], line["invocation_id"]) == (0, [], "i-1")
+    assert (line["healed"], line["absent"]) == (0, 0)
     assert [(kept.first, kept.last) for kept in app.sqlite.ledger()] == [(0, 2)]
 
 
-def test_a_gap_is_logged_as_a_warning_that_names_it(app: App) -> None:
-    lines = app.run("""
+def test_a_gap_holds_the_batch_while_the_hub_cannot_be_asked(app: App) -> None:
+    raised = app.run("""
 ingest([0], [HOME])
-ingest([0, 4], [HOME, MOTION])
-print(json.dumps(lines, default=str))
+raised = []
+for _ in range(2):
+    try:
+        ingest([0, 4], [HOME, MOTION])
+    except Exception as error:
+        raised.append(type(error).__name__)
+print(json.dumps(raised))
 """)
-    assert [line["levelname"] for line in lines] == ["INFO", "WARNING"]
-    assert (lines[1]["gaps"], lines[1]["redelivered"]) == ([[1, 3]], 1)
+    assert raised == ["HubUnreachable"] * 2
+    assert [(kept.first, kept.last) for kept in app.sqlite.ledger()] == [(0, 0)]
+    assert [(kept.first, kept.last, kept.status, kept.attempts) for kept in app.sqlite.gaps()] == [(1, 3, "open", 2)]
+
+
+def test_the_look_for_gaps_fails_while_the_hub_cannot_be_asked(app: App) -> None:
+    said = app.run("""
+try:
+    given["heal_gaps"](None, SimpleNamespace(invocation_id="t-1"))
+except Exception as error:
+    print(json.dumps([type(error).__name__, str(error)]))
+""")
+    assert said[0] == "HubUnreachable"
+    assert "telemetry" in said[1]
 
 
 def test_an_empty_receive_is_nothing(app: App) -> None:
@@ -136,7 +154,7 @@ print(json.dumps([response.status_code, response.mimetype, dict(response.headers
 """)
     code, mimetype, headers, body = answer
     assert (code, mimetype, headers["Cache-Control"]) == (200, "application/json", "no-store")
-    assert "telemetry did not answer" in body.pop("hub_fault")
+    assert body.pop("hub_fault").startswith("the hub did not answer: telemetry, ")
     assert body == {
         "event_hub": "telemetry",
         "consumer_group": "cg",
@@ -152,13 +170,15 @@ print(json.dumps([response.status_code, response.mimetype, dict(response.headers
 
 
 def test_the_status_shows_the_books_of_each_partition_although_the_hub_cannot_be_asked(app: App) -> None:
-    body = app.run("""
+    app.run("""
 ingest([0, 1, 2], [HOME, MOTION, b"{"])
-ingest([2**62], [HOME], partition_id="10")
-ingest([5], [HOME], partition_id="2")
-ingest([7], [HOME], partition_id="2")
-print(status().get_body().decode())
+ingest([0], [HOME], partition_id="10")
+for number in (0, 1):
+    ingest([number], [HOME], partition_id="2")
+print(0)
 """)
+    app.sqlite.sql("UPDATE event_hub_checkpoint SET sequence_number = ? WHERE partition_id = '2'", 2**62)
+    body = app.run("print(status().get_body().decode())")
     assert (body["accounted"], body["written"], body["dead_lettered"], body["ledger_balanced"]) == (6, 5, 1, False)
     first, second, third = body["partitions"]
     assert first == {
@@ -174,8 +194,8 @@ print(status().get_body().decode())
         "held": 0,
         "absent": 0,
     }
-    assert (second["partition_id"], second["balanced"]) == ("2", False)
-    assert (third["partition_id"], third["checkpoint"]) == ("10", str(2**62))
+    assert (second["partition_id"], second["balanced"], second["checkpoint"]) == ("2", False, str(2**62))
+    assert (third["partition_id"], third["checkpoint"]) == ("10", "0")
 
 
 def test_the_status_shows_the_stream_of_the_settings_only(app: App) -> None:
@@ -194,3 +214,11 @@ def test_letters_are_kept_as_the_settings_say(app: App, keep: str, body: bytes) 
     assert (poison.status, poison.body, poison.body_kept) == ("exhausted", body, keep == "true")
     assert reference.due_at is not None
     assert timedelta(0) < reference.due_at - reference.failed_at <= timedelta(hours=1)
+
+
+def test_letters_that_the_look_for_gaps_makes_are_kept_as_the_settings_say(app: App) -> None:
+    app.environment["KEEP_BODIES"] = "false"
+    assert app.run("""
+from handlers.services import services
+print(json.dumps([each.letters.keep_bodies for each in (services().stamps, services().silence.means.stamps)]))
+""") == [False, False]

@@ -3,12 +3,13 @@
 import sqlite3
 import uuid
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zlib import crc32
 
 from core.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
 from core.ingest import Stamps, ingest_batch
+from core.retrying import Keeper, claim_due, retry_chunk
 from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore
 from core.transforms import load_transform
@@ -44,6 +45,17 @@ def ingest(path: Path, minutes: list[Minute], domain: Domain = HOMES) -> None:
         partition = Partition("local/telemetry", "hubledger", PartitionId(str(number)))
         for start in range(0, len(log), BATCH):
             ingest_batch(EventBatch(partition, tuple(log[start : start + BATCH]), "test"), store, transform, stamps)
+    store.close()
+
+
+def settle_letters(path: Path, domain: Domain = HOMES) -> None:
+    """What the keeper does an hour later, when all homes are registered."""
+    store, stream = SqliteStore(path), Partition("local/telemetry", "hubledger", PartitionId("0"))
+    stamps = Stamps(lambda: NOW + timedelta(hours=1), uuid.uuid4)
+    keeper = Keeper(stream, store, load_transform(domain.transform), lambda *_: None, stamps)
+    while chunks := claim_due(keeper):
+        for chunk in chunks:
+            retry_chunk(chunk, keeper, "test")
     store.close()
 
 

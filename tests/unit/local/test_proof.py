@@ -10,7 +10,7 @@ from local.books import Books
 from local.feed.record import ONCE, Copies
 from local.proof import Finished, prove, redelivered
 from tests.unit.local.feed.builders import story
-from tests.unit.local.stores import ingest, write_record
+from tests.unit.local.stores import ingest, settle_letters, write_record
 
 BOOKS = Books(in_hub=300, accounted=300, written=200, filtered=60, dead_lettered=40, balanced=True)
 
@@ -24,6 +24,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     """A store and a record of 300 events that agree."""
     minutes = story(events=300)
     ingest(tmp_path / "store.db", minutes)
+    settle_letters(tmp_path / "store.db")
     write_record(tmp_path / "record.db", [(minute, ONCE) for minute in minutes])
     return tmp_path / "store.db", tmp_path / "record.db"
 
@@ -37,6 +38,7 @@ def test_the_figures_come_in_their_order(files: tuple[Path, Path]) -> None:
         ("written", 200),
         ("filtered", 60),
         ("dead_lettered", 40),
+        ("letters", {"resolved": 6, "exhausted": 29, "waiting": 0}),
         ("redelivered_dropped", 0),
         ("ledger_balanced", True),
         ("seconds", 2.0),
@@ -58,6 +60,15 @@ def test_workers_are_the_last_figure_when_they_were_used(files: tuple[Path, Path
 def test_an_event_that_the_app_did_not_account_for_is_a_difference(files: tuple[Path, Path]) -> None:
     proof = prove(finished(replace(BOOKS, accounted=299)), *files)
     assert proof.differences == ["status: 299 events accounted for, 300 published"]
+
+
+def test_a_letter_that_still_waits_is_a_difference(tmp_path: Path) -> None:
+    minutes = story(events=300)
+    ingest(tmp_path / "store.db", minutes)
+    write_record(tmp_path / "record.db", [(minute, ONCE) for minute in minutes])
+    proof = prove(finished(), tmp_path / "store.db", tmp_path / "record.db")
+    assert proof.differences == ["letters: 6 are still waiting"]
+    assert proof.figures["letters"] == {"resolved": 0, "exhausted": 29, "waiting": 6}
 
 
 def test_books_that_are_not_balanced_are_a_difference(files: tuple[Path, Path]) -> None:

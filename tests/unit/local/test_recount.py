@@ -12,7 +12,7 @@ from local.feed.planned import Minute
 from local.feed.record import ONCE, Copies
 from local.recount import SHOWN
 from tests.unit.local.feed.builders import registration, story
-from tests.unit.local.stores import Files, first_row, ingest, only, write_record
+from tests.unit.local.stores import Files, first_row, ingest, only, settle_letters, write_record
 
 
 @pytest.fixture
@@ -25,6 +25,41 @@ def files(tmp_path: Path) -> Files:
 
 def test_a_store_that_the_app_filled_agrees_with_the_record(files: Files) -> None:
     assert files.recount() == []
+
+
+@pytest.fixture
+def settled(files: Files) -> Files:
+    settle_letters(files.store)
+    return files
+
+
+def test_a_store_whose_letters_are_settled_agrees_with_the_record(settled: Files) -> None:
+    assert settled.recount() == []
+    with closing(sqlite3.connect(settled.store)) as connection:
+        assert connection.execute("SELECT COUNT(*) FROM event_hub_dead_letter WHERE status = 'resolved'").fetchone()[0]
+
+
+@pytest.mark.parametrize("table", ["sensor_reading", "home_alert"])
+def test_a_row_that_a_retry_should_have_written_is_named(settled: Files, table: str) -> None:
+    resolved = (
+        f"(SELECT l.rowid FROM event_hub_dead_letter AS l JOIN {table} AS r"
+        " USING (stream_id, partition_id, sequence_number) LIMIT 1)"
+    )
+    differences = settled.change(
+        f"DELETE FROM {table} WHERE (stream_id, partition_id, sequence_number) IN (SELECT stream_id, partition_id,"
+        f" sequence_number FROM event_hub_dead_letter WHERE rowid = {resolved})"
+    )
+    only(differences, table)
+
+
+def test_a_letter_that_was_resolved_without_a_retry_is_named(files: Files) -> None:
+    differences = files.change("UPDATE event_hub_dead_letter SET status = 'resolved' WHERE error_class = 'reference'")
+    assert any(one.startswith("ledger: 0 letters were resolved by retries") for one in differences)
+    assert any(one.startswith("sensor_reading: missing") for one in differences)
+
+
+def test_a_letter_that_is_settled_against_its_class_is_named(settled: Files) -> None:
+    only(settled.change("UPDATE event_hub_dead_letter SET status = 'waiting' WHERE error_class = 'poison'"), "letters")
 
 
 @pytest.mark.parametrize("table", ["sensor_reading", "home_alert"])

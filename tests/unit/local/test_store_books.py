@@ -1,5 +1,6 @@
 """local/store_books.py"""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,18 @@ from tests.unit.local.stores import ingest
 NOWHERE = "Endpoint=sb://localhost:1;SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true"
 
 
+def settings_of(connection: str, place: Place) -> dict[str, str]:
+    return app_settings(connection, place, HOMES.transform)
+
+
 def test_the_books_are_the_ledgers_beside_the_ends_of_the_hub(tmp_path: Path) -> None:
     place, minutes = Place(tmp_path), story(events=300)
     ingest(place.store, minutes)
     outcomes = [event.expected.outcome for minute in minutes for event in minute.events]
     written, filtered = outcomes.count("written"), outcomes.count("filtered")
     emulator = Emulator([HubSettings(HUB, 4, (CONSUMER_GROUP,))])
-    with emulator.running():
-        books = StoreBooks(app_settings(emulator.connection_string, place, HOMES.transform)).read("here")
+    with emulator.running(), closing(StoreBooks(settings_of(emulator.connection_string, place))) as reader:
+        books = reader.read("here")
     assert books == Books(0, 300, written, filtered, 300 - written - filtered, balanced=True)
 
 

@@ -89,7 +89,7 @@ class TestThePartition:
         world = World()
         for at in range(10):
             ingest_batch(batch(events(at * 5, at * 5 + 4, "reading a")), world.store, PLAIN, stamps(at))
-        assert world.calls() == ["read_partition", *["commit_batch"] * 10]
+        assert world.calls() == ["read_partition", "anchor_partition", *["commit_batch"] * 10]
 
     def test_a_redelivered_batch_is_no_call(self) -> None:
         world = World()
@@ -335,4 +335,4 @@ def test_a_look_in_the_steady_state_is_one_call_when_its_home_is_remembered() ->
     world.elsewhere(home("a"))
     for at in range(3):
         ingest_batch(batch([event(at, "look a")]), world.store, PLAIN, stamps(at))
-    assert world.calls() == ["read_partition", "read_references", *["commit_batch"] * 3]
+    assert world.calls() == ["read_partition", "anchor_partition", "read_references", *["commit_batch"] * 3]

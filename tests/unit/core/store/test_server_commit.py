@@ -17,7 +17,7 @@ from core.store.server_commit import commit_statement, statement
 from core.store.server_json import FOLDED, PLAIN
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.odbc_driver import DECLARED
-from tests.sql.statements import commit_of, commit_with
+from tests.sql.statements import commit_of, commit_with, with_gap
 from tests.sql.values import EPOCH, ID, row_of
 
 
@@ -65,7 +65,7 @@ def test_every_value_is_declared_once_under_its_own_name() -> None:
 def test_instants_are_sent_as_text_in_utc_without_a_zone() -> None:
     there = datetime(2026, 1, 1, 5, 45, 0, 1, tzinfo=timezone(timedelta(hours=5, minutes=45)))
     commit = commit_of((), first=True, letters=False)
-    values = values_of(replace(commit, committed_at=there, last=replace(commit.last, enqueued_at=EPOCH)))
+    values = values_of(replace(commit, committed_at=there))
     assert values["committed_at"] == values["updated_at"] == "2026-01-01T00:00:00.000001"
     assert values["enqueued_at"] == "2026-01-01T00:00:00.000000"
 
@@ -238,3 +238,14 @@ def test_texts_are_declared_wider_than_any_column_so_that_none_is_cut_unseen() -
     text = statement("", ("event_hub", "consumer_group", "partition_id", "offset_token", "invocation_id"))
     assert text.count("nvarchar(4000)") == 4
     assert "@partition_id varchar(8000)" in text
+
+
+def test_the_parts_of_gaps_are_arrays_and_absent_numbers_a_count() -> None:
+    values = values_of(with_gap(commit_of((), first=False, letters=False)))
+    assert orjson.loads(values["gaps"]) == [[6, 6, "absent"]]
+    assert (values["absent"], values["first_sequence_number"]) == (1, 6)
+
+
+def test_a_commit_without_gaps_sends_none() -> None:
+    text, _ = commit_statement(commit_of((), first=False, letters=False))
+    assert "sequence_gap" not in text

@@ -53,6 +53,12 @@ def test_a_partition_that_is_not_known_gets_a_stream_and_has_no_checkpoint(store
     assert (state.stream_id, state.checkpoint) == (1, None)
 
 
+def test_a_partition_is_anchored_once_and_knows_when_its_stream_was_opened(store: SqlServerStore) -> None:
+    state = store.anchor_partition(store.read_partition(PARTITION), SequenceNumber(5), EPOCH)
+    assert (state.anchor, state.opened_at, state.checkpoint) == (5, EPOCH, None)
+    assert store.anchor_partition(state, SequenceNumber(6), EPOCH) == state
+
+
 def test_a_commit_moves_the_checkpoint_and_gives_its_number(store: SqlServerStore) -> None:
     commit = first_commit(store)
     assert store.commit_batch(commit) == 1

@@ -1,9 +1,11 @@
 """local/feed/rule.py"""
 
+from collections.abc import Callable
+
 import pytest
 
 from local.feed.planned import FILTERED, REFERENCE, WRITTEN
-from local.feed.rule import Reading, expect_reading, expect_registration
+from local.feed.rule import Expected, Reading, expect_early_reading, expect_reading, expect_registration
 
 
 def reading(kind: str, state: str | None = None, ppm: int | None = None) -> Reading:
@@ -15,13 +17,14 @@ def test_a_registration_becomes_the_row_of_its_home() -> None:
     assert (expected.outcome, expected.time_zone, expected.armed) == (WRITTEN, "Asia/Tokyo", 1)
 
 
-@pytest.mark.parametrize("armed", [None, True, False])
-def test_a_heartbeat_is_filtered_whether_its_home_is_known_or_not(armed: bool | None) -> None:
-    assert expect_reading(reading("heartbeat"), armed).outcome == FILTERED
+@pytest.mark.parametrize("expect", [expect_reading, expect_early_reading])
+def test_a_heartbeat_is_filtered_whether_its_home_is_known_or_not(expect: Callable[[Reading, bool], Expected]) -> None:
+    assert expect(reading("heartbeat"), True).outcome == FILTERED
 
 
-def test_a_reading_before_the_registration_is_a_letter_for_want_of_a_reference() -> None:
-    assert expect_reading(reading("motion", "active"), None).outcome == REFERENCE
+def test_a_reading_before_the_registration_is_a_letter_that_becomes_the_same_rows_later() -> None:
+    seen = reading("motion", "active")
+    assert expect_early_reading(seen, True) == expect_reading(seen, True)._replace(outcome=REFERENCE)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,156 @@
+"""Dead letters come back: an eternal orchestration that retries what is due, a timer that keeps it running, a request.
+
+The orchestration is an alarm clock and nothing more (docs/adr/0012): only ids travel through it, and losing, purging or
+doubling it loses and repeats nothing.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Generator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import azure.durable_functions as df
+import azure.functions as func
+
+from core.dead_letters import LetterChunk
+from core.errors import HubledgerError, InfrastructureFault
+from core.retrying import Order, claim_due, next_due_at, requeue, retry_chunk
+from handlers.services import services
+
+log = logging.getLogger("hubledger.dead_letters")
+bp = df.Blueprint()
+
+ORCHESTRATOR = "keep_dead_letters"
+PAUSE = timedelta(
+    seconds=5
+)  # when letters are due and none can be claimed: another keeper has them, or the store fails
+STALLED_AFTER = timedelta(minutes=30)  # without a new round; the longest round sleeps 10 minutes
+_ENDED = ("Completed", "Failed", "Terminated", "Canceled")
+
+Round = Generator[Any, Any, None]
+
+
+def keep_dead_letters(context: df.DurableOrchestrationContext) -> Round:
+    """One round: sleep until a letter is due, or claim what is due and retry it. Then the next one, without history."""
+    wake_at = datetime.fromisoformat((yield context.call_activity("find_due_at", None)))
+    if wake_at > context.current_utc_datetime:
+        yield context.create_timer(wake_at)
+    else:
+        chunks = yield context.call_activity("claim_letters", None)
+        yield from _retry(context, chunks)
+    context.continue_as_new(None)
+
+
+def _retry(context: df.DurableOrchestrationContext, chunks: list[dict[str, Any]]) -> Round:
+    """All chunks side by side, but for those whose letters may kill the process: one after the other."""
+    if not chunks:
+        yield context.create_timer(context.current_utc_datetime + PAUSE)
+    together = [context.call_activity("retry_letters", chunk) for chunk in chunks if not chunk["alone"]]
+    if together:
+        yield context.task_all(together)
+    for chunk in chunks:
+        if chunk["alone"]:
+            yield context.call_activity("retry_letters", chunk)
+
+
+bp.orchestration_trigger(context_name="context")(keep_dead_letters)
+
+
+@bp.activity_trigger(input_name="nothing")
+def find_due_at(nothing: None) -> str:
+    """When the keeper is to look again, ISO 8601: at the next letter's due time, and no later than a short while."""
+    own, now = services(), datetime.now(UTC)
+    look_at = now + own.settings.letter_look
+    try:
+        due_at = next_due_at(own.keeper)
+    except InfrastructureFault as fault:
+        _log_fault("find_due_at", fault)
+        return look_at.isoformat()
+    return (look_at if due_at is None else min(due_at, look_at)).isoformat()
+
+
+@bp.activity_trigger(input_name="nothing")
+def claim_letters(nothing: None) -> list[dict[str, Any]]:
+    """Chunks of what is due, ids alone; none when the store cannot be reached."""
+    try:
+        return [chunk.to_json() for chunk in claim_due(services().keeper)]
+    except InfrastructureFault as fault:
+        _log_fault("claim_letters", fault)
+        return []
+
+
+@bp.activity_trigger(input_name="chunk")
+def retry_letters(chunk: dict, context: func.Context) -> dict[str, Any]:  # the worker reads no dict[...]
+    """What became of a chunk. A fault is an answer too: its letters fall due again by themselves."""
+    try:
+        report = retry_chunk(LetterChunk.from_json(chunk), services().keeper, context.invocation_id)
+    except InfrastructureFault as fault:
+        _log_fault("retry_letters", fault)
+        return {"fault": str(fault)}
+    facts = report.to_json()
+    log.info("letters retried", extra={"action": "retry_letters", "invocation_id": context.invocation_id, **facts})
+    return facts
+
+
+@bp.function_name("watch_dead_letters")
+@bp.timer_trigger(arg_name="timer", schedule="0 * * * * *", run_on_startup=True)
+@bp.durable_client_input(client_name="client")
+async def watch_dead_letters(timer: func.TimerRequest, client: Any) -> None:
+    """Every minute, and when an instance starts: see that the keeper runs. Starting it twice does no harm."""
+    try:
+        instance_id = await asyncio.to_thread(_instance_id)
+    except InfrastructureFault as fault:
+        _log_fault("watch_dead_letters", fault)
+        return
+    await keep_running(client, instance_id, datetime.now(UTC))
+
+
+async def keep_running(client: Any, instance_id: str, now: datetime) -> None:
+    """Start the keeper unless it runs; end one that has stalled, so that the next look starts another."""
+    status = await client.get_status(instance_id)
+    state = status.runtime_status.value if status and status.runtime_status else None
+    if state is None or state in _ENDED:
+        await client.start_new(ORCHESTRATOR, instance_id)
+        log.info("keeper started", extra={"action": "watch_dead_letters", "instance_id": instance_id, "was": state})
+    elif state != "Suspended" and status.last_updated_time.replace(tzinfo=UTC) < now - STALLED_AFTER:
+        await client.terminate(instance_id, "no new round for too long")
+        log.warning("keeper stalled", extra={"action": "watch_dead_letters", "instance_id": instance_id})
+
+
+@bp.function_name("retry_dead_letters")
+@bp.route(route="dead-letters/retry", methods=["POST"], auth_level=func.AuthLevel.FUNCTION)
+def retry_dead_letters(req: func.HttpRequest) -> func.HttpResponse:
+    """A person has letters retried now: {"positions": [{"partition_id", "sequence_number"}], "reason"}.
+
+    200 says which are due now and which are not; 400 names what is wrong with the request, 503 with the app. The next
+    round retries them, a minute later at most.
+    """
+    from handlers.letter_requests import read_retry_request, retry_answer  # not needed to index the functions
+
+    try:
+        positions, reason = read_retry_request(req.get_body())
+        who = req.headers.get("x-ms-client-principal-name") or "holder of a function key"
+        report = requeue(positions, services().keeper, Order(who, reason))
+    except ValueError as error:
+        return _problem("InvalidRequest", 400, str(error))
+    except HubledgerError as error:
+        return _problem(type(error).__name__, 503, str(error))
+    facts = {"action": "retry_dead_letters", "who": who, "moved": len(report.moved), "unmoved": len(report.unmoved)}
+    log.info("letters requeued", extra=facts)
+    return func.HttpResponse(json.dumps(retry_answer(report)), mimetype="application/json")
+
+
+def _problem(title: str, status: int, detail: str) -> func.HttpResponse:
+    problem = {"title": title, "status": status, "detail": detail}
+    return func.HttpResponse(json.dumps(problem), status_code=status, mimetype="application/problem+json")
+
+
+def _instance_id() -> str:
+    own = services()
+    return f"dead-letters-{own.store.read_partition(own.keeper.stream).stream_id}"
+
+
+def _log_fault(action: str, fault: InfrastructureFault) -> None:
+    log.warning("letters not kept, and looked at again", extra={"action": action, "error": str(fault)})

@@ -1,0 +1,143 @@
+// The alerts of docs/alerts.md: each is a query over the app's own log lines; a row found is an alert.
+
+@description('Prefix of the names of the rules.')
+@minLength(1)
+@maxLength(60)
+param prefix string
+
+@description('Name of the action group.')
+@minLength(1)
+@maxLength(260)
+param actionGroupName string
+
+@description('Azure region.')
+@minLength(2)
+@maxLength(40)
+param location string
+
+@description('Tags of the environment.')
+param tags object
+
+@description('Resource id of the workspace that holds the log lines.')
+@minLength(10)
+@maxLength(400)
+param workspaceId string
+
+@description('Addresses that get a mail; without any, alerts are only seen in the portal.')
+@maxLength(20)
+param emails string[]
+
+@description('Seconds that the oldest event not accounted for may be old.')
+@minValue(1)
+@maxValue(604800)
+param lagSeconds int
+
+@description('Letters that may be open.')
+@minValue(0)
+@maxValue(100000000)
+param openLetters int
+
+@description('Share of the retention, in percent, that the oldest open letter may have used up.')
+@minValue(1)
+@maxValue(100)
+param retentionPercent int
+
+@description('Hours for which the hub keeps events.')
+@minValue(1)
+@maxValue(168)
+param retentionHours int
+
+var letterSeconds = retentionHours * 36 * retentionPercent
+
+var alerts = [
+  {
+    name: 'ledger-unbalanced'
+    severity: 0
+    description: 'The ledger does not account for every sequence number exactly once. Nothing explains this but a fault: do not discard anything, ask /api/status which partition.'
+    query: loadTextContent('../alerts/ledger-unbalanced.kql')
+  }
+  {
+    name: 'events-absent'
+    severity: 1
+    description: 'Events left the hub before they were read: data is lost to us. Capture may still have them.'
+    query: loadTextContent('../alerts/events-absent.kql')
+  }
+  {
+    name: 'partition-stopped'
+    severity: 1
+    description: 'A partition has events and its checkpoint does not move. Look for its error in the log.'
+    query: loadTextContent('../alerts/partition-stopped.kql')
+  }
+  {
+    name: 'lag'
+    severity: 2
+    description: 'Events wait longer than they should. docs/capacity.md says what to raise.'
+    query: replace(loadTextContent('../alerts/lag.kql'), '{lag_seconds}', string(lagSeconds))
+  }
+  {
+    name: 'letters-open'
+    severity: 2
+    description: 'More dead letters are open than expected. Group them by fingerprint: a wrong deployment shows as one group.'
+    query: replace(loadTextContent('../alerts/letters-open.kql'), '{open_letters}', string(openLetters))
+  }
+  {
+    name: 'letter-old'
+    severity: 1
+    description: 'The oldest open letter nears the end of the retention; past it the hub cannot give its event again.'
+    query: replace(loadTextContent('../alerts/letter-old.kql'), '{letter_seconds}', string(letterSeconds))
+  }
+  {
+    name: 'watch-silent'
+    severity: 1
+    description: 'The app has not told the state of its books for a while: it is down, or its telemetry is, and no other alert can fire.'
+    query: loadTextContent('../alerts/watch-silent.kql')
+  }
+]
+
+module actionGroup 'br/public:avm/res/insights/action-group:0.8.0' = {
+  name: 'action-group'
+  params: {
+    name: actionGroupName
+    groupShortName: 'hubledger'
+    tags: tags
+    enableTelemetry: false
+    emailReceivers: [
+      for (email, index) in emails: { name: 'email-${index}', emailAddress: email, useCommonAlertSchema: true }
+    ]
+  }
+}
+
+module rule 'br/public:avm/res/insights/scheduled-query-rule:0.6.0' = [
+  for alert in alerts: {
+    name: 'alert-${alert.name}'
+    params: {
+      name: '${prefix}${alert.name}'
+      location: location
+      tags: tags
+      enableTelemetry: false
+      kind: 'LogAlert'
+      alertDescription: alert.description
+      severity: alert.severity
+      evaluationFrequency: 'PT5M'
+      windowSize: 'PT15M'
+      autoMitigate: true
+      skipQueryValidation: true // the tables do not exist before the first line has been logged
+      scopes: [workspaceId]
+      actions: { actionGroupResourceIds: [actionGroup.outputs.resourceId] }
+      criterias: {
+        allOf: [
+          {
+            query: alert.query
+            timeAggregation: 'Count'
+            operator: 'GreaterThan'
+            threshold: 0
+            failingPeriods: { numberOfEvaluationPeriods: 1, minFailingPeriodsToAlert: 1 }
+          }
+        ]
+      }
+    }
+  }
+]
+
+@description('Names of the alerts.')
+output names array = map(alerts, alert => alert.name)

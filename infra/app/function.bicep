@@ -1,0 +1,174 @@
+// The function app on Flex Consumption. It scales per function: each Event Hubs trigger has instances of its own (at
+// most one per partition), all HTTP functions share theirs, and so do all Durable functions.
+
+@description('Name of the app, unique in Azure.')
+@minLength(2)
+@maxLength(60)
+param name string
+
+@description('Name of its plan.')
+@minLength(1)
+@maxLength(60)
+param planName string
+
+@description('Azure region; not every region has Flex Consumption.')
+@minLength(2)
+@maxLength(40)
+param location string
+
+@description('Tags of the environment.')
+param tags object
+
+@description('Name of the service in azure.yaml, by which azd finds the app.')
+@minLength(1)
+@maxLength(60)
+param serviceName string
+
+@description('Resource id of the identity that the app runs as.')
+@minLength(10)
+@maxLength(400)
+param identityId string
+
+@description('Client id of that identity.')
+@minLength(36)
+@maxLength(36)
+param identityClientId string
+
+@description('Python of the app; the project supports these.')
+@allowed([
+  '3.11'
+  '3.12'
+])
+param pythonVersion string
+
+@description('Container that deployments are put into.')
+@minLength(3)
+@maxLength(63)
+param deploymentContainer string
+
+@description('Blob, queue and table addresses of the account that the host and Durable keep their state in.')
+param hostStorage object
+
+@description('Connection string of Application Insights; it names the component and holds no key that lets anyone in.')
+@minLength(10)
+@maxLength(1000)
+param telemetryConnection string
+
+@description('Settings of the app that say where things are, from the other modules.')
+param wiredSettings object
+
+@description('Settings of the app that an operator chooses for this environment; they win over infra/settings.json and the wired ones.')
+param chosenSettings object
+
+@description('Memory of an instance in MB, which also sets its share of processor time.')
+@allowed([
+  512
+  2048
+  4096
+])
+param instanceMemoryMB int
+
+@description('Most instances of the whole app.')
+@minValue(1)
+@maxValue(1000)
+param maximumInstances int
+
+@description('Instances of the trigger that never go away. With 0, an idle hub costs nothing and the first event waits for a cold start.')
+@minValue(0)
+@maxValue(32)
+param ingestAlwaysReady int
+
+@description('Instances for HTTP that never go away.')
+@minValue(0)
+@maxValue(32)
+param httpAlwaysReady int
+
+@description('HTTP requests that one instance takes at a time.')
+@minValue(1)
+@maxValue(1000)
+param httpConcurrency int
+
+@description('Resource id of the subnet for outgoing calls; empty without a virtual network.')
+@maxLength(400)
+param subnetId string
+
+var alwaysReady = concat(
+  ingestAlwaysReady > 0 ? [{ name: 'function:ingest', instanceCount: ingestAlwaysReady }] : [],
+  httpAlwaysReady > 0 ? [{ name: 'http', instanceCount: httpAlwaysReady }] : []
+)
+
+// What the host, the worker and the SDKs need; the rest are settings of the app, which docs/configuration.md explains.
+var hostSettings = {
+  APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${identityClientId};Authorization=AAD'
+  APPLICATIONINSIGHTS_CONNECTION_STRING: telemetryConnection
+  AZURE_CLIENT_ID: identityClientId
+  AzureWebJobsStorage__blobServiceUri: hostStorage.blob
+  AzureWebJobsStorage__clientId: identityClientId
+  AzureWebJobsStorage__credential: 'managedidentity'
+  AzureWebJobsStorage__queueServiceUri: hostStorage.queue
+  AzureWebJobsStorage__tableServiceUri: hostStorage.table
+  EVENTHUB__clientId: identityClientId
+  EVENTHUB__credential: 'managedidentity'
+  OTEL_PYTHON_DISABLED_INSTRUMENTATIONS: 'azure_sdk,django,fastapi,flask,psycopg2,requests,urllib,urllib3'
+  PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY: 'true'
+  PYTHON_APPLICATIONINSIGHTS_LOGGER_NAME: 'hubledger'
+}
+
+resource plan 'Microsoft.Web/serverfarms@2024-04-01' = {
+  name: planName
+  location: location
+  tags: tags
+  kind: 'functionapp'
+  sku: { name: 'FC1', tier: 'FlexConsumption' }
+  properties: { reserved: true }
+}
+
+resource app 'Microsoft.Web/sites@2024-04-01' = {
+  name: name
+  location: location
+  tags: union(tags, { 'azd-service-name': serviceName })
+  kind: 'functionapp,linux'
+  identity: { type: 'UserAssigned', userAssignedIdentities: { '${identityId}': {} } }
+  properties: {
+    serverFarmId: plan.id
+    httpsOnly: true
+    virtualNetworkSubnetId: empty(subnetId) ? null : subnetId
+    siteConfig: {
+      ftpsState: 'Disabled'
+      http20Enabled: true
+      minTlsVersion: '1.2'
+      scmMinTlsVersion: '1.2'
+    }
+    functionAppConfig: {
+      deployment: {
+        storage: {
+          type: 'blobContainer'
+          value: '${hostStorage.blob}${deploymentContainer}'
+          authentication: { type: 'UserAssignedIdentity', userAssignedIdentityResourceId: identityId }
+        }
+      }
+      runtime: { name: 'python', version: pythonVersion }
+      scaleAndConcurrency: {
+        alwaysReady: alwaysReady
+        instanceMemoryMB: instanceMemoryMB
+        maximumInstanceCount: maximumInstances
+        triggers: { http: { perInstanceConcurrency: httpConcurrency } }
+      }
+    }
+  }
+}
+
+resource settings 'Microsoft.Web/sites/config@2024-04-01' = {
+  parent: app
+  name: 'appsettings'
+  properties: union(loadJsonContent('../settings.json'), wiredSettings, chosenSettings, hostSettings)
+}
+
+@description('Name of the app.')
+output name string = app.name
+
+@description('Address of the app.')
+output uri string = 'https://${app.properties.defaultHostName}'
+
+@description('Resource id of the app.')
+output resourceId string = app.id

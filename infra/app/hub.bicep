@@ -1,0 +1,149 @@
+// The event hub: namespace without keys, the hub, a consumer group for the trigger and one for the reader, Capture.
+
+@description('Name of the namespace.')
+@minLength(6)
+@maxLength(50)
+param name string
+
+@description('Azure region.')
+@minLength(2)
+@maxLength(40)
+param location string
+
+@description('Tags of the environment.')
+param tags object
+
+@description('Name of the event hub.')
+@minLength(1)
+@maxLength(50)
+param hubName string
+
+@description('Partitions: 32 at most in Standard, 100 in Premium. They bound the instances of the trigger and cannot be changed later in Standard.')
+@minValue(1)
+@maxValue(100)
+param partitionCount int
+
+@description('Hours for which the hub keeps events: how long an outage may last without loss.')
+@minValue(1)
+@maxValue(168)
+param retentionHours int
+
+@description('Tier of the namespace. Standard has 40 throughput units at most; docs/capacity.md says when it is too small.')
+@allowed([
+  'Standard'
+  'Premium'
+])
+param tier string
+
+@description('Throughput units to begin with, each 1,000 events/s or 1 MB/s in and twice the bytes out; processing units (1, 2, 4, 6, 8, 10, 12, 16) in Premium.')
+@minValue(1)
+@maxValue(40)
+param throughputUnits int
+
+@description('Throughput units up to which a Standard namespace grows by itself. It never shrinks by itself.')
+@minValue(1)
+@maxValue(40)
+param maximumThroughputUnits int
+
+@description('Consumer group of the trigger. The host reads it with an epoch, so nobody else may.')
+@minLength(1)
+@maxLength(50)
+param triggerGroup string
+
+@description('Consumer group of the reader that fetches gaps and replays.')
+@minLength(1)
+@maxLength(50)
+param readerGroup string
+
+@description('True keeps every event in the lake as Avro, for replays beyond the retention.')
+param captureEnabled bool
+
+@description('Resource id of the lake that Capture writes to.')
+@minLength(10)
+@maxLength(400)
+param captureAccountId string
+
+@description('Container that Capture writes to.')
+@minLength(3)
+@maxLength(63)
+param captureContainer string
+
+@description('Resource id of the identity that Capture signs in with; it needs its role before the hub is made.')
+@minLength(10)
+@maxLength(400)
+param captureIdentityId string
+
+@description('False leaves private endpoints as the only way in.')
+param publicAccess bool
+
+var inflates = tier == 'Standard' && maximumThroughputUnits > throughputUnits
+
+resource namespace 'Microsoft.EventHub/namespaces@2024-01-01' = {
+  name: name
+  location: location
+  tags: tags
+  sku: { name: tier, tier: tier, capacity: throughputUnits }
+  identity: { type: 'UserAssigned', userAssignedIdentities: { '${captureIdentityId}': {} } }
+  properties: {
+    disableLocalAuth: true
+    minimumTlsVersion: '1.2'
+    isAutoInflateEnabled: inflates
+    maximumThroughputUnits: inflates ? maximumThroughputUnits : 0
+    publicNetworkAccess: publicAccess ? 'Enabled' : 'Disabled'
+  }
+}
+
+resource hub 'Microsoft.EventHub/namespaces/eventhubs@2024-01-01' = {
+  parent: namespace
+  name: hubName
+  properties: {
+    partitionCount: partitionCount
+    retentionDescription: { cleanupPolicy: 'Delete', retentionTimeInHours: retentionHours }
+    captureDescription: captureEnabled
+      ? {
+          enabled: true
+          encoding: 'Avro' // AvroDeflate is deprecated
+          intervalInSeconds: 300
+          sizeLimitInBytes: 314572800
+          skipEmptyArchives: true
+          destination: {
+            name: 'EventHubArchive.AzureBlockBlob'
+            identity: { type: 'UserAssigned', userAssignedIdentity: captureIdentityId }
+            properties: {
+              storageAccountResourceId: captureAccountId
+              blobContainer: captureContainer
+              archiveNameFormat: '{Namespace}/{EventHub}/{PartitionId}/{Year}/{Month}/{Day}/{Hour}/{Minute}/{Second}'
+            }
+          }
+        }
+      : null
+  }
+}
+
+resource trigger 'Microsoft.EventHub/namespaces/eventhubs/consumergroups@2024-01-01' = {
+  parent: hub
+  name: triggerGroup
+}
+
+resource reader 'Microsoft.EventHub/namespaces/eventhubs/consumergroups@2024-01-01' = {
+  parent: hub
+  name: readerGroup
+}
+
+@description('Name of the namespace.')
+output name string = namespace.name
+
+@description('Resource id of the namespace.')
+output resourceId string = namespace.id
+
+@description('Host of the namespace, as clients want it.')
+output fullyQualifiedNamespace string = '${namespace.name}.servicebus.windows.net'
+
+@description('Name of the hub.')
+output hubName string = hub.name
+
+@description('Consumer group of the trigger.')
+output triggerGroup string = trigger.name
+
+@description('Consumer group of the reader.')
+output readerGroup string = reader.name

@@ -1,0 +1,79 @@
+// Who may do what, by name. A grant is { target, role, principalId, principalType, reason }; the reason is written on
+// the assignment, where an auditor reads it. Scopes are single accounts, namespaces and components, never the group.
+
+@description('Grants on storage accounts; target is the name of the account.')
+@maxLength(20)
+param storageGrants array = []
+
+@description('Grants on the Event Hubs namespace; target is its name.')
+@maxLength(20)
+param hubGrants array = []
+
+@description('Grants on Application Insights; target is the name of the component.')
+@maxLength(20)
+param telemetryGrants array = []
+
+var roleIds = {
+  'Event Hubs Data Receiver': 'a638d3c7-ab3a-418d-83e6-5f17a39d4fde'
+  'Event Hubs Data Sender': '2b629674-e913-4c01-ae53-ef4638d8f975'
+  'Monitoring Metrics Publisher': '3913510d-42f4-4e42-8a64-420c390055eb'
+  'Storage Blob Data Contributor': 'ba92f5b4-2d11-453d-a403-e96b0029c9fe'
+  'Storage Blob Data Owner': 'b7e6dc6d-f1e8-4753-8033-0f276bb0955b'
+  'Storage Queue Data Contributor': '974c5e8b-45b9-4653-ba55-5f855dd0fb88'
+  'Storage Table Data Contributor': '0a9a7e1f-b9d0-4cc4-a60d-0319b160aaa3'
+}
+
+// In the order of the three lists: what an assignment says, with its reason for the auditor.
+var assignments = [
+  for grant in concat(storageGrants, hubGrants, telemetryGrants): {
+    description: grant.reason
+    principalId: grant.principalId
+    principalType: grant.principalType
+    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roleIds[grant.role])
+  }
+]
+
+resource account 'Microsoft.Storage/storageAccounts@2024-01-01' existing = [
+  for grant in storageGrants: {
+    name: grant.target
+  }
+]
+
+resource onStorage 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
+  for (grant, index) in storageGrants: {
+    name: guid(resourceGroup().id, grant.target, grant.principalId, grant.role)
+    scope: account[index]
+    properties: assignments[index]
+  }
+]
+
+resource namespace 'Microsoft.EventHub/namespaces@2024-01-01' existing = [
+  for grant in hubGrants: {
+    name: grant.target
+  }
+]
+
+resource onHub 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
+  for (grant, index) in hubGrants: {
+    name: guid(resourceGroup().id, grant.target, grant.principalId, grant.role)
+    scope: namespace[index]
+    properties: assignments[length(storageGrants) + index]
+  }
+]
+
+resource component 'Microsoft.Insights/components@2020-02-02' existing = [
+  for grant in telemetryGrants: {
+    name: grant.target
+  }
+]
+
+resource onTelemetry 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
+  for (grant, index) in telemetryGrants: {
+    name: guid(resourceGroup().id, grant.target, grant.principalId, grant.role)
+    scope: component[index]
+    properties: assignments[length(storageGrants) + length(hubGrants) + index]
+  }
+]
+
+@description('How many roles were assigned; whoever needs them in place depends on this module.')
+output count int = length(storageGrants) + length(hubGrants) + length(telemetryGrants)

@@ -1,0 +1,146 @@
+// The Spark engine of the aggregation: none, a Synapse pool, or a Databricks workspace.
+
+@description('Which engine. Synapse comes out of this template whole; Databricks still needs access to the lake from within.')
+@allowed([
+  'none'
+  'synapse'
+  'databricks'
+])
+param engine string
+
+@description('Name of the Synapse workspace.')
+@minLength(1)
+@maxLength(50)
+param synapseName string
+
+@description('Name of the Databricks workspace.')
+@minLength(3)
+@maxLength(64)
+param databricksName string
+
+@description('Azure region.')
+@minLength(2)
+@maxLength(40)
+param location string
+
+@description('Tags of the environment.')
+param tags object
+
+@description('Address of the lake (dfs).')
+@minLength(10)
+@maxLength(200)
+param lakeEndpoint string
+
+@description('Resource id of the lake.')
+@minLength(10)
+@maxLength(400)
+param lakeId string
+
+@description('Container of the lake that holds jobs and results.')
+@minLength(3)
+@maxLength(63)
+param lakeContainer string
+
+@description('Object id of the deployer, the first Synapse administrator: only one may give the app its role in the workspace.')
+@minLength(36)
+@maxLength(36)
+param deployerPrincipalId string
+
+@description('Address from which the deployer sets the role of the app; empty when it comes from inside Azure.')
+@maxLength(15)
+param deployerAddress string
+
+@description('Object id of the identity that submits jobs.')
+@minLength(36)
+@maxLength(36)
+param appPrincipalId string
+
+@description('Size of a node of the pool; Small has 4 cores and 32 GB.')
+@allowed([
+  'Small'
+  'Medium'
+  'Large'
+])
+param nodeSize string
+
+@description('Most nodes of the pool; it needs at least 3.')
+@minValue(3)
+@maxValue(200)
+param maximumNodes int
+
+var poolName = 'spark35'
+
+resource synapse 'Microsoft.Synapse/workspaces@2021-06-01' = if (engine == 'synapse') {
+  name: synapseName
+  location: location
+  tags: tags
+  identity: { type: 'SystemAssigned' }
+  properties: {
+    azureADOnlyAuthentication: true
+    cspWorkspaceAdminProperties: { initialWorkspaceAdminObjectId: deployerPrincipalId }
+    defaultDataLakeStorage: { accountUrl: lakeEndpoint, filesystem: lakeContainer, resourceId: lakeId }
+    publicNetworkAccess: 'Enabled'
+  }
+}
+
+// A workspace without a rule answers nobody. These let in other Azure services, which still need a token, and the
+// deployer, who gives the app its role in the workspace.
+resource fromAzure 'Microsoft.Synapse/workspaces/firewallRules@2021-06-01' = if (engine == 'synapse') {
+  parent: synapse
+  name: 'AllowAllWindowsAzureIps'
+  properties: { startIpAddress: '0.0.0.0', endIpAddress: '0.0.0.0' }
+}
+
+resource fromDeployer 'Microsoft.Synapse/workspaces/firewallRules@2021-06-01' = if (engine == 'synapse' && !empty(deployerAddress)) {
+  parent: synapse
+  name: 'deployer'
+  properties: { startIpAddress: deployerAddress, endIpAddress: deployerAddress }
+}
+
+resource pool 'Microsoft.Synapse/workspaces/bigDataPools@2021-06-01' = if (engine == 'synapse') {
+  parent: synapse
+  name: poolName
+  location: location
+  tags: tags
+  properties: {
+    sparkVersion: '3.5'
+    nodeSize: nodeSize
+    nodeSizeFamily: 'MemoryOptimized'
+    autoScale: { enabled: true, minNodeCount: 3, maxNodeCount: maximumNodes }
+    autoPause: { enabled: true, delayInMinutes: 5 }
+  }
+}
+
+module databricks 'br/public:avm/res/databricks/workspace:0.11.4' = if (engine == 'databricks') {
+  name: 'databricks'
+  params: {
+    name: databricksName
+    location: location
+    tags: tags
+    skuName: 'premium'
+    disablePublicIp: true
+    enableTelemetry: false
+    roleAssignments: [
+      {
+        principalId: appPrincipalId
+        principalType: 'ServicePrincipal'
+        roleDefinitionIdOrName: 'Contributor'
+        description: 'The app submits runs; Databricks lets an Entra identity in by its rights on the workspace resource.'
+      }
+    ]
+  }
+}
+
+@description('Name of the Synapse workspace; empty when there is none.')
+output synapseName string = engine == 'synapse' ? synapse.name : ''
+
+@description('Object id of the workspace itself, which reads and writes the lake; empty when there is none.')
+output synapsePrincipalId string = engine == 'synapse' ? synapse!.identity.principalId : ''
+
+@description('Name of the Spark pool; empty when there is none.')
+output poolName string = engine == 'synapse' ? poolName : ''
+
+@description('Where the engine takes jobs: the Livy address of the pool, or the Databricks workspace; empty with none.')
+output submitEndpoint string = engine == 'synapse'
+  ? 'https://${synapse.name}.dev.azuresynapse.net/livyApi/versions/2019-11-01-preview/sparkPools/${poolName}'
+  : engine == 'databricks' ? 'https://${databricks!.outputs.workspaceUrl}' : ''

@@ -1,0 +1,146 @@
+// The database: a server that knows Entra identities only, and one database, serverless or provisioned.
+
+@description('Name of the server, unique in Azure.')
+@minLength(3)
+@maxLength(63)
+param name string
+
+@description('Azure region.')
+@minLength(2)
+@maxLength(40)
+param location string
+
+@description('Tags of the environment.')
+param tags object
+
+@description('Name of the database.')
+@minLength(1)
+@maxLength(128)
+param databaseName string
+
+@description('Who administers the server: sign-in name of the deployer or of a group.')
+@minLength(1)
+@maxLength(256)
+param adminName string
+
+@description('Object id of the administrator.')
+@minLength(36)
+@maxLength(36)
+param adminObjectId string
+
+@description('What the administrator is.')
+@allowed([
+  'User'
+  'Group'
+  'Application'
+])
+param adminType string
+
+@description('Serverless bills by the second for what is used and can pause; provisioned has one price a month. Both log alike.')
+@allowed([
+  'serverless'
+  'provisioned'
+])
+param compute string
+
+@description('Service tier. Business Critical commits in 1-2 ms, General Purpose in 5-7; Hyperscale logs 100 MB/s at any size.')
+@allowed([
+  'GeneralPurpose'
+  'BusinessCritical'
+  'Hyperscale'
+])
+param tier string
+
+@description('Virtual cores, the most that are used when serverless.')
+@minValue(1)
+@maxValue(128)
+param vCores int
+
+@description('Minutes without a session after which a serverless database pauses; -1 never, since the first call after a pause takes a minute.')
+@minValue(-1)
+@maxValue(10080)
+param autoPauseMinutes int
+
+@description('Largest size of the data in GiB.')
+@minValue(1)
+@maxValue(4096)
+param maxSizeGiB int
+
+@description('Where backups are kept: in one data centre, in the zones of the region, or in a second region too.')
+@allowed([
+  'Local'
+  'Zone'
+  'Geo'
+])
+param backupRedundancy string
+
+@description('False leaves private endpoints as the only way in.')
+param publicAccess bool
+
+@description('Address from which the deployer migrates the database; empty when it comes from inside.')
+@maxLength(15)
+param deployerAddress string
+
+var prefixes = { GeneralPurpose: 'GP', BusinessCritical: 'BC', Hyperscale: 'HS' }
+var isServerless = compute == 'serverless' && tier != 'BusinessCritical'
+var skuName = isServerless ? '${prefixes[tier]}_S_Gen5' : '${prefixes[tier]}_Gen5'
+
+resource server 'Microsoft.Sql/servers@2023-08-01' = {
+  name: name
+  location: location
+  tags: tags
+  properties: {
+    minimalTlsVersion: '1.2'
+    publicNetworkAccess: publicAccess ? 'Enabled' : 'Disabled'
+    restrictOutboundNetworkAccess: 'Enabled'
+    administrators: {
+      administratorType: 'ActiveDirectory'
+      azureADOnlyAuthentication: true
+      login: adminName
+      principalType: adminType
+      sid: adminObjectId
+      tenantId: tenant().tenantId
+    }
+  }
+}
+
+resource database 'Microsoft.Sql/servers/databases@2023-08-01' = {
+  parent: server
+  name: databaseName
+  location: location
+  tags: tags
+  sku: { name: skuName, tier: tier, family: 'Gen5', capacity: vCores }
+  properties: {
+    collation: 'SQL_Latin1_General_CP1_CI_AS'
+    maxSizeBytes: tier == 'Hyperscale' ? null : maxSizeGiB * 1073741824
+    autoPauseDelay: isServerless && tier == 'GeneralPurpose' ? autoPauseMinutes : null
+    minCapacity: isServerless ? (vCores <= 4 ? json('0.5') : (vCores + 7) / 8) : null // the least that each size allows
+    requestedBackupStorageRedundancy: backupRedundancy
+    zoneRedundant: false
+  }
+}
+
+// Other Azure services, of any subscription: they still need a token. A Flex Consumption app has no address of its own.
+resource fromAzure 'Microsoft.Sql/servers/firewallRules@2023-08-01' = if (publicAccess) {
+  parent: server
+  name: 'AllowAllWindowsAzureIps'
+  properties: { startIpAddress: '0.0.0.0', endIpAddress: '0.0.0.0' }
+}
+
+resource fromDeployer 'Microsoft.Sql/servers/firewallRules@2023-08-01' = if (publicAccess && !empty(deployerAddress)) {
+  parent: server
+  name: 'deployer'
+  properties: { startIpAddress: deployerAddress, endIpAddress: deployerAddress }
+}
+
+@description('Resource id of the server.')
+output resourceId string = server.id
+
+@description('Host of the server.')
+output serverHost string = server.properties.fullyQualifiedDomainName
+
+@description('Name of the database.')
+output databaseName string = database.name
+
+@description('What the app and the migrations connect with; it holds no credentials, both sign in by token.')
+output connection string = 'Driver={ODBC Driver 18 for SQL Server};Server=tcp:${server.properties.fullyQualifiedDomainName},1433;Database=${database.name};Encrypt=yes'

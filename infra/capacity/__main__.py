@@ -1,0 +1,76 @@
+"""`python -m infra.capacity`: what a load needs, with the arithmetic, and what breaks first."""
+
+import argparse
+import sys
+
+from infra.capacity.limits import INSTANCE_CORES
+from infra.capacity.load import Costs, Load
+from infra.capacity.sizing import Sizing, size, stored_bytes_per_day
+
+GB = 1e9
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the sizing of one load."""
+    given = _parser().parse_args(arguments)
+    load = Load(given.events, given.bytes, given.log_bytes, given.row_bytes, given.headroom)
+    print(report(size(load, Costs(cpu_seconds_per_event=given.cpu * 1e-6), given.memory)))
+    return 0
+
+
+def report(sizing: Sizing) -> str:
+    """The sizing for a person."""
+    load, first = sizing.load, sizing.breaks_first
+    lines = [f"{load.events_per_second:,.0f} events/s of {load.event_bytes} B, bought {load.headroom:g} times as large"]
+    if sizing.shards > 1:
+        lines.append(f"{sizing.shards} shards, each a hub, an app and a database of its own; for each:")
+    for part in sizing.parts:
+        lines += [f"  {part.name + ':':<12} {part.size}", f"  {'':<12} {part.arithmetic}"]
+    lines.append(f"  {'storage:':<12} {stored_bytes_per_day(load) / GB:,.1f} GB of rows a day, all together")
+    lines.append(f"breaks first: {first.name}, at {first.bears:,.0f} events/s; then: {first.then}")
+    return "\n".join(lines)
+
+
+def _parser() -> argparse.ArgumentParser:
+    own, costs = Load(0), Costs()
+    parser = argparse.ArgumentParser(prog="python -m infra.capacity", description=__doc__)
+    parser.add_argument("events", type=_positive, help="events a second at the busiest hour")
+    parser.add_argument("--bytes", type=_whole, default=own.event_bytes, help="size of an event (default %(default)s)")
+    parser.add_argument(
+        "--log-bytes",
+        type=_whole,
+        default=own.log_bytes_per_event,
+        help="what an event writes to the database's log (default %(default)s)",
+    )
+    parser.add_argument(
+        "--row-bytes", type=_whole, default=own.row_bytes_per_event, help="what its rows take (default %(default)s)"
+    )
+    parser.add_argument("--headroom", type=_positive, default=own.headroom, help="factor (default %(default)s)")
+    parser.add_argument(
+        "--cpu",
+        type=_positive,
+        default=costs.cpu_seconds_per_event * 1e6,
+        help="µs of one core per event, your transform included (default %(default)s)",
+    )
+    parser.add_argument(
+        "--memory", type=int, choices=sorted(INSTANCE_CORES), default=2048, help="MB of an instance (default 2048)"
+    )
+    return parser
+
+
+def _positive(text: str) -> float:
+    value = float(text.replace(",", "").replace("_", ""))
+    if not 0 < value < 1e12:
+        raise argparse.ArgumentTypeError(f"must be above 0, not {text!r}")
+    return value
+
+
+def _whole(text: str) -> int:
+    value = int(text.replace(",", "").replace("_", ""))
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {text!r}")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

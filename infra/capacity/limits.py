@@ -1,0 +1,59 @@
+"""The limits of Azure that the arithmetic rests on. Each names its source; check them before you buy.
+
+Event Hubs quotas and tiers: learn.microsoft.com/azure/event-hubs/event-hubs-quotas and compare-tiers.
+Azure SQL log rates: learn.microsoft.com/azure/azure-sql/database/resource-limits-vcore-single-databases.
+Flex Consumption: learn.microsoft.com/azure/azure-functions/flex-consumption-plan.
+"""
+
+from dataclasses import dataclass
+
+MB = 1_000_000  # throughput is sold by the million
+DAY = 86_400
+
+# One throughput unit of the Standard tier.
+UNIT_EVENTS_IN, UNIT_BYTES_IN = 1_000, 1 * MB
+UNIT_EVENTS_OUT, UNIT_BYTES_OUT = 4_096, 2 * MB
+STANDARD_UNITS = 40
+
+# One processing unit of the Premium tier: 5 to 10 MB/s in and 10 to 20 out; the lower end is counted on.
+PREMIUM_BYTES_IN, PREMIUM_BYTES_OUT = 5 * MB, 10 * MB
+PREMIUM_UNITS = (1, 2, 4, 6, 8, 10, 12, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class HubTier:
+    """How many partitions one hub of a tier may have."""
+
+    name: str
+    partitions: int
+
+
+STANDARD, PREMIUM, DEDICATED = HubTier("Standard", 32), HubTier("Premium", 100), HubTier("Dedicated", 1_024)
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """One size of Azure SQL: what its transaction log takes in, and how long a commit takes to be durable."""
+
+    tier: str
+    v_cores: int
+    log_bytes_per_second: float
+    commit_seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.tier} {self.v_cores} vCores"
+
+
+# From cheap to dear. Gen5 hardware; a database with more cores than these logs no faster.
+DATABASES = (
+    Database("GeneralPurpose", 2, 9 * MB, 0.007),
+    Database("GeneralPurpose", 4, 18 * MB, 0.007),
+    Database("GeneralPurpose", 8, 36 * MB, 0.007),
+    Database("GeneralPurpose", 12, 50 * MB, 0.007),
+    Database("BusinessCritical", 8, 96 * MB, 0.002),
+    Database("Hyperscale", 8, 100 * MB, 0.007),
+)
+
+# Cores of one instance of Flex Consumption, by its memory in MB.
+INSTANCE_CORES = {512: 0.25, 2048: 1.0, 4096: 2.0}
+INSTANCES = 1_000

@@ -1,0 +1,1 @@
+"""The programs behind azd's hooks. The shell scripts of this folder only call them."""

@@ -1,0 +1,76 @@
+"""`python -m infra.hooks STEP`: what azd's hooks run. Every step is safe to run again."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from infra.hooks import package
+from infra.hooks.errors import HookRefused
+from infra.hooks.outputs import Outputs, read_outputs
+
+ROOT = Path(__file__).resolve().parents[2]
+SUPPORTED = ((3, 11), (3, 12))
+
+
+def provisioned() -> None:
+    """After `azd provision`: database, jobs, the role in the Spark engine, deployment by password off."""
+    from infra.hooks import database, lake, rights
+    from infra.hooks.rest import Rest, deployer_token
+
+    outputs, rest = read_outputs(os.environ), Rest(deployer_token)
+    database.prepare(outputs.store_connection, outputs.app_identity_name, outputs.app_identity_client_id)
+    lake.upload_jobs(ROOT, _container(outputs))
+    rights.allow_submitting(outputs, rest)
+    rights.refuse_passwords(outputs, rest)
+
+
+def deployable() -> None:
+    """Before `azd deploy`: refuse a package that would not start, or a database of another schema."""
+    from infra.hooks import app_start, database
+
+    outputs = read_outputs(os.environ)
+    names = app_start.refuse_unstartable(ROOT, app_start.cloud_settings(ROOT, os.environ))
+    print(f"the package starts with {len(names)} functions: {', '.join(names)}")
+    database.refuse_other_schema(outputs.store_connection)
+    print("the database has the schema of this code")
+
+
+STEPS: dict[str, Callable[[], None]] = {"provisioned": provisioned, "deployable": deployable}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a step; 1 and the faults on standard error when something stands in the way."""
+    parser = argparse.ArgumentParser(prog="python -m infra.hooks", description=__doc__)
+    steps = parser.add_subparsers(dest="step", required=True)
+    for name, run in STEPS.items():
+        steps.add_parser(name, help=run.__doc__).set_defaults(run=run)
+    packing = steps.add_parser("package", help="Write the package that would be deployed, and show its list and size.")
+    packing.add_argument("--to", type=Path, default=Path("package.zip"), help="default: package.zip")
+    given = parser.parse_args(arguments)
+    try:
+        if sys.version_info[:2] not in SUPPORTED:
+            raise HookRefused("the hooks need Python 3.11 or 3.12, as the app does")
+        given.run() if given.step in STEPS else _pack(given.to)
+    except HookRefused as error:
+        for fault in error.faults:
+            print(f"{given.step}: {fault}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _pack(archive: Path) -> None:
+    print(package.table_of(package.build(ROOT, archive), archive))
+
+
+def _container(outputs: Outputs) -> object:
+    from azure.identity import DefaultAzureCredential
+    from azure.storage.blob import BlobServiceClient
+
+    service = BlobServiceClient(outputs.lake_blob_endpoint, DefaultAzureCredential())
+    return service.get_container_client(outputs.lake_container)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""Try what the host does first: unpack the package, index its functions, read the settings, load the transform."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from infra.hooks import package
+from infra.hooks.errors import HookRefused
+
+TIMEOUT = 120.0  # seconds
+TRIAL = """
+import json, os
+from core.settings import read_settings
+from core.transforms import load_transform
+import function_app
+names = [one.get_function_name() for one in function_app.app.get_functions()]
+load_transform(read_settings(os.environ).transform)
+print(json.dumps(names))
+"""
+_PIN = re.compile(r"[A-Za-z0-9._-]+(\[[A-Za-z0-9,._-]+\])?==[A-Za-z0-9.]+")
+
+
+def refuse_unstartable(root: Path, settings: Mapping[str, str]) -> list[str]:
+    """The functions that the package has with these settings; HookRefused when the host could not start it."""
+    refuse_unpinned(root / "requirements.txt")
+    with tempfile.TemporaryDirectory() as folder:
+        archive, unpacked = Path(folder) / "package.zip", Path(folder) / "package"
+        package.build(root, archive)
+        with zipfile.ZipFile(archive) as packed:
+            packed.extractall(unpacked)
+        return _functions(unpacked, settings)
+
+
+def refuse_unpinned(requirements: Path) -> None:
+    """HookRefused unless every requirement names one version: the deployment builds from this file, on its own day."""
+    lines = [line.split("#")[0].strip() for line in requirements.read_text(encoding="utf-8").splitlines()]
+    loose = [line for line in lines if line and not _PIN.fullmatch(line)]
+    if loose:
+        raise HookRefused(*(f"requirements.txt: {line!r} must name one version, as in NAME==1.2.3" for line in loose))
+
+
+def cloud_settings(root: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """The settings of the deployed app, as far as they are known here: infra/settings.json, and the wired outputs."""
+    chosen = json.loads((root / "infra" / "settings.json").read_text(encoding="utf-8"))
+    names = ("EVENTHUB__fullyQualifiedNamespace", "EVENTHUB_NAME", "EVENTHUB_CONSUMER_GROUP", "STORE_CONNECTION")
+    return {**chosen, **{name: environment[name] for name in names if name in environment}}
+
+
+def _functions(unpacked: Path, settings: Mapping[str, str]) -> list[str]:
+    kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
+    done = subprocess.run(
+        [sys.executable, "-c", TRIAL],
+        cwd=unpacked,
+        env={**kept, **settings, "PYTHONPATH": str(unpacked), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    if done.returncode:
+        raise HookRefused("the app would not start:", *done.stderr.strip().splitlines()[-3:])
+    names: list[str] = json.loads(done.stdout.splitlines()[-1])
+    if not names:
+        raise HookRefused("the app would start without a single function: function_app.py registers none")
+    return names

@@ -1,0 +1,63 @@
+"""Azure's REST, for the two things that Bicep cannot say: one small caller with Entra tokens."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from infra.hooks.errors import HookRefused
+
+TIMEOUT = 60.0  # seconds
+Token = Callable[[str], str]
+"""A token for a scope."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One service: where it answers, and the scope of its tokens."""
+
+    address: str
+    scope: str
+
+
+class Rest:
+    """Calls services with tokens of whoever deploys."""
+
+    def __init__(self, token: Token) -> None:
+        self._token = token
+
+    def get(self, service: Service, path: str) -> Any:
+        """The answer as JSON. Raises HookRefused with the service's own words."""
+        return self._call(service, "GET", path, None)
+
+    def put(self, service: Service, path: str, body: Mapping[str, Any]) -> Any:
+        """Create or replace. Raises HookRefused with the service's own words."""
+        return self._call(service, "PUT", path, body)
+
+    def _call(self, service: Service, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+        headers = {"Authorization": f"Bearer {self._token(service.scope)}", "Content-Type": "application/json"}
+        content = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{service.address}{path}", content, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+                return json.loads(answer.read() or b"null")
+        except urllib.error.HTTPError as error:
+            said = error.read().decode(errors="replace")[:500]
+            raise HookRefused(f"{method} {service.address}{path} was answered with {error.code}: {said}") from error
+        except urllib.error.URLError as error:
+            raise HookRefused(f"{service.address} cannot be reached: {error.reason}") from error
+
+
+def deployer_token(scope: str) -> str:
+    """A token of whoever is signed in with azd, az or the pipeline's federated identity."""
+    from azure.core.exceptions import AzureError
+    from azure.identity import DefaultAzureCredential
+
+    try:
+        return str(DefaultAzureCredential().get_token(scope).token)
+    except AzureError as error:
+        raise HookRefused(
+            f"no token for {scope}: sign in with `azd auth login`. {str(error).splitlines()[0]}"
+        ) from error

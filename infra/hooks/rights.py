@@ -1,0 +1,60 @@
+"""Two rights that no Bicep resource gives: the app's role in Synapse, and an app that no password deploys to."""
+
+import uuid
+from typing import Any, Protocol
+
+from infra.hooks.errors import HookRefused
+from infra.hooks.outputs import Outputs
+from infra.hooks.rest import Service
+
+SYNAPSE_ROLE = "Synapse Compute Operator"  # may submit batches to a pool and look at them, and nothing else
+SYNAPSE_VERSION = "api-version=2020-12-01"
+ARM = Service("https://management.azure.com", "https://management.azure.com/.default")
+ARM_VERSION = "api-version=2024-04-01"
+
+
+class Calls(Protocol):
+    """What is needed of Rest."""
+
+    def get(self, service: Service, path: str) -> Any:
+        """The answer as JSON."""
+
+    def put(self, service: Service, path: str, body: dict[str, Any]) -> Any:
+        """Create or replace."""
+
+
+def allow_submitting(outputs: Outputs, rest: Calls) -> None:
+    """Let the app submit batches to the Synapse pool; safe to run again, for the assignment's id is derived."""
+    if outputs.spark_engine != "synapse":
+        print(f"Spark engine {outputs.spark_engine}: no role to set here")
+        return
+    workspace = Service(
+        f"https://{outputs.synapse_workspace}.dev.azuresynapse.net", "https://dev.azuresynapse.net/.default"
+    )
+    scope = f"workspaces/{outputs.synapse_workspace}/bigDataPools/{outputs.synapse_pool}"
+    principal = str(outputs.app_identity_principal_id)
+    assignment = uuid.uuid5(uuid.NAMESPACE_URL, f"{scope}/{SYNAPSE_ROLE}/{principal}")
+    body = {
+        "roleId": _role_id(rest, workspace),
+        "principalId": principal,
+        "principalType": "ServicePrincipal",
+        "scope": scope,
+    }
+    rest.put(workspace, f"/roleAssignments/{assignment}?{SYNAPSE_VERSION}", body)
+    print(f"{outputs.app_identity_name} is {SYNAPSE_ROLE} of {scope}")
+
+
+def refuse_passwords(outputs: Outputs, rest: Calls) -> None:
+    """Turn off the user and password with which a function app can be deployed to; safe to run again."""
+    for door in ("scm", "ftp"):
+        path = f"{outputs.function_app_id}/basicPublishingCredentialsPolicies/{door}?{ARM_VERSION}"
+        rest.put(ARM, path, {"properties": {"allow": False}})
+    print("deployment by password is off")
+
+
+def _role_id(rest: Calls, workspace: Service) -> str:
+    found = rest.get(workspace, f"/roleDefinitions?{SYNAPSE_VERSION}&isBuiltIn=true")
+    for role in found if isinstance(found, list) else found.get("value", []):
+        if role.get("name") == SYNAPSE_ROLE:
+            return str(role["id"])
+    raise HookRefused(f"{workspace.address} has no role {SYNAPSE_ROLE!r}: is the deployer a Synapse Administrator?")

@@ -1,0 +1,14 @@
+-- name: read_anchor
+-- When a stream was opened, and where a partition of it begins: NULL while that is not decided.
+-- params: stream_id, partition_id
+SELECT a.sequence_number, e.anchored_at
+  FROM event_stream AS e
+  LEFT JOIN partition_anchor AS a ON a.stream_id = e.stream_id AND a.partition_id = :partition_id
+ WHERE e.stream_id = :stream_id;
+
+-- name: anchor_partition
+-- Where a partition begins; does nothing when somebody decided it first.
+-- params: stream_id, partition_id, sequence_number, anchored_at
+INSERT INTO partition_anchor (stream_id, partition_id, sequence_number, anchored_at)
+VALUES (:stream_id, :partition_id, :sequence_number, :anchored_at)
+ON CONFLICT (stream_id, partition_id) DO NOTHING;

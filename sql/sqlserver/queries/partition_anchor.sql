@@ -1,0 +1,21 @@
+-- name: read_anchor
+-- When a stream was opened, and where a partition of it begins: NULL while that is not decided.
+-- params: stream_id, partition_id
+SELECT a.sequence_number, e.anchored_at
+  FROM hubledger.event_stream AS e
+  LEFT JOIN hubledger.partition_anchor AS a ON a.stream_id = e.stream_id AND a.partition_id = @partition_id
+ WHERE e.stream_id = @stream_id;
+
+-- name: anchor_partition
+-- Where a partition begins; does nothing when somebody decided it first.
+-- params: stream_id, partition_id, sequence_number, anchored_at
+BEGIN TRY
+    INSERT INTO hubledger.partition_anchor (stream_id, partition_id, sequence_number, anchored_at)
+    SELECT @stream_id, @partition_id, @sequence_number, @anchored_at
+     WHERE NOT EXISTS (
+           SELECT 1 FROM hubledger.partition_anchor AS a
+            WHERE a.stream_id = @stream_id AND a.partition_id = @partition_id);
+END TRY
+BEGIN CATCH
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- decided by another at the same moment
+END CATCH;

@@ -1,0 +1,52 @@
+-- name: note_gap
+-- A gap was found and is being healed, for the first time or once more.
+-- params: stream_id, partition_id, first_sequence_number, last_sequence_number, found_at
+UPDATE hubledger.sequence_gap
+   SET last_sequence_number = @last_sequence_number, status = 'open', attempts = attempts + 1
+ WHERE stream_id = @stream_id AND partition_id = @partition_id AND first_sequence_number = @first_sequence_number;
+BEGIN TRY
+    INSERT INTO hubledger.sequence_gap
+           (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts)
+    SELECT @stream_id, @partition_id, @first_sequence_number, @last_sequence_number, @found_at, 'open', 1
+     WHERE NOT EXISTS (
+           SELECT 1 FROM hubledger.sequence_gap AS g
+            WHERE g.stream_id = @stream_id AND g.partition_id = @partition_id
+              AND g.first_sequence_number = @first_sequence_number);
+END TRY
+BEGIN CATCH
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- found by another at the same moment
+END CATCH;
+
+-- name: settle_gap
+-- What became of a gap that begins a part in @gaps, one JSON array a part: the part takes its place.
+-- params: stream_id, partition_id, first_sequence_number, last_sequence_number, status
+UPDATE g
+   SET last_sequence_number = p.last_sequence_number, status = p.status
+  FROM hubledger.sequence_gap AS g
+ INNER JOIN OPENJSON(@gaps) WITH (
+       first_sequence_number bigint '$[0]', last_sequence_number bigint '$[1]', status varchar(10) '$[2]') AS p
+    ON p.first_sequence_number = g.first_sequence_number
+ WHERE g.stream_id = @stream_id AND g.partition_id = @partition_id;
+
+-- name: add_gap
+-- The parts in @gaps that no row begins with.
+-- params: stream_id, partition_id, first_sequence_number, last_sequence_number, committed_at, status
+INSERT INTO hubledger.sequence_gap
+       (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts)
+SELECT @stream_id, @partition_id, p.first_sequence_number, p.last_sequence_number, @committed_at, p.status, 1
+  FROM OPENJSON(@gaps) WITH (
+       first_sequence_number bigint '$[0]', last_sequence_number bigint '$[1]', status varchar(10) '$[2]') AS p
+ WHERE NOT EXISTS (
+       SELECT 1 FROM hubledger.sequence_gap AS g
+        WHERE g.stream_id = @stream_id AND g.partition_id = @partition_id
+          AND g.first_sequence_number = p.first_sequence_number);
+
+-- name: close_gaps
+-- What is open although it lies behind the checkpoint was handed over after all.
+-- params: stream_id, partition_id
+UPDATE hubledger.sequence_gap
+   SET status = 'healed'
+ WHERE stream_id = @stream_id AND partition_id = @partition_id AND status = 'open'
+   AND last_sequence_number <= (
+       SELECT c.sequence_number FROM hubledger.event_hub_checkpoint AS c
+        WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id);

@@ -1,0 +1,335 @@
+"""core/remote/hub_reader.py and hub_ends.py over real AMQP: the SDK against the emulator."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from azure.eventhub import EventHubConsumerClient
+
+from core.errors import HubRefused, HubUnreachable
+from core.events import Partition, PartitionId, SequenceNumber
+from core.hub import Place
+from core.remote.hub_ends import HubEnds
+from core.remote.hub_links import PublicLink
+from core.remote.hub_reader import SdkHubReader
+from core.settings import Settings, read_settings
+from local.event_hubs import Emulator, HubSettings, SharedAccessKey
+from tests.acceptance.event_hubs.clients import HUB, publish, reading, wait_until
+from tests.acceptance.event_hubs.conftest import MovableClock
+
+GROUP, READERS = "hubledger", "hubledger-reader"
+ROOT_KEY = SharedAccessKey("RootManageSharedAccessKey", "SAS_KEY_VALUE")
+P = Partition(f"localhost/{HUB}", GROUP, PartitionId("0"))
+
+
+def settings(connection: str, **changed: str) -> Settings:
+    given = {"EVENTHUB": connection, "EVENTHUB_NAME": HUB, "EVENTHUB_CONSUMER_GROUP": GROUP}
+    return read_settings({**given, "STORE_CONNECTION": "sqlite:unused", **changed})
+
+
+def soon(seconds: float = 30.0) -> datetime:
+    return datetime.now(UTC) + timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def emulator(clock: MovableClock) -> Iterator[Emulator]:
+    hub = HubSettings(HUB, 4, (GROUP, READERS))
+    with Emulator([hub], keys=(ROOT_KEY,), clock=clock).running() as running:
+        yield running
+
+
+@pytest.fixture
+def hub(emulator: Emulator) -> Iterator[SdkHubReader]:
+    with closing(SdkHubReader(settings(emulator.connection_string))) as reader:
+        yield reader
+
+
+def numbers(hub: SdkHubReader, first: int, last: int) -> list[int]:
+    found = hub.read_range(P, SequenceNumber(first), SequenceNumber(last), soon())
+    return [event.sequence_number for event in found]
+
+
+def at(hub: SdkHubReader, place: Place) -> int | None:
+    found = hub.first_at(P, place)
+    return None if found is None else found.sequence_number
+
+
+def extent(hub: SdkHubReader) -> tuple[int, int]:
+    found = hub.extent(P)
+    return found.beginning, found.last
+
+
+class TestExtents:
+    def test_all_partitions_are_named_as_the_trigger_names_them(self, hub: SdkHubReader) -> None:
+        assert hub.partitions() == tuple(Partition(P.event_hub, GROUP, PartitionId(id)) for id in "0123")
+
+    def test_a_partition_in_which_no_event_ever_was_begins_at_zero(self, hub: SdkHubReader) -> None:
+        assert extent(hub) == (0, -1)
+
+    def test_a_partition_reaches_from_its_first_event_to_its_last(self, emulator: Emulator, hub: SdkHubReader) -> None:
+        publish(emulator, range(10))
+        emulator.expire_before(HUB, "0", 4)
+        assert extent(hub) == (4, 9)
+        assert hub.extent(P).last_enqueued_at == hub.find_event(P, SequenceNumber(9)).enqueued_at  # type: ignore[union-attr]
+
+    def test_a_partition_that_retention_emptied_begins_behind_its_last_event(
+        self, emulator: Emulator, hub: SdkHubReader
+    ) -> None:
+        publish(emulator, range(10))
+        emulator.expire_before(HUB, "0", 10)
+        assert extent(hub) == (10, 9)
+
+    def test_the_ends_of_all_partitions_come_over_one_connection(self, emulator: Emulator, hub: SdkHubReader) -> None:
+        publish(emulator, range(3), "2")
+        ends = HubEnds(hub, monotonic=iter(range(0, 1_000, 10)).__next__)
+        wait_until(lambda: emulator.connection_count == 0)
+        for _ in range(5):
+            assert ends.read() == {"0": -1, "1": -1, "2": 2, "3": -1}
+        assert emulator.connection_count == 1
+
+
+class TestSingleEvents:
+    def test_an_event_is_found_by_its_number_with_all_it_carries(self, emulator: Emulator, hub: SdkHubReader) -> None:
+        publish(emulator, ["a", "b", "c"])
+        found = hub.find_event(P, SequenceNumber(1))
+        assert found is not None
+        assert (found.sequence_number, found.body, found.partition_key, found.properties) == (1, b"b", None, {})
+        assert abs(found.enqueued_at - datetime.now(UTC)) < timedelta(minutes=1)
+
+    def test_numbers_that_the_hub_does_not_hold_are_not_found(self, emulator: Emulator, hub: SdkHubReader) -> None:
+        assert hub.find_event(P, SequenceNumber(0)) is None
+        publish(emulator, range(10))
+        emulator.expire_before(HUB, "0", 4)
+        assert [hub.find_event(P, SequenceNumber(number)) for number in (0, 3, 10, 2**40)] == [None] * 4
+        assert hub.find_event(P, SequenceNumber(4)) is not None
+
+    def test_the_first_event_is_found_by_number_offset_and_time(
+        self, emulator: Emulator, hub: SdkHubReader, clock: MovableClock
+    ) -> None:
+        publish(emulator, range(5))
+        clock.ahead = timedelta(minutes=2)
+        between = datetime.now(UTC) + timedelta(minutes=1)
+        publish(emulator, range(5, 10))
+        offset = hub.find_event(P, SequenceNumber(7)).offset  # type: ignore[union-attr]
+        places: list[Place] = [SequenceNumber(3), offset, between, datetime(2020, 1, 1, tzinfo=UTC)]
+        assert [at(hub, place) for place in places] == [3, 7, 5, 0]
+        assert at(hub, between + timedelta(hours=1)) is None
+
+    def test_finding_takes_milliseconds_and_not_seconds(self, emulator: Emulator, hub: SdkHubReader) -> None:
+        publish(emulator, range(100))
+        hub.find_event(P, SequenceNumber(0))
+        began = time.monotonic()
+        for number in range(50):
+            assert hub.find_event(P, SequenceNumber(number)) is not None
+        assert (time.monotonic() - began) / 50 < 0.1
+
+    def test_any_thread_may_ask(self, emulator: Emulator, hub: SdkHubReader) -> None:
+        publish(emulator, range(200))
+
+        def ask(number: int) -> int | None:
+            return at(hub, SequenceNumber(number)) if number % 2 else extent(hub)[1]
+
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(ask, range(200))) == [number if number % 2 else 199 for number in range(200)]
+
+
+class TestRanges:
+    @pytest.mark.parametrize(("first", "last"), [(0, 0), (0, 99), (17, 41), (98, 99), (99, 99)])
+    def test_a_range_is_read_to_its_last_event(
+        self, emulator: Emulator, hub: SdkHubReader, first: int, last: int
+    ) -> None:
+        publish(emulator, range(100))
+        assert numbers(hub, first, last) == list(range(first, last + 1))
+
+    def test_a_range_ends_where_the_hub_ends(self, emulator: Emulator, hub: SdkHubReader) -> None:
+        publish(emulator, range(10))
+        assert numbers(hub, 7, 500) == [7, 8, 9]
+        assert numbers(hub, 10, 500) == []
+
+    def test_of_what_retention_cut_only_the_rest_comes(self, emulator: Emulator, hub: SdkHubReader) -> None:
+        publish(emulator, range(100))
+        emulator.expire_before(HUB, "0", 60)
+        assert numbers(hub, 50, 63) == [60, 61, 62, 63]
+        assert numbers(hub, 0, 59) == []
+
+    def test_a_partition_that_is_cut_empty_while_it_is_read_ends_the_range(
+        self, emulator: Emulator, hub: SdkHubReader
+    ) -> None:
+        publish(emulator, range(3_000))
+        found = hub.read_range(P, SequenceNumber(0), SequenceNumber(2_999), soon())
+        begun = [next(found).sequence_number for _ in range(100)]
+        emulator.expire_before(HUB, "0", 3_000)
+        rest = [event.sequence_number for event in found]
+        assert [*begun, *rest] == list(range(100 + len(rest)))
+        assert len(rest) < 2_900
+
+    def test_many_events_come_in_order_and_none_is_left_out(self, emulator: Emulator, hub: SdkHubReader) -> None:
+        for first in range(0, 6_000, 1_000):
+            publish(emulator, range(first, first + 1_000))
+        assert numbers(hub, 5, 5_900) == list(range(5, 5_901))
+
+    def test_a_connection_that_is_cut_in_the_middle_is_taken_up_again(
+        self, emulator: Emulator, hub: SdkHubReader
+    ) -> None:
+        publish(emulator, range(3_000))
+        seen = []
+        for event in hub.read_range(P, SequenceNumber(0), SequenceNumber(2_999), soon()):
+            seen.append(event.sequence_number)
+            if len(seen) in (10, 900, 2_100):
+                emulator.drop_connections()
+        assert seen == list(range(3_000))
+
+    def test_links_that_the_hub_detaches_are_taken_up_again(self, emulator: Emulator, hub: SdkHubReader) -> None:
+        publish(emulator, range(3_000))
+        seen = []
+        for event in hub.read_range(P, SequenceNumber(0), SequenceNumber(2_999), soon()):
+            seen.append(event.sequence_number)
+            if len(seen) in (10, 900):
+                emulator.detach_links(HUB)
+        assert seen == list(range(3_000))
+
+    def test_a_reader_that_stops_early_leaves_no_link(self, emulator: Emulator, hub: SdkHubReader) -> None:
+        publish(emulator, range(1_000))
+        found = hub.read_range(P, SequenceNumber(0), SequenceNumber(999), soon())
+        next(found)
+        found.close()
+        wait_until(lambda: emulator.reader_count(HUB) == 0)
+
+    def test_a_deadline_that_has_passed_ends_the_wait(self, emulator: Emulator, hub: SdkHubReader) -> None:
+        publish(emulator, range(1_000))
+        emulator.delay_deliveries(timedelta(hours=1))
+        with pytest.raises(HubUnreachable):
+            list(hub.read_range(P, SequenceNumber(0), SequenceNumber(999), soon(0.5)))
+
+    def test_a_hub_that_is_slow_is_waited_for_and_its_silence_is_not_taken_for_absence(
+        self, emulator: Emulator, hub: SdkHubReader
+    ) -> None:
+        emulator.delay_deliveries(timedelta(seconds=2.5))
+        publish(emulator, range(10))
+        assert numbers(hub, 0, 9) == list(range(10))
+
+    def test_the_triggers_reader_is_not_disturbed(self, emulator: Emulator, hub: SdkHubReader) -> None:
+        publish(emulator, range(100))
+        with reading(emulator, GROUP, partition_id="0", owner_level=0, retry_total=0) as trigger:
+            trigger.wait_for_events(100)
+            assert numbers(hub, 0, 99) == list(range(100))
+            publish(emulator, ["last"])
+            trigger.wait_for_events(101)
+
+
+class TestTrouble:
+    def refused(self, emulator: Emulator, ask: Callable[[SdkHubReader], object], **changed: str) -> str:
+        with (
+            closing(SdkHubReader(settings(emulator.connection_string, **changed))) as reader,
+            pytest.raises(HubRefused) as refusal,
+        ):
+            ask(reader)
+        return str(refusal.value)
+
+    def test_a_consumer_group_that_is_not_there_names_its_setting(self, emulator: Emulator) -> None:
+        publish(emulator, range(3))
+        for ask in (
+            SdkHubReader.check_access,
+            lambda reader: reader.find_event(P, SequenceNumber(1)),
+            lambda reader: numbers(reader, 0, 2),
+        ):
+            said = self.refused(emulator, ask, HUB_READER_CONSUMER_GROUP="nobody")
+            assert said.startswith("HUB_READER_CONSUMER_GROUP: telemetry, consumer group nobody: ")
+
+    def test_access_is_checked_on_an_empty_hub_too(self, hub: SdkHubReader) -> None:
+        hub.check_access()
+
+    def test_a_hub_that_is_not_there_names_its_setting(self, emulator: Emulator) -> None:
+        said = self.refused(emulator, SdkHubReader.partitions, EVENTHUB_NAME="elsewhere")
+        assert said.startswith("EVENTHUB_NAME: elsewhere")
+
+    def test_a_partition_of_another_hub_is_not_answered_from_this_one(self, emulator: Emulator) -> None:
+        other = Partition("elsewhere/telemetry", GROUP, PartitionId("0"))
+        said = self.refused(emulator, lambda reader: reader.find_event(other, SequenceNumber(0)))
+        assert said == "EVENTHUB_NAME: telemetry/hubledger/0 is not a partition of localhost/telemetry"
+
+    def test_a_token_that_is_refused_is_tried_anew_at_the_next_question(
+        self, emulator: Emulator, hub: SdkHubReader, clock: MovableClock
+    ) -> None:
+        assert extent(hub) == (0, -1)
+        clock.ahead = timedelta(hours=2)
+        with pytest.raises(HubRefused, match="EVENTHUB_NAME: telemetry"):
+            hub.extent(P)
+        clock.ahead = timedelta(0)
+        assert extent(hub) == (0, -1)
+
+    def test_a_connection_that_was_cut_between_two_questions_is_opened_anew(
+        self, emulator: Emulator, hub: SdkHubReader
+    ) -> None:
+        publish(emulator, range(3))
+        for _ in range(3):
+            assert (extent(hub), at(hub, SequenceNumber(1))) == ((0, 2), 1)
+            emulator.drop_connections()
+
+    def test_a_hub_that_nobody_listens_for_is_unreachable(self) -> None:
+        nobody = "Endpoint=sb://localhost:1;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true"
+        with closing(SdkHubReader(settings(nobody))) as reader:
+            for ask in (reader.partitions, lambda: reader.extent(P), lambda: numbers(reader, 0, 1)):
+                with pytest.raises(HubUnreachable):
+                    ask()
+            with pytest.raises(HubUnreachable, match="the hub did not answer"):
+                HubEnds(reader).read()
+
+    @pytest.mark.slow
+    def test_a_hub_that_takes_connections_and_says_nothing_is_unreachable_in_time(
+        self, emulator: Emulator, hub: SdkHubReader
+    ) -> None:
+        publish(emulator, range(3))
+        assert extent(hub) == (0, 2)
+        emulator.freeze()
+        try:
+            began = time.monotonic()
+            with pytest.raises(HubUnreachable):
+                hub.extent(P)
+            assert time.monotonic() - began < 15
+        finally:
+            emulator.thaw()
+        assert extent(hub) == (0, 2)
+
+    def test_a_reader_that_was_closed_lets_go_of_all_and_opens_again(
+        self, emulator: Emulator, hub: SdkHubReader
+    ) -> None:
+        publish(emulator, range(3))
+        wait_until(lambda: emulator.connection_count == 0)
+        for _ in range(2):
+            assert numbers(hub, 0, 2) == [0, 1, 2]
+            hub.close()
+            wait_until(lambda: emulator.connection_count == 0)
+        hub.close()
+
+    def test_no_thread_is_left_behind(self, emulator: Emulator, hub: SdkHubReader) -> None:
+        publish(emulator, range(3))
+        before = threading.active_count()
+        for _ in range(5):
+            assert numbers(hub, 0, 2) == [0, 1, 2]
+        wait_until(lambda: threading.active_count() <= before)
+
+
+def test_the_public_call_gives_the_same_where_the_private_one_is_missing(emulator: Emulator) -> None:
+    publish(emulator, range(10))
+    client = EventHubConsumerClient.from_connection_string(emulator.connection_string, READERS, eventhub_name=HUB)
+    seen: list[int] = []
+    with closing(PublicLink(client, "0", SequenceNumber(4), 3)) as link:
+        while len(seen) < 6:
+            seen += [event.sequence_number for event in link.receive()]
+        assert link.is_ready
+        assert link.receive() == []
+    assert seen == [4, 5, 6, 7, 8, 9]
+
+
+def test_the_public_call_tells_a_refusal(emulator: Emulator) -> None:
+    client = EventHubConsumerClient.from_connection_string(
+        emulator.connection_string, "nobody", eventhub_name=HUB, retry_total=0
+    )
+    with closing(PublicLink(client, "0", "-1", 3)) as link, pytest.raises(Exception, match="nobody"):
+        while True:
+            link.receive()

@@ -1,0 +1,156 @@
+"""Bicep files as plain values, from their syntax tree: enough to ask what a template says, without its compiler."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tree_sitter_bicep
+from tree_sitter import Language, Node, Parser
+
+PARSER = Parser(Language(tree_sitter_bicep.language()))
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A value that only a deployment knows, as its text, and the objects and arrays that it is made from."""
+
+    text: str
+    parts: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A parameter, variable, output, resource or module. `of` is its type, or the path of its module."""
+
+    kind: str
+    name: str
+    line: int
+    of: str
+    value: Any = None
+    decorators: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    existing: bool = False
+
+
+@dataclass(frozen=True)
+class File:
+    """One file: its declarations, its syntax errors by line, and its text."""
+
+    name: str
+    text: str
+    declarations: tuple[Declaration, ...]
+    errors: tuple[int, ...]
+
+    def of_kind(self, kind: str) -> list[Declaration]:
+        return [one for one in self.declarations if one.kind == kind]
+
+    def var(self, name: str) -> Any:
+        return next(one.value for one in self.of_kind("variable") if one.name == name)
+
+
+def read_folder(folder: Path) -> dict[str, File]:
+    """All files below a folder, by their paths from there."""
+    found = sorted(folder.rglob("*.bicep"))
+    return {name: read_text(name, path.read_text("utf-8")) for path in found for name in [_name(path, folder)]}
+
+
+def read_text(name: str, text: str) -> File:
+    """One file from its text."""
+    root = PARSER.parse(text.encode()).root_node
+    errors = tuple(node.start_point[0] + 1 for node in walk(root) if node.type == "ERROR" or node.is_missing)
+    return File(name, text, tuple(_declarations(root)), errors)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and all below it."""
+    yield node
+    for child in node.children:
+        yield from walk(child)
+
+
+def nodes_in(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value inside a value, with its path."""
+    yield path, value
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from nodes_in(each, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from nodes_in(each, f"{path}[{index}]")
+    elif isinstance(value, Expression):
+        for each in value.parts:
+            yield from nodes_in(each, path)
+
+
+def _name(path: Path, folder: Path) -> str:
+    return path.relative_to(folder).as_posix()
+
+
+def _declarations(root: Node) -> Iterator[Declaration]:
+    decorators: dict[str, tuple[Any, ...]] = {}
+    for node in root.named_children:
+        if node.type == "decorators":
+            decorators = dict(_decorator(each) for each in node.named_children)
+        elif node.type.endswith("_declaration"):
+            yield _declaration(node, decorators)
+            decorators = {}
+
+
+def _decorator(node: Node) -> tuple[str, tuple[Any, ...]]:
+    call = node.named_children[0]
+    name = _text(call.named_children[0]).removeprefix("sys.")
+    return name, tuple(_value(each) for each in call.named_children[-1].named_children)
+
+
+def _declaration(node: Node, decorators: Mapping[str, tuple[Any, ...]]) -> Declaration:
+    kind, children = node.type.removesuffix("_declaration"), node.named_children
+    existing = any(child.type == "existing" or _text(child) == "existing" for child in node.children)
+    rest, of = children[1:], ""
+    if kind in ("resource", "module"):
+        of, rest = str(_value(rest[0])), rest[1:]
+        value = _body(rest[-1]) if rest else None
+    else:
+        of = next((_text(each) for each in rest if each.type in ("type", "nullable_type")), "")
+        values = [each for each in rest if each.type not in ("type", "nullable_type", "comment")]
+        value = _value(values[-1]) if values else None
+    name = _text(children[0]) if children else ""
+    return Declaration(kind, name, node.start_point[0] + 1, of, value, decorators, existing)
+
+
+def _body(node: Node) -> Any:
+    """The object of a resource or module, through `if` and `for`."""
+    if node.type in ("if_statement", "for_statement"):
+        return _body(node.named_children[-1])
+    return _value(node)
+
+
+def _value(node: Node) -> Any:
+    if node.type == "object":
+        pairs = (each.named_children for each in node.named_children if each.type == "object_property")
+        return {str(_key(pair[0])): _value(pair[-1]) for pair in pairs if len(pair) > 1}
+    if node.type == "array":
+        return [_value(each) for each in node.named_children if each.type != "comment"]
+    if node.type == "string" and not any(each.type == "interpolation" for each in node.named_children):
+        return "".join(_text(each) for each in node.named_children)
+    if node.type == "number":
+        return int(_text(node))
+    if node.type == "boolean":
+        return _text(node) == "true"
+    return Expression(_text(node), tuple(_parts(node)))
+
+
+def _parts(node: Node) -> Iterator[Any]:
+    """The outermost objects and arrays below a node: in calls, conditions and loops."""
+    for child in node.named_children:
+        if child.type in ("object", "array"):
+            yield _value(child)
+        else:
+            yield from _parts(child)
+
+
+def _key(node: Node) -> Any:
+    return _text(node) if node.type == "identifier" else _value(node)
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode()

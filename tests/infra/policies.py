@@ -1,0 +1,231 @@
+"""What our templates must say, whatever else they say. A policy takes all files and yields what breaks it."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from tests.infra.bicep import Declaration, Expression, File, nodes_in
+
+Files = Mapping[str, File]
+Policy = Callable[[Files], Iterator[str]]
+
+# By resource type: paths that must be there, with the one value that they may have.
+MUST: dict[str, dict[str, tuple[Any, ...]]] = {
+    "Microsoft.Storage/storageAccounts": {
+        "properties.allowSharedKeyAccess": (False,),
+        "properties.allowBlobPublicAccess": (False,),
+        "properties.allowCrossTenantReplication": (False,),
+        "properties.defaultToOAuthAuthentication": (True,),
+        "properties.minimumTlsVersion": ("TLS1_2", "TLS1_3"),
+        "properties.supportsHttpsTrafficOnly": (True,),
+    },
+    "Microsoft.Storage/storageAccounts/blobServices/containers": {"properties.publicAccess": ("None",)},
+    "Microsoft.EventHub/namespaces": {
+        "properties.disableLocalAuth": (True,),
+        "properties.minimumTlsVersion": ("1.2", "1.3"),
+    },
+    "Microsoft.Sql/servers": {
+        "properties.administrators.azureADOnlyAuthentication": (True,),
+        "properties.minimalTlsVersion": ("1.2", "1.3"),
+        "properties.restrictOutboundNetworkAccess": ("Enabled",),
+    },
+    "Microsoft.Synapse/workspaces": {"properties.azureADOnlyAuthentication": (True,)},
+    "Microsoft.Insights/components": {"properties.DisableLocalAuth": (True,)},
+    "Microsoft.OperationalInsights/workspaces": {"properties.features.disableLocalAuth": (True,)},
+    "Microsoft.Web/sites": {
+        "identity.type": ("UserAssigned",),
+        "properties.httpsOnly": (True,),
+        "properties.siteConfig.ftpsState": ("Disabled",),
+        "properties.siteConfig.minTlsVersion": ("1.2", "1.3"),
+        "properties.siteConfig.scmMinTlsVersion": ("1.2", "1.3"),
+        "properties.functionAppConfig.deployment.storage.authentication.type": ("UserAssignedIdentity",),
+    },
+}
+CLOSABLE = ("Microsoft.Storage/storageAccounts", "Microsoft.EventHub/namespaces", "Microsoft.Sql/servers")
+ALERTS = {
+    "events-absent",
+    "lag",
+    "ledger-unbalanced",
+    "letter-old",
+    "letters-open",
+    "partition-stopped",
+    "watch-silent",
+}
+SECRET_CALL = re.compile(r"\blist(Keys|Secrets|Sas|AccountSas|ServiceSas|ConnectionStrings|Credentials|\w*Key\w*)\s*\(")
+SECRET_TEXT = re.compile(r"AccountKey=|SharedAccessKey|\bPwd=|Password=|\bsig=|primaryKey|secondaryKey", re.IGNORECASE)
+SECRET_NAME = re.compile(r"password|secret|sharedKey|accountKey|sasToken", re.IGNORECASE)
+
+
+def syntax_is_whole(files: Files) -> Iterator[str]:
+    """Every file parses."""
+    yield from (f"{file.name}:{line}: not Bicep" for file in files.values() for line in file.errors)
+
+
+def guards_are_on(files: Files) -> Iterator[str]:
+    """No shared key, no anonymous blob, no SQL login, no old TLS, no plain HTTP."""
+    for file, one in resources(files):
+        for path, allowed in MUST.get(type_of(one), {}).items():
+            value = at(one.value, path)
+            if value not in allowed or isinstance(value, bool) != isinstance(allowed[0], bool):
+                yield f"{file.name}:{one.line}: {one.name}.{path} must be {allowed[0]!r}, not {shown(value)}"
+
+
+def networks_can_be_closed(files: Files) -> Iterator[str]:
+    """What holds data says who reaches it, and no template opens it for good."""
+    for file, one in resources(files):
+        value = at(one.value, "properties.publicNetworkAccess")
+        if type_of(one) in CLOSABLE and (value is None or value == "Enabled"):
+            yield f"{file.name}:{one.line}: {one.name}.publicNetworkAccess must depend on a parameter"
+        if type_of(one).endswith("/firewallRules") and at(one.value, "properties.endIpAddress") == "255.255.255.255":
+            yield f"{file.name}:{one.line}: {one.name} lets in the whole internet"
+
+
+def nothing_holds_a_secret(files: Files) -> Iterator[str]:
+    """No key is asked for, no value looks like one, no output or setting is named like one."""
+    for file in files.values():
+        for number, line in enumerate(file.text.splitlines(), 1):
+            code = line.split("//")[0] if not line.lstrip().startswith("@description") else ""
+            if SECRET_CALL.search(code) or SECRET_TEXT.search(code):
+                yield f"{file.name}:{number}: holds or asks for a key: {line.strip()[:60]}"
+        for one in file.declarations:
+            names = [one.name, *(path.rpartition(".")[2] for path, _ in nodes_in(one.value))]
+            yield from (f"{file.name}:{one.line}: {name} sounds like a secret" for name in names if _secret(name))
+
+
+def every_door_takes_an_identity(files: Files) -> Iterator[str]:
+    """The host's storage and the hub are connected by identity, and nothing has a bare connection setting."""
+    settings = files["app/function.bicep"].var("hostSettings")
+    for prefix in ("AzureWebJobsStorage", "EVENTHUB"):
+        if settings.get(f"{prefix}__credential") != "managedidentity" or f"{prefix}__clientId" not in settings:
+            yield f"app/function.bicep: {prefix} must be connected by __credential and __clientId"
+    if not str(shown(settings.get("APPLICATIONINSIGHTS_AUTHENTICATION_STRING"))).endswith("Authorization=AAD'"):
+        yield "app/function.bicep: telemetry must be sent with Authorization=AAD"
+    for file, one in all_of(files, "module"):
+        for path, _ in nodes_in(one.value):
+            if path.rpartition(".")[2] in ("AzureWebJobsStorage", "EVENTHUB"):
+                yield f"{file.name}:{one.line}: {path} is a connection string; connect by identity"
+
+
+def rights_are_named_and_explained(files: Files) -> Iterator[str]:
+    """Each assignment is on one resource; each grant names a known role and says why."""
+    roles = files["app/roles.bicep"].var("roleIds")
+    yield from (f"app/roles.bicep: {name} is too wide" for name in roles if name in ("Owner", "Contributor"))
+    for file, one in resources(files):
+        if type_of(one) == "Microsoft.Authorization/roleAssignments" and "scope" not in one.value:
+            yield f"{file.name}:{one.line}: {one.name} has no scope: it would hold for the whole group"
+    for file, one in all_of(files, "module"):
+        for path, grant in nodes_in(one.value):
+            if isinstance(grant, dict) and "principalId" in grant and "scope" not in grant:
+                yield from (f"{file.name}:{one.line}: {one.name}{path}: {fault}" for fault in _grant(grant, roles))
+    if "description: grant.reason" not in files["app/roles.bicep"].text:
+        yield "app/roles.bicep: the reason of a grant must be its description"
+
+
+def alerts_are_there(files: Files) -> Iterator[str]:
+    """Every alert has a severity, a description and a query file; every rule asks it and tells the action group."""
+    file = files["app/alerts.bicep"]
+    alerts = {alert["name"]: alert for alert in file.var("alerts")}
+    yield from (f"app/alerts.bicep: alert {name} is missing" for name in sorted(ALERTS - set(alerts)))
+    for name, alert in alerts.items():
+        if f"alerts/{name}.kql" not in shown(alert["query"]):
+            yield f"app/alerts.bicep: {name} must ask alerts/{name}.kql"
+        if not isinstance(alert["severity"], int) or len(str(alert["description"])) < 30:
+            yield f"app/alerts.bicep: {name} needs a severity and a description that helps"
+    rule = next(one for one in file.of_kind("module") if one.name == "rule")
+    if "actionGroup" not in shown(at(rule.value, "params.actions.actionGroupResourceIds")):
+        yield "app/alerts.bicep: the rules tell nobody"
+    if "app/alerts.bicep" not in {one.of for one in files["main.bicep"].of_kind("module")}:
+        yield "main.bicep: the alerts are not deployed"
+
+
+def parameters_are_described_and_limited(files: Files) -> Iterator[str]:
+    """@description on each; texts and lists have a length or a list of values, numbers a range."""
+    for file, one in all_of(files, "parameter"):
+        where = f"{file.name}:{one.line}: {one.name}"
+        if len(str(one.decorators.get("description", [""])[0])) < 10:
+            yield f"{where} has no @description"
+        limits = set(one.decorators)
+        if one.of in ("string", "array", "string[]") and not limits & {"allowed", "maxLength"}:
+            yield f"{where} has no @maxLength or @allowed"
+        if one.of == "int" and "allowed" not in limits and not {"minValue", "maxValue"} <= limits:
+            yield f"{where} has no @minValue and @maxValue"
+    for file, one in all_of(files, "output"):
+        if "description" not in one.decorators:
+            yield f"{file.name}:{one.line}: output {one.name} has no @description"
+
+
+def main_only_wires(files: Files) -> Iterator[str]:
+    """The only resource of main.bicep is the group; every file of app/ is used."""
+    main = files["main.bicep"]
+    for one in main.of_kind("resource"):
+        if type_of(one) != "Microsoft.Resources/resourceGroups":
+            yield f"main.bicep:{one.line}: {one.name} belongs into a file of app/"
+    used = {one.of for one in main.of_kind("module")}
+    yield from (f"{name} is not used" for name in files if name != "main.bicep" and name not in used)
+
+
+def versions_are_stable(files: Files) -> Iterator[str]:
+    """No preview API, and modules from the registry by one version."""
+    for file, one in all_of(files, "resource"):
+        if "preview" in one.of or not re.search(r"@\d{4}-\d\d-\d\d$", one.of):
+            yield f"{file.name}:{one.line}: {one.name} must have a released API version, not {one.of}"
+    for file, one in all_of(files, "module"):
+        if one.of.startswith("br") and not re.search(r":\d+\.\d+\.\d+$", one.of):
+            yield f"{file.name}:{one.line}: {one.of} must name one version"
+
+
+POLICIES: tuple[Policy, ...] = (
+    syntax_is_whole,
+    guards_are_on,
+    networks_can_be_closed,
+    nothing_holds_a_secret,
+    every_door_takes_an_identity,
+    rights_are_named_and_explained,
+    alerts_are_there,
+    parameters_are_described_and_limited,
+    main_only_wires,
+    versions_are_stable,
+)
+
+
+def all_of(files: Files, kind: str) -> Iterator[tuple[File, Declaration]]:
+    """Every declaration of a kind, with its file."""
+    yield from ((file, one) for file in files.values() for one in file.of_kind(kind))
+
+
+def resources(files: Files) -> Iterator[tuple[File, Declaration]]:
+    """Every resource that is made, with its file."""
+    yield from ((file, one) for file, one in all_of(files, "resource") if not one.existing)
+
+
+def type_of(one: Declaration) -> str:
+    """A resource's type without its version."""
+    return one.of.partition("@")[0]
+
+
+def at(value: Any, path: str) -> Any:
+    """What stands at a path of keys, or None."""
+    for key in path.split("."):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def shown(value: Any) -> str:
+    """A value as the template says it."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(shown, value))}]"
+    return value.text if isinstance(value, Expression) else repr(value)
+
+
+def _secret(name: str) -> bool:
+    return bool(SECRET_NAME.search(name)) and not name.startswith("allow")
+
+
+def _grant(grant: Mapping[str, Any], roles: Mapping[str, str]) -> Iterator[str]:
+    known = grant.get("role") in roles if "role" in grant else "roleDefinitionIdOrName" in grant
+    if not known:
+        yield f"role {shown(grant.get('role'))} is not one of app/roles.bicep"
+    if len(str(grant.get("reason", grant.get("description", "")))) < 20:
+        yield "says no reason"
+    if "principalType" not in grant:
+        yield "says no principalType"

@@ -1,0 +1,97 @@
+"""The capacity calculator: its sums, its steps from tier to tier, and the page that quotes it."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra.capacity import limits
+from infra.capacity.__main__ import main, report
+from infra.capacity.load import Costs, Load
+from infra.capacity.sizing import size, stored_bytes_per_day
+from tests.repo.product import ROOT
+
+PAGE = (ROOT / "docs" / "capacity.md").read_text(encoding="utf-8")
+STEPS = (1_000, 10_000, 100_000, 1_000_000)
+
+
+def test_small_events_are_bought_by_number_and_large_ones_by_bytes() -> None:
+    assert size(Load(1_000, headroom=1)).hub_units == 1
+    assert size(Load(1_001, headroom=1)).hub_units == 2
+    assert size(Load(1_000, event_bytes=5_000, headroom=1)).hub_units == 5
+
+
+def test_past_forty_units_the_tier_is_premium_and_past_its_largest_a_cluster() -> None:
+    assert size(Load(40_000, headroom=1, log_bytes_per_event=1)).hub_tier is limits.STANDARD
+    assert size(Load(40_001, headroom=1, log_bytes_per_event=1)).hub_tier is limits.PREMIUM
+    assert size(Load(1_000_000, headroom=1, log_bytes_per_event=1)).hub_tier is limits.DEDICATED
+
+
+def test_a_partition_of_the_standard_tier_takes_no_more_than_one_unit() -> None:
+    assert size(Load(20_000, headroom=1)).partitions == 20
+
+
+def test_the_database_is_the_cheapest_whose_log_takes_the_load_and_past_the_largest_it_is_split() -> None:
+    assert str(size(Load(9_000, headroom=1)).database) == "GeneralPurpose 2 vCores"
+    assert str(size(Load(9_001, headroom=1)).database) == "GeneralPurpose 4 vCores"
+    assert size(Load(100_000, headroom=1)).shards == 1
+    assert size(Load(100_001, headroom=1)).shards == 2
+
+
+def test_instances_follow_the_processor_time_and_the_memory() -> None:
+    heavy = Costs(cpu_seconds_per_event=1e-3)
+    assert size(Load(8_000, headroom=1), heavy).instances == 8
+    assert size(Load(8_000, headroom=1), heavy, memory=4096).instances == 4
+
+
+def test_what_breaks_first_is_what_bears_least() -> None:
+    assert size(Load(10_000, log_bytes_per_event=1)).breaks_first.name in ("throughput", "partitions")
+    assert size(Load(59_999, headroom=1, event_bytes=1, log_bytes_per_event=600)).breaks_first.name == "database"
+
+
+def test_a_day_of_rows_is_a_product() -> None:
+    assert stored_bytes_per_day(Load(10, row_bytes_per_event=100)) == 86_400_000
+
+
+@given(
+    st.builds(
+        Load,
+        st.floats(1, 2e6),
+        st.integers(1, 1_000_000),
+        st.integers(1, 100_000),
+        st.integers(1, 10_000),
+        st.floats(1, 5),
+    ),
+    st.sampled_from(sorted(limits.INSTANCE_CORES)),
+)
+def test_whatever_is_bought_bears_the_load_unless_an_instance_per_partition_does_not(load: Load, memory: int) -> None:
+    sizing = size(load, memory=memory)
+    for part in sizing.parts:
+        if part.name != "instances":
+            assert part.bears >= load.events_per_second * 0.999999
+    assert 1 <= sizing.instances <= min(sizing.partitions, limits.INSTANCES)
+
+
+@pytest.mark.parametrize("events", STEPS)
+def test_the_page_quotes_the_calculator(events: int) -> None:
+    assert report(size(Load(events))) in PAGE
+
+
+def test_the_page_names_what_the_calculator_counts_with() -> None:
+    costs = Costs()
+    assert f"{costs.cpu_seconds_per_event * 1e6:.0f} µs" in PAGE
+    assert all(f"{each.log_bytes_per_second / limits.MB:.0f} MB/s" in PAGE for each in limits.DATABASES)
+    assert not re.search(r"\bTBD\b|\?\?\?", PAGE)
+
+
+def test_the_command_prints_a_sizing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["12_000", "--bytes", "400", "--memory", "4096"]) == 0
+    assert "12,000 events/s of 400 B" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("wrong", [["0"], ["x"], ["10", "--bytes", "0"], ["10", "--memory", "1"], []])
+def test_wrong_figures_are_refused(wrong: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(wrong)
+    assert ended.value.code == 2

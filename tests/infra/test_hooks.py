@@ -1,0 +1,179 @@
+"""The programs behind azd's hooks: what they read, what they refuse, what they send."""
+
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import StoreUnavailable
+from core.store.odbc import Session
+from core.store.queries import SQL
+from infra.hooks import __main__ as hooks
+from infra.hooks import database, rights
+from infra.hooks.errors import HookRefused
+from infra.hooks.outputs import NAMES, Outputs, read_outputs
+from infra.hooks.rest import Service
+from tests.fakes.odbc_driver import Error, fault
+from tests.infra.test_policies import FILES
+from tests.repo.product import ROOT
+from tests.sql.gates import gates
+
+CLIENT = uuid.UUID("01234567-89ab-cdef-0123-456789abcdef")
+ENVIRONMENT = {
+    "FUNCTION_APP_ID": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/f",
+    "FUNCTION_APP_URI": "https://f.azurewebsites.net",
+    "APP_IDENTITY_NAME": "id-app",
+    "APP_IDENTITY_CLIENT_ID": str(CLIENT),
+    "APP_IDENTITY_PRINCIPAL_ID": str(CLIENT),
+    "STORE_CONNECTION": "Driver={ODBC Driver 18 for SQL Server};Server=tcp:s,1433;Database=d",
+    "LAKE_BLOB_ENDPOINT": "https://l.blob.core.windows.net/",
+    "LAKE_CONTAINER": "spark",
+    "SPARK_ENGINE_CHOICE": "synapse",
+    "SYNAPSE_WORKSPACE": "w",
+    "SYNAPSE_POOL": "spark35",
+}
+
+
+class Cloud:
+    """Services that answer as they were told to, and keep what was put."""
+
+    def __init__(self, roles: Any) -> None:
+        self.roles = roles
+        self.put_: dict[str, Mapping[str, Any]] = {}
+
+    def get(self, service: Service, path: str) -> Any:
+        return self.roles
+
+    def put(self, service: Service, path: str, body: Mapping[str, Any]) -> Any:
+        self.put_[service.address + path] = body
+        return body
+
+
+class Database:
+    """A connection that keeps what was executed, or refuses it."""
+
+    def __init__(self, refuses: Error | None = None) -> None:
+        self.executed: list[tuple[str, list[object]]] = []
+        self.closed = False
+        self._refuses = refuses
+        self.description = None
+
+    def cursor(self) -> "Database":
+        return self
+
+    def setinputsizes(self, sizes: list[object]) -> None:
+        """What a session says of its parameters before it executes."""
+
+    def execute(self, text: str, given: list[object]) -> None:
+        if self._refuses is not None:
+            raise self._refuses
+        self.executed.append((text, given))
+
+    def nextset(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Driver:
+    """What a session needs of its driver."""
+
+    Error = Error
+
+
+def outputs(**changes: str) -> Outputs:
+    return read_outputs({**ENVIRONMENT, **changes})
+
+
+def test_every_output_that_a_hook_reads_is_one_of_the_template() -> None:
+    assert set(NAMES.values()) <= {one.name for one in FILES["main.bicep"].of_kind("output")}
+
+
+def test_outputs_are_read_whole_or_refused_with_every_fault() -> None:
+    assert outputs().app_identity_client_id == CLIENT
+    with pytest.raises(HookRefused) as refusal:
+        read_outputs({**ENVIRONMENT, "STORE_CONNECTION": "", "APP_IDENTITY_CLIENT_ID": "x"})
+    assert [line.split()[0] for line in refusal.value.faults] == ["APP_IDENTITY_CLIENT_ID", "STORE_CONNECTION"]
+    assert read_outputs({**ENVIRONMENT, "SYNAPSE_WORKSPACE": ""}).synapse_workspace == ""
+
+
+def test_the_app_gets_the_role_in_the_pool_and_nothing_wider() -> None:
+    cloud = Cloud([{"name": "Synapse Administrator", "id": "wide"}, {"name": "Synapse Compute Operator", "id": "r"}])
+    rights.allow_submitting(outputs(), cloud)
+    rights.allow_submitting(outputs(), cloud)
+    ((address, body),) = cloud.put_.items()
+    assert address.startswith("https://w.dev.azuresynapse.net/roleAssignments/")
+    assert (body["roleId"], body["scope"]) == ("r", "workspaces/w/bigDataPools/spark35")
+
+
+def test_without_synapse_no_role_is_set() -> None:
+    cloud = Cloud([])
+    rights.allow_submitting(outputs(SPARK_ENGINE_CHOICE="none"), cloud)
+    assert cloud.put_ == {}
+
+
+def test_a_workspace_that_does_not_show_the_role_is_refused() -> None:
+    with pytest.raises(HookRefused, match="Synapse Administrator"):
+        rights.allow_submitting(outputs(), Cloud({"value": []}))
+
+
+def test_both_doors_for_passwords_are_closed() -> None:
+    cloud = Cloud([])
+    rights.refuse_passwords(outputs(), cloud)
+    assert [path.split("/")[-1].split("?")[0] for path in cloud.put_] == ["scm", "ftp"]
+    assert all(body == {"properties": {"allow": False}} for body in cloud.put_.values())
+
+
+def test_the_app_is_admitted_with_its_grants_and_its_client_id_as_sid() -> None:
+    connection = Database()
+    database.admit("c", "id-app", CLIENT, lambda _: Session(connection, Driver))  # type: ignore[arg-type]
+    (grants, _), (user, given) = connection.executed
+    assert grants == (SQL / "sqlserver" / "permissions.sql").read_text("utf-8")
+    assert "CREATE USER" in user
+    assert given == ["id-app", CLIENT.bytes_le]
+    assert connection.closed
+
+
+def test_a_refused_user_is_told_in_the_servers_words() -> None:
+    connection = Database(fault("42000", 33159, "Principal could not be created"))
+    with pytest.raises(HookRefused, match=r"id-app was not made: .*Principal could not be created"):
+        database.admit("c", "id-app", CLIENT, lambda _: Session(connection, Driver))  # type: ignore[arg-type]
+    assert connection.closed
+
+
+def test_a_database_out_of_reach_is_refused_in_one_line() -> None:
+    def unreachable(connection: str) -> Session:
+        raise StoreUnavailable("STORE_CONNECTION: the database cannot be reached: Client with IP address")
+
+    with pytest.raises(HookRefused, match="cannot be reached"):
+        database.refuse_other_schema("c", unreachable)
+
+
+@pytest.mark.parametrize("gate", sorted(gates()))
+def test_the_statement_for_the_user_is_t_sql(gate: str) -> None:
+    texts = {"app_user": database.APP_USER.read_text("utf-8")}
+    assert gates()[gate](texts) == {}
+    assert gates()[gate]({"app_user": texts["app_user"].replace("BEGIN", "BEGINN")}) != {}
+
+
+def test_a_step_that_is_refused_ends_with_1_and_a_line_for_each_fault(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in NAMES.values():
+        monkeypatch.delenv(name, raising=False)
+    assert hooks.main(["provisioned"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(NAMES) - 2
+    assert all(line.startswith("provisioned: ") for line in lines)
+
+
+def test_every_step_of_the_scripts_is_one_of_the_program() -> None:
+    for path in (ROOT / "infra" / "hooks").glob("p*.sh"):
+        step = path.read_text("utf-8").split()[-1]
+        twin = Path(path).with_suffix(".ps1").read_text("utf-8")
+        assert step in hooks.STEPS
+        assert f"-Step {step}" in twin
+        assert f"'{step}'" in (path.parent / "run.ps1").read_text("utf-8")

@@ -1,0 +1,63 @@
+"""Modules and what calls them agree: our own files by their declarations, the registry's by what was noted of them."""
+
+import json
+import re
+
+import pytest
+
+from tests.infra.bicep import Declaration, File
+from tests.infra.test_policies import FILES, FOLDER
+from tests.repo.product import ROOT
+
+NOTED = json.loads((ROOT / "tests" / "fixtures" / "avm_modules.json").read_text(encoding="utf-8"))
+REGISTRY = "br/public:"
+CALLS = [(file, one) for file in FILES.values() for one in file.of_kind("module")]
+each_call = pytest.mark.parametrize(("file", "call"), CALLS, ids=[f"{f.name}-{c.name}" for f, c in CALLS])
+
+
+def interface(file: File, call: Declaration) -> tuple[set[str], set[str], set[str]]:
+    """The parameters that a module must get, those that it knows, and its outputs."""
+    if call.of.startswith(REGISTRY):
+        noted = NOTED[call.of.removeprefix(REGISTRY)]
+        return set(noted["required"]), {*noted["required"], *noted["optional"]}, set(noted["outputs"])
+    folder = file.name.rpartition("/")[0]
+    module = FILES[f"{folder}/{call.of}".lstrip("/")]
+    parameters = module.of_kind("parameter")
+    required = {one.name for one in parameters if one.value is None}
+    return required, {one.name for one in parameters}, {one.name for one in module.of_kind("output")}
+
+
+@each_call
+def test_a_module_gets_what_it_needs_and_nothing_that_it_does_not_know(file: File, call: Declaration) -> None:
+    required, known, _ = interface(file, call)
+    assert required <= set(call.value["params"]) <= known
+
+
+@each_call
+def test_a_module_has_the_outputs_that_are_asked_of_it(file: File, call: Declaration) -> None:
+    asked = set(re.findall(rf"\b{call.name}!?\.outputs\.(\w+)", file.text))
+    assert asked <= interface(file, call)[2]
+
+
+def test_modules_of_the_registry_send_no_telemetry_of_their_own() -> None:
+    registry = [call for _, call in CALLS if call.of.startswith(REGISTRY)]
+    assert len(registry) == 6
+    assert [call.name for call in registry if call.value["params"]["enableTelemetry"] is not False] == []
+
+
+def test_parameters_of_main_come_from_the_environment_of_azd() -> None:
+    given = json.loads((FOLDER / "main.parameters.json").read_text(encoding="utf-8"))["parameters"]
+    declared = {one.name: one for one in FILES["main.bicep"].of_kind("parameter")}
+    assert set(given) <= set(declared)
+    assert {name for name, one in declared.items() if one.value is None} <= set(given)
+    for name, entry in given.items():
+        default = re.fullmatch(r"\$\{[A-Z_]+(?:=(.*))?\}", entry["value"])
+        assert default is not None
+        if default[1]:
+            assert default[1] == str(declared[name].value).replace("True", "true").replace("False", "false")
+
+
+def test_every_abbreviation_is_used() -> None:
+    names = json.loads((FOLDER / "abbreviations.json").read_text(encoding="utf-8"))
+    used = set(re.findall(r"names\.(\w+)", FILES["main.bicep"].text))
+    assert set(names) == used

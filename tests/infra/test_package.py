@@ -1,0 +1,105 @@
+"""The package that would be deployed, and what is refused before it is."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from infra.hooks import app_start, package
+from infra.hooks.__main__ import main
+from infra.hooks.errors import HookRefused
+from tests.repo.product import MODULES, ROOT, name_of
+
+SETTINGS = {
+    **json.loads((ROOT / "infra" / "settings.json").read_text(encoding="utf-8")),
+    "EVENTHUB__fullyQualifiedNamespace": "ns.servicebus.windows.net",
+    "EVENTHUB_NAME": "telemetry",
+    "EVENTHUB_CONSUMER_GROUP": "hubledger",
+    "STORE_CONNECTION": "Driver={ODBC Driver 18 for SQL Server};Server=tcp:s,1433;Database=d",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy of what is deployed, with the file that decides it."""
+    root = tmp_path / "project"
+    for file in package.files_of(ROOT):
+        (root / file.name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file.name, root / file.name)
+    shutil.copy(ROOT / ".funcignore", root)
+    return root
+
+
+def test_the_package_has_every_module_of_the_app_and_none_of_anything_else() -> None:
+    names = {file.name for file in package.files_of(ROOT)}
+    app = {name_of(path) for path in MODULES if name_of(path).startswith(("core/", "handlers/", "function_app"))}
+    sql = {name_of(path) for path in (ROOT / "sql").rglob("*.sql")}
+    assert app | sql | {"host.json", "requirements.txt"} <= names
+    others = {name for name in names if name.partition("/")[0] not in ("core", "handlers", "sql")}
+    assert others == {"function_app.py", "host.json", "requirements.txt"}
+
+
+def test_the_package_is_small_and_the_same_files_make_the_same_archive(tmp_path: Path) -> None:
+    first, second = tmp_path / "1.zip", tmp_path / "2.zip"
+    files = package.build(ROOT, first)
+    package.build(ROOT, second)
+    assert first.read_bytes() == second.read_bytes()
+    assert first.stat().st_size < 1024 * 1024
+    assert package.table_of(files, first).splitlines()[-1].startswith(f"{len(files)} files, ")
+
+
+def test_a_package_without_its_first_file_is_refused(project: Path) -> None:
+    (project / ".funcignore").write_text("host.json\n")
+    with pytest.raises(HookRefused, match=r"leaves out host\.json"):
+        package.files_of(project)
+
+
+def test_a_package_that_grew_by_mistake_is_refused(project: Path) -> None:
+    (project / "recording.bin").write_bytes(bytes(package.LARGEST))
+    with pytest.raises(HookRefused, match=r"lets in recording\.bin"):
+        package.files_of(project)
+
+
+def test_the_app_starts_from_its_package_with_the_settings_of_the_cloud() -> None:
+    names = app_start.refuse_unstartable(ROOT, SETTINGS)
+    assert {"ingest", "status"} <= set(names)
+    assert app_start.cloud_settings(ROOT, SETTINGS) == SETTINGS
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("function_app.py", "import no_such_module\n", "no_such_module"),
+        ("function_app.py", "import azure.functions as func\napp = func.FunctionApp()\n", "without a single function"),
+        ("handlers/status.py", "def broken(:\n", "SyntaxError"),
+        ("requirements.txt", "azure-functions>=1.26\n", "must name one version"),
+    ],
+)
+def test_an_app_that_would_not_start_is_refused(project: Path, name: str, text: str, said: str) -> None:
+    (project / name).write_text(text)
+    with pytest.raises(HookRefused) as refusal:
+        app_start.refuse_unstartable(project, SETTINGS)
+    assert said in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"TRANSFORM": "no.such.transform"}, "no.such.transform"),
+        ({"STORE_CONNECTION": ""}, "STORE_CONNECTION"),
+        ({"STORE_PATIENCE_SECONDS": "soon"}, "STORE_PATIENCE_SECONDS"),
+    ],
+)
+def test_settings_that_the_app_would_refuse_are_refused_before(change: dict[str, str], said: str) -> None:
+    with pytest.raises(HookRefused) as refusal:
+        app_start.refuse_unstartable(ROOT, {**SETTINGS, **change})
+    assert said in str(refusal.value)
+
+
+def test_the_step_shows_list_and_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["package", "--to", str(tmp_path / "package.zip")]) == 0
+    shown = capsys.readouterr().out
+    assert (tmp_path / "package.zip").exists()
+    assert "function_app.py" in shown
+    assert " packed" in shown

@@ -1,0 +1,71 @@
+"""docker-compose.yml, its hub and the workflows: what they say agrees with the templates and lets nobody in."""
+
+import json
+import re
+
+import pytest
+import yaml
+
+from tests.infra.test_policies import FILES
+from tests.repo.product import ROOT
+
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+HUB = json.loads((ROOT / "local" / "docker" / "event-hubs.json").read_text(encoding="utf-8"))
+WORKFLOWS = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / ".github" / "workflows").glob("*.yml")}
+each_workflow = pytest.mark.parametrize("name", sorted(WORKFLOWS))
+
+
+def test_the_services_listen_on_loopback_only() -> None:
+    ports = [port for service in COMPOSE["services"].values() for port in service["ports"]]
+    assert ports
+    assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
+
+
+def test_images_are_microsofts_and_passwords_come_from_outside() -> None:
+    for service in COMPOSE["services"].values():
+        assert service["image"].startswith("mcr.microsoft.com/")
+        words = service.get("environment", {})
+        assert all(value.startswith("${") for name, value in words.items() if "PASSWORD" in name or "EULA" in name)
+
+
+def test_the_emulators_hub_is_the_one_of_the_templates() -> None:
+    (namespace,) = HUB["UserConfig"]["NamespaceConfig"]
+    (hub,) = namespace["Entities"]
+    given = next(one for one in FILES["main.bicep"].of_kind("module") if one.name == "hub").value["params"]
+    assert hub["Name"] == given["hubName"]
+    assert [group["Name"] for group in hub["ConsumerGroups"]] == [given["triggerGroup"], given["readerGroup"]]
+    partitions = next(one for one in FILES["main.bicep"].of_kind("parameter") if one.name == "partitionCount")
+    assert hub["PartitionCount"] == str(partitions.value)
+
+
+@each_workflow
+def test_a_workflow_says_its_permissions_and_stores_no_secret(name: str) -> None:
+    text = WORKFLOWS[name]
+    workflow = yaml.safe_load(text)
+    assert workflow["permissions"]["contents"] == "read"
+    assert not re.search(r"secrets\.(?!GITHUB_TOKEN)", text)
+    assert "write-all" not in text
+
+
+@each_workflow
+def test_every_action_names_a_version_and_every_job_an_end(name: str) -> None:
+    assert re.findall(r"uses: (\S+)", WORKFLOWS[name]) == re.findall(r"uses: (\S+@v\d+\S*)", WORKFLOWS[name])
+    jobs = yaml.safe_load(WORKFLOWS[name])["jobs"].values()
+    assert all("timeout-minutes" in job for job in jobs)
+
+
+def test_schema_goes_before_code() -> None:
+    steps = [step.get("run", "") for step in yaml.safe_load(WORKFLOWS["deploy.yml"])["jobs"]["deploy"]["steps"]]
+    assert steps.index("azd provision --no-prompt") < steps.index("azd deploy --no-prompt")
+
+
+@pytest.mark.parametrize("name", ["infra.yml", "deploy.yml"])
+def test_who_signs_in_to_azure_does_so_by_federated_identity(name: str) -> None:
+    assert "--federated-credential-provider github" in WORKFLOWS[name]
+    assert "id-token: write" in WORKFLOWS[name]
+    assert not re.search(r"client-secret|password:", WORKFLOWS[name])
+
+
+def test_a_pull_request_from_a_fork_gets_no_identity() -> None:
+    job = yaml.safe_load(WORKFLOWS["infra.yml"])["jobs"]["what-if"]
+    assert "head.repo.full_name == github.repository" in job["if"]

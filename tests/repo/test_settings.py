@@ -1,0 +1,94 @@
+"""One list of settings: core/settings.py, the page, the example and the templates say the same."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from core.settings import read_settings
+from tests.infra.bicep import read_text
+from tests.repo.product import ROOT
+
+BY_KEY, BY_IDENTITY = {"EVENTHUB"}, {"EVENTHUB__fullyQualifiedNamespace"}
+OF_THE_HOST_LOCALLY = {"FUNCTIONS_WORKER_RUNTIME", "AzureWebJobsStorage"}
+
+PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+EXAMPLE: dict[str, str] = json.loads((ROOT / "local.settings.example.json").read_text(encoding="utf-8"))["Values"]
+CHOSEN: dict[str, str] = json.loads((ROOT / "infra" / "settings.json").read_text(encoding="utf-8"))
+HOST_JSON: dict[str, Any] = json.loads((ROOT / "host.json").read_text(encoding="utf-8"))
+
+
+def in_code() -> set[str]:
+    """The settings that core/settings.py reads."""
+    source = (ROOT / "core" / "settings.py").read_text(encoding="utf-8")
+    return set(re.findall(r'"([A-Z][A-Z_]+(?:__\w+)?)"', source))
+
+
+def in_page(heading: str) -> dict[str, str]:
+    """The settings of a table of the page, each with the cell behind it."""
+    section = re.split(r"^##? ", PAGE, flags=re.MULTILINE)
+    table = next(part for part in section if part.startswith(heading))
+    rows = re.findall(r"^\| `([\w.]+)` \|([^|\n]*)\|", table, flags=re.MULTILINE)
+    return {name: cell.strip().strip("`") for name, cell in rows}
+
+
+def in_templates() -> tuple[set[str], set[str]]:
+    """What main.bicep wires, and what function.bicep sets for the host."""
+    main = read_text("main.bicep", (ROOT / "infra" / "main.bicep").read_text(encoding="utf-8"))
+    function = read_text("function", (ROOT / "infra" / "app" / "function.bicep").read_text(encoding="utf-8"))
+    call = next(one for one in main.of_kind("module") if one.name == "function")
+    return set(call.value["params"]["wiredSettings"]), set(function.var("hostSettings"))
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value of host.json with its path."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield from leaves(each, f"{path}.{name}".lstrip("."))
+    else:
+        yield path, value
+
+
+def test_the_code_reads_settings() -> None:
+    assert {"STORE_CONNECTION", "EVENTHUB_NAME", "TRANSFORM", *BY_KEY, *BY_IDENTITY} <= in_code()
+
+
+def test_the_page_has_the_settings_of_the_code() -> None:
+    assert set(in_page("Settings\n")) == in_code()
+
+
+def test_the_example_has_the_settings_of_the_code() -> None:
+    assert set(EXAMPLE) == (in_code() - BY_IDENTITY) | OF_THE_HOST_LOCALLY
+
+
+def test_the_templates_have_the_settings_of_the_code() -> None:
+    wired, host = in_templates()
+    assert wired | set(CHOSEN) == in_code() - BY_KEY
+    assert wired & set(CHOSEN) == set()
+    assert host & in_code() == set()
+
+
+def test_the_page_has_the_settings_that_the_templates_give_the_host() -> None:
+    assert set(in_page("Settings of the host\n")) == in_templates()[1]
+
+
+def test_chosen_values_and_the_page_tell_the_defaults_of_the_code() -> None:
+    required = {name: value for name, value in EXAMPLE.items() if name not in CHOSEN}
+    assert read_settings(EXAMPLE) == read_settings(required) == read_settings({**required, **CHOSEN})
+    page = in_page("Settings\n")
+    assert {name: page[name] for name in CHOSEN} == CHOSEN
+
+
+def test_every_value_of_host_json_is_in_the_page_with_its_value() -> None:
+    assert in_page("host.json\n") == {path: str(value) for path, value in leaves(HOST_JSON)}
+
+
+def test_the_bundle_is_new_enough_for_the_checkpoints_and_offsets_that_we_rely_on() -> None:
+    least = re.fullmatch(r"\[(\d+)\.(\d+)\.(\d+), 5\.0\.0\)", HOST_JSON["extensionBundle"]["version"])
+    assert least is not None
+    assert tuple(map(int, least.groups())) >= (4, 38, 0)
+
+
+def test_the_package_that_sends_log_values_is_deployed() -> None:
+    requirements = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    assert ("azure-monitor-opentelemetry==" in requirements) == (HOST_JSON["telemetryMode"] == "OpenTelemetry")

@@ -1,0 +1,112 @@
+"""handlers/dead_letters.py: the orchestrator step by step, the watch against a client that keeps its promises."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from handlers.dead_letters import ORCHESTRATOR, PAUSE, STALLED_AFTER, keep_dead_letters, keep_running
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+CHUNKS = [{"sequence_numbers": [number], "alone": number > 2} for number in (1, 2, 3, 4)]
+
+
+class Context:
+    """Names what an orchestrator asks for, as it asks."""
+
+    def __init__(self) -> None:
+        self.current_utc_datetime = NOW
+        self.begun_again = False
+
+    def call_activity(self, name: str, given: Any) -> tuple[str, Any]:
+        return (name, given)
+
+    def create_timer(self, at: datetime) -> tuple[str, datetime]:
+        return ("timer", at)
+
+    def task_all(self, tasks: list[Any]) -> tuple[str, list[Any]]:
+        return ("all", tasks)
+
+    def continue_as_new(self, given: Any) -> None:
+        self.begun_again = True
+
+
+def a_round(*answers: Any) -> tuple[list[Any], Context]:
+    """What one round asks for, when it is answered like this."""
+    context = Context()
+    orchestrator = keep_dead_letters(context)
+    asked = [next(orchestrator)]
+    for answer in answers:
+        asked.append(orchestrator.send(answer))
+    with pytest.raises(StopIteration):
+        orchestrator.send(None)
+    return asked, context
+
+
+def test_a_round_with_nothing_due_asks_once_sleeps_and_begins_again() -> None:
+    due_at = NOW + timedelta(seconds=30)
+    asked, context = a_round(due_at.isoformat())
+    assert asked == [("find_due_at", None), ("timer", due_at)]
+    assert context.begun_again
+
+
+def test_a_round_retries_all_chunks_side_by_side_and_those_that_may_kill_the_process_one_by_one() -> None:
+    asked, context = a_round(NOW.isoformat(), CHUNKS, [{}, {}], {})
+    assert asked[1:] == [
+        ("claim_letters", None),
+        ("all", [("retry_letters", CHUNKS[0]), ("retry_letters", CHUNKS[1])]),
+        ("retry_letters", CHUNKS[2]),
+        ("retry_letters", CHUNKS[3]),
+    ]
+    assert context.begun_again
+
+
+def test_a_round_that_finds_due_letters_and_gets_none_pauses() -> None:
+    asked, context = a_round((NOW - timedelta(hours=1)).isoformat(), [])
+    assert asked[1:] == [("claim_letters", None), ("timer", NOW + PAUSE)]
+    assert context.begun_again
+
+
+class Client:
+    """The Durable client of a task hub with one instance, in this state."""
+
+    def __init__(self, state: str | None, age: timedelta = timedelta()) -> None:
+        self.state = state
+        self._updated_at = NOW - age
+        self.done: list[str] = []
+
+    async def get_status(self, instance_id: str) -> Any:
+        if self.state is None:
+            return SimpleNamespace(runtime_status=None)
+        return SimpleNamespace(runtime_status=SimpleNamespace(value=self.state), last_updated_time=self._updated_at)
+
+    async def start_new(self, name: str, instance_id: str) -> None:
+        self.done.append(f"start {name} {instance_id}")
+
+    async def terminate(self, instance_id: str, reason: str) -> None:
+        self.done.append(f"terminate {instance_id}")
+
+
+def watched(client: Client) -> list[str]:
+    asyncio.run(keep_running(client, "dead-letters-1", NOW))
+    return client.done
+
+
+@pytest.mark.parametrize("state", [None, "Completed", "Failed", "Terminated", "Canceled"])
+def test_a_keeper_that_does_not_run_is_started(state: str | None) -> None:
+    assert watched(Client(state)) == [f"start {ORCHESTRATOR} dead-letters-1"]
+
+
+@pytest.mark.parametrize("state", ["Pending", "Running", "ContinuedAsNew", "Suspended"])
+def test_a_keeper_that_runs_is_left_alone(state: str) -> None:
+    assert watched(Client(state)) == []
+
+
+def test_a_keeper_without_a_new_round_for_too_long_is_ended_so_that_another_can_start() -> None:
+    assert watched(Client("Running", STALLED_AFTER + timedelta(minutes=1))) == ["terminate dead-letters-1"]
+
+
+def test_a_keeper_that_somebody_suspended_stays_so() -> None:
+    assert watched(Client("Suspended", timedelta(days=7))) == []
