@@ -16,7 +16,7 @@ if [ -z "$python" ]; then
     echo "hooks: Python 3.11 or 3.12 with venv is needed; name one with PYTHON=..." >&2
     exit 1
 fi
-if ! ldconfig -p 2>/dev/null | grep -q libodbc && ! ls /usr/local/lib/libodbc* /opt/homebrew/lib/libodbc* >/dev/null 2>&1; then
+if ! ldconfig -p 2>/dev/null | grep libodbc >/dev/null && ! ls /usr/local/lib/libodbc* /opt/homebrew/lib/libodbc* >/dev/null 2>&1; then
     echo "hooks: no ODBC manager was found; if the next step fails, install unixodbc and Microsoft's ODBC Driver 18" >&2
 fi
 if [ ! -x "$venv/bin/python" ]; then
