@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-all test-sqlserver scriptdom azurite check check-infra smoke format bench clean
+.PHONY: help run demo test test-all test-sqlserver test-spark41 scriptdom azurite check check-infra smoke format bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -15,7 +15,7 @@ TRANSFORM ?=
 SEED ?= 1
 
 help: ## Show the targets and their settings
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  settings: EVENTS=20000 KILL=0 WORKERS=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; TRANSFORM=home_security or flight_info; PYTHON=python3"
 
 $(VENV)/bin/python:
@@ -35,13 +35,29 @@ $(VENV)/dev.done: requirements-dev.txt infra/hooks/requirements.txt $(VENV)/loca
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
 
+# Spark is installed where Java is found; without it this says so each time, and the tests of Spark are skipped by name.
+JAVA = $(or $(wildcard $(JAVA_HOME)/bin/java),$(shell command -v java))
+NO_JAVA = Java is missing, so Spark is left out: apt-get install openjdk-17-jre-headless (or set JAVA_HOME), then make again
+
+$(VENV)/spark.done: jobs/requirements.txt | $(VENV)/dev.done
+	@if [ -z "$(JAVA)" ]; then echo "$(NO_JAVA)" >&2; else \
+	echo "installing Spark 3.5 (345 MB)"; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r jobs/requirements.txt && touch $@; fi
+
+$(VENV)/spark41/done: jobs/requirements-spark41.txt requirements-dev.txt | $(VENV)/bin/python
+	@if [ -z "$(JAVA)" ]; then echo "$(NO_JAVA)" >&2; exit 1; fi
+	@echo "installing Spark 4.1 (489 MB)"
+	@$(PYTHON) -m venv $(VENV)/spark41
+	@$(VENV)/spark41/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt -r jobs/requirements-spark41.txt
+	@touch $@
+
 run: $(VENV)/local.done ## Run emulator, store, functions host and feed until Ctrl-C
 	@$(BIN)/python -m local.run $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(TRANSFORM),--transform $(TRANSFORM)) --seed $(SEED)
 
 demo: $(VENV)/local.done ## The same, bounded and proven: EVENTS=20000 KILL=3 kills the host three times on the way
 	@$(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) --workers $(WORKERS) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(TRANSFORM),--transform $(TRANSFORM)) --seed $(SEED)
 
-test: $(VENV)/dev.done ## Run every test that this machine can run
+test: $(VENV)/dev.done $(VENV)/spark.done ## Run every test that this machine can run
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -rs tests
 
 check: $(VENV)/dev.done ## Format, lint, types, import rules and the fast tests
@@ -50,6 +66,9 @@ check: $(VENV)/dev.done ## Format, lint, types, import rules and the fast tests
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-cache > $(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
 	@$(BIN)/python -m pytest -n 2 -m "not slow" tests/unit tests/property tests/contract tests/simulation tests/repo
+
+test-spark41: $(VENV)/spark41/done ## Run the tests of the Spark jobs on Spark 4.1
+	@$(VENV)/spark41/bin/python -m pytest -rs tests/spark tests/unit/jobs
 
 check-infra: $(VENV)/dev.done ## Check Bicep, azure.yaml, hooks, package and capacity; with the Bicep compiler where it is on the PATH
 	@if command -v bicep >/dev/null; then bicep build infra/main.bicep --stdout >/dev/null && bicep lint infra/main.bicep; \
@@ -88,7 +107,7 @@ $(VENV)/azurite/node_modules/.bin/azurite: | $(VENV)/bin/python
 	@echo "installing Azurite (186 MB)"
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3.35.0
 
-bench: $(VENV)/local.done ## Measure what docs/benchmarks.md promises, as ratios in one run
+bench: $(VENV)/local.done $(VENV)/spark.done ## Measure what docs/benchmarks.md promises, as ratios in one run
 	@$(BIN)/python -m bench
 
 clean: ## Remove what the local run left behind

@@ -2,7 +2,7 @@
 
 import azure.functions as func
 
-from handlers import dead_letters, gaps, ingest, replays, status
+from handlers import aggregation, dead_letters, gaps, ingest, replays, status
 
 app = func.FunctionApp()
 app.register_functions(ingest.bp)
@@ -10,3 +10,4 @@ app.register_functions(gaps.bp)
 app.register_functions(dead_letters.bp)
 app.register_functions(status.bp)
 app.register_functions(replays.bp)
+app.register_functions(aggregation.bp)

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from bench import decode, durable, gaps, imports, ingest, letters, local_run, replay, sqlserver
+from bench import decode, durable, gaps, imports, ingest, letters, local_run, replay, spark, sqlserver
 from bench.figures import Figure
 
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
@@ -17,6 +17,7 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     "sqlserver": sqlserver.measure,
     "durable": durable.measure,
     "local": local_run.measure,
+    "spark": spark.measure,
 }
 
 

@@ -14,6 +14,9 @@
         ├── HubRefused             the hub does not know our names or our token: a setting has to change
         ├── GapNotHealed           missing events are being read back from the hub, and the time is up
         ├── StreamIncarnationChanged   the hub was recreated or failed over behind our checkpoint
+        ├── EngineUnreachable      the Spark engine did not answer: what was asked of it may have been done
+        ├── EngineRefused          the Spark engine does not take what we ask: a setting has to change
+        ├── LakeUnreachable        the lake did not answer, or holds a pointer that cannot be read
         └── StoreFault
             ├── CheckpointConflict     another owner committed first; nothing was written
             ├── LetterConflict         letters of this retry were taken from its claim; nothing was written
@@ -120,6 +123,18 @@ class StreamIncarnationChanged(InfrastructureFault):
         self.partition = partition
         self.sequence_number = sequence_number
         self.checkpoint = checkpoint
+
+
+class EngineUnreachable(InfrastructureFault):
+    """The Spark engine did not answer, or not with an answer: a submit may have come through or not."""
+
+
+class EngineRefused(InfrastructureFault):
+    """The Spark engine refuses a request: nothing was started."""
+
+
+class LakeUnreachable(InfrastructureFault):
+    """The lake could not be read or written."""
 
 
 class StoreFault(InfrastructureFault):

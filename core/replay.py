@@ -195,7 +195,7 @@ class _Slice:
     def _known(self, state: PartitionState, keys: Collection[ReferenceKey]) -> KnownStates:
         store = self.means.store
         carried = store.read_carried(self.job_id, state.partition.partition_id, keys)
-        return KnownStates(store.read_standing(state, keys), carried)
+        return KnownStates(store.read_standing_states(state, keys), carried)
 
     def _after_refusal(self, part: Piece, fault: DataRefused) -> tuple[Piece, ...]:
         if len(part.events) > 1:
@@ -213,7 +213,7 @@ class _Slice:
         """Do it and roll it back, and keep what would have changed."""
         store = self.means.store
         keys = newest_states(commit)
-        standing = store.read_standing(commit.state, keys) if keys else {}
+        standing = store.read_standing_states(commit.state, keys) if keys else {}
         rehearsed = rehearsed_piece(commit, store.rehearse_replay(commit), standing)
         store.note_rehearsal(rehearsed)
         return rehearsed.counts

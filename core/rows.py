@@ -73,6 +73,11 @@ def is_row_class(value: object) -> bool:
     return isinstance(value, type) and value in _TABLES
 
 
+def declared() -> tuple[type, ...]:
+    """Every row class that a module imported so far declares."""
+    return tuple(_TABLES)
+
+
 def _columns(row_class: type[Row]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(cast(Any, row_class)))
 

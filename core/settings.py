@@ -1,10 +1,12 @@
 """The settings of the app: read once into a frozen value, with every fault reported together."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from core.anchor import Anchoring
 from core.backoff import Backoff
@@ -15,6 +17,26 @@ EMBEDDED = "sqlite:"
 SERVER_WORDS = ("driver=", "dsn=")  # one of them is in every ODBC connection string
 _ANCHORS: dict[str, Anchoring] = {"first": "first", "latest": "latest"}
 _ENDPOINT = re.compile(r"Endpoint=sb://([^/:;]+)", re.IGNORECASE)
+SPARK_ENGINES = ("none", "local", "livy", "databricks")
+LIVY_DIALECTS = ("apache", "synapse", "fabric")
+EVERY_FIVE_MINUTES = "0 */5 * * * *"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """Where aggregation runs. `jobs` is the folder or address of the programs; None: those beside the app."""
+
+    engine: str
+    submit: str
+    jobs: str | None
+    options: Mapping[str, Any]
+    livy_url: str
+    livy_dialect: str
+    databricks_url: str
+    lake: str | None
+    lake_connection: str | None
+    grace: timedelta
+    deadline: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +58,7 @@ class Settings:
     letters: LetterPolicy
     letter_look: timedelta
     replay_most_events: int
+    spark: SparkSettings
 
     @property
     def keep_bodies(self) -> bool:
@@ -68,6 +91,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         letters=reader.letters(),
         letter_look=reader.seconds("DEAD_LETTER_LOOK_SECONDS", 60, most=600, least=0.1),
         replay_most_events=reader.count("REPLAY_MOST_EVENTS", 10_000_000, most=999_999_999),
+        spark=reader.spark(),
     )
     if settings.reader_group.lower() == settings.consumer_group.lower():
         reader.faults.append(
@@ -95,6 +119,11 @@ def read_store_connection(environment: Mapping[str, str]) -> str:
     connection = reader.store()
     reader.refuse()
     return connection
+
+
+def read_aggregation_schedule(environment: Mapping[str, str]) -> str:
+    """When to aggregate, for the timer's declaration, which is made before settings are read; never fails."""
+    return environment.get("AGGREGATION_SCHEDULE") or EVERY_FIVE_MINUTES
 
 
 def embedded_path(store_connection: str) -> Path | None:
@@ -177,3 +206,51 @@ class _Reader:
         if value not in ("true", "false"):
             self.faults.append(f"{name} must be true or false, not {value!r}")
         return value == "true"
+
+    def choice(self, name: str, choices: tuple[str, ...], default: str) -> str:
+        value = self.text(name, default)
+        if value not in choices:
+            self.faults.append(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+        return value
+
+    def json_object(self, name: str) -> Mapping[str, Any]:
+        try:
+            value = json.loads(self._environment.get(name) or "{}")
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            self.faults.append(f"{name} must be a JSON object")
+            return {}
+        return value
+
+    def spark(self) -> SparkSettings:
+        engine = self.choice("SPARK_ENGINE", SPARK_ENGINES, "none")
+        livy_url, databricks_url = (self._needed(name, engine) for name in ("LIVY_URL", "DATABRICKS_URL"))
+        if engine in ("livy", "databricks"):
+            self.text("SPARK_JOBS")
+        return SparkSettings(
+            engine=engine,
+            submit=self.text("SPARK_SUBMIT", "spark-submit"),
+            jobs=self._environment.get("SPARK_JOBS") or None,
+            options=self.json_object("SPARK_OPTIONS"),
+            livy_url=livy_url,
+            livy_dialect=self.choice("LIVY_DIALECT", LIVY_DIALECTS, _dialect_at(livy_url)),
+            databricks_url=databricks_url,
+            lake=self._environment.get("LAKE") or None,
+            lake_connection=self._environment.get("LAKE_CONNECTION") or None,
+            grace=self.seconds("AGGREGATION_GRACE_SECONDS", 600, most=86_400),
+            deadline=self.seconds("AGGREGATION_DEADLINE_SECONDS", 7_200, most=86_400),
+        )
+
+    def _needed(self, name: str, engine: str) -> str:
+        """An address that only its own engine needs: LIVY_URL for livy."""
+        value = (self._environment.get(name) or "").rstrip("/")
+        if name == f"{engine.upper()}_URL" and not value.startswith(("https://", "http://")):
+            self.faults.append(f"{name} must be an address, https://..., for SPARK_ENGINE={engine}")
+        return value
+
+
+def _dialect_at(livy_url: str) -> str:
+    if ".dev.azuresynapse." in livy_url:
+        return "synapse"
+    return "fabric" if "fabric.microsoft.com" in livy_url else "apache"

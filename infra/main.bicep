@@ -211,6 +211,7 @@ var tags = { 'azd-env-name': environmentName }
 var captureContainer = 'capture'
 var deploymentContainer = 'deployments'
 var sparkContainer = 'spark'
+var sparkFolder = 'abfss://${sparkContainer}@${lake.outputs.name}.dfs.${environment().suffixes.storage}'
 var blobZone = 'privatelink.blob.${environment().suffixes.storage}'
 var queueZone = 'privatelink.queue.${environment().suffixes.storage}'
 var tableZone = 'privatelink.table.${environment().suffixes.storage}'
@@ -474,10 +475,16 @@ module function 'app/function.bicep' = {
     }
     telemetryConnection: monitoring.outputs.connectionString
     wiredSettings: {
+      DATABRICKS_URL: sparkEngine == 'databricks' ? spark.outputs.submitEndpoint : ''
       EVENTHUB__fullyQualifiedNamespace: hub.outputs.fullyQualifiedNamespace
       EVENTHUB_CONSUMER_GROUP: hub.outputs.triggerGroup
       EVENTHUB_NAME: hub.outputs.hubName
       HUB_READER_CONSUMER_GROUP: hub.outputs.readerGroup
+      LAKE: sparkEngine == 'none' ? '' : '${sparkFolder}/lake'
+      LIVY_DIALECT: sparkEngine == 'synapse' ? 'synapse' : ''
+      LIVY_URL: sparkEngine == 'synapse' ? spark.outputs.submitEndpoint : ''
+      SPARK_ENGINE: sparkEngine == 'synapse' ? 'livy' : sparkEngine
+      SPARK_JOBS: sparkEngine == 'none' ? '' : '${sparkFolder}/jobs'
       STORE_CONNECTION: sql.outputs.connection
     }
     chosenSettings: appSettings

@@ -9,6 +9,7 @@ import orjson
 from core.commits import BatchCommit, Settled
 from core.errors import DataRefused
 from core.rows import row_table
+from core.store.aggregation_types import AGGREGATION_TYPES
 from core.store.queries import SQL, load_queries
 from core.store.records import checkpoint_values, gap_values, ledger_values, letter_values
 from core.store.row_statements import rows_variable, server_write
@@ -98,7 +99,7 @@ _TYPES: dict[str, tuple[str, str]] = {
     "version": ("int", "?"),
     "why": _TEXT,
     "written": ("int", "?"),
-}
+} | AGGREGATION_TYPES
 _LETTER = (
     "sequence_number", "offset_token", "enqueued_at", "partition_key", "properties_at", "properties_length", "body_at",
     "body_length", "body_kept", "error_class", "error_type", "error", "fingerprint", "transform_version", "status",

@@ -87,7 +87,7 @@ class ServerReplays(ABC):
         with self._faults():
             self._rows("note_replay_fault", **server_texts(records.fault_values(job_id, fault, at)))
 
-    def read_standing(
+    def read_standing_states(
         self, state: PartitionState, keys: Iterable[ReferenceKey]
     ) -> Mapping[ReferenceKey, StandingState]:
         """See ReplayStore."""

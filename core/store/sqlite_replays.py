@@ -85,7 +85,7 @@ class SqliteReplays(ABC):
         with self._changing() as connection:
             run(connection, "note_replay_fault", records.fault_values(job_id, fault, at))
 
-    def read_standing(
+    def read_standing_states(
         self, state: PartitionState, keys: Iterable[ReferenceKey]
     ) -> Mapping[ReferenceKey, StandingState]:
         """See ReplayStore."""

@@ -21,7 +21,7 @@ def provisioned() -> None:
 
     outputs, rest = read_outputs(os.environ), Rest(deployer_token)
     database.prepare(outputs.store_connection, outputs.app_identity_name, outputs.app_identity_client_id)
-    lake.upload_jobs(ROOT, _container(outputs))
+    lake.upload_jobs(_container(outputs))
     rights.allow_submitting(outputs, rest)
     rights.refuse_passwords(outputs, rest)
 

@@ -1,5 +1,5 @@
 -- The role of the running app: read and write what it does, change no schema, delete only what a replay takes away or
--- carries along. Run it once by an owner:
+-- carries along, and what an aggregation staged or replaces. Run it once by an owner:
 --   ALTER ROLE hubledger_app ADD MEMBER [name of the app's managed identity];
 IF DATABASE_PRINCIPAL_ID(N'hubledger_app') IS NULL
     CREATE ROLE hubledger_app;
@@ -23,3 +23,25 @@ GRANT SELECT, INSERT, UPDATE ON hubledger.replay_progress TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.replay_diff TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.replay_state TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.retracted_row TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE ON hubledger.aggregation_cut TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE ON hubledger.aggregation_run TO hubledger_app;
+GRANT SELECT, DELETE ON hubledger.aggregation_staging TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.home_activity TO hubledger_app;
+GRANT SELECT, DELETE ON hubledger.home_activity_staging TO hubledger_app;
+
+-- The role of the Spark jobs: read what they add up, write what they stage, and nothing else.
+IF DATABASE_PRINCIPAL_ID(N'hubledger_job') IS NULL
+    CREATE ROLE hubledger_job;
+
+GRANT SELECT ON hubledger.batch_ledger TO hubledger_job;
+GRANT SELECT ON hubledger.event_hub_dead_letter TO hubledger_job;
+GRANT SELECT ON hubledger.event_stream TO hubledger_job;
+GRANT SELECT ON hubledger.home TO hubledger_job;
+GRANT SELECT ON hubledger.sensor_reading TO hubledger_job;
+GRANT SELECT ON hubledger.home_alert TO hubledger_job;
+GRANT SELECT ON hubledger.retracted_row TO hubledger_job;
+GRANT SELECT ON hubledger.aggregation_cut TO hubledger_job;
+GRANT SELECT ON hubledger.aggregation_run TO hubledger_job;
+GRANT SELECT ON hubledger.home_activity TO hubledger_job;
+GRANT SELECT, INSERT ON hubledger.aggregation_staging TO hubledger_job;
+GRANT SELECT, INSERT ON hubledger.home_activity_staging TO hubledger_job;

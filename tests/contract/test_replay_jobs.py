@@ -332,7 +332,7 @@ def test_a_standing_state_says_which_event_of_the_partition_wrote_it(ingested: S
     states = [ingested.read_partition(partition(id)) for id in ("0", "1")]
 
     def standing(state: PartitionState) -> dict[ReferenceKey, StandingState]:
-        return dict(ingested.read_standing(state, keys))
+        return dict(ingested.read_standing_states(state, keys))
 
     mine, others = SequenceNumber(3), None
     assert standing(states[0]) == {

@@ -113,7 +113,7 @@ class MemoryReplays:
             if job.status in OPEN_STATUSES and job.fault != fault:
                 tables.jobs[job_id] = replace(job, fault=fault, updated_at=at)
 
-    def read_standing(
+    def read_standing_states(
         self, state: PartitionState, keys: Iterable[ReferenceKey]
     ) -> Mapping[ReferenceKey, StandingState]:
         states, place = self._tables.states, (state.stream_id, state.partition.partition_id)

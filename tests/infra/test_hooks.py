@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from core.errors import StoreUnavailable
+from core.remote.livy import LivyJobs
+from core.spark import JobRequest
 from core.store.odbc import Session
 from core.store.queries import SQL
 from infra.hooks import __main__ as hooks
-from infra.hooks import database, rights
+from infra.hooks import database, lake, rights
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import NAMES, Outputs, read_outputs
 from infra.hooks.rest import Service
@@ -118,6 +120,24 @@ def test_without_synapse_no_role_is_set() -> None:
 def test_a_workspace_that_does_not_show_the_role_is_refused() -> None:
     with pytest.raises(HookRefused, match="Synapse Administrator"):
         rights.allow_submitting(outputs(), Cloud({"value": []}))
+
+
+class Container:
+    """A container that keeps what was uploaded."""
+
+    def __init__(self) -> None:
+        self.blobs: dict[str, bytes] = {}
+
+    def upload_blob(self, name: str, content: Any, overwrite: bool) -> None:
+        assert overwrite
+        self.blobs[name] = content.read()
+
+
+def test_the_files_that_a_batch_names_are_those_that_were_uploaded() -> None:
+    container = Container()
+    assert lake.upload_jobs(container) == sorted(container.blobs)
+    batch = LivyJobs("jobs").batch(JobRequest("n", "aggregate_home_activity.py", ()))
+    assert {batch["file"], *batch["pyFiles"]} <= set(container.blobs)
 
 
 def test_both_doors_for_passwords_are_closed() -> None:

@@ -9,7 +9,7 @@ from core.settings import read_settings
 from tests.infra.bicep import read_text
 from tests.repo.product import ROOT
 
-BY_KEY, BY_IDENTITY = {"EVENTHUB"}, {"EVENTHUB__fullyQualifiedNamespace"}
+BY_KEY, BY_IDENTITY = {"EVENTHUB", "LAKE_CONNECTION"}, {"EVENTHUB__fullyQualifiedNamespace"}
 OF_THE_HOST_LOCALLY = {"FUNCTIONS_WORKER_RUNTIME", "AzureWebJobsStorage"}
 
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
@@ -30,6 +30,11 @@ def in_page(heading: str) -> dict[str, str]:
     table = next(part for part in section if part.startswith(heading))
     rows = re.findall(r"^\| `([\w.]+)` \|([^|\n]*)\|", table, flags=re.MULTILINE)
     return {name: cell.strip().strip("`") for name, cell in rows}
+
+
+def of_the_app() -> dict[str, str]:
+    """The settings of both tables that the app reads."""
+    return in_page("Settings\n") | in_page("Aggregation on Spark\n")
 
 
 def in_templates() -> tuple[set[str], set[str]]:
@@ -54,7 +59,7 @@ def test_the_code_reads_settings() -> None:
 
 
 def test_the_page_has_the_settings_of_the_code() -> None:
-    assert set(in_page("Settings\n")) == in_code()
+    assert set(of_the_app()) == in_code()
 
 
 def test_the_example_has_the_settings_of_the_code() -> None:
@@ -75,7 +80,7 @@ def test_the_page_has_the_settings_that_the_templates_give_the_host() -> None:
 def test_chosen_values_and_the_page_tell_the_defaults_of_the_code() -> None:
     required = {name: value for name, value in EXAMPLE.items() if name not in CHOSEN}
     assert read_settings(EXAMPLE) == read_settings(required) == read_settings({**required, **CHOSEN})
-    page = in_page("Settings\n")
+    page = of_the_app()
     assert {name: page[name] for name in CHOSEN} == CHOSEN
 
 

@@ -45,9 +45,9 @@ VERBS = [
     "poison",
 ]
 CALLS = {
-    "find_replay", "open_replay", "move_replay", "read_standing", "read_carried", "read_kept_letters", "commit_replay",
-    "rehearse_replay", "note_rehearsal", "close_replay", "read_partition", "read_replayable", "claim_letters",
-    "read_claimed", "commit_retry", "find_letters", "begin_lone_try",
+    "find_replay", "open_replay", "move_replay", "read_standing_states", "read_carried", "read_kept_letters",
+    "commit_replay", "rehearse_replay", "note_rehearsal", "close_replay", "read_partition", "read_replayable",
+    "claim_letters", "read_claimed", "commit_retry", "find_letters", "begin_lone_try",
 }  # fmt: skip
 WRITES = {"open_replay", "commit_replay", "note_rehearsal", "close_replay", "commit_retry"}
 STEPS = 50

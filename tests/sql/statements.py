@@ -16,6 +16,7 @@ from core.rows import PlacedRow, row_table
 from core.store.queries import SQL, load_migrations, load_queries
 from core.store.replay_statements import STANDING, server_count_states
 from core.store.row_statements import server_select_states
+from core.store.server_aggregation import COMMIT, PLAN, batch
 from core.store.server_commit import UNFOLDING, commit_statement, statement
 from core.store.server_letters import move_statement, retry_statement
 from core.store.server_replay_commit import (
@@ -35,6 +36,7 @@ IN_A_BATCH_ONLY = (
     "count_replay", "resolve_letters", "reopen_letters", "add_replayed_letters", "record_replay", "advance_replay",
     "carry_states", "hold_replay_job", "end_replay_job", "close_replay_progress", "add_replay_diffs", "add_replay_job",
     "add_replay_progress", "lock_partitions", "find_overlap",
+    *PLAN, *COMMIT,
 )  # fmt: skip
 
 
@@ -47,6 +49,7 @@ def every_batch() -> Mapping[str, str]:
             *_migrations(),
             *_queries(),
             *_selects(),
+            *run_batches().items(),
             *commit_batches().items(),
             *retry_batches().items(),
             *move_batches().items(),
@@ -75,6 +78,12 @@ def commit_batches() -> Mapping[str, str]:
         text, _ = commit_statement(commit_with({row_class: [(7, 0, awkward_row_of(row_class))]}))
         named[f"commit folded {row_table(row_class).name}"] = text
     return named
+
+
+@cache
+def run_batches() -> Mapping[str, str]:
+    """The plan and the commit of an aggregation run."""
+    return {"plan of a run": batch("open_run", PLAN), "commit of a run": batch("commit_run", COMMIT)}
 
 
 @cache

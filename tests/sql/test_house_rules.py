@@ -25,6 +25,7 @@ from tests.sql.statements import (
     replay_of,
     retry_batches,
     retry_of,
+    run_batches,
     without_comments,
 )
 from tests.sql.values import ROW_CLASSES
@@ -92,6 +93,18 @@ def test_a_commit_is_one_transaction_that_ends_at_the_first_error(name: str) -> 
     assert places == sorted(places)
     assert text.count("TRANSACTION") == 2
     assert text.rstrip().endswith("SELECT @commit_number AS commit_number;")
+
+
+@pytest.mark.parametrize("name", run_batches())
+def test_a_run_is_planned_and_committed_in_one_transaction_behind_its_cut(name: str) -> None:
+    text = run_batches()[name]
+    places = [text.index(part) for part in ("SET XACT_ABORT ON;", "DECLARE", "BEGIN TRANSACTION;", "COMMIT TRANS")]
+    assert places == sorted(places)
+    first, *_ = re.findall(r"(?:UPDATE|INSERT INTO|DELETE FROM) hubledger\.(\w+)", text)
+    assert first == "aggregation_cut"
+    for guarded in re.findall(r"UPDATE hubledger\.aggregation_\w+(.*?)IF @@ROWCOUNT <> 1 THROW", text, re.S):
+        assert guarded.count(";") == 1
+    assert len(re.findall(r"UPDATE hubledger\.", text)) == text.count("IF @@ROWCOUNT <> 1 THROW 51000")
 
 
 @pytest.mark.parametrize("name", commit_batches())
@@ -260,17 +273,21 @@ def test_the_role_of_the_app_may_use_every_table_and_change_no_schema() -> None:
     may = {table: set(verbs.split(", ")) for verbs, table in grants}
     made = set(re.findall(r"CREATE TABLE hubledger\.(\w+)", " ".join(every_batch().values())))
     assert set(may) == made
-    assert set.union(*may.values()) == {"SELECT", "INSERT", "UPDATE", "DELETE"}
-    kinds = ("commit ", "query ", "retry ", "move ", "replay ", "rehearsal ", "job ")
+    assert set.union(*(may[table] for table in made)) == {"SELECT", "INSERT", "UPDATE", "DELETE"}
+    kinds = ("commit ", "query ", "retry ", "move ", "replay ", "rehearsal ", "job ", "plan ")
     sent = " ".join(text for name, text in every_batch().items() if name.startswith(kinds))
     for table in made - {"schema_migration"}:
         if re.search(
-            rf"UPDATE hubledger\.{table}\b|UPDATE (?:TOP \(@most\) )?[tdg]\s+SET[^;]*?FROM hubledger\.{table}\b", sent
+            rf"UPDATE hubledger\.{table}\b"
+            rf"|UPDATE (?:TOP \(@most\) )?[atdg]\s+SET(?:(?!FROM)[^;])*FROM hubledger\.{table}\b",
+            sent,
         ):
             assert "UPDATE" in may[table]
         if f"INSERT INTO hubledger.{table} " in sent or f"INSERT INTO hubledger.{table}\n" in sent:
             assert "INSERT" in may[table]
-        assert ("DELETE" in may[table]) == bool(re.search(rf"DELETE (t )?FROM hubledger\.{table}\b", sent))
+        assert ("DELETE" in may[table]) == bool(
+            re.search(rf"DELETE (t )?FROM hubledger\.{table}\b|DELETE FROM a\s+FROM hubledger\.{table}\b", sent)
+        )
 
 
 def python_texts(path: Path) -> Iterator[str]:

@@ -195,3 +195,45 @@ def test_the_store_alone_can_be_read_without_a_hub() -> None:
 def test_the_store_alone_is_refused_when_it_is_missing() -> None:
     with pytest.raises(SettingsRefused, match="STORE_CONNECTION must be set"):
         read_store_connection({})
+
+
+SPARK_GOOD = {"SPARK_ENGINE": "livy", "LIVY_URL": "https://livy/", "SPARK_JOBS": "abfss://jobs"}
+
+
+def test_without_an_engine_no_setting_of_spark_is_needed() -> None:
+    spark = read_settings(GOOD).spark
+    assert (spark.engine, spark.submit, spark.jobs, spark.lake) == ("none", "spark-submit", None, None)
+    assert (spark.grace, spark.deadline) == (timedelta(minutes=10), timedelta(hours=2))
+
+
+def test_an_engine_elsewhere_needs_its_address_and_the_place_of_the_programs() -> None:
+    assert faults(SPARK_ENGINE="livy") == [
+        "LIVY_URL must be an address, https://..., for SPARK_ENGINE=livy",
+        "SPARK_JOBS must be set",
+    ]
+    assert faults(SPARK_ENGINE="databricks", DATABRICKS_URL="adb") == [
+        "DATABRICKS_URL must be an address, https://..., for SPARK_ENGINE=databricks",
+        "SPARK_JOBS must be set",
+    ]
+    assert read_settings({**GOOD, **SPARK_GOOD}).spark.livy_url == "https://livy"
+
+
+@pytest.mark.parametrize(
+    ("url", "dialect"),
+    [
+        ("https://ws.dev.azuresynapse.net/livyApi", "synapse"),
+        ("https://api.fabric.microsoft.com/v1", "fabric"),
+        ("https://livy.example.com", "apache"),
+    ],
+)
+def test_the_dialect_of_livy_follows_from_its_address(url: str, dialect: str) -> None:
+    assert read_settings({**GOOD, **SPARK_GOOD, "LIVY_URL": url}).spark.livy_dialect == dialect
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("SPARK_ENGINE", "spark"), ("LIVY_DIALECT", "klingon"), ("SPARK_OPTIONS", "[]"), ("SPARK_OPTIONS", "{")],
+)
+def test_a_setting_of_spark_that_is_not_known_is_refused(name: str, value: str) -> None:
+    (fault,) = faults(**{name: value})
+    assert fault.startswith(f"{name} must be ")

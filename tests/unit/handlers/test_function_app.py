@@ -38,6 +38,7 @@ def binding(function: str, kind: str) -> dict[str, Any]:
 
 def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so() -> None:
     assert sorted(index()) == [
+        "aggregate",
         "cancel_replay",
         "claim_letters",
         "drive_replay",
@@ -45,6 +46,7 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
         "heal_gaps",
         "ingest",
         "keep_dead_letters",
+        "list_aggregations",
         "list_replays",
         "open_replay_job",
         "pause_replay",
@@ -54,6 +56,7 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
         "retry_letters",
         "show_replay",
         "show_replay_diff",
+        "start_aggregation",
         "start_replay",
         "status",
         "watch_dead_letters",
@@ -122,3 +125,10 @@ def test_a_timer_watches_that_replays_are_driven() -> None:
     assert binding("drive_replay", "orchestrationTrigger")["name"] == "context"
     for activity in ("open_replay_job", "replay_pieces"):
         assert [one["type"] for one in index()[activity]["bindings"]] == ["activityTrigger"]
+
+
+def test_aggregation_is_a_timer_every_five_minutes_and_two_routes_that_need_a_key() -> None:
+    assert binding("aggregate", "timerTrigger")["schedule"] == "0 */5 * * * *"
+    for function, method in (("start_aggregation", "POST"), ("list_aggregations", "GET")):
+        trigger = binding(function, "httpTrigger")
+        assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == ("aggregations", [method], "FUNCTION")

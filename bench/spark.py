@@ -1,0 +1,187 @@
+"""Aggregation on Spark: the job's own time over 5,000,000 readings, against a bare read, and what an increment costs.
+
+Runs where `make test` found Java and installed pyspark; elsewhere it says so and measures nothing.
+"""
+
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from bench.figures import Figure, paired
+
+READINGS = int(os.environ.get("BENCH_READINGS", "5000000"))
+HOMES, KINDS, PARTITIONS, EACH_COMMIT = 20_000, 5, 16, 500
+NEW, HISTORIES = 100_000, (1, 4, 16)  # readings of an increment, and how many times as many stand before it
+ROUNDS = 3
+_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "3g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "4",
+}
+
+
+def measure() -> Iterator[Figure]:
+    """Session start-up apart; then rates and ratios."""
+    if find_spec("pyspark") is None or not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        print("spark: left out, it needs Java (apt-get install openjdk-17-jre-headless) and jobs/requirements.txt")
+        return
+    os.environ |= {
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])
+    started = perf_counter()
+    spark = _session()
+    spark.range(10).count()
+    yield Figure("spark, session and first query", perf_counter() - started, "s", "", None)
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        yield from _from_parquet(spark, Path(folder).resolve())
+        yield from _increments(spark, Path(folder).resolve())
+    spark.stop()
+
+
+def _session() -> Any:
+    from pyspark.sql import SparkSession
+
+    from jobs.session import SETTINGS
+
+    builder = SparkSession.builder.master("local[2]").appName("bench")
+    for name, value in {**_CONF, **SETTINGS}.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _from_parquet(spark: Any, folder: Path) -> Iterator[Figure]:
+    """The very transform of the job, from Parquet to a written result, and the read of the same rows alone."""
+    from pyspark.sql import functions as F
+
+    from jobs.transforms import READINGS as SCHEMA
+    from jobs.transforms import partial_sums, parts
+
+    _readings(spark).write.parquet(str(folder / "readings"))
+    read = spark.read.schema(SCHEMA).parquet(str(folder / "readings"))
+    written = _times(lambda at: parts(partial_sums(read)).write.parquet(str(folder / f"result-{at}")))
+    rate, windows = READINGS / written, spark.read.parquet(str(folder / "result-0")).count()
+    note = f"{READINGS:,} readings to {windows:,} windows, Parquet to Parquet"
+    yield Figure("spark, readings aggregated a second on 2 cores", rate, "/s", ">= 250000", rate >= 250_000, note)
+    every_column = [F.max(name) for name in read.columns]
+    summed, whole = paired(
+        lambda _: partial_sums(read).write.format("noop").mode("overwrite").save(),
+        lambda _: read.agg(*every_column).collect(),
+        2 * ROUNDS + 1,
+    )
+    ratio = summed / whole
+    note = f"{READINGS / whole:,.0f} readings/s read alone, every column looked at"
+    yield Figure("spark, aggregation against a bare read of the rows", ratio, "x", "<= 2", ratio <= 2, note)
+
+
+def _readings(spark: Any) -> Any:
+    """Every sensor of every home once a minute, as a feed has them: few readings a window, many windows."""
+    from pyspark.sql import functions as F
+
+    kinds = F.array(*map(F.lit, ("motion", "door", "window", "glass_break", "carbon_monoxide")))
+    at = F.col("id")
+    kind = kinds[(at % KINDS).cast("int")]
+    minute = (at / (HOMES * KINDS)).cast("bigint")
+    is_gas = kind == "carbon_monoxide"
+    return spark.range(0, READINGS, 1, PARTITIONS).select(
+        F.format_string("H%06d", (at / KINDS).cast("bigint") % HOMES).alias("home_id"),
+        kind.alias("kind"),
+        F.when(~is_gas, F.when(at % 3 == 0, "active").otherwise("idle")).alias("state"),
+        F.when(is_gas, at % 90).alias("ppm"),
+        F.timestamp_seconds(1_770_000_000 + minute * 60 + at % 60).alias("observed_at"),
+    )
+
+
+def _increments(spark: Any, folder: Path) -> Iterator[Figure]:
+    """One run of the job over the same number of new readings, with more and more history under it."""
+    costs = {times: _increment(spark, folder / f"history-{times}.db", times) for times in HISTORIES}
+    first = costs[HISTORIES[0]]
+    for times, cost in costs.items():
+        note = f"{NEW:,} new readings, {NEW * times:,} before them; read from SQLite and staged there"
+        ratio = cost / first
+        met = ratio <= 1.5 if times > 1 else None
+        yield Figure(
+            f"spark, an increment with {times}x of history", cost, "s", "" if met is None else "<= 1.5 x", met, note
+        )
+
+
+def _increment(spark: Any, path: Path, times: int) -> float:
+    from core.aggregation import HOME_ACTIVITY
+    from core.runs import planned_run
+    from core.store.schema import migrate_sqlite
+    from core.store.sqlite_aggregation import SqliteAggregationStore
+    from jobs.aggregate_home_activity import Order, aggregate
+    from jobs.sqlite_tables import SqliteTables
+
+    migrate_sqlite(path)
+    _fill(path, 0, NEW * times)
+    store, tables = SqliteAggregationStore(path), SqliteTables(spark, str(path))
+    costs = []
+    for end in (0, *(at + 1 for at in range(ROUNDS))):
+        if end:
+            _fill(path, NEW * (times + end - 1), NEW * (times + end))
+        run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", datetime.now(UTC))
+        if run is None or not store.open_run(run):
+            raise RuntimeError("nothing to aggregate")
+        started = perf_counter()
+        aggregate(spark, tables, Order(run.run_id, 1))
+        staged = store.read_staged(run.run_id)
+        if staged is None or not store.commit_run(run, staged, datetime.now(UTC)):
+            raise RuntimeError("the run was not committed")
+        costs.append(perf_counter() - started)
+    store.close()
+    return median(costs[1:])
+
+
+def _fill(path: Path, first: int, last: int) -> None:
+    """Readings in commits of 500, spread over 16 partitions in turn, behind the ledger that covers them."""
+    each = NEW // PARTITIONS // 50  # commits of a partition are its own share of each fiftieth
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN")
+        connection.execute("INSERT OR IGNORE INTO event_stream VALUES (1, 'bench/telemetry', 'hubledger', 1, 'at')")
+        for partition in range(PARTITIONS):
+            begin, end = first // PARTITIONS, last // PARTITIONS
+            values = ((1, str(partition), at, 0, at // each + 1, *_row(partition, at)) for at in range(begin, end))
+            connection.executemany("INSERT INTO sensor_reading VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            ranges = (
+                (1, str(partition), at // each + 1, at, at + each - 1, each, each) for at in range(begin, end, each)
+            )
+            connection.executemany(
+                "INSERT INTO batch_ledger VALUES (?, ?, ?, 'batch', ?, ?, ?, 0, 0, 0, 0, ?, 't', 'i', 'at')", ranges
+            )
+            place = (1, str(partition), end - 1, "0", "at", end // each, "id", "at")
+            connection.execute("INSERT OR REPLACE INTO event_hub_checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?)", place)
+        connection.execute("COMMIT")
+
+
+def _row(partition: int, at: int) -> tuple[Any, ...]:
+    number = at * PARTITIONS + partition
+    moment = datetime.fromtimestamp(1_770_000_000 + number // 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"H{number % HOMES:06}", f"S{number % 7}", "motion", "active", None, moment
+
+
+def _times(work: Callable[[int], object]) -> float:
+    """The median seconds of a few rounds; the first one warms up."""
+    costs = []
+    for at in range(ROUNDS + 1):
+        started = perf_counter()
+        work(at)
+        costs.append(perf_counter() - started)
+    return median(costs[1:])

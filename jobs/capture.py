@@ -1,0 +1,145 @@
+"""Event Hubs Capture: Avro files of events, read on the executors, each event through a transform of the app.
+
+Source of the form: "Capture events through Azure Event Hubs", its Avro schema, and its default names of files,
+NAMESPACE/HUB/PARTITION/YEAR/MONTH/DAY/HOUR/MINUTE/SECOND.
+"""
+
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from core.events import Event, SequenceNumber
+from core.rows import ReferenceKey, References, Row, row_table
+from core.settle import settle
+from core.transforms import load_transform
+from jobs.row_texts import row_of, texts_of
+
+SETTLED = 2_000  # events at a time
+RANGE, LETTER = "-range", "-letter"  # what is no row of a table
+OUTCOMES = (
+    "partition_id string, sequence_number bigint, ordinal int, table_name string, is_state boolean, texts array<string>"
+)
+_PLACE = re.compile(r"/(?P<partition>[^/]+)/\d{4}/\d\d/\d\d/\d\d/\d\d/\d\d\.avro$")
+_TIMES = ("%m/%d/%Y %I:%M:%S %p", "%Y-%m-%dT%H:%M:%S.%f%z", "%Y-%m-%dT%H:%M:%S%z")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which events: of these partitions (none: all), from one sequence number to another, both included."""
+
+    partitions: frozenset[str]
+    first: int
+    last: int
+
+    def takes(self, partition_id: str, number: int) -> bool:
+        """Whether an event is among them."""
+        return (not self.partitions or partition_id in self.partitions) and self.first <= number <= self.last
+
+
+@dataclass(frozen=True, slots=True)
+class Retelling:
+    """What an executor needs to settle events again: the transform's module and the references that stand."""
+
+    transform: str
+    references: Sequence[tuple[type, tuple[str | None, ...]]]
+    wanted: Wanted
+
+
+def partition_of(path: str) -> str:
+    """The partition that a file is of; ValueError when it is not named as Capture names files."""
+    found = _PLACE.search(path)
+    if found is None:
+        raise ValueError(f"{path} is not named as Event Hubs Capture names files: .../PARTITION/YEAR/.../SECOND.avro")
+    return found["partition"]
+
+
+def read_events(content: bytes) -> Iterator[Event]:
+    """The events of a file, in order."""
+    import fastavro
+
+    return map(_event, fastavro.reader(io.BytesIO(content)))
+
+
+def retold(retelling: Retelling) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """For mapInArrow: files (path, content) to OUTCOMES. The same functions settle as in the trigger."""
+
+    def tell(batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            for path, content in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+                for outcomes in _outcomes(retelling, partition_of(path), read_events(content)):
+                    yield _arrow(pa, outcomes)
+
+    return tell
+
+
+def _outcomes(retelling: Retelling, partition_id: str, events: Iterable[Event]) -> Iterator[list[tuple[Any, ...]]]:
+    transform = load_transform(retelling.transform)
+    rows = [row_of(row_class, texts) for row_class, texts in retelling.references]
+    references = References({ReferenceKey.of(row): row for row in rows})
+    wanted = [event for event in events if retelling.wanted.takes(partition_id, event.sequence_number)]
+    for at in range(0, len(wanted), SETTLED):
+        told = wanted[at : at + SETTLED]
+        settled = settle(told, references, transform)
+        found: list[tuple[Any, ...]] = [
+            (partition_id, first, -1, RANGE, False, [str(last)]) for first, last in _unbroken(told)
+        ]
+        for row_class, placed in settled.rows.items():
+            found += [(partition_id, *_placed(row_class, number, ordinal, row)) for number, ordinal, row in placed]
+        for letter in settled.letters:
+            number = letter.event.sequence_number
+            found.append((partition_id, number, -1, LETTER, False, [letter.error_class, letter.error]))
+        yield found
+
+
+def _placed(row_class: type, number: int, ordinal: int, row: Row) -> tuple[int, int, str, bool, list[str | None]]:
+    table = row_table(row_class)
+    return number, ordinal, table.name, bool(table.key), texts_of(row)
+
+
+def _unbroken(events: Sequence[Event]) -> Iterator[tuple[int, int]]:
+    first = last = events[0].sequence_number
+    for event in events[1:]:
+        if event.sequence_number != last + 1:
+            yield first, last
+            first = event.sequence_number
+        last = event.sequence_number
+    yield first, last
+
+
+def _arrow(pa: Any, outcomes: list[tuple[Any, ...]]) -> Any:
+    kinds = (pa.string(), pa.int64(), pa.int32(), pa.string(), pa.bool_(), pa.list_(pa.string()))
+    columns = list(zip(*outcomes, strict=True)) or [()] * len(kinds)
+    names = [column.split()[0] for column in OUTCOMES.split(", ")]
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _event(record: Any) -> Event:
+    system: Mapping[str, Any] = record["SystemProperties"] or {}
+    key = system.get("x-opt-partition-key")
+    return Event(
+        SequenceNumber(record["SequenceNumber"]),
+        str(record["Offset"]),
+        _instant(record["EnqueuedTimeUtc"]),
+        None if key is None else str(key),
+        {name: _plain(value) for name, value in (record["Properties"] or {}).items()},
+        record["Body"] or b"",
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _instant(text: str) -> datetime:
+    for form in _TIMES:
+        try:
+            return datetime.strptime(text, form).replace(tzinfo=UTC)
+        except ValueError:
+            continue
+    raise ValueError(f"{text!r} is no time that Event Hubs Capture writes")

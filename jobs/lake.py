@@ -1,0 +1,94 @@
+"""The lake as a job sees it: Parquet under a path of its own, written once. A folder, an abfss address, or blobs.
+
+Spark itself writes folders and abfss. A blob address ("https://ACCOUNT.blob.core.windows.net/CONTAINER") is for where
+Spark has no driver for it, as with Azurite: the executors upload what pyarrow writes.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from core.lake import Pointer
+from core.remote.lakes import open_container
+from jobs.transforms import of_all_runs
+
+CONNECTION = "LAKE_CONNECTION"
+EACH = 200_000  # windows in a file
+COLUMNS = (
+    "home_id string, window_start timestamp, kind string, is_whole boolean, readings bigint, active bigint,"
+    " ppm_hundredths bigint, least_ppm_hundredths bigint, most_ppm_hundredths bigint, first_observed_at timestamp,"
+    " last_observed_at timestamp"
+)
+
+
+def write_run(windows: DataFrame, lake: str, path: str) -> str:
+    """Write a result under a path that no other execution has, and return where that is.
+
+    A task that runs twice leaves one set of files.
+    """
+    if _is_blob(lake):
+        connection = os.environ.get(CONNECTION)
+        uploaded = windows.mapInArrow(_uploader(lake, path, connection), "name string")
+        uploaded.agg(F.count("name")).collect()
+    else:
+        windows.write.option("maxRecordsPerFile", EACH).parquet(f"{lake}/{path}")
+    return f"{lake}/{path}"
+
+
+def read_aggregate(spark: SparkSession, lake: str, pointer: Pointer) -> DataFrame:
+    """The aggregate at a pointer's cut, out of the files of all the runs that it lists."""
+    found = spark.createDataFrame([], f"{COLUMNS}, run_number bigint")
+    for run in pointer.runs:
+        windows = _read(spark, lake, run.path).withColumn("run_number", F.lit(run.number).cast("bigint"))
+        found = found.unionByName(windows)
+    return of_all_runs(found)
+
+
+def _read(spark: SparkSession, lake: str, path: str) -> DataFrame:
+    if not _is_blob(lake):
+        return spark.read.schema(COLUMNS).parquet(f"{lake}/{path}")
+    plan = spark.createDataFrame([(path,)], "path string")
+    return plan.mapInArrow(_downloader(lake, os.environ.get(CONNECTION)), COLUMNS)
+
+
+def _is_blob(lake: str) -> bool:
+    return lake.startswith(("https://", "http://"))
+
+
+def _uploader(lake: str, path: str, connection: str | None) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    def upload(batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import parquet
+        from pyspark import TaskContext
+
+        container, prefix = open_container(lake, connection)
+        task = TaskContext.get()
+        for number, batch in enumerate(batches):
+            if batch.num_rows:
+                sink = pa.BufferOutputStream()
+                parquet.write_table(pa.Table.from_batches([batch]), sink)
+                name = f"part-{task.partitionId() if task else 0:05}-{number:05}.parquet"
+                whole = "/".join(filter(None, [prefix, path, name]))
+                container.upload_blob(whole, sink.getvalue().to_pybytes(), overwrite=True)
+                yield pa.RecordBatch.from_arrays([pa.array([whole])], names=["name"])
+
+    return upload
+
+
+def _downloader(lake: str, connection: str | None) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    def download(batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        container, prefix = open_container(lake, connection)
+        for batch in batches:
+            for path in batch.column(0).to_pylist():
+                folder = "/".join(filter(None, [prefix, path, ""]))
+                for blob in container.list_blobs(name_starts_with=f"{folder.rstrip('/')}/"):
+                    whole = container.download_blob(blob.name).readall()
+                    yield from parquet.read_table(pa.BufferReader(whole)).to_batches()
+
+    return download

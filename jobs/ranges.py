@@ -1,0 +1,113 @@
+"""Which rows lie between two cuts: the ledger turns commit numbers into ranges of sequence numbers."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+ROWS_EACH = 150_000  # of a slice, so that a hot partition is many tasks and none straggles
+
+
+@dataclass(frozen=True, slots=True)
+class CommitSpan:
+    """The commits of one partition after `after` up to `up_to`."""
+
+    stream_id: int
+    partition_id: str
+    after: int
+    up_to: int
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRange:
+    """One row of the batch ledger; only ranges of kind batch are without holes, and tile the log in order."""
+
+    stream_id: int
+    partition_id: str
+    commit_number: int
+    kind: str
+    first: int
+    last: int
+    rows_written: int
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Rows at sequence numbers `first` to `last` of a partition, that a commit after `after` up to `up_to` wrote.
+
+    `letters_only`: where dead letters are, which is where the commits of a retry write.
+    """
+
+    stream_id: int
+    partition_id: str
+    first: int
+    last: int
+    after: int
+    up_to: int
+    letters_only: bool = False
+
+
+def spans_between(cut_from: str, cut_to: str) -> list[CommitSpan]:
+    """What two cuts, JSON objects of commit numbers by "stream/partition", have between them."""
+    begin, end = json.loads(cut_from), json.loads(cut_to)
+    spans = []
+    for name, up_to in sorted(end.items()):
+        stream_id, _, partition_id = name.partition("/")
+        if up_to > begin.get(name, 0):
+            spans.append(CommitSpan(int(stream_id), partition_id, begin.get(name, 0), up_to))
+    return spans
+
+
+def slices_of(spans: Iterable[CommitSpan], ledger: Iterable[LedgerRange], rows_each: int = ROWS_EACH) -> list[Slice]:
+    """Slices that hold every row of the spans' commits once.
+
+    The batches of a span cover an unbroken range of sequence numbers, and what later commits of the span wrote into it
+    is read with it. A retry or a replay is asked only for what lies before it.
+    """
+    of_partition = {
+        partition: list(ranges)
+        for partition, ranges in groupby(sorted(ledger, key=_by_commit), lambda one: (one.stream_id, one.partition_id))
+    }
+    found: list[Slice] = []
+    for span in spans:
+        ranges = of_partition.get((span.stream_id, span.partition_id), [])
+        batches = [one for one in ranges if one.kind == "batch"]
+        found += _cut_by_rows(span, batches, rows_each)
+        found += _before(batches, [one for one in ranges if one.kind != "batch"])
+    return found
+
+
+def replay_slices(ledger: Iterable[LedgerRange]) -> list[Slice]:
+    """What the replays among these commits wrote."""
+    return [_written_by(one, one.last) for one in replays(ledger)]
+
+
+def replays(ledger: Iterable[LedgerRange]) -> list[LedgerRange]:
+    """The commits that took rows away as well as adding some."""
+    return [one for one in ledger if one.kind == "replay"]
+
+
+def _cut_by_rows(span: CommitSpan, batches: Sequence[LedgerRange], rows_each: int) -> Iterator[Slice]:
+    rows, first = 0, None
+    for at, batch in enumerate(batches):
+        rows += batch.rows_written
+        first = batch.first if first is None else first
+        if rows >= rows_each or at == len(batches) - 1:
+            yield Slice(span.stream_id, span.partition_id, first, batch.last, span.after, span.up_to)
+            rows, first = 0, None
+
+
+def _before(batches: Sequence[LedgerRange], others: Iterable[LedgerRange]) -> Iterator[Slice]:
+    for one in others:
+        last = min(one.last, batches[0].first - 1) if batches else one.last
+        if one.rows_written and one.first <= last:
+            yield _written_by(one, last)
+
+
+def _written_by(one: LedgerRange, last: int) -> Slice:
+    number = one.commit_number
+    return Slice(one.stream_id, one.partition_id, one.first, last, number - 1, number, one.kind == "retry")
+
+
+def _by_commit(one: LedgerRange) -> tuple[int, str, int]:
+    return one.stream_id, one.partition_id, one.commit_number

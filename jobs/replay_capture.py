@@ -1,0 +1,167 @@
+"""Events older than the hub keeps, out of Capture's files, through the transform of the trigger once more.
+
+A dry run prints what differs from what stands in SQL; with `--stage` the rows are also written to the lake as Parquet,
+by position, for a replay to commit. Nothing in SQL is changed from here. One JSON object is printed.
+"""
+
+import argparse
+import json
+import os
+import sys
+import uuid
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from core import rows
+from core.rows import row_table
+from core.transforms import load_transform
+from jobs.capture import LETTER, OUTCOMES, RANGE, Retelling, Wanted, retold
+from jobs.ranges import Slice
+from jobs.session import open_session
+from jobs.tables import Tables, open_tables
+
+POSITION = ["partition_id", "sequence_number", "ordinal"]
+SHOWN = 20
+EVER = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TableDiff:
+    """One table of appended rows: positions where a row is new, gone, other than before, or the same."""
+
+    table: str
+    added: int
+    removed: int
+    changed: int
+    same: int
+    shown: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What the events of the files would come to. States are only counted: the newest event of a key decides."""
+
+    events: int
+    letters: dict[str, int]
+    states: dict[str, int]
+    tables: list[TableDiff]
+    staged: str | None
+
+
+def retell(spark: SparkSession, files: str, retelling: Retelling) -> DataFrame:
+    """The outcome of every wanted event, once, though Capture may have written it to two files."""
+    found = (
+        spark.read.format("binaryFile")
+        .option("recursiveFileLookup", "true")
+        .option("pathGlobFilter", "*.avro")
+        .load(files)
+        .select("path", "content")
+    )
+    return found.mapInArrow(retold(retelling), OUTCOMES).distinct()
+
+
+def compare(outcomes: DataFrame, tables: Tables, row_classes: Iterable[type], stream_id: int) -> list[TableDiff]:
+    """The appended rows of the outcomes against those that stand at the same events."""
+    ranges = outcomes.where(F.col("table_name") == RANGE).select(
+        "partition_id", "sequence_number", F.col("texts")[0].cast("bigint").alias("last")
+    )
+    slices = [Slice(stream_id, row[0], row[1], row[2], 0, EVER) for row in ranges.collect()]
+    return [_compared(outcomes, tables, row_class, slices) for row_class in row_classes if not row_table(row_class).key]
+
+
+def _compared(outcomes: DataFrame, tables: Tables, row_class: type, slices: list[Slice]) -> TableDiff:
+    name = row_table(row_class).name
+    told = outcomes.where(F.col("table_name") == name).select(*POSITION, F.col("texts").alias("told"))
+    standing = tables.texts(row_class, slices).select(*POSITION, F.col("texts").alias("standing"))
+    kind = (
+        F.when(F.col("standing").isNull(), "added")
+        .when(F.col("told").isNull(), "removed")
+        .when(F.col("told") == F.col("standing"), "same")
+        .otherwise("changed")
+    )
+    both = told.join(standing, POSITION, how="full").select(*POSITION, "told", "standing", kind.alias("kind")).persist()
+    counts = {row["kind"]: row["count"] for row in both.groupBy("kind").count().collect()}
+    differing = both.where(F.col("kind") != "same").orderBy(*POSITION).limit(SHOWN).collect()
+    both.unpersist()
+    added, removed, changed, same = (counts.get(each, 0) for each in ("added", "removed", "changed", "same"))
+    return TableDiff(name, added, removed, changed, same, [row.asDict() for row in differing])
+
+
+def replay(spark: SparkSession, tables: Tables, given: argparse.Namespace) -> Replayed:
+    """Retell, compare, and stage where that is asked for."""
+    row_classes = row_classes_of(given.transform)
+    wanted = Wanted(frozenset(given.partition), given.first, given.last)
+    references = [
+        (row_class, tuple(row["texts"]))
+        for row_class in row_classes
+        if row_table(row_class).key
+        for row in tables.texts(row_class, None).select("texts").collect()
+    ]
+    outcomes = retell(spark, given.files, Retelling(given.transform, references, wanted)).persist()
+    diffs = compare(outcomes, tables, row_classes, given.stream_id)
+    staged = None if given.stage is None else _stage(outcomes, given.stage, given.stream_id)
+    replayed = Replayed(_events(outcomes), _letters(outcomes), _states(outcomes), diffs, staged)
+    outcomes.unpersist()
+    return replayed
+
+
+def row_classes_of(transform: str) -> list[type]:
+    """The row classes that a transform's module declares."""
+    load_transform(transform)
+    return [row_class for row_class in rows.declared() if row_class.__module__ == transform]
+
+
+def _stage(outcomes: DataFrame, lake: str, stream_id: int) -> str:
+    path = f"{lake.rstrip('/')}/replay/{uuid.uuid4().hex}"
+    told = outcomes.where(~F.col("table_name").isin(RANGE, LETTER))
+    told.select(F.lit(stream_id).alias("stream_id"), *POSITION, "table_name", "is_state", "texts").write.parquet(path)
+    return path
+
+
+def _events(outcomes: DataFrame) -> int:
+    ranges = outcomes.where(F.col("table_name") == RANGE)
+    length = F.col("texts")[0].cast("bigint") - F.col("sequence_number") + 1
+    return int(ranges.agg(F.sum(length)).collect()[0][0] or 0)
+
+
+def _letters(outcomes: DataFrame) -> dict[str, int]:
+    letters = outcomes.where(F.col("table_name") == LETTER).groupBy(F.col("texts")[0].alias("error_class")).count()
+    return {row["error_class"]: row["count"] for row in letters.collect()}
+
+
+def _states(outcomes: DataFrame) -> dict[str, int]:
+    states = outcomes.where(F.col("is_state")).groupBy("table_name").count()
+    return {row["table_name"]: row["count"] for row in states.collect()}
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    """The options of the job."""
+    parser = argparse.ArgumentParser(prog="replay_capture", description=__doc__)
+    add = parser.add_argument
+    add("--files", required=True, help="the folder or address that Capture writes NAMESPACE/HUB/PARTITION/... into")
+    add("--stream-id", required=True, type=int, help="the stream (event_stream.stream_id) that the rows belong to")
+    add("--transform", default=os.environ.get("TRANSFORM", "core.transforms.home_security"))
+    add("--partition", action="append", default=[], help="only this partition; repeatable")
+    add("--first", type=int, default=0, help="first sequence number")
+    add("--last", type=int, default=EVER, help="last sequence number")
+    add("--store", help="default: the setting STORE_CONNECTION")
+    add("--stage", metavar="LAKE", help="also write the rows to this folder or address")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """See the module."""
+    given = parse(arguments)
+    spark = open_session("replay-capture")
+    tables = open_tables(spark, given.store or os.environ["STORE_CONNECTION"])
+    print(json.dumps(asdict(replay(spark, tables, given))), flush=True)
+    spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""Rows as texts, a column each, so that what a transform makes and what stands in SQL compare on any engine."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from datetime import UTC, date, datetime
+from functools import cache
+from typing import Any, cast, get_args, get_type_hints
+
+from core.rows import Row, row_table
+
+INSTANT = "%Y-%m-%dT%H:%M:%S.%fZ"
+
+
+def texts_of(row: Row) -> list[str | None]:
+    """A row's values in the order of its columns."""
+    return [_text(getattr(row, name)) for name in row_table(type(row)).columns]
+
+
+def row_of(row_class: type, texts: Sequence[str | None]) -> Row:
+    """The row again."""
+    kinds = kinds_of(row_class).values()
+    return cast(Row, row_class(*(_value(kind, text) for kind, text in zip(kinds, texts, strict=True))))
+
+
+@cache
+def kinds_of(row_class: type) -> dict[str, type]:
+    """The type of each column, without None."""
+    hints = get_type_hints(row_class)
+    return {field.name: _kind(hints[field.name]) for field in fields(cast(Any, row_class))}
+
+
+def _kind(hint: Any) -> type:
+    return next((kind for kind in get_args(hint) if kind is not type(None)), hint) if get_args(hint) else hint
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime(INSTANT)
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def _value(kind: type, text: str | None) -> Any:
+    if text is None:
+        return None
+    if kind is bool:
+        return text == "1"
+    if kind is datetime:
+        return datetime.strptime(text, INSTANT).replace(tzinfo=UTC)
+    return date.fromisoformat(text) if kind is date else kind(text)

@@ -1,0 +1,161 @@
+"""The embedded store: SQLite read and written by Python on the executors, as Arrow. All of them see one file."""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from core.rows import row_table
+from jobs.ranges import CommitSpan, LedgerRange, Slice
+from jobs.tables import (
+    LEDGER_COLUMNS,
+    STAGED_COLUMNS,
+    Result,
+    Run,
+    commits_where,
+    position_of,
+    readings_where,
+    retracted_where,
+    staged_form,
+)
+from jobs.transforms import ACTIVITY, KEY, READINGS, VALUES
+
+FETCHED = 20_000  # rows at a time
+WRITTEN = 5_000  # rows in a transaction: the app writes to the same file
+BUSY = 60.0  # seconds that a statement waits for another writer
+
+_RUN = "SELECT run_id, run_number, cut_from, cut_to, attempt, status FROM aggregation_run WHERE run_id = ?"
+_CUT = "SELECT cut FROM aggregation_cut WHERE job = ?"
+_LEDGER = f"SELECT {LEDGER_COLUMNS} FROM batch_ledger WHERE "
+_READINGS = "SELECT home_id, kind, state, ppm, observed_at FROM sensor_reading WHERE "
+_RETRACTED = "SELECT \"row\" ->> 'home_id', \"row\" ->> 'kind', \"row\" ->> 'observed_at' FROM retracted_row WHERE "
+_ACTIVITY = f"SELECT {', '.join([*KEY, *VALUES])} FROM home_activity"
+_STAGED = f"SELECT DISTINCT {', '.join([*KEY, *VALUES])} FROM home_activity_staging WHERE staging_id = "
+_STAGE = (
+    f"INSERT INTO home_activity_staging ({', '.join(STAGED_COLUMNS)}) VALUES ({', '.join('?' * len(STAGED_COLUMNS))})"
+)
+_FINISH = (
+    "INSERT INTO aggregation_staging (staging_id, run_id, attempt, lake_path, is_snapshot, staged_at)"
+    " VALUES (?, ?, ?, ?, ?, ?)"
+)
+
+
+class SqliteTables:
+    """Tables in a file."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._spark = spark
+        self._path = path
+
+    def read_run(self, run_id: str) -> Run | None:
+        """See Tables."""
+        found = self._rows(_RUN, run_id)
+        return Run(*found[0]) if found else None
+
+    def read_cut(self, job: str) -> str:
+        """See Tables."""
+        found = self._rows(_CUT, job)
+        return str(found[0][0]) if found else "{}"
+
+    def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
+        """See Tables."""
+        return [LedgerRange(*row) for span in spans for row in self._rows(_LEDGER + commits_where(span))]
+
+    def readings(self, slices: Sequence[Slice]) -> DataFrame:
+        """See Tables."""
+        return self._selected([_READINGS + readings_where(one) for one in slices], READINGS)
+
+    def retracted(self, replays: Sequence[LedgerRange]) -> DataFrame:
+        """See Tables."""
+        statements = [_RETRACTED + retracted_where(one) for one in replays]
+        return self._selected(statements, "home_id string, kind string, observed_at timestamp")
+
+    def activity(self) -> DataFrame:
+        """See Tables."""
+        return self._selected([_ACTIVITY], ACTIVITY)
+
+    def texts(self, row_class: type, slices: Sequence[Slice] | None) -> DataFrame:
+        """See Tables."""
+        position, columns = position_of(row_class), row_table(row_class).columns
+        texts = [f"CAST({name} AS TEXT)" for name in columns]
+        select = f"SELECT {', '.join([*position, *texts])} FROM {row_table(row_class).name} WHERE "
+        wanted = ["1 = 1"] if slices is None else [readings_where(one) for one in slices]
+        kinds = [f"{name} {'string' if name == 'partition_id' else 'bigint'}" for name in position]
+        schema = ", ".join([*kinds, *(f"{name} string" for name in columns)])
+        found = self._selected([select + where for where in wanted], schema)
+        return found.select(*position, F.array(*columns).alias("texts"))
+
+    def staged(self, staging_id: str) -> DataFrame:
+        """See Tables."""
+        return self._selected([f"{_STAGED}'{staging_id}'"], ACTIVITY)
+
+    def stage(self, windows: DataFrame, staging_id: str, run_id: str) -> None:
+        """See Tables."""
+        rows = staged_form(windows, staging_id, run_id, "Z")
+        rows.mapInArrow(_writer(self._path), "written bigint").agg(F.sum("written")).collect()
+
+    def finish(self, result: Result) -> None:
+        """See Tables."""
+        staged_at = result.staged_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        values = (result.staging_id, result.run_id, result.attempt, result.lake_path, result.is_snapshot, staged_at)
+        with closing(_open(self._path)) as connection:
+            connection.execute(_FINISH, values)
+
+    def _selected(self, statements: list[str], schema: str) -> DataFrame:
+        """What statements find, a task for each."""
+        tasks = max(1, len(statements))
+        plan = self._spark.createDataFrame([(one,) for one in statements], "statement string")
+        return plan.repartition(tasks).mapInArrow(_reader(self._path, schema), schema)
+
+    def _rows(self, statement: str, *values: object) -> list[Any]:
+        with closing(_open(self._path)) as connection:
+            return connection.execute(statement, values).fetchall()
+
+
+def _reader(path: str, schema: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    names, types = zip(*(column.split() for column in schema.split(", ")), strict=True)
+
+    def read(batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        kinds = {"string": pa.string(), "bigint": pa.int64(), "timestamp": pa.timestamp("us", tz="UTC")}
+        shape = pa.schema([(name, kinds[kind]) for name, kind in zip(names, types, strict=True)])
+        with closing(_open(path)) as connection:
+            for batch in batches:
+                for statement in batch.column(0).to_pylist():
+                    cursor = connection.execute(statement)
+                    while rows := cursor.fetchmany(FETCHED):
+                        columns = zip(*rows, strict=True)
+                        arrays = [_array(pa, column, field.type) for column, field in zip(columns, shape, strict=True)]
+                        yield pa.RecordBatch.from_arrays(arrays, schema=shape)
+
+    return read
+
+
+def _array(pa: Any, column: tuple[Any, ...], kind: Any) -> Any:
+    return pa.array(column, pa.string()).cast(kind) if pa.types.is_timestamp(kind) else pa.array(column, kind)
+
+
+def _writer(path: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    def write(batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        with closing(_open(path)) as connection:
+            for batch in batches:
+                rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+                for at in range(0, len(rows), WRITTEN):
+                    connection.execute("BEGIN IMMEDIATE")
+                    connection.executemany(_STAGE, rows[at : at + WRITTEN])
+                    connection.execute("COMMIT")
+                yield pa.RecordBatch.from_arrays([pa.array([len(rows)], pa.int64())], names=["written"])
+
+    return write
+
+
+def _open(path: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=BUSY, isolation_level=None)
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection

@@ -1,0 +1,64 @@
+-- name: read_activity
+-- A home's windows that begin in a span of time.
+-- params: home_id, since_at, until_at
+SELECT a.home_id, a.window_start, a.kind, a.readings, a.active, a.ppm_hundredths, a.least_ppm_hundredths,
+       a.most_ppm_hundredths, a.first_observed_at, a.last_observed_at
+  FROM home_activity AS a
+ WHERE a.home_id = :home_id AND a.window_start >= :since_at AND a.window_start < :until_at
+ ORDER BY a.window_start, a.kind;
+
+-- name: remove_whole_windows
+-- The windows that a result replaces.
+-- params: staging_id
+DELETE FROM home_activity
+ WHERE (home_id, window_start, kind) IN (
+       SELECT g.home_id, g.window_start, g.kind
+         FROM home_activity_staging AS g
+        WHERE g.staging_id = :staging_id AND g.is_whole = 1);
+
+-- name: add_to_windows
+-- Add a result to the windows that stand: every value is an integer or an instant, so the order of runs does not matter.
+-- params: staging_id, run_number
+UPDATE home_activity AS a
+   SET readings = a.readings + d.readings, active = a.active + d.active,
+       ppm_hundredths = CASE WHEN a.ppm_hundredths IS NULL THEN d.ppm_hundredths
+                             ELSE a.ppm_hundredths + COALESCE(d.ppm_hundredths, 0) END,
+       least_ppm_hundredths = CASE WHEN a.least_ppm_hundredths <= d.least_ppm_hundredths
+                                        OR d.least_ppm_hundredths IS NULL
+                                   THEN a.least_ppm_hundredths ELSE d.least_ppm_hundredths END,
+       most_ppm_hundredths = CASE WHEN a.most_ppm_hundredths >= d.most_ppm_hundredths
+                                       OR d.most_ppm_hundredths IS NULL
+                                  THEN a.most_ppm_hundredths ELSE d.most_ppm_hundredths END,
+       first_observed_at = CASE WHEN a.first_observed_at <= d.first_observed_at
+                                THEN a.first_observed_at ELSE d.first_observed_at END,
+       last_observed_at = CASE WHEN a.last_observed_at >= d.last_observed_at
+                               THEN a.last_observed_at ELSE d.last_observed_at END,
+       run_number = :run_number
+  FROM (SELECT DISTINCT g.home_id, g.window_start, g.kind, g.readings, g.active, g.ppm_hundredths,
+                          g.least_ppm_hundredths, g.most_ppm_hundredths, g.first_observed_at, g.last_observed_at
+                    FROM home_activity_staging AS g
+                   WHERE g.staging_id = :staging_id) AS d
+ WHERE d.home_id = a.home_id AND d.window_start = a.window_start AND d.kind = a.kind;
+
+-- name: open_windows
+-- The windows of a result that do not stand yet; comes after add_to_windows, which must not see them.
+-- params: staging_id, run_number
+INSERT INTO home_activity
+       (home_id, window_start, kind, readings, active, ppm_hundredths, least_ppm_hundredths, most_ppm_hundredths,
+        first_observed_at, last_observed_at, run_number)
+SELECT d.home_id, d.window_start, d.kind, d.readings, d.active, d.ppm_hundredths, d.least_ppm_hundredths,
+       d.most_ppm_hundredths, d.first_observed_at, d.last_observed_at, :run_number
+  FROM (SELECT DISTINCT g.home_id, g.window_start, g.kind, g.readings, g.active, g.ppm_hundredths,
+                          g.least_ppm_hundredths, g.most_ppm_hundredths, g.first_observed_at, g.last_observed_at
+                    FROM home_activity_staging AS g
+                   WHERE g.staging_id = :staging_id) AS d
+ WHERE d.readings > 0
+       AND NOT EXISTS (
+           SELECT 1 FROM home_activity AS a
+            WHERE a.home_id = d.home_id AND a.window_start = d.window_start AND a.kind = d.kind);
+
+-- name: remove_staged_windows
+-- What runs that are closed have staged.
+-- params:
+DELETE FROM home_activity_staging
+ WHERE run_id NOT IN (SELECT r.run_id FROM aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'));

@@ -1,0 +1,85 @@
+-- name: read_last_run
+-- The newest run of a job, open or closed.
+-- params: job
+SELECT TOP (1) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status,
+       CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
+       r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
+       CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
+       r.is_snapshot
+  FROM hubledger.aggregation_run AS r
+ WHERE r.job = @job
+ ORDER BY r.run_number DESC;
+
+-- name: read_runs
+-- Runs below a number, the newest first.
+-- params: job, before_number, most
+SELECT TOP (@most) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status,
+       CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
+       r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
+       CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
+       r.is_snapshot
+  FROM hubledger.aggregation_run AS r
+ WHERE r.job = @job AND r.run_number < @before_number
+ ORDER BY r.run_number DESC;
+
+-- name: read_committed_runs
+-- Committed runs above a number, the oldest first.
+-- params: job, after_number
+SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status,
+       CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
+       r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
+       CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
+       r.is_snapshot
+  FROM hubledger.aggregation_run AS r
+ WHERE r.job = @job AND r.run_number > @after_number AND r.status = 'committed'
+ ORDER BY r.run_number;
+
+-- name: open_run
+-- A planned run, with the intent to submit it.
+-- params: run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, planned_at, intent_at
+INSERT INTO hubledger.aggregation_run
+       (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status, planned_at, intent_at,
+        is_snapshot)
+VALUES (@run_id, @job, @run_number, @cut_from, @cut_to, @engine, @attempt, @submits, 'submitting',
+        @planned_at, @intent_at, 0);
+
+-- name: renew_intent
+-- Compare and set: touches no row when another decided on a submit since, or closed the run.
+-- params: run_id, attempt, intent_at, expected_attempt, expected_intent_at
+UPDATE hubledger.aggregation_run
+   SET attempt = @attempt, submits = submits + 1, status = 'submitting', intent_at = @intent_at,
+       engine_job_id = NULL, submitted_at = NULL
+OUTPUT inserted.run_id
+ WHERE run_id = @run_id AND status IN ('submitting', 'submitted') AND attempt = @expected_attempt
+   AND intent_at = @expected_intent_at;
+
+-- name: note_submitted
+-- Compare and set: touches no row when the attempt is another one, or has its job already.
+-- params: run_id, attempt, engine_job_id, submitted_at
+UPDATE hubledger.aggregation_run
+   SET status = 'submitted', engine_job_id = @engine_job_id, submitted_at = @submitted_at
+OUTPUT inserted.run_id
+ WHERE run_id = @run_id AND status = 'submitting' AND attempt = @attempt;
+
+-- name: fail_run
+-- Compare and set: touches no row when the run is closed, or another decided on a submit since.
+-- params: run_id, attempt, failure, closed_at
+UPDATE hubledger.aggregation_run
+   SET status = 'failed', failure = @failure, closed_at = @closed_at
+OUTPUT inserted.run_id
+ WHERE run_id = @run_id AND status IN ('submitting', 'submitted') AND attempt = @attempt;
+
+-- name: close_run
+-- Compare and set: touches no row when the run is closed. Its figures are those of what is staged.
+-- params: run_id, staging_id, closed_at
+UPDATE hubledger.aggregation_run
+   SET status = 'committed', closed_at = @closed_at,
+       readings = (SELECT COALESCE(SUM(d.readings), 0)
+                     FROM (SELECT DISTINCT g.home_id, g.window_start, g.kind, g.readings
+                             FROM hubledger.home_activity_staging AS g WHERE g.staging_id = @staging_id) AS d),
+       windows = (SELECT COUNT(*)
+                    FROM (SELECT DISTINCT g.home_id, g.window_start, g.kind
+                            FROM hubledger.home_activity_staging AS g WHERE g.staging_id = @staging_id) AS d),
+       lake_path = (SELECT g.lake_path FROM hubledger.aggregation_staging AS g WHERE g.staging_id = @staging_id),
+       is_snapshot = (SELECT g.is_snapshot FROM hubledger.aggregation_staging AS g WHERE g.staging_id = @staging_id)
+ WHERE run_id = @run_id AND status IN ('submitting', 'submitted');

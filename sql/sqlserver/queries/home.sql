@@ -1,0 +1,7 @@
+-- name: find_homes
+-- Registered homes between two ids, in order.
+-- params: prefix, prefix_end, after_id, most
+SELECT TOP (@most) h.home_id
+  FROM hubledger.home AS h
+ WHERE h.home_id >= @prefix AND h.home_id < @prefix_end AND h.home_id > @after_id
+ ORDER BY h.home_id;

@@ -1,0 +1,302 @@
+"""What every store promises of aggregation runs: one open run, compare and set everywhere, one transaction a commit."""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from core.activity import HomeActivity
+from core.aggregation import HOME_ACTIVITY
+from core.runs import NO_CUT, AggregationRun, Cut, Staged, planned_run
+from core.store import AggregationStore
+from tests.fakes.aggregation_engines import AggregationEngine, engines, finish, ingest, stage
+from tests.fakes.builders import EPOCH, home, reading
+
+NOW = EPOCH + timedelta(days=1, microseconds=123_457)
+LATER = NOW + timedelta(minutes=5)
+Opened = Callable[[], AggregationRun]
+
+
+@pytest.fixture(params=sorted(engines(Path(), os.environ.get("MSSQL_CONNECTION", ""))))
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> AggregationEngine:
+    return engines(tmp_path, os.environ.get("MSSQL_CONNECTION", ""))[request.param]()
+
+
+@pytest.fixture
+def store(database: AggregationEngine) -> Iterator[AggregationStore]:
+    opened = database.open()
+    yield opened
+    opened.close()
+
+
+def planned(store: AggregationStore, now: datetime = NOW) -> AggregationRun:
+    run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", now)
+    assert run is not None
+    return run
+
+
+@pytest.fixture
+def opened(store: AggregationStore) -> Opened:
+    """Commits an event and opens the run that covers it."""
+
+    def open_next() -> AggregationRun:
+        ingest(store, [reading()])
+        run = planned(store)
+        assert store.open_run(run)
+        return run
+
+    return open_next
+
+
+def window(home_id: str = "home-1", readings: int = 2, ppm: int | None = 500, minute: int = 0) -> HomeActivity:
+    at = EPOCH + timedelta(minutes=minute)
+    last = at + timedelta(minutes=3, microseconds=7)
+    return HomeActivity(home_id, at, "carbon_monoxide", readings, 1, ppm, ppm, ppm, at, last)
+
+
+def close(store: AggregationStore, database: AggregationEngine, run: AggregationRun, *windows: HomeActivity) -> None:
+    """Stage and commit a run."""
+    stage(database, f"{run.run_id}-s", run.run_id, windows)
+    finish(database, f"{run.run_id}-s", run.run_id, LATER)
+    staged = store.read_staged(run.run_id)
+    assert staged is not None
+    assert store.commit_run(run, staged, LATER)
+
+
+def activity(store: AggregationStore, home_id: str = "home-1") -> tuple[HomeActivity, ...]:
+    return store.read_activity(home_id, EPOCH, EPOCH + timedelta(days=1))
+
+
+def test_a_job_that_never_ran_stands_before_everything(store: AggregationStore) -> None:
+    standing = store.read_standing(HOME_ACTIVITY)
+    assert (standing.cut, standing.number, standing.last_run, standing.reached) == (NO_CUT, 0, None, NO_CUT)
+    assert store.read_standing(HOME_ACTIVITY) == standing
+
+
+def test_the_cut_that_is_reached_names_every_partition_in_one_form(store: AggregationStore) -> None:
+    for partition_id in ("2", "10", "2"):
+        ingest(store, [reading()], of=partition_id)
+    assert store.read_standing(HOME_ACTIVITY).reached == '{"1/10":1,"1/2":2}'
+
+
+def test_a_run_is_kept_as_it_was_planned(store: AggregationStore, opened: Opened) -> None:
+    run = opened()
+    standing = store.read_standing(HOME_ACTIVITY)
+    assert (standing.last_run, standing.open_run, standing.number) == (run, run, 1)
+
+
+def test_there_is_one_open_run_at_a_time(store: AggregationStore, opened: Opened) -> None:
+    run = opened()
+    assert not store.open_run(run)
+    assert not store.open_run(replace(run, run_id="other", number=2))
+    assert store.read_runs(HOME_ACTIVITY, 10, 10) == (run,)
+
+
+def test_of_planners_at_the_same_time_one_opens_the_run(store: AggregationStore) -> None:
+    ingest(store, [reading()])
+    run = planned(store)
+    with ThreadPoolExecutor(4) as pool:
+        won = list(pool.map(lambda at: store.open_run(replace(run, run_id=f"run-{at}")), range(4)))
+    assert won.count(True) == 1
+    assert len(store.read_runs(HOME_ACTIVITY, 10, 10)) == 1
+
+
+def test_a_plan_from_a_cut_that_has_moved_opens_nothing(
+    store: AggregationStore, database: AggregationEngine, opened: Opened
+) -> None:
+    ingest(store, [reading()])
+    stale = planned(store)
+    close(store, database, opened(), window())
+    assert not store.open_run(stale)
+    assert not store.open_run(replace(stale, number=2))
+
+
+def test_a_submit_is_noted_once_and_for_its_own_attempt_only(store: AggregationStore, opened: Opened) -> None:
+    run = opened()
+    assert not store.note_submitted(replace(run, attempt=2), "job-1", LATER)
+    assert store.note_submitted(run, "job-1", LATER)
+    assert not store.note_submitted(run, "job-2", LATER)
+    kept = replace(run, status="submitted", engine_job_id="job-1", submitted_at=LATER)
+    assert store.read_standing(HOME_ACTIVITY).open_run == kept
+
+
+def test_of_two_who_decide_on_another_submit_one_does(store: AggregationStore, opened: Opened) -> None:
+    run = opened()
+    store.note_submitted(run, "job-1", NOW)
+    assert store.renew_intent(run, 2, LATER)
+    assert not store.renew_intent(run, 2, LATER)
+    renewed = store.read_standing(HOME_ACTIVITY).open_run
+    assert renewed == replace(run, attempt=2, submits=2, intent_at=LATER)
+    assert not store.note_submitted(run, "job-1", LATER)
+    assert not store.fail_run(run, "why", LATER)
+
+
+def test_the_same_attempt_is_submitted_again_by_one_of_two(store: AggregationStore, opened: Opened) -> None:
+    run = opened()
+    assert store.renew_intent(run, 1, LATER)
+    assert not store.renew_intent(run, 1, LATER)
+
+
+def test_a_run_that_failed_leaves_the_cut_and_the_next_one_begins_there(
+    store: AggregationStore, opened: Opened
+) -> None:
+    run = opened()
+    assert store.fail_run(run, "why " * 1000, LATER)
+    assert not store.fail_run(run, "again", LATER)
+    assert not store.commit_run(run, Staged("s", run.run_id, 1, NOW), LATER)
+    again = planned(store)
+    assert (again.cut_from, again.number, again.run_id == run.run_id) == (run.cut_from, 2, False)
+    assert store.open_run(again)
+    failed = store.read_runs(HOME_ACTIVITY, 2, 10)[0]
+    assert (failed.status, failed.closed_at, (failed.failure or "")[:8]) == ("failed", LATER, "why why ")
+
+
+def test_a_commit_moves_the_cut_opens_and_adds_to_windows_and_closes_the_run(
+    store: AggregationStore, database: AggregationEngine, opened: Opened
+) -> None:
+    close(store, database, opened(), window(), window("home-2", ppm=None))
+    second = opened()
+    early = replace(window(readings=3, ppm=200), first_observed_at=EPOCH - timedelta(seconds=1))
+    close(store, database, second, early, window("home-2", ppm=300), window(minute=15))
+    first_window, next_window = activity(store)
+    assert (first_window.readings, first_window.active, first_window.ppm_hundredths) == (5, 2, 700)
+    assert (first_window.least_ppm_hundredths, first_window.most_ppm_hundredths) == (200, 500)
+    assert first_window.first_observed_at == early.first_observed_at
+    assert first_window.last_observed_at == window().last_observed_at
+    assert next_window == window(minute=15)
+    (other,) = activity(store, "home-2")
+    assert (other.ppm_hundredths, other.least_ppm_hundredths, other.most_ppm_hundredths) == (300, 300, 300)
+    standing = store.read_standing(HOME_ACTIVITY)
+    assert (standing.cut, standing.open_run) == (second.cut_to, None)
+    closed = standing.last_run
+    assert closed is not None
+    assert (closed.status, closed.readings, closed.windows, closed.closed_at) == ("committed", 7, 3, LATER)
+    assert (closed.lake_path, closed.is_snapshot) == (f"/lake/{second.run_id}-s", False)
+    assert [database.count(table) for table in ("home_activity_staging", "aggregation_staging")] == [0, 0]
+
+
+def test_a_window_without_a_measure_stays_without_one(
+    store: AggregationStore, database: AggregationEngine, opened: Opened
+) -> None:
+    close(store, database, opened(), window(ppm=None))
+    close(store, database, opened(), window(ppm=None))
+    (found,) = activity(store)
+    assert (found.readings, found.ppm_hundredths, found.least_ppm_hundredths) == (4, None, None)
+
+
+def test_rows_that_a_task_staged_twice_count_once(
+    store: AggregationStore, database: AggregationEngine, opened: Opened
+) -> None:
+    run = opened()
+    stage(database, f"{run.run_id}-s", run.run_id, [window()])
+    close(store, database, run, window(), window(minute=15))
+    assert activity(store) == (window(), window(minute=15))
+    assert store.read_runs(HOME_ACTIVITY, 10, 1)[0].readings == 4
+
+
+def test_what_another_execution_staged_is_neither_counted_nor_left(
+    store: AggregationStore, database: AggregationEngine, opened: Opened
+) -> None:
+    run = opened()
+    stage(database, "half", run.run_id, [window(readings=100)])
+    stage(database, "zombie", "long-closed", [window(readings=100)])
+    stage(database, "second", run.run_id, [window(readings=100)])
+    finish(database, "second", run.run_id, LATER + timedelta(seconds=1))
+    close(store, database, run, window())
+    assert activity(store) == (window(),)
+    assert [database.count(table) for table in ("home_activity_staging", "aggregation_staging")] == [0, 0]
+
+
+def test_a_run_is_committed_once(store: AggregationStore, database: AggregationEngine, opened: Opened) -> None:
+    run = opened()
+    close(store, database, run, window())
+    assert not store.commit_run(run, Staged(f"{run.run_id}-s", run.run_id, 1, LATER), LATER)
+    assert activity(store) == (window(),)
+
+
+def test_a_commit_from_another_cut_than_the_standing_one_writes_nothing(
+    store: AggregationStore, database: AggregationEngine, opened: Opened
+) -> None:
+    run = opened()
+    stage(database, "s", run.run_id, [window()])
+    finish(database, "s", run.run_id, LATER)
+    elsewhere = replace(run, cut_from=Cut('{"1/0":7}'))
+    assert not store.commit_run(elsewhere, Staged("s", run.run_id, 1, LATER), LATER)
+    assert activity(store) == ()
+    assert store.read_standing(HOME_ACTIVITY).open_run == run
+
+
+def test_of_commits_at_the_same_time_one_counts(
+    store: AggregationStore, database: AggregationEngine, opened: Opened
+) -> None:
+    run = opened()
+    for staging_id in ("a", "b"):
+        stage(database, staging_id, run.run_id, [window()])
+        finish(database, staging_id, run.run_id, LATER)
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda name: store.commit_run(run, Staged(name, run.run_id, 1, LATER), LATER), "abab"))
+    assert done.count(True) == 1
+    assert activity(store) == (window(),)
+
+
+def test_a_whole_window_replaces_what_stands_and_an_empty_one_removes_it(
+    store: AggregationStore, database: AggregationEngine, opened: Opened
+) -> None:
+    close(store, database, opened(), window(readings=9), window(minute=15), window(minute=30))
+    run = opened()
+    stage(database, f"{run.run_id}-s", run.run_id, [window(readings=4), window(readings=0, minute=15)], whole=True)
+    close(store, database, run, window(minute=30))
+    kept, added = activity(store)
+    assert (kept.readings, kept.window_start) == (4, EPOCH)
+    assert (added.readings, added.window_start) == (4, EPOCH + timedelta(minutes=30))
+
+
+def test_nothing_staged_is_an_empty_run(store: AggregationStore, database: AggregationEngine, opened: Opened) -> None:
+    run = opened()
+    close(store, database, run)
+    closed = store.read_runs(HOME_ACTIVITY, 10, 1)[0]
+    assert (closed.status, closed.readings, closed.windows) == ("committed", 0, 0)
+
+
+def test_a_result_that_is_not_finished_is_not_there(
+    store: AggregationStore, database: AggregationEngine, opened: Opened
+) -> None:
+    run = opened()
+    stage(database, "half", run.run_id, [window()])
+    finish(database, "of another run", "other", LATER)
+    assert store.read_staged(run.run_id) is None
+
+
+def test_runs_are_listed_from_the_newest_and_committed_ones_from_the_oldest(
+    store: AggregationStore, database: AggregationEngine, opened: Opened
+) -> None:
+    close(store, database, opened(), window())
+    store.fail_run(opened(), "why", LATER)
+    again = planned(store)
+    assert store.open_run(again)
+    close(store, database, again, window())
+    assert [run.number for run in store.read_runs(HOME_ACTIVITY, 10, 2)] == [3, 2]
+    assert [run.number for run in store.read_runs(HOME_ACTIVITY, 2, 2)] == [1]
+    assert [run.number for run in store.read_committed_runs(HOME_ACTIVITY, 0)] == [1, 3]
+    assert [run.number for run in store.read_committed_runs(HOME_ACTIVITY, 1)] == [3]
+
+
+def test_activity_is_that_of_one_home_in_a_span(
+    store: AggregationStore, database: AggregationEngine, opened: Opened
+) -> None:
+    close(store, database, opened(), window(), window(minute=15), window(minute=30), window("home-10"))
+    since, until = EPOCH + timedelta(minutes=15), EPOCH + timedelta(minutes=30)
+    assert store.read_activity("home-1", since, until) == (window(minute=15),)
+    assert store.read_activity("home", EPOCH, LATER) == ()
+
+
+def test_homes_are_found_by_how_their_ids_begin(store: AggregationStore) -> None:
+    ingest(store, [home(name) for name in ("home-1", "home-10", "home-2", "Home-3", "zome", "h%")])
+    assert store.find_homes("home-1", "", 10) == ("home-1", "home-10")
+    assert store.find_homes("h", "home-1", 2) == ("home-10", "home-2")
+    assert store.find_homes("%", "", 10) == ()
+    assert store.find_homes("", "", 2) == ("Home-3", "h%")

@@ -1,0 +1,53 @@
+"""One Spark session for all tests of a process; without Java or pyspark only test_here.py is collected, and says so."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.here import OPTIONS, environment, lacking
+
+PYSPARK_OWN = (  # it opens sockets that it leaves to the collector, and compares versions the old way
+    "ignore:distutils Version classes are deprecated:DeprecationWarning",
+    "ignore:unclosed <socket:ResourceWarning",
+    "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning",
+)
+collect_ignore_glob = [] if lacking() is None else ["test_[!h]*.py"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Pyspark's own warnings are no errors of ours."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            for warning in PYSPARK_OWN:
+                item.add_marker(pytest.mark.filterwarnings(warning))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A session on two threads."""
+    from pyspark.sql import SparkSession
+
+    before = dict(os.environ)
+    os.environ.update(environment())
+    builder = SparkSession.builder.master("local[2]").appName("tests")
+    for name, value in OPTIONS.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture
+def world(spark: Any, tmp_path: Path) -> Iterator[Any]:
+    """An empty ledger with Spark beside it."""
+    from tests.spark.world import World
+
+    made = World(spark, tmp_path)
+    yield made
+    made.store.close()

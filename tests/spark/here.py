@@ -1,0 +1,59 @@
+"""Whether Spark can run here, and how: what every Spark process of the tests is started with."""
+
+import os
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+CONF = Path(__file__).parent / "conf"
+OPTIONS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Dderby.stream.error.file=/dev/null",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+}
+
+
+def lacking() -> str | None:
+    """What is missing and how to get it, in one line; None when Spark can run."""
+    if find_spec("pyspark") is None:
+        return "pyspark is not installed: make test installs it where Java is found"
+    java = Path(os.environ.get("JAVA_HOME", "")) / "bin" / "java"
+    if shutil.which("java") is None and not java.exists():
+        return "Java is missing: apt-get install openjdk-17-jre-headless, or set JAVA_HOME"
+    return None
+
+
+def environment() -> dict[str, str]:
+    """For every process of Spark: loopback only, quiet, and this Python on both sides."""
+    return {
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_CONF_DIR": str(CONF),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+def spark_home() -> Path:
+    """Where the wheel of pyspark has Spark."""
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
+
+def spark_submit() -> str:
+    """The command of that wheel."""
+    return str(spark_home() / "bin" / "spark-submit")
+
+
+def submit_options() -> list[str]:
+    """OPTIONS as words of that command."""
+    return [word for name, value in OPTIONS.items() for word in ("--conf", f"{name}={value}")]

@@ -1,0 +1,242 @@
+"""Runs on engines: real spark-submit processes, behind services that answer badly, killed, and on a cluster."""
+
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.aggregation import HOME_ACTIVITY
+from core.remote.databricks import DatabricksEngine
+from core.remote.livy import LivyEngine, LivyJobs
+from core.remote.spark_local import LocalEngine, LocalSpark
+from core.runs import AggregationRun
+from core.spark import SparkEngine
+from jobs.package import ARCHIVE, write_package
+from tests.fakes.databricks_service import DatabricksService
+from tests.fakes.livy_service import PATHS, LivyService
+from tests.fakes.spark_service import Service, Serving
+from tests.spark.here import OPTIONS, environment, spark_home, spark_submit, submit_options
+from tests.spark.readings import NOON, gas, switch
+from tests.spark.world import World
+
+pytestmark = pytest.mark.slow
+SECONDS = 120.0
+
+
+@pytest.fixture
+def world(spark: Any, tmp_path: Path) -> Iterator[World]:
+    made = World(spark, tmp_path)
+    made.commit([gas(ppm=5), switch(), switch("home-2", NOON - timedelta(days=7))])
+    yield made
+    made.store.close()
+
+
+def until(wanted: Callable[[], Any]) -> Any:
+    """Wait for a condition, with a deadline."""
+    deadline = time.monotonic() + SECONDS
+    while not (found := wanted()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+def last_run(world: World) -> AggregationRun:
+    return world.store.read_runs(HOME_ACTIVITY, 10**9, 1)[0]
+
+
+def tick_until_committed(world: World, ended: Callable[[], bool]) -> list[str]:
+    """Tick, wait until the engine's jobs have ended, tick again; what the ticks did."""
+    did: list[str] = []
+    for _ in range(12):
+        did += world.tick().did
+        if "committed" in did:
+            return did
+        until(ended)
+    raise AssertionError(did)
+
+
+def submitting(world: World) -> Callable[[str, list[str]], list[str]]:
+    """What a stand-in starts: spark-submit of the program, with the store that the service's own secrets would name."""
+
+    def command(program: str, arguments: list[str]) -> list[str]:
+        store = ["--store", f"sqlite:{world.sqlite.path}"]
+        return [spark_submit(), "--master", "local[2]", *submit_options(), program, *arguments, *store]
+
+    return command
+
+
+@contextmanager
+def serving(service: Service) -> Iterator[Serving]:
+    service.environment = environment()
+    with Serving(service) as found:
+        yield found
+
+
+def all_ended(service: Service) -> Callable[[], bool]:
+    return lambda: all(batch.code is not None for batch in service.batches)
+
+
+def jobs_folder(tmp_path: Path) -> str:
+    write_package(tmp_path / "jobs")
+    return str(tmp_path / "jobs")
+
+
+def livy(address: str, dialect: str, jobs: str) -> SparkEngine:
+    return LivyEngine(address + PATHS[dialect], lambda: "token", LivyJobs(jobs))
+
+
+def test_a_livy_that_is_busy_loses_answers_and_lists_slowly_runs_the_job_once(world: World, tmp_path: Path) -> None:
+    service = LivyService(submitting(world), faults=["503", "drop"], hidden=3, dialect="synapse")
+    with serving(service) as found:
+        world.own = replace(world.own, engine=livy(found.address, "synapse", jobs_folder(tmp_path)))
+        did = tick_until_committed(world, all_ended(service))
+    assert did.count("submitted, without an answer") == 2
+    assert len(service.batches) == 1
+    assert (last_run(world).attempt, last_run(world).submits) == (1, 2)
+    world.prove()
+
+
+def test_a_databricks_run_that_is_killed_is_tried_again_under_the_next_name_and_that_one_runs_once(
+    world: World, tmp_path: Path
+) -> None:
+    service = DatabricksService(submitting(world), faults=["kill", "drop"], hidden=2)
+    with serving(service) as found:
+        engine = DatabricksEngine(found.address, lambda: "token", jobs_folder(tmp_path), {"existing_cluster_id": "c"})
+        world.own = replace(world.own, engine=engine)
+        tick_until_committed(world, all_ended(service))
+    assert [batch.name.rpartition("-")[2] for batch in service.batches] == ["1", "2"]
+    world.prove()
+
+
+@pytest.fixture
+def local(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalEngine:
+    for name, value in {**environment(), "STORE_CONNECTION": f"sqlite:{world.sqlite.path}"}.items():
+        monkeypatch.setenv(name, value)
+    engine = LocalEngine(LocalSpark(spark_submit(), Path("jobs"), tmp_path / "memory", OPTIONS))
+    world.own = replace(world.own, engine=engine)
+    return engine
+
+
+def test_a_driver_that_is_killed_while_it_stages_leaves_nothing_that_counts(
+    world: World, local: LocalEngine, tmp_path: Path
+) -> None:
+    world.tick()
+    job = last_run(world).job_name
+    with closing(sqlite3.connect(world.sqlite.path, isolation_level=None)) as holding:
+        holding.execute("BEGIN IMMEDIATE")  # nobody stages while this stands
+        pid = int((tmp_path / "memory" / job / "group").read_text())
+        until(lambda: _python_workers(pid))
+        os.killpg(pid, signal.SIGKILL)
+        holding.execute("ROLLBACK")
+    did = tick_until_committed(world, lambda: last_run(world).engine_job_id is None or _ended(world, local))
+    assert last_run(world).attempt == 2
+    assert did.count("submitted") == 1
+    world.prove()
+
+
+def _ended(world: World, local: LocalEngine) -> bool:
+    return local.state(str(last_run(world).engine_job_id)).value != "running"
+
+
+def _python_workers(pid: int) -> bool:
+    """Whether the job's tasks are at work: the daemon that forks Python workers is there."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if b"pyspark.daemon" in path.read_bytes() and _session(path.parent) == pid:
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _session(process: Path) -> int:
+    return int((process / "stat").read_text().rpartition(")")[2].split()[3])
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """A master and two workers out of the wheel; its address, and the workers."""
+    started: list[subprocess.Popen[bytes]] = []
+    quiet = {**os.environ, **environment(), "SPARK_CONF_DIR": str(folder), "SPARK_DAEMON_MEMORY": "256m"}
+    quiet.pop("PYTHONPATH")  # what the executors need comes with the job
+
+    def start(name: str, *words: str) -> Path:
+        log = folder / f"{name}.log"
+        with log.open("wb") as out:
+            command = [str(spark_home() / "bin" / "spark-class"), *words]
+            started.append(subprocess.Popen(command, env=quiet, stdout=out, stderr=out, start_new_session=True))
+        return log
+
+    def said(log: Path, pattern: str) -> str:
+        return until(lambda: (found := re.search(pattern, log.read_text(errors="replace"))) and found[1])
+
+    try:
+        here = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        master = start("master", "org.apache.spark.deploy.master.Master", *here)
+        address = said(master, r"Starting Spark master at (spark://\S+)")
+        for number in (1, 2):
+            options = (*here, "--cores", "1", "--memory", "700m", "--work-dir", str(folder / f"work{number}"))
+            log = start(f"worker{number}", "org.apache.spark.deploy.worker.Worker", *options, address)
+            said(log, r"(Successfully registered) with master")
+        yield address, started[1:]
+    finally:
+        for process in reversed(started):
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """A worker is a session of its own, and its executors are in it."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def test_a_cluster_runs_the_job_and_survives_the_death_of_a_worker(world: World, tmp_path: Path) -> None:
+    world.store.open_run(_planned(world))
+    run = last_run(world)
+    jobs = Path(jobs_folder(tmp_path))
+    with cluster(tmp_path) as (address, (_, second)):
+        sizes = ("spark.cores.max=2", "spark.executor.cores=1", "spark.executor.memory=512m")
+        confs = [word for size in sizes for word in ("--conf", size)]
+        job = [str(jobs / "aggregate_home_activity.py"), "--run-id", run.run_id, "--attempt", "1"]
+        words = [
+            spark_submit(),
+            "--master",
+            address,
+            *submit_options(),
+            *confs,
+            "--py-files",
+            str(jobs / ARCHIVE),
+            *job,
+        ]
+        own = {**environment(), "STORE_CONNECTION": f"sqlite:{world.sqlite.path}"}
+        with closing(sqlite3.connect(world.sqlite.path, isolation_level=None)) as holding:
+            holding.execute("BEGIN IMMEDIATE")  # the job waits for this where it stages
+            with (tmp_path / "job.log").open("wb") as out:
+                driver = subprocess.Popen(words, env={**os.environ, **own}, stdout=out, stderr=out)
+            until(lambda: list((tmp_path / "work1").rglob("stderr")) and list((tmp_path / "work2").rglob("stderr")))
+            _kill(second)
+            holding.execute("ROLLBACK")
+        assert driver.wait(SECONDS) == 0, (tmp_path / "job.log").read_text()
+    staged = world.store.read_staged(run.run_id)
+    assert staged is not None
+    assert world.store.commit_run(run, staged, world.clock.now())
+    world.prove()
+
+
+def _planned(world: World) -> AggregationRun:
+    from core.runs import planned_run
+
+    run = planned_run(HOME_ACTIVITY, world.store.read_standing(HOME_ACTIVITY), "local", world.clock.now())
+    assert run is not None
+    return run

@@ -1,0 +1,14 @@
+"""Says by name when Spark cannot run here, and how to get what is missing."""
+
+import subprocess
+
+import pytest
+
+from tests.spark.here import lacking, spark_submit
+
+
+def test_spark_and_java_are_here() -> None:
+    missing = lacking()
+    if missing is not None:
+        pytest.skip(f"the Spark tests are left out: {missing}")
+    assert subprocess.run([spark_submit(), "--version"], capture_output=True, timeout=120, check=False).returncode == 0

@@ -1,0 +1,100 @@
+"""Increments equal a rebuild to the bit, whatever happens to the jobs on the way."""
+
+import random
+from datetime import timedelta
+
+import pytest
+
+from core.aggregation import HOME_ACTIVITY
+from tests.spark.readings import NOON, by_chance, gas, switch
+from tests.spark.world import Fate, World
+
+
+def test_a_first_run_adds_up_what_is_there(world: World) -> None:
+    world.commit([gas(ppm=5), gas(at=NOON + timedelta(minutes=14, seconds=59), ppm=7), switch(), switch(state="idle")])
+    world.settle()
+    gas_window, motion = world.activity()
+    assert (gas_window.readings, gas_window.active, gas_window.ppm_hundredths) == (2, 0, 1200)
+    assert (gas_window.least_ppm_hundredths, gas_window.most_ppm_hundredths) == (500, 700)
+    assert (gas_window.first_observed_at, gas_window.last_observed_at) == (
+        NOON,
+        NOON + timedelta(minutes=14, seconds=59),
+    )
+    assert (motion.kind, motion.readings, motion.active, motion.ppm_hundredths) == ("motion", 2, 1, None)
+    world.prove()
+
+
+@pytest.mark.parametrize("fate", [fate for fate in Fate if fate is not Fate.WELL])
+def test_what_becomes_of_a_job_changes_nothing_of_the_sums(world: World, fate: Fate) -> None:
+    world.commit([gas(ppm=5), switch()])
+    world.settle()
+    world.commit([gas(ppm=9), gas("home-2"), switch(at=NOON - timedelta(days=1))])
+    world.engine.fates = [fate]
+    world.settle()
+    run = world.store.read_runs(HOME_ACTIVITY, 10, 1)[0]
+    assert (run.number, run.status, run.readings, run.windows) == (2, "committed", 3, 3)
+    assert world.sqlite.sql("SELECT COUNT(*) FROM home_activity_staging") == [(0,)]
+    world.prove()
+
+
+def test_a_late_event_of_last_week_lands_in_its_own_window(world: World) -> None:
+    world.commit([switch(), switch(at=NOON - timedelta(days=7))])
+    world.settle()
+    world.commit([switch(at=NOON - timedelta(days=7, seconds=-1)), switch(at=NOON)])
+    world.settle()
+    assert [(one.window_start, one.readings) for one in world.activity()] == [(NOON - timedelta(days=7), 2), (NOON, 2)]
+    world.prove()
+
+
+def test_a_run_of_events_that_gave_no_reading_is_empty_and_moves_the_cut(world: World) -> None:
+    world.commit([switch()])
+    world.settle()
+    world.commit([], letters=3)
+    world.settle()
+    run = world.store.read_runs(HOME_ACTIVITY, 10, 1)[0]
+    assert (run.status, run.readings, run.windows, run.cut_to) == ("committed", 0, 0, '{"1/0":2}')
+    world.prove()
+
+
+def test_a_partition_that_appears_later_is_read_from_its_first_commit(world: World) -> None:
+    world.commit([switch()])
+    world.settle()
+    world.commit([switch("home-2")], of="12")
+    world.settle()
+    assert world.store.read_standing(HOME_ACTIVITY).cut == '{"1/0":1,"1/12":1}'
+    world.prove()
+
+
+@pytest.mark.slow
+def test_a_home_with_a_million_readings_in_one_window_is_one_row(world: World) -> None:
+    world.commit([gas(ppm=1)])
+    copies = (
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000)"
+        " INSERT INTO sensor_reading SELECT 1, '0', n.i, 0, 2, 'home-1', 's', 'carbon_monoxide', NULL, n.i,"
+        " '2026-02-10T12:07:00.000001Z' FROM n"
+    )
+    world.sqlite.sql(copies)
+    world.sqlite.sql("UPDATE event_hub_checkpoint SET sequence_number = 1000000, commit_number = 2")
+    world.sqlite.sql(
+        "INSERT INTO batch_ledger VALUES (1, '0', 2, 'batch', 1, 1000000, 1000000, 0, 0, 0, 0, 1000000, 't', 'i', 'at')"
+    )
+    world.settle()
+    (window,) = world.activity()
+    assert (window.readings, window.ppm_hundredths) == (1_000_001, 100 * (1 + 1_000_000 * 1_000_001 // 2))
+    assert (window.least_ppm_hundredths, window.most_ppm_hundredths) == (100, 100_000_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_any_order_of_commits_and_deaths_ends_with_the_rebuild(world: World, seed: int) -> None:
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    for hour in range(5):
+        for _ in range(chance.randrange(1, 5)):
+            readings = by_chance(chance, chance.randrange(1, 40), NOON + timedelta(hours=hour))
+            world.commit(readings, of=str(chance.choice([0, 0, 1, 7])))
+        world.engine.fates = [chance.choice(list(Fate)) for _ in range(2)]
+        for _ in range(chance.randrange(1, 4)):
+            world.tick(timedelta(minutes=chance.choice([1, 11])))
+    world.settle()
+    world.prove()

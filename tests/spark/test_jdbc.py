@@ -1,0 +1,176 @@
+"""The tables of a server, through Spark's JDBC source. Derby, which is in the wheel, stands in for SQL Server.
+
+Derby has no DATEDIFF_BIG: its tables hold instants as microseconds already. What is sent to SQL Server is parsed.
+"""
+
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from core.transforms.home_security import Home, HomeAlert, SensorReading
+from jobs.aggregate_home_activity import Order, aggregate
+from jobs.jdbc_tables import Dialect, JdbcTables
+from jobs.ranges import CommitSpan, LedgerRange, Slice
+from jobs.tables import Run
+from tests.sql.gates import gates
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)
+WINDOW = (
+    "readings BIGINT, active BIGINT, ppm_hundredths BIGINT, least_ppm_hundredths BIGINT, most_ppm_hundredths BIGINT"
+)
+TABLES = {
+    "aggregation_run": (
+        "run_id VARCHAR(40), run_number BIGINT, cut_from VARCHAR(400), cut_to VARCHAR(400), attempt INT,"
+        " status VARCHAR(12)"
+    ),
+    "aggregation_cut": "job VARCHAR(40), cut VARCHAR(400)",
+    "batch_ledger": (
+        "stream_id INT, partition_id VARCHAR(40), commit_number BIGINT, kind VARCHAR(10), first_sequence_number BIGINT,"
+        " last_sequence_number BIGINT, rows_written INT"
+    ),
+    "event_hub_dead_letter": "stream_id INT, partition_id VARCHAR(40), sequence_number BIGINT",
+    "sensor_reading": (
+        "stream_id INT, partition_id VARCHAR(40), sequence_number BIGINT, ordinal SMALLINT, commit_number BIGINT,"
+        " home_id VARCHAR(32), sensor_id VARCHAR(64), kind VARCHAR(20), state VARCHAR(10), ppm BIGINT,"
+        " observed_at BIGINT"
+    ),
+    "home_activity": (
+        f"home_id VARCHAR(32), window_start BIGINT, kind VARCHAR(20), {WINDOW}, first_observed_at BIGINT,"
+        " last_observed_at BIGINT"
+    ),
+    "home_activity_staging": (
+        "staging_id VARCHAR(80), run_id VARCHAR(40), home_id VARCHAR(32), window_start VARCHAR(40), kind VARCHAR(20),"
+        f" is_whole SMALLINT, {WINDOW}, first_observed_at VARCHAR(40), last_observed_at VARCHAR(40)"
+    ),
+    "aggregation_staging": (
+        "staging_id VARCHAR(80), run_id VARCHAR(40), attempt INT, lake_path VARCHAR(400), is_snapshot SMALLINT,"
+        " staged_at VARCHAR(40)"
+    ),
+}
+
+
+class Derby:
+    """A database in the memory of Spark's Java machine."""
+
+    def __init__(self, spark: Any) -> None:
+        self.url = f"jdbc:derby:memory:{uuid.uuid4().hex}"
+        self.connection = spark._jvm.java.sql.DriverManager.getConnection(f"{self.url};create=true")
+        self.run("CREATE SCHEMA hubledger")
+        for name, columns in TABLES.items():
+            self.run(f"CREATE TABLE hubledger.{name} ({columns})")
+
+    def run(self, statement: str) -> None:
+        made = self.connection.createStatement()
+        made.execute(statement)
+        made.close()
+
+    def select(self, columns: str, table: str) -> list[tuple[Any, ...]]:
+        found = self.connection.createStatement().executeQuery(f"SELECT {columns} FROM hubledger.{table}")
+        rows = []
+        while found.next():
+            rows.append(tuple(found.getObject(at + 1) for at in range(columns.count(",") + 1)))
+        return rows
+
+    def reading(self, number: int, commit_number: int, ppm: str = "5", at: datetime = NOON) -> None:
+        micros = (at - EPOCH) // timedelta(microseconds=1)
+        self.run(
+            f"INSERT INTO hubledger.sensor_reading VALUES (1, '0', {number}, 0, {commit_number}, 'home-1', 's',"
+            f" 'carbon_monoxide', NULL, {ppm}, {micros})"
+        )
+
+
+@pytest.fixture
+def derby(spark: Any) -> Derby:
+    return Derby(spark)
+
+
+@pytest.fixture
+def tables(spark: Any, derby: Derby) -> JdbcTables:
+    return JdbcTables(spark, derby.url, {}, Dialect(micros="{}"))
+
+
+def test_a_run_is_read_added_up_and_staged_by_jdbc(spark: Any, derby: Derby, tables: JdbcTables) -> None:
+    derby.run("""INSERT INTO hubledger.aggregation_run VALUES ('r1', 2, '{"1/0":1}', '{"1/0":4}', 1, 'submitted')""")
+    for number, kind, first, last in (
+        (1, "batch", 0, 9),
+        (2, "batch", 10, 11),
+        (3, "retry", 4, 9),
+        (4, "batch", 12, 12),
+    ):
+        derby.run(f"INSERT INTO hubledger.batch_ledger VALUES (1, '0', {number}, '{kind}', {first}, {last}, 3)")
+    derby.run("INSERT INTO hubledger.event_hub_dead_letter VALUES (1, '0', 4)")
+    derby.reading(3, 1)
+    derby.reading(4, 3, ppm="7")
+    derby.reading(10, 2, at=NOON + timedelta(microseconds=123_457))
+    derby.reading(12, 4, ppm="NULL", at=NOON - timedelta(minutes=1))
+    derby.reading(13, 5)
+    result = aggregate(spark, tables, Order("r1", 1))
+    assert result is not None
+    columns = "window_start, is_whole, readings, active, ppm_hundredths, last_observed_at, staging_id"
+    assert sorted(derby.select(columns, "home_activity_staging")) == [
+        ("2026-02-10T11:45:00.000000", 0, 1, 0, None, "2026-02-10T11:59:00.000000", result.staging_id),
+        ("2026-02-10T12:00:00.000000", 0, 2, 0, 1200, "2026-02-10T12:00:00.123457", result.staging_id),
+    ]
+    assert derby.select("staging_id, attempt, is_snapshot", "aggregation_staging") == [(result.staging_id, 1, 0)]
+
+
+def test_a_run_that_is_closed_or_at_another_attempt_is_left_alone(spark: Any, derby: Derby, tables: JdbcTables) -> None:
+    derby.run("INSERT INTO hubledger.aggregation_run VALUES ('r1', 2, '{}', '{}', 2, 'submitted')")
+    derby.run("INSERT INTO hubledger.aggregation_run VALUES ('r2', 3, '{}', '{}', 1, 'committed')")
+    assert tables.read_run("r1") == Run("r1", 2, "{}", "{}", 2, "submitted")
+    assert [aggregate(spark, tables, Order(run_id, 1)) for run_id in ("r1", "r2", "none")] == [None] * 3
+    assert derby.select("staging_id", "aggregation_staging") == []
+
+
+def test_rows_are_read_as_texts_by_position(derby: Derby, tables: JdbcTables) -> None:
+    derby.reading(4, 1, at=NOON + timedelta(microseconds=5))
+    (row,) = tables.texts(SensorReading, [Slice(1, "0", 0, 9, 0, 9)]).collect()
+    assert tuple(row) == ("0", 4, 0, ["home-1", "s", "carbon_monoxide", None, "5", "2026-02-10T12:00:00.000005Z"])
+
+
+def test_the_cut_is_nothing_before_the_first_run_and_then_what_stands(derby: Derby, tables: JdbcTables) -> None:
+    assert tables.read_cut("home_activity") == "{}"
+    derby.run("""INSERT INTO hubledger.aggregation_cut VALUES ('home_activity', '{"1/0":3}')""")
+    assert tables.read_cut("home_activity") == '{"1/0":3}'
+
+
+class Recorder:
+    """In the place of Spark's reader: keeps the statements that SQL Server would get."""
+
+    def __init__(self) -> None:
+        self.statements: list[str] = []
+
+    @property
+    def read(self) -> "Recorder":
+        return self
+
+    def jdbc(self, url: str, table: str, predicates: list[str], properties: dict[str, str]) -> Any:
+        self.statements += [f"SELECT a FROM {table} WHERE {predicate};" for predicate in predicates]
+        raise LookupError
+
+
+def test_what_is_sent_to_sql_server_passes_the_parser() -> None:
+    recorder = Recorder()
+    tables = JdbcTables(recorder, "jdbc:sqlserver://host", {})
+    slices = [Slice(1, "0", 1, 9, 2, 3), Slice(1, "it's", 1, 9, 2, 3, letters_only=True)]
+    asked: list[Callable[[], Any]] = [
+        lambda: tables.read_run("r1"),
+        lambda: tables.read_cut("home_activity"),
+        lambda: tables.read_ledger([CommitSpan(1, "0", 2, 3)]),
+        lambda: tables.readings(slices),
+        lambda: tables.retracted([LedgerRange(1, "0", 2, "replay", 1, 9, 3)]),
+        tables.activity,
+        lambda: tables.staged("s1"),
+        *(lambda row_class=row_class: tables.texts(row_class, None) for row_class in (Home, HomeAlert)),
+    ]
+    for ask in asked:
+        with pytest.raises(LookupError):
+            ask()
+    assert len(recorder.statements) == len(asked) + 1
+    for gate in gates().values():
+        assert gate({str(at): text for at, text in enumerate(recorder.statements)}) == {}
+        assert gate({"broken": recorder.statements[3].replace("SELECT", "SELCT", 1)}) != {}

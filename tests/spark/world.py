@@ -1,0 +1,215 @@
+"""A ledger, an engine that runs jobs in this process and fails on demand, and a recount in plain Python."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any
+
+from core.activity import HomeActivity
+from core.aggregation import HOME_ACTIVITY, Aggregation, AggregationReport, aggregate
+from core.errors import EngineUnreachable
+from core.lake import Lake
+from core.rows import Row
+from core.runs import Patience
+from core.spark import JobRequest, JobState
+from core.store.sqlite_aggregation import SqliteAggregationStore
+from jobs.aggregate_home_activity import Order
+from jobs.aggregate_home_activity import aggregate as run_job
+from jobs.rebuild_home_activity import Comparison, rebuild
+from jobs.sqlite_tables import SqliteTables
+from tests.fakes.builders import EPOCH, FakeClock, commit, event, letter, partition, settled
+from tests.fakes.engines import SqliteEngine
+
+WINDOW = timedelta(minutes=15)
+FAR = datetime(2100, 1, 1, tzinfo=UTC)
+
+
+class Fate(Enum):
+    """What becomes of a submitted job."""
+
+    WELL = auto()
+    UNANSWERED = auto()  # it runs, and the answer to the submit is lost
+    REFUSED_AT_THE_DOOR = auto()  # 503: nothing was started
+    KILLED_BEFORE = auto()  # before it staged anything
+    KILLED_DURING = auto()  # with half of it staged
+    KILLED_AFTER = auto()  # with all of it staged, before it said so
+    LOST = auto()  # the engine forgets it; it has run, and staged everything
+    VANISHED = auto()  # the engine forgets it, and it never ran
+    TWICE = auto()  # the engine runs it two times
+
+
+class Killed(Exception):
+    """The job's end."""
+
+
+class DyingTables:
+    """Tables that end their job at a chosen moment."""
+
+    def __init__(self, tables: SqliteTables, fate: Fate) -> None:
+        self._tables = tables
+        self._fate = fate
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tables, name)
+
+    def stage(self, windows: Any, staging_id: str, run_id: str) -> None:
+        if self._fate is Fate.KILLED_BEFORE:
+            raise Killed
+        if self._fate is Fate.KILLED_DURING:
+            half = max(1, windows.count() // 2)
+            self._tables.stage(windows.limit(half), staging_id, run_id)
+            raise Killed
+        self._tables.stage(windows, staging_id, run_id)
+
+    def finish(self, result: Any) -> None:
+        if self._fate is Fate.KILLED_AFTER:
+            raise Killed
+        self._tables.finish(result)
+
+
+@dataclass
+class InProcessEngine:
+    """A SparkEngine. `fates` has one for each submit to come; then all is well."""
+
+    spark: Any
+    tables: SqliteTables
+    fates: list[Fate] = field(default_factory=list)
+    jobs: dict[str, JobState] = field(default_factory=dict)
+    name: str = "local"
+
+    def submit(self, request: JobRequest) -> str:
+        fate = self.fates.pop(0) if self.fates else Fate.WELL
+        if fate is Fate.REFUSED_AT_THE_DOOR:
+            raise EngineUnreachable("503")
+        self.jobs[request.name] = self._run(request, fate)
+        if fate is Fate.UNANSWERED:
+            raise EngineUnreachable("the answer was lost")
+        if fate in (Fate.LOST, Fate.VANISHED):
+            del self.jobs[request.name]
+        return request.name
+
+    def find(self, name: str) -> str | None:
+        return name if name in self.jobs else None
+
+    def state(self, job_id: str) -> JobState:
+        return self.jobs.get(job_id, JobState.LOST)
+
+    def cancel(self, job_id: str) -> None:
+        self.jobs.pop(job_id, None)
+
+    def _run(self, request: JobRequest, fate: Fate) -> JobState:
+        given = dict(zip(request.arguments[::2], request.arguments[1::2], strict=False))
+        order = Order(
+            given["--run-id"], int(given["--attempt"]), given.get("--lake"), "--snapshot" in request.arguments
+        )
+        tables: Any = DyingTables(self.tables, fate)
+        try:
+            for _ in range({Fate.TWICE: 2, Fate.VANISHED: 0}.get(fate, 1)):
+                run_job(self.spark, tables, order)
+        except Killed:
+            return JobState.FAILED
+        return JobState.SUCCEEDED
+
+
+class World:
+    """One embedded store; partitions are committed to by number of events, in order."""
+
+    def __init__(self, spark: Any, folder: Path, lake: Lake | None = None) -> None:
+        self.sqlite = SqliteEngine(folder / "store.db")
+        self.store = SqliteAggregationStore(self.sqlite.path)
+        self.tables = SqliteTables(spark, str(self.sqlite.path))
+        self.engine = InProcessEngine(spark, self.tables)
+        self.clock = FakeClock()
+        self.own = Aggregation(self.store, self.engine, lake, self.clock.now, Patience())
+
+    def commit(self, rows: Iterable[Row], of: str = "0", letters: int = 0) -> int:
+        """Commit a row an event, and then events that became letters; the number of the first event."""
+        state = self.store.read_partition(partition(of))
+        first = state.checkpoint.sequence_number + 1 if state.checkpoint else 0
+        placed = {first + at: [row] for at, row in enumerate(rows)}
+        failed = [letter(event(first + len(placed) + at)) for at in range(letters)]
+        last = first + len(placed) + letters - 1
+        self.store.commit_batch(commit(state, first, last, settled(placed, letters=failed)))
+        return first
+
+    def correct(self, kind: str, rows: Mapping[int, Row], span: tuple[int, int], of: str = "0") -> int:
+        """Commit rows at old positions, as a retry or a replay does, in place of what stands there; its number."""
+        sql, place = self.sqlite.sql, "stream_id = 1 AND partition_id = ?"
+        sql(f"UPDATE event_hub_checkpoint SET commit_number = commit_number + 1 WHERE {place}", of)
+        ((number,),) = sql(f"SELECT commit_number FROM event_hub_checkpoint WHERE {place}", of)
+        for at, row in rows.items():
+            sql(f"DELETE FROM sensor_reading WHERE {place} AND sequence_number = ?", of, at)
+            values = [row.home_id, row.sensor_id, row.kind, row.state, row.ppm, _text(row.observed_at)]  # type: ignore[attr-defined]
+            sql("INSERT INTO sensor_reading VALUES (1, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)", of, at, number, *values)
+        sql(
+            "INSERT INTO batch_ledger VALUES (1, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?, 'test/1', 'by hand', ?)",
+            *(of, number, kind, *span, len(rows), len(rows), _text(EPOCH)),
+        )
+        return int(number)
+
+    def tick(self, patience: timedelta = timedelta(minutes=11)) -> AggregationReport:
+        """One tick; then time passes."""
+        report = aggregate(self.own)
+        self.clock.advance(patience.total_seconds())
+        return report
+
+    def settle(self, most: int = 40) -> None:
+        """Tick until nothing is new."""
+        for _ in range(most):
+            if self.tick().did == ("has nothing new",):
+                return
+        raise AssertionError(f"not settled after {most} ticks: {self.store.read_runs(HOME_ACTIVITY, 10**9, 3)}")
+
+    def activity(self) -> list[HomeActivity]:
+        """All that stands, in order."""
+        homes = [home for (home,) in self.sqlite.sql("SELECT DISTINCT home_id FROM home_activity ORDER BY home_id")]
+        return [window for home in homes for window in self.store.read_activity(home, EPOCH - 400 * WINDOW * 96, FAR)]
+
+    def recounted(self) -> list[HomeActivity]:
+        """What must stand: the readings, added up by plain Python."""
+        found: dict[tuple[str, datetime, str], HomeActivity] = {}
+        select = "SELECT home_id, kind, state, ppm, observed_at FROM sensor_reading"
+        for home_id, kind, state, ppm, text in self.sqlite.sql(select):
+            at = datetime.fromisoformat(text)
+            start = at - (at - datetime(2000, 1, 1, tzinfo=UTC)) % WINDOW
+            ppm = None if ppm is None else 100 * ppm
+            one = HomeActivity(home_id, start, kind, 1, int(state == "active"), ppm, ppm, ppm, at, at)
+            key = (home_id, start, kind)
+            found[key] = _sum(found[key], one) if key in found else one
+        return [found[key] for key in sorted(found)]
+
+    def rebuilt(self) -> Comparison:
+        """The rebuild job's verdict."""
+        return rebuild(self.tables)
+
+    def prove(self) -> None:
+        """What stands is the recount, and the rebuild finds nothing either."""
+        assert self.activity() == self.recounted()
+        comparison = self.rebuilt()
+        assert (comparison.differing, comparison.moved, comparison.shown) == (0, False, [])
+        assert comparison.windows == len(self.recounted())
+
+
+def _sum(one: HomeActivity, other: HomeActivity) -> HomeActivity:
+    return replace(
+        one,
+        readings=one.readings + other.readings,
+        active=one.active + other.active,
+        ppm_hundredths=_both(one.ppm_hundredths, other.ppm_hundredths, lambda a, b: a + b),
+        least_ppm_hundredths=_both(one.least_ppm_hundredths, other.least_ppm_hundredths, min),
+        most_ppm_hundredths=_both(one.most_ppm_hundredths, other.most_ppm_hundredths, max),
+        first_observed_at=min(one.first_observed_at, other.first_observed_at),
+        last_observed_at=max(one.last_observed_at, other.last_observed_at),
+    )
+
+
+def _both(one: int | None, other: int | None, join: Callable[[int, int], int]) -> int | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return join(one, other)
+
+
+def _text(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
