@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from bench import decode, durable, gaps, imports, ingest, letters, local_run, spark, sqlserver
+from bench import decode, durable, gaps, imports, ingest, letters, local_run, replay, spark, sqlserver
 from bench.figures import Figure
 
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
@@ -13,6 +13,7 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     "decode": decode.measure,
     "gaps": gaps.measure,
     "imports": imports.measure,
+    "replay": replay.measure,
     "sqlserver": sqlserver.measure,
     "durable": durable.measure,
     "local": local_run.measure,

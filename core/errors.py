@@ -6,6 +6,8 @@
     ├── PoisonEvent                raised by a transform: this event can never succeed       (data)
     ├── MissingReference           raised by a transform: a row it needs is not there (yet)   (data)
     ├── RowsRefused                the database refuses the rows of this very event            (data)
+    ├── ReplayRefused              a request for a replay names what cannot be replayed
+    ├── ReplayOverlap              another replay is working on part of the range
     └── InfrastructureFault        always escapes the handler, so that the host retries
         ├── BatchRefused           the host's batch is incomplete; nothing is guessed
         ├── HubUnreachable         the hub did not answer, or not in time
@@ -18,6 +20,7 @@
         └── StoreFault
             ├── CheckpointConflict     another owner committed first; nothing was written
             ├── LetterConflict         letters of this retry were taken from its claim; nothing was written
+            ├── ReplayConflict         the replay moved on, or does not run any more; nothing was written
             ├── CommitOutcomeUnknown   the answer to a commit was lost; read the checkpoint or the letters again
             ├── DataRefused            the database refuses a row of this commit; nothing was written
             ├── StoreMisconfigured     login, database, driver or token: the setting has to change
@@ -26,6 +29,8 @@
 
 A **data** fault becomes a dead letter in `core/settle.py`. An **infrastructure** fault is never caught for good.
 """
+
+from uuid import UUID
 
 from core.events import Gap, Partition, SequenceNumber
 
@@ -56,6 +61,23 @@ class MissingReference(HubledgerError):
 
 class RowsRefused(HubledgerError):
     """The database refuses the rows of one event that stands alone; the message is the database's own."""
+
+
+class ReplayRefused(HubledgerError):
+    """What was asked for cannot be replayed; `field` is the part of the request that says it."""
+
+    def __init__(self, field: str, why: str) -> None:
+        super().__init__(f"{field}: {why}")
+        self.field = field
+        self.why = why
+
+
+class ReplayOverlap(HubledgerError):
+    """Another replay holds part of the range until it is done or cancelled."""
+
+    def __init__(self, job_id: UUID) -> None:
+        super().__init__(f"replay {job_id} is working on part of this range: wait until it is done, or cancel it")
+        self.job_id = job_id
 
 
 class InfrastructureFault(HubledgerError):
@@ -129,6 +151,17 @@ class CheckpointConflict(StoreFault):
         )
         self.partition = partition
         self.expected = expected
+
+
+class ReplayConflict(StoreFault):
+    """The compare-and-set of a replay's progress touched no row."""
+
+    def __init__(self, partition: Partition, job_id: UUID) -> None:
+        super().__init__(
+            f"replay {job_id} of {partition} was taken further by another, paused or cancelled; nothing was written"
+        )
+        self.partition = partition
+        self.job_id = job_id
 
 
 class LetterConflict(StoreFault):

@@ -8,7 +8,7 @@ from operator import attrgetter
 from uuid import UUID
 
 from core.anchor import choose_anchor
-from core.commits import BatchCommit, DeadLetter, PartitionState
+from core.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.dead_letters import LetterPolicy
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused
 from core.events import Event, EventBatch, Gap, Partition
@@ -210,14 +210,12 @@ def plan_commit(batch: EventBatch, reading: Reading, transform: Transform, stamp
     """DECIDE: the outcome of every number up to the last new event, as one value."""
     run, first = reading.guarded.run, reading.guarded.first
     last, settled, now = run[-1], settle(run, reading.references, transform), stamps.now()
-    if settled.letters:
-        settled = replace(settled, letters=[_scheduled(letter, now, stamps) for letter in settled.letters])
     return BatchCommit(
         state=reading.state,
         commit_id=stamps.new_id(),
         first=first,
         last=last,
-        settled=settled,
+        settled=scheduled(settled, now, stamps),
         transform_version=transform.version,
         invocation_id=batch.invocation_id,
         committed_at=now,
@@ -226,8 +224,14 @@ def plan_commit(batch: EventBatch, reading: Reading, transform: Transform, stamp
     )
 
 
+def scheduled(settled: Settled, now: datetime, stamps: Stamps) -> Settled:
+    """The same, its letters with their first retry, and with their bodies or without."""
+    if not settled.letters:
+        return settled
+    return replace(settled, letters=[_scheduled(letter, now, stamps) for letter in settled.letters])
+
+
 def _scheduled(letter: DeadLetter, now: datetime, stamps: Stamps) -> DeadLetter:
-    """The letter with its first retry, and with its body or without."""
     policy = stamps.letters
     due_at = now + policy.backoff.pause(1, stamps.chance()) if letter.status == "waiting" else None
     return replace(letter, due_at=due_at, keeps_body=policy.keep_bodies)

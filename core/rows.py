@@ -68,6 +68,11 @@ def row_table(row_class: type) -> RowTable:
         ) from None
 
 
+def is_row_class(value: object) -> bool:
+    """Whether this is a class that was declared with @appended_to or @state_of."""
+    return isinstance(value, type) and value in _TABLES
+
+
 def declared() -> tuple[type, ...]:
     """Every row class that a module imported so far declares."""
     return tuple(_TABLES)

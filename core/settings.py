@@ -57,6 +57,7 @@ class Settings:
     gap_grace: timedelta
     letters: LetterPolicy
     letter_look: timedelta
+    replay_most_events: int
     spark: SparkSettings
 
     @property
@@ -89,6 +90,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         gap_grace=reader.seconds("GAP_GRACE_SECONDS", 120, most=3600),
         letters=reader.letters(),
         letter_look=reader.seconds("DEAD_LETTER_LOOK_SECONDS", 60, most=600, least=0.1),
+        replay_most_events=reader.count("REPLAY_MOST_EVENTS", 10_000_000, most=999_999_999),
         spark=reader.spark(),
     )
     if settings.reader_group.lower() == settings.consumer_group.lower():
@@ -104,6 +106,11 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
 def gap_check_schedule(environment: Mapping[str, str]) -> str:
     """When the timer looks for gaps, as an NCRONTAB expression; read to index the functions."""
     return environment.get("GAP_CHECK_SCHEDULE") or "0 * * * * *"
+
+
+def replay_check_schedule(environment: Mapping[str, str]) -> str:
+    """When the timer looks for replays that nobody drives, as an NCRONTAB expression; read to index the functions."""
+    return environment.get("REPLAY_CHECK_SCHEDULE") or "30 * * * * *"
 
 
 def read_store_connection(environment: Mapping[str, str]) -> str:

@@ -16,7 +16,7 @@ from core.remote.hub_reader import SdkHubReader
 from core.retrying import Keeper
 from core.settings import Settings, read_settings
 from core.silence import SilenceCheck
-from core.store import AppStore
+from core.store import AppStore, ReplayStore
 from core.transforms import Transform, load_transform
 
 STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
@@ -34,6 +34,7 @@ class Services:
     stamps: Stamps
     healing: Healing
     silence: SilenceCheck
+    replays: ReplayStore
 
     @property
     def keeper(self) -> Keeper:
@@ -63,7 +64,7 @@ def _make() -> Services:
     transform, hub, engine = load_transform(settings.transform), SdkHubReader(settings), open_engine(settings)
     atexit.register(engine.close)
     atexit.register(hub.close)
-    stamps = replace(STAMPS, letters=settings.letters)
+    stamps, store = replace(STAMPS, letters=settings.letters), around(engine, settings)
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)
     silence = SilenceCheck(Means(patient(engine, settings), transform, stamps, healing), settings.gap_grace)
-    return Services(settings, around(engine, settings), transform, hub, HubEnds(hub), stamps, healing, silence)
+    return Services(settings, store, transform, hub, HubEnds(hub), stamps, healing, silence, engine)

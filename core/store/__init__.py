@@ -1,8 +1,11 @@
 """The store: the only door to SQL. One method is one transaction and one verb of the business."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+from uuid import UUID
 
 from core.activity import HomeActivity
 from core.commits import BatchCommit, PartitionState
@@ -15,11 +18,16 @@ from core.dead_letters import (
     LetterMove,
     RetryCommit,
 )
-from core.events import Gap, Partition, PartitionId, SequenceNumber
+from core.events import Event, Gap, Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
 from core.rows import ReferenceKey, Row
 from core.runs import AggregationRun, Staged, Standing
 from core.status import PartitionLedger
+
+if TYPE_CHECKING:  # their values are not needed to index the functions
+    from core.replay_job import JobMove, PartitionProgress, Replayable, ReplayJob, ReplayRequest, Span
+    from core.replay_piece import CarriedState, EventDiff, Rehearsal, RehearsedPiece, ReplayCommit
+    from core.replay_plan import StandingState
 
 
 class Store(Protocol):
@@ -128,11 +136,93 @@ class LetterStore(Protocol):
         ...
 
 
+class ReplayStore(Protocol):
+    """What an engine keeps of replays. Where it changes a job, another status or progress than expected conflicts."""
+
+    def read_partition(self, partition: Partition) -> PartitionState:
+        """See Store."""
+        ...
+
+    def read_replayable(self, stream: Partition) -> tuple[Replayable, ...]:
+        """How far each partition of the stream can be replayed; those without a commit are left out."""
+        ...
+
+    def open_replay(self, request: ReplayRequest) -> None:
+        """Keep a new job, planned. Raises ReplayOverlap, and keeps nothing, where an open job holds part of its range;
+        dry runs hold none. CommitOutcomeUnknown when the answer was lost."""
+        ...
+
+    def find_replay(self, job_id: UUID) -> ReplayJob | None:
+        """A job as it stands."""
+        ...
+
+    def read_replays(self, stream: Partition, most: int, before: tuple[datetime, UUID] | None) -> tuple[ReplayJob, ...]:
+        """Jobs of a stream, the newest first, behind the one that was requested at that time under that id."""
+        ...
+
+    def read_open_replays(self, stream: Partition) -> tuple[UUID, ...]:
+        """The jobs of a stream that are planned or running."""
+        ...
+
+    def read_replay_diffs(
+        self, job_id: UUID, after: tuple[PartitionId, SequenceNumber] | None, most: int
+    ) -> tuple[EventDiff, ...]:
+        """What a dry run shows, by partition and number, behind an event."""
+        ...
+
+    def move_replay(self, move: JobMove) -> bool:
+        """Change a job's status where REPLAY_MOVES allows it; False, and nothing changed, if not."""
+        ...
+
+    def note_replay_fault(self, job_id: UUID, fault: str | None, at: datetime) -> None:
+        """Keep what stands in an open job's way at the moment, or that nothing does."""
+        ...
+
+    def read_standing_states(
+        self, state: PartitionState, keys: Iterable[ReferenceKey]
+    ) -> Mapping[ReferenceKey, StandingState]:
+        """The `state_of` rows that stand for these keys, as events of this partition see them."""
+        ...
+
+    def read_carried(
+        self, job_id: UUID, partition_id: PartitionId, keys: Iterable[ReferenceKey]
+    ) -> Mapping[ReferenceKey, CarriedState]:
+        """The states under these keys that the pieces of a job carried along so far."""
+        ...
+
+    def read_kept_letters(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
+        """The events of letters in a range that were kept with their body, rising; the first of them."""
+        ...
+
+    def commit_replay(self, commit: ReplayCommit) -> int:
+        """Take away what the events wrote, write what they write now, settle their letters, record it, and move the
+        progress, in one transaction; return its commit number. The checkpoint stays, and its commit number is raised.
+
+        Raises ReplayConflict (the progress is elsewhere, or the job does not run) and DataRefused, both with nothing
+        written, and CommitOutcomeUnknown when the answer was lost.
+        """
+        ...
+
+    def rehearse_replay(self, commit: ReplayCommit) -> Rehearsal:
+        """The same without the job's own rows, rolled back: what it would have done. Raises DataRefused."""
+        ...
+
+    def note_rehearsal(self, rehearsed: RehearsedPiece) -> None:
+        """Move the progress of a dry run. Raises ReplayConflict and CommitOutcomeUnknown as commit_replay does."""
+        ...
+
+    def close_replay(
+        self, job: ReplayJob, progress: PartitionProgress, row_classes: Iterable[type], at: datetime
+    ) -> None:
+        """Close a partition of a running job that is through, with the states that were left; the last one ends it."""
+        ...
+
+
 class AppStore(Store, LetterStore, Protocol):
     """What the app works with."""
 
 
-class Engine(AppStore, OwnershipStore, Protocol):
+class Engine(AppStore, OwnershipStore, ReplayStore, Protocol):
     """What a database engine keeps: all of it."""
 
 

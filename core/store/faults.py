@@ -15,6 +15,7 @@ log = logging.getLogger("hubledger.store")
 
 CHECKPOINT_MOVED = 51000  # our own THROW in sql/sqlserver/commit_batch.sql
 LETTERS_TAKEN = 51002  # our own THROW in sql/sqlserver/commit_retry.sql
+REPLAY_MOVED = 51008  # our own THROW in sql/sqlserver/commit_replay.sql
 CHECKPOINT_KEY = "pk_event_hub_checkpoint"
 
 _DUPLICATE = {2601, 2627}
@@ -45,6 +46,7 @@ class Fault(Enum):
 
     CONFLICT = "another owner committed first"
     LETTERS = "letters were taken from the claim"
+    REPLAY = "the replay moved on, or does not run"
     DATA = "the database refuses a value"
     TRANSIENT = "nothing was written, and a retry may succeed"
     LOST = "the connection failed: what was on its way may stand or not"
@@ -72,6 +74,7 @@ _UNNUMBERED_WORDS: dict[Fault, tuple[str, ...]] = {  # what they begin with, as 
 _MEANING: dict[int, Fault] = {
     CHECKPOINT_MOVED: Fault.CONFLICT,
     LETTERS_TAKEN: Fault.LETTERS,
+    REPLAY_MOVED: Fault.REPLAY,
     **dict.fromkeys(_DATA, Fault.DATA),
     **dict.fromkeys(_REFUSED_LOGIN, Fault.LOGIN),
     **dict.fromkeys(_LOST, Fault.LOST),

@@ -13,6 +13,7 @@ from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, Se
 from core.errors import CheckpointConflict
 from core.events import Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
+from core.replay_piece import ReplayCommit
 
 _WITH_FRACTION, _WITHOUT_FRACTION = len("2026-01-01T00:00:00.000000Z"), len("2026-01-01T00:00:00Z")
 
@@ -113,7 +114,7 @@ def ledger_values(commit: BatchCommit, commit_number: int) -> dict[str, Any]:
     }
 
 
-def letter_values(letter: DeadLetter, commit: BatchCommit) -> dict[str, Any]:
+def letter_values(letter: DeadLetter, commit: BatchCommit | ReplayCommit) -> dict[str, Any]:
     """What `add_letter` binds. Only a waiting letter is due; texts lose what UTF-8 cannot hold."""
     event, failed_at = letter.event, instant_text(commit.committed_at)
     return {

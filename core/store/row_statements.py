@@ -42,20 +42,20 @@ def sqlite_insert(row_class: type) -> RowStatement:
     """Append rows by position, or set states where the new one is newer than what stands."""
     table = row_table(row_class)
     lineage = STATE_LINEAGE if table.key else LINEAGE
-    columns = (*lineage, *map(_quoted, table.columns))
+    columns = (*lineage, *map(quoted, table.columns))
     text = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-    values_of = _compiled_values(row_class, lineage, instant_texts)
+    values_of = compiled_values(row_class, lineage, instant_texts)
     if table.key:
-        return RowStatement(f"{text} {_newest_wins(table)}", _newest_of_each(table, values_of))
+        return RowStatement(f"{text} {_newest_wins(table)}", newest_of_each(table, values_of))
     return RowStatement(text, values_of)
 
 
 @cache
-def sqlite_select_states(row_class: type) -> str:
-    """Select states by their keys, given as one JSON array of arrays of key values."""
+def sqlite_select_states(row_class: type, before: str = "") -> str:
+    """Select states by their keys, given as one JSON array of arrays of key values; `before` are columns."""
     table = row_table(row_class)
-    columns = ", ".join(f"t.{_quoted(name)}" for name in table.columns)
-    matches = " AND ".join(f"t.{_quoted(name)} = k.value ->> {position}" for position, name in enumerate(table.key))
+    columns = before + ", ".join(f"t.{quoted(name)}" for name in table.columns)
+    matches = " AND ".join(f"t.{quoted(name)} = k.value ->> {position}" for position, name in enumerate(table.key))
     return f"SELECT {columns} FROM json_each(?) AS k CROSS JOIN {table.name} AS t ON {matches}"
 
 
@@ -68,25 +68,25 @@ def server_write(row_class: type, folded: bool = False) -> RowStatement:
     """
     table = row_table(row_class)
     if table.key:
-        values_of = _compiled_values(row_class, ("sequence_number",), server_instant_texts)
-        return RowStatement(_server_set_states(row_class, table, folded), _newest_of_each(table, values_of))
-    columns = ", ".join((*LINEAGE, *map(_quoted, table.columns)))
-    source = _open_json(row_class, ("sequence_number", "ordinal"))
-    given = ", ".join(_given(f"r.{_quoted(name)}", hint, folded) for name, hint in _fields(row_class))
+        values_of = compiled_values(row_class, ("sequence_number",), server_instant_texts)
+        return RowStatement(_server_set_states(row_class, table, folded), newest_of_each(table, values_of))
+    columns = ", ".join((*LINEAGE, *map(quoted, table.columns)))
+    source = open_json(row_class, ("sequence_number", "ordinal"))
+    given = ", ".join(received(f"r.{quoted(name)}", hint, folded) for name, hint in fields_of(row_class))
     text = (
         f"INSERT INTO hubledger.{table.name} ({columns})\n"
         f"SELECT @stream_id, @partition_id, r.sequence_number, r.ordinal, @commit_number, {given}\n  FROM {source};"
     )
-    return RowStatement(text, _compiled_values(row_class, ("sequence_number", "ordinal"), server_instant_texts))
+    return RowStatement(text, compiled_values(row_class, ("sequence_number", "ordinal"), server_instant_texts))
 
 
 @cache
-def server_select_states(row_class: type, folded: bool = False) -> str:
-    """T-SQL for states by their keys, from the JSON in `@keys`: an array of key values each."""
-    table, hints = row_table(row_class), dict(_fields(row_class))
-    columns = ", ".join(f"t.{_quoted(name)}" for name in table.columns)
-    typed = ", ".join(f"{_quoted(name)} {_server_type(hints[name])} '$[{at}]'" for at, name in enumerate(table.key))
-    matches = " AND ".join(_equal(name, "k", hints[name], folded) for name in table.key)
+def server_select_states(row_class: type, folded: bool = False, before: str = "") -> str:
+    """T-SQL for states by their keys, from the JSON in `@keys`: an array of key values each. `before` are columns."""
+    table, hints = row_table(row_class), dict(fields_of(row_class))
+    columns = before + ", ".join(f"t.{quoted(name)}" for name in table.columns)
+    typed = ", ".join(f"{quoted(name)} {_server_type(hints[name])} '$[{at}]'" for at, name in enumerate(table.key))
+    matches = " AND ".join(equal(name, "k", hints[name], folded) for name in table.key)
     return (
         f"SELECT {columns}\n  FROM OPENJSON(@keys) WITH ({typed}) AS k\n"
         f" INNER JOIN hubledger.{table.name} AS t ON {matches};"
@@ -96,7 +96,7 @@ def server_select_states(row_class: type, folded: bool = False) -> str:
 @cache
 def row_reader(row_class: type) -> Callable[[Values], Row]:
     """Make a row of a class again from its columns."""
-    readers = [_reader(hint) for _, hint in _fields(row_class)]
+    readers = [_reader(hint) for _, hint in fields_of(row_class)]
 
     def read(values: Values) -> Row:
         given = [value if value is None else reader(value) for reader, value in zip(readers, values, strict=True)]
@@ -106,9 +106,9 @@ def row_reader(row_class: type) -> Callable[[Values], Row]:
 
 
 def _newest_wins(table: RowTable) -> str:
-    given = [*STATE_LINEAGE, *(_quoted(name) for name in table.columns if name not in table.key)]
+    given = [*STATE_LINEAGE, *(quoted(name) for name in table.columns if name not in table.key)]
     return (
-        f"ON CONFLICT ({', '.join(map(_quoted, table.key))}) DO UPDATE SET "
+        f"ON CONFLICT ({', '.join(map(quoted, table.key))}) DO UPDATE SET "
         + ", ".join(f"{name} = excluded.{name}" for name in given)
         + f" WHERE {table.name}.stream_id <> excluded.stream_id OR {table.name}.partition_id <> excluded.partition_id"
         f" OR {table.name}.sequence_number < excluded.sequence_number"
@@ -116,17 +116,17 @@ def _newest_wins(table: RowTable) -> str:
 
 
 def _server_set_states(row_class: type, table: RowTable, folded: bool) -> str:
-    source = _open_json(row_class, ("sequence_number",))
-    values = {name: _given(f"r.{_quoted(name)}", hint, folded) for name, hint in _fields(row_class)}
-    set_columns = "".join(f"{_quoted(name)} = {values[name]}, " for name in table.columns if name not in table.key)
-    matches = " AND ".join(_equal(name, "r", hint, folded) for name, hint in _fields(row_class) if name in table.key)
+    source = open_json(row_class, ("sequence_number",))
+    values = {name: received(f"r.{quoted(name)}", hint, folded) for name, hint in fields_of(row_class)}
+    set_columns = "".join(f"{quoted(name)} = {values[name]}, " for name in table.columns if name not in table.key)
+    matches = " AND ".join(equal(name, "r", hint, folded) for name, hint in fields_of(row_class) if name in table.key)
     return (
         f"UPDATE t SET {set_columns}stream_id = @stream_id, partition_id = @partition_id,"
         " sequence_number = r.sequence_number, commit_number = @commit_number\n"
         f"  FROM hubledger.{table.name} AS t INNER JOIN {source} ON {matches}\n"
         " WHERE t.stream_id <> @stream_id OR t.partition_id <> @partition_id"
         " OR t.sequence_number < r.sequence_number;\n"
-        f"INSERT INTO hubledger.{table.name} ({', '.join(map(_quoted, table.columns))}, {', '.join(STATE_LINEAGE)})\n"
+        f"INSERT INTO hubledger.{table.name} ({', '.join(map(quoted, table.columns))}, {', '.join(STATE_LINEAGE)})\n"
         f"SELECT {', '.join(values.values())}, @stream_id, @partition_id, r.sequence_number, @commit_number\n"
         f"  FROM {source}\n"
         f" WHERE NOT EXISTS (SELECT 1 FROM hubledger.{table.name} AS t WHERE {matches});"
@@ -138,30 +138,32 @@ def rows_variable(table: RowTable) -> str:
     return f"rows_of_{table.name}"
 
 
-def _open_json(row_class: type, position: tuple[str, ...]) -> str:
+def open_json(row_class: type, position: tuple[str, ...]) -> str:
+    """The rows of a class as T-SQL reads them from their variable: the position, then the columns."""
     types = [(name, "bigint") for name in position]
-    types += [(_quoted(name), _server_type(hint)) for name, hint in _fields(row_class)]
+    types += [(quoted(name), _server_type(hint)) for name, hint in fields_of(row_class)]
     columns = ", ".join(f"{name} {kind} '$[{place}]'" for place, (name, kind) in enumerate(types))
     return f"OPENJSON(@{rows_variable(row_table(row_class))}) WITH ({columns}) AS r"
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     """A field may be named as a keyword is."""
     return f"[{name}]"
 
 
-def _given(column: str, hint: Any, folded: bool) -> str:
-    return f"TRANSLATE({column} {BY_CODE_POINT}, @folded, @plain)" if folded and str in _types(hint) else column
+def received(column: str, hint: Any, folded: bool) -> str:
+    """A value as it was before it was sent: unfolded where it is a text."""
+    return f"TRANSLATE({column} {BY_CODE_POINT}, @folded, @plain)" if folded and str in types_of(hint) else column
 
 
-def _equal(name: str, source: str, hint: Any, folded: bool) -> str:
+def equal(name: str, source: str, hint: Any, folded: bool) -> str:
     """Texts from JSON carry the database's collation; ids compare by code point, as their columns do."""
-    given = _given(f"{source}.{_quoted(name)}", hint, folded)
-    return f"t.{_quoted(name)} = {given}{f' {BY_CODE_POINT}' if str in _types(hint) else ''}"
+    given = received(f"{source}.{quoted(name)}", hint, folded)
+    return f"t.{quoted(name)} = {given}{f' {BY_CODE_POINT}' if str in types_of(hint) else ''}"
 
 
 def _server_type(hint: Any) -> str:
-    for kind in _types(hint):
+    for kind in types_of(hint):
         if kind in _SERVER_TYPES:
             return _SERVER_TYPES[kind]
     raise InvalidTransform(
@@ -169,12 +171,12 @@ def _server_type(hint: Any) -> str:
     )
 
 
-def _compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[..., list[str]]) -> ValuesOf:
+def compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[..., list[str]]) -> ValuesOf:
     """Written out and compiled, as dataclasses do it: docs/adr/0006 has the figures.
 
     Required instants are written a column at a time, `at_<field>`; optional ones one by one.
     """
-    fields = _fields(row_class)
+    fields = fields_of(row_class)
     columns = [name for name, hint in fields if hint is datetime]
     values = ", ".join([*lineage, *(_value(name, hint) for name, hint in fields), ""])
     placed = ", ".join(["(sequence_number, ordinal, row)", *(f"at_{name}" for name in columns)])
@@ -187,7 +189,7 @@ def _compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[
 
 
 def _value(name: str, hint: Any) -> str:
-    types = _types(hint)
+    types = types_of(hint)
     if hint is datetime:
         return f"at_{name}"
     if datetime in types:
@@ -199,7 +201,9 @@ def _optional(write: Callable[[Any], str]) -> Callable[[Any], str | None]:
     return lambda value: None if value is None else write(value)
 
 
-def _newest_of_each(table: RowTable, values_of: ValuesOf) -> ValuesOf:
+def newest_of_each(table: RowTable, values_of: ValuesOf) -> ValuesOf:
+    """The values of states, of each key only the newest."""
+
     def newest(rows: Sequence[PlacedRow], stream_id: int, partition_id: str, commit_number: int) -> list[Values]:
         last = {table.key_of(placed[2]): placed for placed in rows}  # rows come in order: the last one stays
         return values_of(list(last.values()), stream_id, partition_id, commit_number)
@@ -207,17 +211,19 @@ def _newest_of_each(table: RowTable, values_of: ValuesOf) -> ValuesOf:
     return newest
 
 
-def _fields(row_class: type) -> list[tuple[str, Any]]:
+def fields_of(row_class: type) -> list[tuple[str, Any]]:
+    """The columns of a row class in order, with their types."""
     hints = get_type_hints(row_class)
     return [(name, hints[name]) for name in row_table(row_class).columns]
 
 
-def _types(hint: Any) -> tuple[Any, ...]:
+def types_of(hint: Any) -> tuple[Any, ...]:
+    """The members of a union, or the type itself."""
     return get_args(hint) or (hint,)
 
 
 def _reader(hint: Any) -> Callable[[Any], Any]:
-    types = _types(hint)
+    types = types_of(hint)
     if datetime in types:
         return instant_of
     if date in types:

@@ -1,6 +1,6 @@
 """Put a commit into the one T-SQL batch of sql/sqlserver/commit_batch.sql: its text, and its parameters."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -23,46 +23,76 @@ _TYPES: dict[str, tuple[str, str]] = {
     "absent": ("bigint", "?"),
     "anchored_at": _INSTANT,
     "applied_at": _INSTANT,
+    "asked": _JSON,
     "began_at": _INSTANT,
+    "carried": _JSON,
     "claimed_at": _INSTANT,
     "claimed_by": _TEXT,
     "claimed_until": _INSTANT,
     "commit_id": ("uniqueidentifier", "CONVERT(uniqueidentifier, ?)"),
+    "commit_number": ("bigint", "?"),
     "committed_at": _INSTANT,
     "consumer_group": _TEXT,
     "dead_lettered": ("int", "?"),
+    "diffs": _JSON,
     "done_at": _INSTANT,
     "done_by": _TEXT,
     "due_at": _INSTANT,
     "enqueued_at": _INSTANT,
+    "entry": _JSON,
     "etag": _NAME,
     "event_hub": _TEXT,
+    "events": ("bigint", "?"),
+    "events_changed": ("bigint", "?"),
     "expected": ("bigint", "?"),
     "expected_etag": _NAME,
+    "expected_next": ("bigint", "?"),
+    "fault": _TEXT,
     "filtered": ("int", "?"),
     "first_sequence_number": ("bigint", "?"),
     "folded": ("nvarchar(40)", "?"),
     "found_at": _INSTANT,
+    "gone": ("bigint", "?"),
+    "gone_ranges": _JSON,
     "invocation_id": _TEXT,
+    "is_dry_run": ("bit", "?"),
+    "job_id": _NAME,
+    "job_ids": _JSON,
     "keys": _JSON,
     "kind": _NAME,
     "last_modified_at": _INSTANT,
     "last_sequence_number": ("bigint", "?"),
+    "left_out": _JSON,
     "letter_count": ("int", "?"),
+    "letters_added": ("bigint", "?"),
+    "letters_resolved": ("bigint", "?"),
     "most": ("int", "?"),
     "move_id": _TEXT,
     "moved_at": _INSTANT,
     "name": _TEXT,
+    "next_sequence_number": ("bigint", "?"),
     "offset_token": _TEXT,
     "owner_id": _TEXT,
     "partition_id": _NAME,
     "plain": ("nvarchar(40)", "?"),
+    "ranges": _JSON,
+    "reason": _TEXT,
+    "requested_at": _INSTANT,
+    "requested_by": _TEXT,
+    "rows_added": ("bigint", "?"),
+    "rows_changed": ("bigint", "?"),
+    "rows_removed": ("bigint", "?"),
+    "rows_retracted": ("bigint", "?"),
     "rows_written": ("int", "?"),
     "sequence_number": ("bigint", "?"),
     "sequence_numbers": _JSON,
+    "settled_why": _TEXT,
     "sources": _NAME,
+    "states_left": ("bigint", "?"),
+    "states_rewritten": ("bigint", "?"),
     "status": _NAME,
     "stream_id": ("int", "?"),
+    "succeeded": _JSON,
     "touched_by": _TEXT,
     "transform_version": _TEXT,
     "updated_at": _INSTANT,
@@ -155,20 +185,40 @@ def shaped_rows(settled: Settled) -> dict[type, tuple[str, bool]]:
 
 
 def _letters(commit: BatchCommit) -> list[str]:
-    """The letters as JSON, and one text that holds what may be long: properties as ASCII, bodies in hex.
+    """The letters as JSON, and one text that holds what may be long."""
+    return cut_out_letters([letter_values(letter, commit) for letter in commit.settled.letters], _LETTER)
 
-    Each letter says where its own begin, counted from 1 as SUBSTRING does; a character is one unit there.
+
+def cut_out_letters(letters: Iterable[dict[str, Any]], order: Sequence[str]) -> list[str]:
+    """Letters as JSON arrays in an order, and one text that holds what may be long: properties as ASCII, bodies in hex.
+
+    Each letter says where its own begin.
     """
-    letters, texts, end = [], [], 1
-    for letter in commit.settled.letters:
-        values = server_texts(letter_values(letter, commit))
+    sent, texts = [], LongTexts()
+    for letter in letters:
+        values = server_texts(letter)
         values["body"] = values["body"].hex()
         for name in ("properties", "body"):
-            texts.append(values[name])
-            values |= {f"{name}_at": end, f"{name}_length": len(values[name])}
-            end += len(values[name])
-        letters.append([values[name] for name in _LETTER])
-    return [storable_json(letters), "".join(texts)]
+            values[f"{name}_at"], values[f"{name}_length"] = texts.place(values[name])
+        sent.append([values[name] for name in order])
+    return [storable_json(sent), str(texts)]
+
+
+class LongTexts:
+    """Texts of ASCII as one: OPENJSON of some servers gives no more than 4000 characters of any."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._end = 1  # counted as SUBSTRING does; a character is one unit there
+
+    def place(self, text: str) -> tuple[int, int]:
+        """Where this text begins, and its length."""
+        begin, self._end = self._end, self._end + len(text)
+        self._texts.append(text)
+        return begin, len(text)
+
+    def __str__(self) -> str:
+        return "".join(self._texts)
 
 
 def _gaps(commit: BatchCommit) -> str:

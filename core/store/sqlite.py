@@ -32,11 +32,12 @@ from core.store.records import (
 from core.store.row_statements import row_reader, sqlite_insert, sqlite_select_states
 from core.store.schema import open_checked
 from core.store.sqlite_letters import SqliteLetters
+from core.store.sqlite_replays import SqliteReplays
 
 sqlite3.register_adapter(Decimal, lambda number: f"{number:f}")  # exact, as text
 
 
-class SqliteStore(SqliteLetters):
+class SqliteStore(SqliteLetters, SqliteReplays):
     """A Store in one file. `busy_timeout` is how long, in seconds, it waits for another process that writes."""
 
     def __init__(self, path: Path, busy_timeout: float = 5.0) -> None:

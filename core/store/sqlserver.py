@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from core.commits import BatchCommit, PartitionState
 from core.dead_letters import RetryCommit
@@ -12,6 +13,7 @@ from core.errors import (
     CommitOutcomeUnknown,
     DataRefused,
     LetterConflict,
+    ReplayConflict,
     SchemaMismatch,
     StoreMisconfigured,
     StoreUnavailable,
@@ -35,12 +37,13 @@ from core.store.row_statements import row_reader, server_select_states
 from core.store.server_commit import UNFOLDING, commit_statement, server_texts, statement
 from core.store.server_json import can_stand, rows_json
 from core.store.server_letters import ServerLetters
+from core.store.server_replays import ServerReplays
 from core.store.server_schema import SCHEMA, check_version, in_schema
 
 Commit = BatchCommit | RetryCommit
 
 
-class SqlServerStore(ServerLetters):
+class SqlServerStore(ServerLetters, ServerReplays):
     """A Store on a server. `schema` is another one than `hubledger` only in tests, which make their own and drop it."""
 
     def __init__(
@@ -162,6 +165,20 @@ class SqlServerStore(ServerLetters):
                 self._connections.drop()
             raise _named(fault, str(error.args[-1]), commit) from error
 
+    @contextmanager
+    def _replaying(self, partition: Partition, job_id: UUID, row_classes: Iterable[type] = ()) -> Iterator[None]:
+        try:
+            yield
+        except self._driver().Error as error:
+            fault, text = classify(error, _state_keys(row_classes)), str(error.args[-1])
+            if fault is Fault.REPLAY:
+                raise ReplayConflict(partition, job_id) from error
+            if fault is not Fault.DATA:
+                self._connections.drop()
+            if fault is Fault.LOST:
+                raise CommitOutcomeUnknown(f"{partition}: replay {job_id} was not answered: {text}") from error
+            raise _named(fault, text, None) from error
+
 
 def _key_of(state: PartitionState) -> dict[str, Any]:
     return {"stream_id": state.stream_id, "partition_id": state.partition.partition_id}
@@ -175,8 +192,11 @@ def _numbers(values: tuple[Any, ...]) -> list[Any]:
 def _racing_keys(commit: Commit | None) -> list[str]:
     if commit is None:
         return ["uq_event_stream"]
-    states = [f"pk_{row_table(row_class).name}" for row_class in commit.settled.rows if row_table(row_class).key]
-    return [*states, "pk_sequence_gap"]
+    return [*_state_keys(commit.settled.rows), "pk_sequence_gap"]
+
+
+def _state_keys(row_classes: Iterable[type]) -> list[str]:
+    return [f"pk_{row_table(row_class).name}" for row_class in row_classes if row_table(row_class).key]
 
 
 def _named(fault: Fault, text: str, commit: Commit | None) -> Exception:

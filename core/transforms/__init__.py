@@ -6,7 +6,8 @@ A transform module offers
     def transform(event: Event, references: References) -> Iterable[Row]     or raise PoisonEvent("why")
     def references(event: Event) -> Iterable[ReferenceKey]                   optional: the rows it will look up
 
-Both functions are pure: no clock, no I/O, no globals. The same ones run in the trigger, in retry and in replay.
+Both functions are pure: no clock, no I/O, no globals. The same ones run in the trigger, in retry and in replay. A row
+class that is written no more stays in the module until a replay has taken its rows away.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,16 +16,17 @@ from importlib import import_module
 
 from core.errors import InvalidTransform
 from core.events import Event
-from core.rows import ReferenceKey, References, Row
+from core.rows import ReferenceKey, References, Row, is_row_class
 
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """A transform module, read once."""
+    """A transform module, read once. `row_classes` are those in its namespace: a replay takes old rows out of them."""
 
     version: str
     rows_of: Callable[[Event, References], Iterable[Row]]
     references_of: Callable[[Event], Iterable[ReferenceKey]] | None = None
+    row_classes: tuple[type, ...] = ()
 
 
 def load_transform(module_name: str) -> Transform:
@@ -36,4 +38,5 @@ def load_transform(module_name: str) -> Transform:
     version, rows_of = getattr(module, "VERSION", None), getattr(module, "transform", None)
     if not isinstance(version, str) or not callable(rows_of):
         raise InvalidTransform(f"TRANSFORM={module_name}: it needs VERSION, a text, and a function transform()")
-    return Transform(version, rows_of, getattr(module, "references", None))
+    row_classes = tuple(value for value in vars(module).values() if is_row_class(value))
+    return Transform(version, rows_of, getattr(module, "references", None), row_classes)

@@ -1,5 +1,5 @@
--- The role of the running app: read and write what it does, change no schema, delete nothing but what an aggregation
--- staged or replaces. Run it once by an owner:
+-- The role of the running app: read and write what it does, change no schema, delete only what a replay takes away or
+-- carries along, and what an aggregation staged or replaces. Run it once by an owner:
 --   ALTER ROLE hubledger_app ADD MEMBER [name of the app's managed identity];
 IF DATABASE_PRINCIPAL_ID(N'hubledger_app') IS NULL
     CREATE ROLE hubledger_app;
@@ -14,10 +14,15 @@ GRANT SELECT, INSERT ON hubledger.batch_ledger TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.event_hub_dead_letter TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.home TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.dead_letter_attempt TO hubledger_app;
-GRANT SELECT, INSERT ON hubledger.sensor_reading TO hubledger_app;
-GRANT SELECT, INSERT ON hubledger.home_alert TO hubledger_app;
+GRANT SELECT, INSERT, DELETE ON hubledger.sensor_reading TO hubledger_app;
+GRANT SELECT, INSERT, DELETE ON hubledger.home_alert TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.flight_status TO hubledger_app;
-GRANT SELECT, INSERT ON hubledger.flight_change TO hubledger_app;
+GRANT SELECT, INSERT, DELETE ON hubledger.flight_change TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE ON hubledger.replay_job TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE ON hubledger.replay_progress TO hubledger_app;
+GRANT SELECT, INSERT ON hubledger.replay_diff TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.replay_state TO hubledger_app;
+GRANT SELECT, INSERT ON hubledger.retracted_row TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.aggregation_cut TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.aggregation_run TO hubledger_app;
 GRANT SELECT, DELETE ON hubledger.aggregation_staging TO hubledger_app;
@@ -34,6 +39,7 @@ GRANT SELECT ON hubledger.event_stream TO hubledger_job;
 GRANT SELECT ON hubledger.home TO hubledger_job;
 GRANT SELECT ON hubledger.sensor_reading TO hubledger_job;
 GRANT SELECT ON hubledger.home_alert TO hubledger_job;
+GRANT SELECT ON hubledger.retracted_row TO hubledger_job;
 GRANT SELECT ON hubledger.aggregation_cut TO hubledger_job;
 GRANT SELECT ON hubledger.aggregation_run TO hubledger_job;
 GRANT SELECT ON hubledger.home_activity TO hubledger_job;

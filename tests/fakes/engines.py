@@ -12,12 +12,22 @@ from typing import Any, cast, get_args, get_type_hints
 
 from core.rows import Row, row_table
 from core.settings import EMBEDDED
-from core.store import AppStore
+from core.store import Engine as Store
 from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore
-from tests.fakes.kept import Engine, KeptAttempt, KeptGap, KeptLetter, KeptRange, KeptRow, PersistentEngine
+from tests.fakes.kept import (
+    Engine,
+    KeptAttempt,
+    KeptGap,
+    KeptLetter,
+    KeptRange,
+    KeptRetracted,
+    KeptRow,
+    PersistentEngine,
+)
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.server_engine import SqlServerEngine
+from tests.sql.values import ROW_CLASSES
 
 ORDER = "ORDER BY stream_id, LENGTH(partition_id), partition_id"
 
@@ -32,9 +42,11 @@ class MemoryEngine:
         self.ledger = self._store.ledger
         self.retries = self._store.retries
         self.attempts = self._store.attempts
+        self.replays = self._store.replays
+        self.retracted = self._store.retracted
         self.gaps = self._store.gaps
 
-    def open(self) -> AppStore:
+    def open(self) -> Store:
         return self._store
 
 
@@ -45,7 +57,7 @@ class SqliteEngine:
         self.path = path
         migrate_sqlite(path)
 
-    def open(self) -> AppStore:
+    def open(self) -> Store:
         return SqliteStore(self.path)
 
     def environment(self) -> dict[str, str]:
@@ -80,12 +92,22 @@ class SqliteEngine:
     def retries(self) -> list[KeptRange]:
         return self._ranges("retry")
 
+    def replays(self) -> list[KeptRange]:
+        return self._ranges("replay")
+
     def attempts(self) -> list[KeptAttempt]:
         found = self.sql(
             "SELECT stream_id, partition_id, sequence_number, attempt, touched_by, kind, status, error_class, error,"
             f" commit_number, done_by, why FROM dead_letter_attempt {ORDER}, sequence_number, attempt"
         )
         return [KeptAttempt(*one) for one in found]
+
+    def retracted(self) -> list[KeptRetracted]:
+        found = self.sql(
+            "SELECT stream_id, partition_id, commit_number, table_name, sequence_number, ordinal, row_commit_number,"
+            f" row FROM retracted_row {ORDER}, commit_number, table_name, sequence_number, ordinal"
+        )
+        return [kept_retracted(one) for one in found]
 
     def _ranges(self, kind: str) -> list[KeptRange]:
         found = self.sql(
@@ -128,6 +150,14 @@ def _value(hint: Any, value: Any) -> Any:
 def _kept_row(row_class: type, one: tuple[Any, ...]) -> KeptRow:
     values: list[Any] = [*one[:5], _row(row_class, one[5:])]
     return KeptRow(*values)
+
+
+def kept_retracted(one: tuple[Any, ...]) -> KeptRetracted:
+    """One row of retracted_row, its JSON read as a row again."""
+    row_class = {row_table(each).name: each for each in ROW_CLASSES}[one[3]]
+    columns = json.loads(one[7])
+    values: list[Any] = [*one[:7], _row(row_class, tuple(columns[name] for name in row_table(row_class).columns))]
+    return KeptRetracted(*values)
 
 
 def _kept_range(*one: Any) -> KeptRange:

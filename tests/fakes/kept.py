@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from core.rows import Row
-from core.store import AppStore
+from core.rows import Row, row_table
+from core.store import Engine as Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,32 @@ class KeptRange:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptRetracted:
+    """A row that a replay took away."""
+
+    stream_id: int
+    partition_id: str
+    commit_number: int
+    table_name: str
+    sequence_number: int
+    ordinal: int
+    row_commit_number: int
+    row: Row
+
+    @staticmethod
+    def of(kept: KeptRow, ordinal: int, commit_number: int) -> "KeptRetracted":
+        """What is kept of a row."""
+        place, table = (kept.stream_id, kept.partition_id), row_table(type(kept.row)).name
+        return KeptRetracted(*place, commit_number, table, kept.sequence_number, ordinal, kept.commit_number, kept.row)
+
+    @property
+    def position(self) -> tuple[object, ...]:
+        """Where it comes in order."""
+        place = (self.stream_id, len(self.partition_id), self.partition_id, self.commit_number)
+        return (*place, self.table_name, self.sequence_number, self.ordinal)
+
+
+@dataclass(frozen=True, slots=True)
 class KeptGap:
     """One row of the gaps."""
 
@@ -104,7 +130,7 @@ class KeptGap:
 class Engine(Protocol):
     """A database under test: it opens stores, and shows what they wrote, in order of position."""
 
-    def open(self) -> AppStore:
+    def open(self) -> Store:
         """A store over this database; every call gives another owner's."""
         ...
 
@@ -120,7 +146,13 @@ class Engine(Protocol):
         """The rows of kind "retry"."""
         ...
 
+    def replays(self) -> list[KeptRange]:
+        """The rows of kind "replay"."""
+        ...
+
     def attempts(self) -> list[KeptAttempt]: ...
+
+    def retracted(self) -> list[KeptRetracted]: ...
 
     def gaps(self) -> list[KeptGap]: ...
 

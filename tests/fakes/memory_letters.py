@@ -123,6 +123,14 @@ def _attempt(one: KeptLetter, attempt: int) -> KeptAttempt:
     )
 
 
+def record_replay(attempts: Attempts, one: KeptLetter, commit_number: int) -> None:
+    """What a replay did to a letter that it touched."""
+    key = (one.stream_id, one.partition_id, one.sequence_number)
+    if all(each.touched_by != one.claimed_by for each in _of(attempts, key)):
+        made = _attempt(one, len(_of(attempts, key)) + 1)
+        attempts.append(replace(made, kind="replay", commit_number=commit_number, done_by=one.claimed_by or ""))
+
+
 def move(letters: Letters, attempts: Attempts, asked: LetterMove, stream_id: int) -> None:
     allowed = MOVES[asked.move]
     for number in asked.sequence_numbers:

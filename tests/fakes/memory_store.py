@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, get_args, get_type_hints
+from uuid import UUID
 
 from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap
 from core.dead_letters import (
@@ -22,11 +23,14 @@ from core.dead_letters import (
 from core.errors import CheckpointConflict, DataRefused, LetterConflict
 from core.events import Gap, Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
+from core.replay_job import ReplayJob
+from core.replay_piece import CarriedState, EventDiff, ReplayCommit
 from core.rows import PlacedRow, ReferenceKey, Row, row_table
 from core.status import PartitionLedger
 from core.store.records import refuse_stale
 from tests.fakes import memory_letters
-from tests.fakes.kept import KeptAttempt, KeptGap, KeptLetter, KeptRange, KeptRow
+from tests.fakes.kept import KeptAttempt, KeptGap, KeptLetter, KeptRange, KeptRetracted, KeptRow
+from tests.fakes.memory_replays import MemoryReplays
 
 Place = tuple[int, str]
 
@@ -44,6 +48,11 @@ class _Tables:
     ownerships: dict[Place, Ownership] = field(default_factory=dict)
     retries: dict[tuple[int, str, int], KeptRange] = field(default_factory=dict)
     attempts: list[KeptAttempt] = field(default_factory=list)
+    jobs: dict[UUID, ReplayJob] = field(default_factory=dict)
+    diffs: dict[tuple[UUID, str, int], EventDiff] = field(default_factory=dict)
+    replays: dict[tuple[int, str, int], KeptRange] = field(default_factory=dict)
+    carried: dict[tuple[UUID, str, ReferenceKey], CarriedState] = field(default_factory=dict)
+    retracted: list[KeptRetracted] = field(default_factory=list)
     opened: dict[int, datetime] = field(default_factory=dict)
     anchors: dict[Place, SequenceNumber] = field(default_factory=dict)
     gaps: dict[tuple[int, str, int], KeptGap] = field(default_factory=dict)
@@ -52,8 +61,8 @@ class _Tables:
         return _Tables(*(copy(getattr(self, name)) for name in self.__dataclass_fields__))
 
 
-class MemoryStore:
-    """See Store. Owners that share a database share the object."""
+class MemoryStore(MemoryReplays):
+    """See Store and ReplayStore. Owners that share a database share the object."""
 
     def __init__(self) -> None:
         self._tables = _Tables()
@@ -200,6 +209,12 @@ class MemoryStore:
     def gaps(self) -> list[KeptGap]:
         return sorted(self._tables.gaps.values(), key=lambda one: (*_of(one), one.first))
 
+    def _write_kept(self, tables: "_Tables", kept: KeptRow) -> None:
+        _write_row(tables, kept)
+
+    def _letter_of(self, letter: DeadLetter, commit: ReplayCommit) -> KeptLetter:
+        return _kept_letter(letter, commit)
+
     @contextmanager
     def _transaction(self) -> Iterator[_Tables]:
         with self._lock:
@@ -214,7 +229,7 @@ def _write_rows(tables: _Tables, commit: BatchCommit | RetryCommit, commit_numbe
             _write_row(tables, KeptRow(*_place(commit), number, ordinal, commit_number, row))
 
 
-def _place(commit: BatchCommit | RetryCommit) -> Place:
+def _place(commit: BatchCommit | RetryCommit | ReplayCommit) -> Place:
     return commit.state.stream_id, commit.partition.partition_id
 
 
@@ -262,7 +277,7 @@ def _write_row(tables: _Tables, kept: KeptRow) -> None:
         tables.states[key] = replace(kept, ordinal=None)
 
 
-def _kept_letter(letter: DeadLetter, commit: BatchCommit) -> KeptLetter:
+def _kept_letter(letter: DeadLetter, commit: BatchCommit | ReplayCommit) -> KeptLetter:
     event, at = letter.event, commit.committed_at
     _refuse_unstorable(event.enqueued_at)
     return KeptLetter(
@@ -335,8 +350,16 @@ def _books(tables: _Tables, place: Place, hub: tuple[str, str]) -> PartitionLedg
         dead_lettered=sum(one.dead_lettered for one in ranges),
         held=0,
         absent=sum(one.absent for one in ranges),
-        letters=sum(key[:2] == place for key in tables.letters),
+        letters=sum(key[:2] == place for key in tables.letters) - _letters_added(tables, place, hub),
     )
+
+
+def _letters_added(tables: _Tables, place: Place, hub: tuple[str, str]) -> int:
+    own = [
+        job for job in tables.jobs.values() if (job.request.stream.event_hub, job.request.stream.consumer_group) == hub
+    ]
+    found = [job.progress_of(PartitionId(place[1])) for job in own if not job.request.is_dry_run]
+    return sum(one.counts.letters_added for one in found if one is not None)
 
 
 def _add(table: dict[Any, Any], key: tuple[Any, ...], kept: object) -> None:

@@ -58,5 +58,8 @@ def is_refused(event: Event) -> bool:
     return event.body.startswith((b"huge", b"nowhere"))
 
 
-PLAIN = Transform(VERSION, transform, references)
-STANDING = Transform(VERSION, _as_a_database_takes_it, references)  # the same, with what a database would say to it
+ROW_CLASSES = (Home, SensorReading, HomeAlert)
+PLAIN = Transform(VERSION, transform, references, ROW_CLASSES)
+STANDING = Transform(
+    VERSION, _as_a_database_takes_it, references, ROW_CLASSES
+)  # the same, with what a database would say to it

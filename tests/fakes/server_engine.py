@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.rows import row_table
-from core.store import AppStore
+from core.store import Engine as Store
 from core.store.odbc import Session, connect
 from core.store.records import instant_of
 from core.store.row_statements import row_reader
 from core.store.sqlserver import SqlServerStore
-from tests.fakes.kept import KeptAttempt, KeptGap, KeptLetter, KeptRange, KeptRow
+from tests.fakes.kept import KeptAttempt, KeptGap, KeptLetter, KeptRange, KeptRetracted, KeptRow
 from tests.fakes.server_schema import empty_schema, shared_schema
+from tests.sql.values import ROW_CLASSES
 
 ORDER = "ORDER BY t.stream_id, LEN(t.partition_id), t.partition_id"
 PLACE = ("stream_id", "partition_id", "sequence_number")
@@ -31,6 +32,11 @@ ATTEMPT = (
     *PLACE, "attempt", "touched_by", "kind", "status", "error_class", "error", "commit_number", "done_by", "why",
 )  # fmt: skip
 
+RETRACTED = (
+    "stream_id", "partition_id", "commit_number", "table_name", "sequence_number", "ordinal", "row_commit_number",
+    "row",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class SqlServerEngine:
@@ -48,7 +54,7 @@ class SqlServerEngine:
         empty_schema(session, schema)
         return SqlServerEngine(connection_string, schema, session)
 
-    def open(self) -> AppStore:
+    def open(self) -> Store:
         return SqlServerStore(self.connection_string, schema=self.schema)
 
     def environment(self) -> dict[str, str]:
@@ -82,6 +88,13 @@ class SqlServerEngine:
         found = self._select("dead_letter_attempt", ATTEMPT, ("sequence_number", "attempt"))
         return [KeptAttempt(*one) for one in found]
 
+    def replays(self) -> list[KeptRange]:
+        return self._ranges("replay")
+
+    def retracted(self) -> list[KeptRetracted]:
+        order = ("commit_number", "table_name", "sequence_number", "ordinal")
+        return [_retracted(tuple(one)) for one in self._select("retracted_row", RETRACTED, order)]
+
     def _ranges(self, kind: str) -> list[KeptRange]:
         found = self._select("batch_ledger", (*RANGE, "kind"), ("commit_number",))
         return [_range([*one[:-2], instant_of(one[-2])]) for one in found if one[-1] == kind]
@@ -103,6 +116,14 @@ def _shared_session(connection_string: str) -> Session:
     if connection_string not in _sessions:
         _sessions[connection_string] = connect(connection_string)
     return _sessions[connection_string]
+
+
+def _retracted(one: tuple[Any, ...]) -> KeptRetracted:
+    row_class = {row_table(each).name: each for each in ROW_CLASSES}[one[3]]
+    columns = json.loads(one[7])
+    row = row_reader(row_class)(tuple(columns[name] for name in row_table(row_class).columns))
+    values: list[Any] = [*one[:7], row]
+    return KeptRetracted(*values)
 
 
 def _gap(values: list[Any]) -> KeptGap:

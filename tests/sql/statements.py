@@ -5,23 +5,38 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import product
+from typing import Any
 
 from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap, Settled
 from core.dead_letters import LetterMove, LetterOutcome, Move, RetryCommit
 from core.events import Event, Partition, PartitionId, SequenceNumber
+from core.replay_job import PartitionProgress, PartitionRange, ReplayRequest, Span
+from core.replay_piece import Piece, RehearsedPiece, ReplayCommit
 from core.rows import PlacedRow, row_table
 from core.store.queries import SQL, load_migrations, load_queries
+from core.store.replay_statements import STANDING, server_count_states
 from core.store.row_statements import server_select_states
 from core.store.server_aggregation import COMMIT, PLAN, batch
 from core.store.server_commit import UNFOLDING, commit_statement, statement
 from core.store.server_letters import move_statement, retry_statement
+from core.store.server_replay_commit import (
+    close_replay_statement,
+    commit_replay_statement,
+    note_rehearsal_statement,
+    open_replay_statement,
+    rehearse_replay_statement,
+)
 from tests.sql.values import EPOCH, ID, ROW_CLASSES, awkward_row_of, row_of
 
 MOVED: tuple[Move, ...] = ("release", "exhaust", "requeue", "discard", "free")
 SCRIPTS = ("lock_migrations", "create_schema", "commit_migrations", "permissions")
 IN_A_BATCH_ONLY = (
     "open_checkpoint", "advance_checkpoint", "record_batch", "add_letter", "settle_gap", "add_gap",
-    "count_commit", "settle_letters", "record_attempts", "record_retry", "move_letters", *PLAN, *COMMIT,
+    "count_commit", "settle_letters", "record_attempts", "record_retry", "move_letters",
+    "count_replay", "resolve_letters", "reopen_letters", "add_replayed_letters", "record_replay", "advance_replay",
+    "carry_states", "hold_replay_job", "end_replay_job", "close_replay_progress", "add_replay_diffs", "add_replay_job",
+    "add_replay_progress", "lock_partitions", "find_overlap",
+    *PLAN, *COMMIT,
 )  # fmt: skip
 
 
@@ -38,6 +53,8 @@ def every_batch() -> Mapping[str, str]:
             *commit_batches().items(),
             *retry_batches().items(),
             *move_batches().items(),
+            *replay_batches().items(),
+            *job_batches().items(),
         ]
     )
 
@@ -80,6 +97,54 @@ def retry_batches() -> Mapping[str, str]:
 def move_batches() -> Mapping[str, str]:
     """Every move that is sent as one."""
     return {f"move {move}": move_statement(move_of(move), 1)[0] for move in MOVED}
+
+
+@cache
+def replay_batches() -> Mapping[str, str]:
+    """A piece of a replay in every shape: committed and rehearsed, with and without letters and rows of each class."""
+    shapes: list[tuple[type, ...]] = [(), *((row_class,) for row_class in ROW_CLASSES), ROW_CLASSES]
+    named: dict[str, str] = {}
+    for classes, letters in product(shapes, (True, False)):
+        commit, tables = replay_of(classes, letters=letters), "+".join(row_table(each).name for each in classes)
+        told = f"{tables or 'nothing'}{' letters' if letters else ''}"
+        named[f"replay {told}"] = commit_replay_statement(commit)[0]
+        named[f"rehearsal {told}"] = rehearse_replay_statement(commit)[0]
+    return named
+
+
+@cache
+def job_batches() -> Mapping[str, str]:
+    """What is written of a job beside its pieces."""
+    return {name: text for name, (text, _) in job_statements().items()}
+
+
+def job_statements() -> Mapping[str, tuple[str, list[Any]]]:
+    """The same with their parameters."""
+    commit = replay_of(ROW_CLASSES, letters=False)
+    values = {"job_id": str(ID), "partition_id": "0", "states_left": 0, "committed_at": "2026-01-01T00:00:00.000000Z"}
+    return {
+        "job open": open_replay_statement(request_of(is_dry_run=False), 1),
+        "job open dry": open_replay_statement(request_of(is_dry_run=True), 1),
+        "job rehearsed": note_rehearsal_statement(RehearsedPiece(commit, commit.counts, ())),
+        "job close": close_replay_statement(values),
+    }
+
+
+def request_of(*, is_dry_run: bool) -> ReplayRequest:
+    """A request for one event."""
+    stream = commit_of((), first=True, letters=False).partition
+    ranges = (PartitionRange(stream.partition_id, Span(SequenceNumber(7), SequenceNumber(7)), "a note"),)
+    return ReplayRequest(ID, stream, ranges, (), "{}", is_dry_run, "test/1", "somebody", "because", EPOCH)
+
+
+def replay_of(classes: tuple[type, ...], *, letters: bool) -> ReplayCommit:
+    """A piece of one event with a row of each class, taken out of the tables of all."""
+    commit = commit_of(classes, first=False, letters=letters)
+    event = commit.last
+    assert isinstance(event, Event)
+    piece = Piece(Span(event.sequence_number, event.sequence_number), (event,))
+    progress = PartitionProgress(PartitionRange(commit.partition.partition_id, piece.span), event.sequence_number)
+    return ReplayCommit(ID, commit.state, piece, commit.settled, {}, ROW_CLASSES, progress, "test/2", EPOCH)
 
 
 def without_markers(text: str) -> str:
@@ -160,3 +225,6 @@ def _selects() -> Iterator[tuple[str, str]]:
             name = row_table(row_class).name
             yield f"select {name}", statement(server_select_states(row_class), ("keys",))
             yield f"select folded {name}", statement(server_select_states(row_class, True), (*UNFOLDING, "keys"))
+            yield f"select standing {name}", statement(server_select_states(row_class, False, STANDING), ("keys",))
+            span = ("stream_id", "partition_id", "commit_number", "first_sequence_number", "last_sequence_number")
+            yield f"count {name}", statement(server_count_states(row_class), span)

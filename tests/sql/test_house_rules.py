@@ -11,13 +11,18 @@ from core.rows import row_table
 from core.store.queries import SQL, load_migrations, load_queries
 from core.store.server_commit import commit_statement
 from core.store.server_letters import move_statement, retry_statement
+from core.store.server_replay_commit import commit_replay_statement, rehearse_replay_statement
 from tests.sql.statements import (
     MOVED,
     commit_batches,
     commit_of,
     every_batch,
+    job_batches,
+    job_statements,
     move_batches,
     move_of,
+    replay_batches,
+    replay_of,
     retry_batches,
     retry_of,
     run_batches,
@@ -26,8 +31,7 @@ from tests.sql.statements import (
 from tests.sql.values import ROW_CLASSES
 
 ROOT = Path(__file__).parents[2]
-MAY_LOSE_ROWS = {"aggregation_staging", "home_activity", "home_activity_staging"}  # all of it can be computed again
-ONLY_PLACE_OF_SQL = "core/store/row_statements.py"
+ONLY_PLACES_OF_SQL = {"core/store/row_statements.py", "core/store/replay_statements.py"}
 SQL_TEXT = re.compile(
     r"\b(SELECT\b.+\bFROM|INSERT\s+INTO|UPDATE\b.+\bSET|DELETE\s+FROM|(CREATE|ALTER|DROP)\s+(TABLE|INDEX|SCHEMA|ROLE)"
     r"|OPENJSON|DECLARE\s+@\w+|(BEGIN|COMMIT|ROLLBACK)\s+TRAN\w*)\b",
@@ -164,6 +168,58 @@ def test_a_retry_never_moves_the_checkpoint_and_never_takes_the_id_of_a_batch() 
         assert changed == "commit_number = commit_number + 1"
 
 
+@pytest.mark.parametrize("name", [*replay_batches(), *job_batches()])
+def test_a_batch_of_a_replay_is_one_transaction_that_declares_all_that_it_uses(name: str) -> None:
+    text = every_batch()[name]
+    declared = set(re.findall(r"@(\w+) [a-z0-9]+(?:\([^)]*\))?(?: =|[,;])", "".join(re.findall(r"DECLARE.*?;", text))))
+    used = set(re.findall(r"(?<!@)@(\w+)", without_comments(text)))
+    assert used == declared
+    assert text.count("BEGIN TRANSACTION;") == 1
+    assert len(re.findall(r"(COMMIT|ROLLBACK) TRANSACTION;", text)) == 1
+    assert ("ROLLBACK" in text) == name.startswith("rehearsal ")
+    assert text.index("SET XACT_ABORT ON;") < text.index("BEGIN TRANSACTION;")
+
+
+@pytest.mark.parametrize("name", replay_batches())
+def test_a_replay_locks_checkpoint_rows_letters_ledger_progress_and_job_in_this_order(name: str) -> None:
+    text = re.sub(r"INSERT INTO hubledger\.retracted_row.*?;", "", replay_batches()[name], flags=re.S)
+    written = re.findall(r"(?:INSERT INTO|UPDATE|DELETE t FROM|UPDATE [tds]\s+SET.*?FROM) hubledger\.(\w+)", text, re.S)
+    rows = [row_table(one).name for one in ROW_CLASSES]
+    order = ["event_hub_checkpoint", *rows, "event_hub_dead_letter", "dead_letter_attempt", "batch_ledger"]
+    order += ["replay_progress", "replay_state", "replay_job"]
+    assert [order.index(table) for table in written] == sorted(order.index(table) for table in written)
+    assert written[0] == "event_hub_checkpoint"
+    assert written[-1] == ("batch_ledger" if name.startswith("rehearsal ") else "replay_job")
+
+
+@pytest.mark.parametrize("name", replay_batches())
+def test_a_replay_looks_at_each_compare_and_set_right_after_it(name: str) -> None:
+    """Any statement between them would set @@ROWCOUNT anew."""
+    guards = re.findall(r"([^;]*);\s*IF @@ROWCOUNT <> 1 THROW 51008", replay_batches()[name])
+    tables = [re.search(r"UPDATE hubledger\.(\w+)", guard) for guard in guards]
+    wanted = ["event_hub_checkpoint"] if name.startswith("rehearsal ") else [
+        "event_hub_checkpoint", "replay_progress", "replay_job"
+    ]  # fmt: skip
+    assert [table[1] for table in tables if table] == wanted
+
+
+def test_a_replay_never_moves_the_checkpoint_nor_takes_the_id_of_a_batch() -> None:
+    for text in replay_batches().values():
+        (changed,) = re.findall(r"UPDATE hubledger\.event_hub_checkpoint\s+SET (.*?)\s+WHERE", text, re.S)
+        assert changed == "commit_number = commit_number + 1"
+
+
+def test_a_batch_of_a_replay_has_as_many_values_as_markers_and_each_is_something() -> None:
+    batches = [*job_statements().values()]
+    for classes in ((), ROW_CLASSES):
+        for letters in (True, False):
+            commit = replay_of(classes, letters=letters)
+            batches += [commit_replay_statement(commit), rehearse_replay_statement(commit)]
+    for text, given in batches:
+        assert text.count("?") == len(given)
+        assert None not in given
+
+
 def test_a_claim_is_one_statement_whose_predicate_is_on_the_row_that_it_changes() -> None:
     text = every_batch()["query claim_letters"]
     assert re.findall(r"\b(SELECT|UPDATE|OUTPUT|WHERE)\b", without_comments(text)) == ["UPDATE", "OUTPUT", "WHERE"]
@@ -217,12 +273,9 @@ def test_the_role_of_the_app_may_use_every_table_and_change_no_schema() -> None:
     may = {table: set(verbs.split(", ")) for verbs, table in grants}
     made = set(re.findall(r"CREATE TABLE hubledger\.(\w+)", " ".join(every_batch().values())))
     assert set(may) == made
-    assert set.union(*(may[table] for table in made - MAY_LOSE_ROWS)) == {"SELECT", "INSERT", "UPDATE"}
-    sent = " ".join(
-        text
-        for name, text in every_batch().items()
-        if name.startswith(("commit ", "query ", "retry ", "move ", "plan "))
-    )
+    assert set.union(*(may[table] for table in made)) == {"SELECT", "INSERT", "UPDATE", "DELETE"}
+    kinds = ("commit ", "query ", "retry ", "move ", "replay ", "rehearsal ", "job ", "plan ")
+    sent = " ".join(text for name, text in every_batch().items() if name.startswith(kinds))
     for table in made - {"schema_migration"}:
         if re.search(
             rf"UPDATE hubledger\.{table}\b"
@@ -230,10 +283,11 @@ def test_the_role_of_the_app_may_use_every_table_and_change_no_schema() -> None:
             sent,
         ):
             assert "UPDATE" in may[table]
-        if re.search(rf"DELETE FROM hubledger\.{table}\b|DELETE FROM a\s+FROM hubledger\.{table}\b", sent):
-            assert "DELETE" in may[table]
         if f"INSERT INTO hubledger.{table} " in sent or f"INSERT INTO hubledger.{table}\n" in sent:
             assert "INSERT" in may[table]
+        assert ("DELETE" in may[table]) == bool(
+            re.search(rf"DELETE (t )?FROM hubledger\.{table}\b|DELETE FROM a\s+FROM hubledger\.{table}\b", sent)
+        )
 
 
 def python_texts(path: Path) -> Iterator[str]:
@@ -252,7 +306,7 @@ def python_texts(path: Path) -> Iterator[str]:
             yield node.value
 
 
-def test_only_one_module_holds_sql() -> None:
+def test_only_the_modules_of_row_classes_hold_sql() -> None:
     places = [*ROOT.glob("core/**/*.py"), *ROOT.glob("handlers/**/*.py"), ROOT / "function_app.py"]
     holding = {str(path.relative_to(ROOT)) for path in places if any(map(SQL_TEXT.search, python_texts(path)))}
-    assert holding == {ONLY_PLACE_OF_SQL}
+    assert holding == ONLY_PLACES_OF_SQL

@@ -18,7 +18,8 @@ VALUES (:stream_id, :partition_id, :commit_number, 'retry', :first_sequence_numb
 
 -- name: read_ledgers
 -- The books of every partition: the sums of its ranges, how many do not begin where the one before ended or
--- the partition is anchored, its letters.
+-- the partition is anchored, its letters, less those that replays made of events that the ranges count as written
+-- or filtered.
 -- params:
 WITH ranged AS (
     SELECT l.stream_id, l.partition_id, l.first_sequence_number, l.last_sequence_number,
@@ -44,8 +45,29 @@ SELECT e.event_hub, e.consumer_group, c.partition_id, c.sequence_number, COALESC
        COALESCE(s.last_sequence_number, -1), COALESCE(s.commits, 0), COALESCE(s.holes, 0), COALESCE(s.written, 0),
        COALESCE(s.filtered, 0), COALESCE(s.dead_lettered, 0), COALESCE(s.held, 0), COALESCE(s.absent, 0),
        (SELECT COUNT(*) FROM event_hub_dead_letter AS d
-         WHERE d.stream_id = c.stream_id AND d.partition_id = c.partition_id) AS letters
+         WHERE d.stream_id = c.stream_id AND d.partition_id = c.partition_id)
+       - COALESCE((SELECT SUM(p.letters_added) FROM replay_progress AS p
+                    INNER JOIN replay_job AS j ON j.job_id = p.job_id
+                    WHERE p.stream_id = c.stream_id AND p.partition_id = c.partition_id AND j.is_dry_run = 0), 0) AS letters
   FROM event_hub_checkpoint AS c
  INNER JOIN event_stream AS e ON e.stream_id = c.stream_id
   LEFT JOIN summed AS s ON s.stream_id = c.stream_id AND s.partition_id = c.partition_id
  ORDER BY c.stream_id, LENGTH(c.partition_id), c.partition_id;
+
+-- name: record_replay
+-- What became of a range of events that were replayed; those that are gone count as absent. It is not part of the tiling.
+-- params: stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, written, filtered, dead_lettered, absent, rows_written, transform_version, invocation_id, committed_at
+INSERT INTO batch_ledger
+       (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number,
+        written, filtered, dead_lettered, held, absent, rows_written, transform_version, invocation_id, committed_at)
+VALUES (:stream_id, :partition_id, :commit_number, 'replay', :first_sequence_number, :last_sequence_number,
+        :written, :filtered, :dead_lettered, 0, :absent, :rows_written, :transform_version, :invocation_id,
+        :committed_at);
+
+-- name: find_first_replay
+-- The first commit that a replay made in a partition, or NULL; its ledger rows carry the job's id.
+-- params: stream_id, partition_id, invocation_id
+SELECT MIN(l.commit_number) AS commit_number
+  FROM batch_ledger AS l
+ WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind = 'replay'
+   AND l.invocation_id = :invocation_id;

@@ -1,3 +1,46 @@
+-- name: read_kept_letters
+-- The events of letters in a range that were kept with their body, the first of them.
+-- params: stream_id, partition_id, first_sequence_number, last_sequence_number, most
+SELECT sequence_number, offset_token, enqueued_at, partition_key, properties, body
+  FROM event_hub_dead_letter
+ WHERE stream_id = :stream_id AND partition_id = :partition_id AND body_kept = 1
+   AND sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
+ ORDER BY sequence_number
+ LIMIT :most;
+
+-- name: resolve_letters
+-- Letters of events that a replay wrote or filtered, whatever their status was: their rows are there now.
+-- params: stream_id, partition_id, succeeded, touched_by, settled_why, transform_version, committed_at
+UPDATE event_hub_dead_letter
+   SET status = 'resolved', due_at = NULL, claimed_by = :touched_by, claimed_until = NULL, began_at = NULL,
+       lost_claims = 0, transform_version = :transform_version, settled_at = :committed_at, settled_why = :settled_why
+ WHERE stream_id = :stream_id AND partition_id = :partition_id AND status <> 'resolved'
+   AND sequence_number IN (
+       SELECT n.value ->> 0 FROM json_each(:succeeded) AS n);
+
+-- name: reopen_letters
+-- A letter of a replay whose event failed again; one that a person discarded stays discarded.
+-- params: stream_id, partition_id, sequence_number, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, touched_by
+UPDATE event_hub_dead_letter
+   SET error_class = :error_class, error_type = :error_type, error = :error, fingerprint = :fingerprint,
+       transform_version = :transform_version, status = :status, attempts = 1, due_at = :due_at,
+       failed_at = :failed_at, claimed_by = :touched_by, claimed_until = NULL, began_at = NULL, lost_claims = 0,
+       settled_at = NULL, settled_why = NULL
+ WHERE stream_id = :stream_id AND partition_id = :partition_id AND sequence_number = :sequence_number
+   AND status <> 'discarded';
+
+-- name: add_replayed_letters
+-- A letter of a replay, of an event that had none.
+-- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, touched_by
+INSERT INTO event_hub_dead_letter
+       (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
+        body_kept, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at,
+        claimed_by)
+VALUES (:stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at, :partition_key, :properties, :body,
+        :body_kept, :error_class, :error_type, :error, :fingerprint, :transform_version, :status, 1, :due_at,
+        :failed_at, :touched_by)
+ON CONFLICT (stream_id, partition_id, sequence_number) DO NOTHING;
+
 -- name: add_letter
 -- An event that could not become rows, kept whole.
 -- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at

@@ -6,6 +6,24 @@ SELECT c.sequence_number, c.offset_token, c.enqueued_at, c.commit_number,
   FROM hubledger.event_hub_checkpoint AS c
  WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id;
 
+-- name: count_replay
+-- A commit that leaves the checkpoint where it is: the row is its lock. Touches no row for events after the checkpoint.
+-- params: stream_id, partition_id, last_sequence_number
+UPDATE hubledger.event_hub_checkpoint
+   SET commit_number = commit_number + 1
+ WHERE stream_id = @stream_id AND partition_id = @partition_id AND sequence_number >= @last_sequence_number;
+
+-- name: read_replayable
+-- How far each partition of a stream can be replayed: from its first range to its checkpoint.
+-- params: stream_id
+SELECT c.partition_id, (
+       SELECT MIN(l.first_sequence_number) FROM hubledger.batch_ledger AS l
+        WHERE l.stream_id = c.stream_id AND l.partition_id = c.partition_id AND l.kind = 'batch') AS first_sequence_number,
+       c.sequence_number
+  FROM hubledger.event_hub_checkpoint AS c
+ WHERE c.stream_id = @stream_id
+ ORDER BY LEN(c.partition_id), c.partition_id;
+
 -- name: open_checkpoint
 -- A partition's first commit; the key violation means that another owner made it first.
 -- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_id, updated_at

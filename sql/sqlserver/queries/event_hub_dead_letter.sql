@@ -1,3 +1,65 @@
+-- name: read_kept_letters
+-- The events of letters in a range that were kept with their body, the first of them.
+-- params: stream_id, partition_id, first_sequence_number, last_sequence_number, most
+SELECT TOP (@most) d.sequence_number, d.offset_token, d.enqueued_at, d.partition_key, d.properties, d.body
+  FROM hubledger.event_hub_dead_letter AS d
+ WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.body_kept = 1
+   AND d.sequence_number BETWEEN @first_sequence_number AND @last_sequence_number
+ ORDER BY d.sequence_number;
+
+-- name: resolve_letters
+-- Letters of events that a replay wrote or filtered, whatever their status was: their rows are there now.
+-- params: stream_id, partition_id, succeeded, touched_by, settled_why, transform_version, committed_at
+UPDATE hubledger.event_hub_dead_letter
+   SET status = 'resolved', due_at = NULL, claimed_by = @touched_by, claimed_until = NULL, began_at = NULL,
+       lost_claims = 0, transform_version = @transform_version, settled_at = @committed_at, settled_why = @settled_why
+ WHERE stream_id = @stream_id AND partition_id = @partition_id AND status <> 'resolved'
+   AND sequence_number IN (
+       SELECT n.sequence_number FROM OPENJSON(@succeeded) WITH (sequence_number bigint '$[0]') AS n);
+
+-- name: reopen_letters
+-- Letters of a replay whose event failed again, in @letters; one that a person discarded stays discarded.
+-- params: stream_id, partition_id, sequence_number, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, touched_by
+UPDATE d
+   SET error_class = l.error_class, error_type = TRANSLATE(l.error_type COLLATE Latin1_General_100_BIN2, @folded, @plain),
+       error = TRANSLATE(l.error COLLATE Latin1_General_100_BIN2, @folded, @plain), fingerprint = l.fingerprint,
+       transform_version = TRANSLATE(l.transform_version COLLATE Latin1_General_100_BIN2, @folded, @plain),
+       status = l.status, attempts = 1, due_at = l.due_at, failed_at = l.failed_at, claimed_by = @touched_by,
+       claimed_until = NULL, began_at = NULL, lost_claims = 0, settled_at = NULL, settled_why = NULL
+  FROM hubledger.event_hub_dead_letter AS d
+ INNER JOIN OPENJSON(@letters) WITH (
+       sequence_number bigint '$[0]', error_class varchar(10) '$[1]', error_type nvarchar(4000) '$[2]',
+       error nvarchar(4000) '$[3]', fingerprint varchar(40) '$[4]', transform_version nvarchar(4000) '$[5]',
+       status varchar(10) '$[6]', due_at datetime2(7) '$[7]', failed_at datetime2(7) '$[8]') AS l
+    ON l.sequence_number = d.sequence_number
+ WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.status <> 'discarded';
+
+-- name: add_replayed_letters
+-- Letters of a replay, in @letters, of events that had none; what may be long is cut out of @letter_texts.
+-- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, touched_by
+INSERT INTO hubledger.event_hub_dead_letter
+       (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
+        body_kept, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at,
+        claimed_by)
+SELECT @stream_id, @partition_id, l.sequence_number, TRANSLATE(l.offset_token COLLATE Latin1_General_100_BIN2, @folded, @plain),
+       l.enqueued_at, TRANSLATE(l.partition_key COLLATE Latin1_General_100_BIN2, @folded, @plain),
+       SUBSTRING(@letter_texts, l.properties_at, l.properties_length),
+       CONVERT(varbinary(max), SUBSTRING(@letter_texts, l.body_at, l.body_length), 2), l.body_kept, l.error_class,
+       TRANSLATE(l.error_type COLLATE Latin1_General_100_BIN2, @folded, @plain),
+       TRANSLATE(l.error COLLATE Latin1_General_100_BIN2, @folded, @plain), l.fingerprint,
+       TRANSLATE(l.transform_version COLLATE Latin1_General_100_BIN2, @folded, @plain), l.status, 1, l.due_at,
+       l.failed_at, @touched_by
+  FROM OPENJSON(@letters) WITH (
+       sequence_number bigint '$[0]', error_class varchar(10) '$[1]', error_type nvarchar(4000) '$[2]',
+       error nvarchar(4000) '$[3]', fingerprint varchar(40) '$[4]', transform_version nvarchar(4000) '$[5]',
+       status varchar(10) '$[6]', due_at datetime2(7) '$[7]', failed_at datetime2(7) '$[8]',
+       offset_token nvarchar(4000) '$[9]', enqueued_at datetime2(7) '$[10]', partition_key nvarchar(4000) '$[11]',
+       properties_at int '$[12]', properties_length int '$[13]', body_at int '$[14]', body_length int '$[15]',
+       body_kept bit '$[16]') AS l
+ WHERE NOT EXISTS (
+       SELECT 1 FROM hubledger.event_hub_dead_letter AS d
+        WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.sequence_number = l.sequence_number);
+
 -- name: add_letter
 -- Events that could not become rows, kept whole. What differs by letter comes in @letters, one JSON array a letter; what
 -- may be long is cut out of @letter_texts, for OPENJSON of some servers gives no more than 4000 characters of a text.

@@ -26,6 +26,20 @@ def test_the_app_commits_a_batch_and_tells_its_status(worker: str, tmp_path: Pat
     assert status["reads_times_fast"] is True
 
 
+@pytest.mark.parametrize("worker", ["builtin", pytest.param("microsoft", marks=MICROSOFT_S)])
+def test_a_replay_is_driven_to_its_end_by_its_orchestration(worker: str, tmp_path: Path) -> None:
+    job = _run("real_replay", worker, tmp_path / "hubledger.db")
+    assert (job["status"], job["fault"], job["done"]) == ("done", None, 3)
+    counts = job["counts"]
+    assert (counts["written"], counts["dead_lettered"], counts["letters_added"], counts["rows_retracted"]) == (
+        2,
+        1,
+        0,
+        3,
+    )
+    assert [one["move"] for one in job["history"]] == ["begin"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("worker", ["builtin", pytest.param("microsoft", marks=MICROSOFT_S)])
 def test_a_keeper_that_is_ended_purged_and_doubled_settles_every_letter_once(worker: str, tmp_path: Path) -> None:

@@ -39,17 +39,28 @@ def binding(function: str, kind: str) -> dict[str, Any]:
 def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so() -> None:
     assert sorted(index()) == [
         "aggregate",
+        "cancel_replay",
         "claim_letters",
+        "drive_replay",
         "find_due_at",
         "heal_gaps",
         "ingest",
         "keep_dead_letters",
         "list_aggregations",
+        "list_replays",
+        "open_replay_job",
+        "pause_replay",
+        "replay_pieces",
+        "resume_replay",
         "retry_dead_letters",
         "retry_letters",
+        "show_replay",
+        "show_replay_diff",
         "start_aggregation",
+        "start_replay",
         "status",
         "watch_dead_letters",
+        "watch_replays",
     ]
 
 
@@ -90,6 +101,30 @@ def test_status_is_read_by_get_and_needs_a_key() -> None:
     trigger = binding("status", "httpTrigger")
     assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == ("status", ["GET"], "FUNCTION")
     assert [one["direction"] for one in index()["status"]["bindings"]] == ["IN", "OUT"]
+
+
+def test_replays_are_read_with_a_key_and_changed_with_the_key_of_an_administrator() -> None:
+    routes = {
+        "list_replays": ("replays", "GET"),
+        "show_replay": ("replays/{job_id}", "GET"),
+        "show_replay_diff": ("replays/{job_id}/diff", "GET"),
+        "start_replay": ("replays", "POST"),
+        "pause_replay": ("replays/{job_id}/pause", "POST"),
+        "resume_replay": ("replays/{job_id}/resume", "POST"),
+        "cancel_replay": ("replays/{job_id}/cancel", "POST"),
+    }
+    for name, (route, method) in routes.items():
+        trigger = binding(name, "httpTrigger")
+        level = "FUNCTION" if method == "GET" else "ADMIN"
+        assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == (route, [method], level)
+
+
+def test_a_timer_watches_that_replays_are_driven() -> None:
+    assert binding("watch_replays", "timerTrigger")["schedule"] == "30 * * * * *"
+    assert binding("watch_replays", "durableClient")["name"] == "client"
+    assert binding("drive_replay", "orchestrationTrigger")["name"] == "context"
+    for activity in ("open_replay_job", "replay_pieces"):
+        assert [one["type"] for one in index()[activity]["bindings"]] == ["activityTrigger"]
 
 
 def test_aggregation_is_a_timer_every_five_minutes_and_two_routes_that_need_a_key() -> None:

@@ -1,0 +1,99 @@
+"""Replay into SQLite: events per second, for good and as a dry run, with a transform of the product and real bodies."""
+
+import tempfile
+import uuid
+from collections.abc import Callable, Generator, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+
+from bench.figures import Figure
+from bench.samples import PARTITION, SIZE, START
+from core.events import Event, EventBatch, Partition, SequenceNumber
+from core.hub import Extent, Place
+from core.ingest import Stamps, ingest_batch
+from core.replay import ReplayMeans, open_partitions, replay_slice, request_replay
+from core.replay_range import ReplayOrder
+from core.store.schema import migrate_sqlite
+from core.store.sqlite import SqliteStore
+from core.transforms import load_transform
+
+EVENTS, HOMES = 30_000, 1_000
+TARGET = 5_000  # events a second
+STAMPS = Stamps(lambda: datetime.now(UTC), uuid.uuid4)
+
+
+class ListedHub:
+    """A hub whose events are at hand, so that only the replay is measured."""
+
+    def __init__(self, events: list[Event]) -> None:
+        self._events = events
+
+    def partitions(self) -> tuple[Partition, ...]:
+        return (PARTITION,)
+
+    def extent(self, partition: Partition) -> Extent:
+        return Extent(SequenceNumber(0), self._events[-1].sequence_number, self._events[-1].enqueued_at)
+
+    def first_at(self, partition: Partition, place: Place) -> Event | None:
+        return next((event for event in self._events if event.sequence_number == place), None)
+
+    def find_event(self, partition: Partition, sequence_number: SequenceNumber) -> Event | None:
+        return self.first_at(partition, sequence_number)
+
+    def read_range(
+        self, partition: Partition, first: SequenceNumber, last: SequenceNumber, deadline: datetime
+    ) -> Generator[Event, None, None]:
+        yield from self._events[first : last + 1]
+
+
+def measure() -> Iterator[Figure]:
+    """Two figures: a replay for good, and a dry run."""
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        store = _ingested(Path(folder) / "store.db")
+        for name, is_dry_run in (("replay into SQLite", False), ("dry run of a replay in SQLite", True)):
+            rate = EVENTS / _timed(partial(_replay, store, is_dry_run))
+            yield Figure(name, rate, "events/s", f">= {TARGET:,}", rate >= TARGET)
+        store.close()
+
+
+def _timed(run: Callable[[], object]) -> float:
+    started = perf_counter()
+    run()
+    return perf_counter() - started
+
+
+def _replay(store: SqliteStore, is_dry_run: bool) -> None:
+    transform = load_transform("core.transforms.home_security")
+    means = ReplayMeans(PARTITION, store, ListedHub(_events()), transform, STAMPS)
+    order = ReplayOrder(None, None, None, "{}", is_dry_run, "bench", "to be measured")
+    job_id = request_replay(order, means, EVENTS).request.job_id
+    while ids := open_partitions(job_id, means):
+        for id in ids:
+            replay_slice(job_id, id, means, datetime.now(UTC) + timedelta(seconds=30))
+    job = store.find_replay(job_id)
+    assert job is not None
+    assert (job.status, job.counts.events, job.counts.events_changed) == ("done", EVENTS, 0)
+
+
+def _ingested(path: Path) -> SqliteStore:
+    migrate_sqlite(path)
+    store, transform, events = SqliteStore(path), load_transform("core.transforms.home_security"), _events()
+    for start in range(0, EVENTS, SIZE):
+        ingest_batch(EventBatch(PARTITION, tuple(events[start : start + SIZE]), "bench"), store, transform, STAMPS)
+    return store
+
+
+def _events() -> list[Event]:
+    """Homes that are registered, and then their readings: one in ten is an alert."""
+    return [Event(SequenceNumber(n), str(n * 200), START, None, {}, _body(n)) for n in range(EVENTS)]
+
+
+def _body(number: int) -> bytes:
+    home = b'"home_id":"H%06d"' % (number % HOMES)
+    if number < HOMES:
+        return b'{"kind":"registration",%b,"time_zone":"Europe/Berlin","armed":false}' % home
+    kind = b"glass_break" if number % 10 == 0 else b"motion"
+    at = b'"observed_at":"2026-01-01T12:00:00.5Z"'
+    return b'{"kind":"%b",%b,"sensor_id":"S1","state":"active",%b}' % (kind, home, at)

@@ -1,0 +1,181 @@
+"""What requests about replays are read into, and what their answers are written from."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from core.replay_job import ReplayStatus
+from handlers.operation import Answered, Cursor, Instant, NumberText, PartitionText, Reason, Shape
+
+PAGE, MOST_OF_A_PAGE = 20, 100
+UUID_FORM = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+JobText = Annotated[str, msgspec.Meta(pattern=UUID_FORM, description="A job's id.")]
+OffsetText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z:._-]{1,64}$", description="As the hub gave it.")]
+Partitions = Annotated[list[PartitionText], msgspec.Meta(min_length=1, max_length=2000)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MOST_OF_A_PAGE)]
+
+
+class PlaceShape(Shape):
+    """A place in a partition, by exactly one of these."""
+
+    sequence_number: NumberText | None = None
+    offset: OffsetText | None = None
+    enqueued_at: Instant | None = None
+
+
+class ReplayShape(Shape):
+    """What to replay. A range by number or offset holds both its ends, one by time ends before `to`; what is left out
+    is all that is committed. Nothing is changed unless `dry_run` is false."""
+
+    reason: Reason
+    partitions: Partitions | None = None
+    from_: PlaceShape | None = msgspec.field(name="from", default=None)
+    to: PlaceShape | None = None
+    dry_run: bool = True
+
+
+class JobPath(Shape):
+    """One job."""
+
+    job_id: JobText
+
+
+class MoveShape(Shape):
+    """Why it is paused, resumed or cancelled."""
+
+    reason: Reason
+
+
+class ReplaysQuery(Shape):
+    """A page of jobs, the newest first."""
+
+    limit: Limit = PAGE
+    cursor: Cursor | None = None
+
+
+class DiffQuery(Shape):
+    """A page of events that would change, by partition and number."""
+
+    limit: Limit = PAGE
+    cursor: Cursor | None = None
+
+
+class SpanAnswer(Answered):
+    """Sequence numbers, both ends included."""
+
+    first: str
+    last: str
+
+
+class CountsAnswer(Answered):
+    """What was done so far; a dry run's would have been done. `rows_added`, `rows_removed`, `rows_changed` and
+    `events_changed` are of dry runs. `gone` numbers are neither in the hub nor in a letter."""
+
+    events: int
+    written: int
+    filtered: int
+    dead_lettered: int
+    gone: int
+    letters_added: int
+    letters_resolved: int
+    rows_written: int
+    rows_retracted: int
+    events_changed: int
+    rows_added: int
+    rows_removed: int
+    rows_changed: int
+    states_left: int
+
+
+class PartitionAnswer(Answered):
+    """How far a job is in one partition: `next` is where its next piece begins; `note` says what was left out."""
+
+    partition_id: str
+    first: str
+    last: str
+    next: str
+    closed_at: datetime | None
+    note: str | None
+    counts: CountsAnswer
+    gone: list[SpanAnswer]
+
+
+class LeftOutAnswer(Answered):
+    """A partition in which nothing can be replayed."""
+
+    partition_id: str
+    why: str
+
+
+class MoveAnswer(Answered):
+    """Who moved a job, when and why."""
+
+    at: datetime
+    move: str
+    by: str
+    why: str
+
+
+class ReplayAnswer(Answered):
+    """A job. `fault` is what stands in its way at the moment, or what ended it."""
+
+    job_id: str
+    status: ReplayStatus
+    dry_run: bool
+    asked: dict[str, Any]
+    total: int
+    done: int
+    counts: CountsAnswer
+    partitions: list[PartitionAnswer]
+    left_out: list[LeftOutAnswer]
+    transform_version: str
+    requested_by: str
+    reason: str
+    requested_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    updated_at: datetime
+    fault: str | None
+    history: list[MoveAnswer]
+
+
+class ReplaysAnswer(Answered):
+    """A page of jobs."""
+
+    replays: list[ReplayAnswer]
+    next: str | None
+
+
+class RowAnswer(Answered):
+    """A row of a table."""
+
+    table: str
+    row: dict[str, Any]
+
+
+class ChangedRowAnswer(Answered):
+    """A row that changes: each column that does, before and after."""
+
+    table: str
+    row: dict[str, Any]
+    columns: dict[str, list[Any]]
+
+
+class EventDiffAnswer(Answered):
+    """What would become of the rows of one event."""
+
+    partition_id: str
+    sequence_number: str
+    outcome: Literal["written", "filtered", "dead_lettered"]
+    error: str | None
+    added: list[RowAnswer]
+    removed: list[RowAnswer]
+    changed: list[ChangedRowAnswer]
+
+
+class DiffAnswer(Answered):
+    """A page of events that would change; a partition shows its first thousand, the job counts all."""
+
+    events: list[EventDiffAnswer]
+    next: str | None

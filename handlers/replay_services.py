@@ -1,0 +1,25 @@
+"""What the handlers of replays share, made on first use."""
+
+from dataclasses import dataclass
+
+from core.events import Partition, PartitionId, event_hub_identity
+from core.replay import ReplayMeans
+from handlers.services import services
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayServices:
+    """What replays of the app's stream are done with, and how many events one may have."""
+
+    means: ReplayMeans
+    most_events: int
+
+
+def replay_services() -> ReplayServices:
+    """The services of replays; raises as `services` does."""
+    own = services()
+    settings = own.settings
+    hub = event_hub_identity(settings.namespace, settings.event_hub)
+    stream = Partition(hub, settings.consumer_group, PartitionId(""))
+    means = ReplayMeans(stream, own.replays, own.hub, own.transform, own.stamps)
+    return ReplayServices(means, settings.replay_most_events)

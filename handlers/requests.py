@@ -1,0 +1,103 @@
+"""Read a request into the shapes of an operation: completely, or a problem that names the field."""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import azure.functions as func
+import msgspec
+
+from handlers.operation import Nothing, Operation, Shape
+from handlers.problems import INVALID, NOT_ALLOWED, NOT_JSON, TOO_LARGE, FieldFault, Problem, invalid
+
+LARGEST_BODY = 256 * 1024  # octets
+LARGEST_QUERY = 8_000  # characters of all parameters together
+OF_THE_HOST = {"code", "clientid"}  # parameters that carry a key: the host reads them
+KEY = re.compile(r"[!-~]{1,100}")
+UNKNOWN = "unknown (a holder of the key)"
+Read = TypeVar("Read", bound=Shape)
+
+_PLACED = re.compile(r"(?P<what>.*?)(?: - at `(?P<at>.*)`)?", re.DOTALL)
+_FIELD = re.compile(r"Object (?:contains unknown|missing required) field `(?P<name>.*)`", re.DOTALL)
+
+
+def read_path(req: func.HttpRequest, operation: Operation) -> Shape:
+    """The values of the route."""
+    return _converted(dict(req.route_params), operation.path)
+
+
+def read_query(req: func.HttpRequest, operation: Operation) -> Shape:
+    """The parameters behind the question mark."""
+    given = {name: value for name, value in req.params.items() if name.lower() not in OF_THE_HOST}
+    if sum(len(name) + len(value) for name, value in given.items()) > LARGEST_QUERY:
+        raise invalid("query", f"all parameters together have at most {LARGEST_QUERY} characters")
+    return _converted(given, operation.query)
+
+
+def read_body(req: func.HttpRequest, operation: Operation) -> Shape:
+    """The JSON body; none is read where the operation takes none."""
+    if operation.body is Nothing:
+        return Nothing()
+    octets = req.get_body()
+    if len(octets) > LARGEST_BODY:
+        raise Problem(TOO_LARGE, f"the body has {len(octets)} octets; the limit is {LARGEST_BODY}")
+    kind = req.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Problem(NOT_JSON, "Content-Type must be application/json", (FieldFault("Content-Type", "not JSON"),))
+    try:
+        return msgspec.json.decode(octets, type=operation.body)
+    except msgspec.ValidationError as error:
+        raise _refused(str(error), "body") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise invalid("body", f"not JSON: {error}") from None
+
+
+def idempotency_key(req: func.HttpRequest) -> str:
+    """The key under which this request is done once, however often it comes."""
+    key = req.headers.get("idempotency-key", "")
+    if not KEY.fullmatch(key):
+        raise invalid("Idempotency-Key", "this header must be there, with 1 to 100 visible ASCII characters")
+    return key
+
+
+def who(req: func.HttpRequest) -> str:
+    """Who sent it: the name that App Service authentication gives, or the words for anybody with a key.
+
+    Without App Service authentication in front, whoever holds the key may write any name.
+    """
+    name = req.headers.get("x-ms-client-principal-name", "").strip()
+    return "".join(letter for letter in name if letter.isprintable())[:200] or UNKNOWN
+
+
+def refuse_without_role(req: func.HttpRequest, role: str | None) -> None:
+    """A problem unless the caller has the app role that changes are reserved for."""
+    if role is not None and role not in _roles(req.headers.get("x-ms-client-principal", "")):
+        raise Problem(NOT_ALLOWED, f"changes are reserved for the app role {role}")
+
+
+def _roles(principal: str) -> set[str]:
+    try:
+        claims = msgspec.json.decode(base64.b64decode(principal, validate=True))["claims"]
+        return {claim["val"] for claim in claims if claim["typ"] in ("roles", "role") or claim["typ"].endswith("/role")}
+    except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
+        return set()
+
+
+def _converted(given: Mapping[str, Any], shape: type[Read]) -> Read:
+    try:
+        return msgspec.convert(given, shape, strict=False)
+    except msgspec.ValidationError as error:
+        raise _refused(str(error), "") from None
+
+
+def _refused(text: str, whole: str) -> Problem:
+    """msgspec names the field in its text: its first fault, which is the one that is told."""
+    placed = _PLACED.fullmatch(text)
+    what, at = (placed["what"], placed["at"] or "") if placed else (text, "")
+    named = _FIELD.fullmatch(what)
+    path = [part for part in (at.removeprefix("$").removeprefix("."), named["name"] if named else "") if part]
+    field = ".".join(path) or whole
+    detail = what if named is None else "unknown field" if "unknown" in what.partition("`")[0] else "is required"
+    return Problem(INVALID, f"{field}: {detail}", (FieldFault(field, detail),))

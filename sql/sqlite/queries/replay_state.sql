@@ -1,0 +1,26 @@
+-- name: carry_states
+-- The states that a piece wrote, for the events behind it to see; a JSON array of [state_key, sequence_number, row].
+-- params: job_id, partition_id, carried
+INSERT INTO replay_state (job_id, partition_id, state_key, sequence_number, row)
+SELECT :job_id, :partition_id, c.value ->> 0, c.value ->> 1, c.value ->> 2
+  FROM json_each(:carried) AS c
+ WHERE TRUE
+ON CONFLICT (job_id, partition_id, state_key) DO UPDATE
+   SET sequence_number = excluded.sequence_number, row = excluded.row;
+
+-- name: read_carried
+-- The states under these keys that a job carries along, the keys as a JSON array of [state_key].
+-- params: job_id, partition_id, keys
+SELECT s.state_key, s.sequence_number, s.row
+  FROM replay_state AS s
+ WHERE s.job_id = :job_id AND s.partition_id = :partition_id
+   AND s.state_key IN (SELECT k.value ->> 0 FROM json_each(:keys) AS k);
+
+-- name: forget_states
+-- A job that has ended carries nothing along.
+-- params: job_id
+DELETE FROM replay_state
+ WHERE job_id = :job_id
+   AND EXISTS (
+       SELECT 1 FROM replay_job AS j
+        WHERE j.job_id = :job_id AND j.status IN ('done', 'cancelled', 'failed'));

@@ -1,0 +1,19 @@
+-- name: add_replay_diffs
+-- What a dry run shows of events, a JSON array of [sequence_number, diff]; on a server the place and length of each diff in
+-- @diff_texts, for OPENJSON of some gives no more than 4000 characters of a text.
+-- params: job_id, partition_id, diffs
+INSERT INTO hubledger.replay_diff (job_id, partition_id, sequence_number, diff)
+SELECT @job_id, @partition_id, d.sequence_number, SUBSTRING(@diff_texts, d.diff_at, d.diff_length)
+  FROM OPENJSON(@diffs) WITH (sequence_number bigint '$[0]', diff_at int '$[1]', diff_length int '$[2]') AS d;
+
+-- name: read_replay_diffs
+-- What a dry run shows, by partition and number, behind an event.
+-- params: job_id, partition_id, sequence_number, most
+SELECT TOP (@most) d.partition_id, d.sequence_number, d.diff
+  FROM hubledger.replay_diff AS d
+ WHERE d.job_id = @job_id
+   AND (LEN(d.partition_id) > LEN(@partition_id)
+        OR LEN(d.partition_id) = LEN(@partition_id)
+           AND (d.partition_id > @partition_id
+                OR d.partition_id = @partition_id AND d.sequence_number > @sequence_number))
+ ORDER BY LEN(d.partition_id), d.partition_id, d.sequence_number;

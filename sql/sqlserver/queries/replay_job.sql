@@ -1,0 +1,72 @@
+-- name: add_replay_job
+-- A new job, planned.
+-- params: job_id, stream_id, is_dry_run, asked, left_out, transform_version, requested_by, reason, requested_at
+INSERT INTO hubledger.replay_job
+       (job_id, stream_id, is_dry_run, status, asked, left_out, transform_version, requested_by, reason, requested_at,
+        updated_at, history)
+VALUES (@job_id, @stream_id, @is_dry_run, 'planned', @asked, @left_out, @transform_version, @requested_by, @reason,
+        @requested_at, @requested_at, '');
+
+-- name: find_replay_job
+-- One job of any stream, with the names of its stream.
+-- params: job_id
+SELECT j.job_id, j.stream_id, j.is_dry_run, j.status, j.asked, j.left_out, j.transform_version, j.requested_by,
+       j.reason, j.requested_at, j.started_at, j.ended_at, j.updated_at, j.fault, j.history, e.event_hub,
+       e.consumer_group
+  FROM hubledger.replay_job AS j
+ INNER JOIN hubledger.event_stream AS e ON e.stream_id = j.stream_id
+ WHERE j.job_id = @job_id;
+
+-- name: read_replay_jobs
+-- Jobs of a stream, the newest first, behind one of them.
+-- params: stream_id, requested_at, job_id, most
+SELECT TOP (@most)
+       j.job_id, j.stream_id, j.is_dry_run, j.status, j.asked, j.left_out, j.transform_version, j.requested_by,
+       j.reason, j.requested_at, j.started_at, j.ended_at, j.updated_at, j.fault, j.history, e.event_hub,
+       e.consumer_group
+  FROM hubledger.replay_job AS j
+ INNER JOIN hubledger.event_stream AS e ON e.stream_id = j.stream_id
+ WHERE j.stream_id = @stream_id
+   AND (j.requested_at < @requested_at OR j.requested_at = @requested_at AND j.job_id < @job_id)
+ ORDER BY j.requested_at DESC, j.job_id DESC;
+
+-- name: read_open_replays
+-- The jobs of a stream that somebody has to drive.
+-- params: stream_id
+SELECT j.job_id
+  FROM hubledger.replay_job AS j
+ WHERE j.stream_id = @stream_id AND j.status IN ('planned', 'running')
+ ORDER BY j.requested_at;
+
+-- name: move_replay_job
+-- Compare and set: touches no row when the status is none of the sources, ",planned,running,".
+-- params: job_id, status, sources, moved_at, fault, entry
+UPDATE hubledger.replay_job
+   SET status = @status, updated_at = @moved_at, fault = NULLIF(@fault, ''), history = history + @entry,
+       started_at = CASE WHEN @status = 'running' THEN COALESCE(started_at, @moved_at) ELSE started_at END,
+       ended_at = CASE WHEN @status IN ('cancelled', 'failed') THEN @moved_at END
+ WHERE job_id = @job_id AND CHARINDEX(',' + status + ',', @sources) > 0;
+IF @@ROWCOUNT = 1 SELECT @job_id AS job_id;
+
+-- name: note_replay_fault
+-- What stands in the way of a job at the moment; an empty text for nothing.
+-- params: job_id, fault, moved_at
+UPDATE hubledger.replay_job
+   SET fault = NULLIF(@fault, ''), updated_at = @moved_at
+ WHERE job_id = @job_id AND status IN ('planned', 'running', 'paused') AND COALESCE(fault, '') <> @fault;
+
+-- name: hold_replay_job
+-- The job's row is the lock under which its progress moves; touches no row when it does not run.
+-- params: job_id, committed_at
+UPDATE hubledger.replay_job
+   SET updated_at = @committed_at
+ WHERE job_id = @job_id AND status = 'running';
+
+-- name: end_replay_job
+-- The job is done when every partition of it is closed.
+-- params: job_id, committed_at
+UPDATE hubledger.replay_job
+   SET status = 'done', ended_at = @committed_at, updated_at = @committed_at, fault = NULL
+ WHERE job_id = @job_id AND status = 'running'
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.replay_progress AS p WHERE p.job_id = @job_id AND p.closed_at IS NULL);

@@ -1,0 +1,411 @@
+"""What every store promises of a replay's job: pieces done once, one job a range, and moves as the table has them."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from core.commits import PartitionState
+from core.errors import DataRefused, ReplayConflict, ReplayOverlap
+from core.events import PartitionId, SequenceNumber
+from core.replay_job import (
+    REPLAY_MOVES,
+    JobMove,
+    LeftOut,
+    PartitionProgress,
+    PartitionRange,
+    ReplayJob,
+    ReplayMove,
+    ReplayRequest,
+    ReplayStatus,
+    Span,
+)
+from core.replay_piece import CarriedState, EventDiff, Piece, RehearsedPiece, ReplayCommit
+from core.replay_plan import StandingState
+from core.rows import ReferenceKey
+from core.store import Engine as Store
+from core.transforms.home_security import Home, SensorReading
+from tests.fakes.builders import EPOCH, commit, event, events, home, ids, letter, partition, reading, settled
+from tests.fakes.kept import Engine
+from tests.fakes.plain_transform import ROW_CLASSES
+
+P = partition()
+JOB, OTHER, THIRD = (UUID(int=number, version=4) for number in (1, 2, 3))
+
+
+def span(first: int, last: int) -> Span:
+    return Span(SequenceNumber(first), SequenceNumber(last))
+
+
+def request(
+    job_id: UUID = JOB, first: int = 0, last: int = 9, *, ids: tuple[str, ...] = ("0",), dry_run: bool = False
+) -> ReplayRequest:
+    ranges = tuple(PartitionRange(PartitionId(id), span(first, last), "a note\n'; --") for id in ids)
+    left_out = (LeftOut(PartitionId("7"), 'nothing "there"'),)
+    return ReplayRequest(job_id, P, ranges, left_out, '{"from": null}', dry_run, "test/1", "somebody", "because", EPOCH)
+
+
+def move(name: ReplayMove, job_id: UUID = JOB, *, fault: str | None = None) -> JobMove:
+    return JobMove(job_id, name, "somebody\n", "why not?", EPOCH + timedelta(hours=1), fault)
+
+
+def found(store: Store, job_id: UUID = JOB) -> ReplayJob:
+    job = store.find_replay(job_id)
+    assert job is not None
+    return job
+
+
+@pytest.fixture
+def ingested(store: Store) -> Store:
+    """Ten events of partitions 0 and 1: a reading each, but a home at 3 and a letter at 5."""
+    for id in ("0", "1"):
+        placed = {number: [reading(f"{id}-{number}")] for number in range(10) if number not in (3, 5)}
+        outcome = settled({**placed, 3: [home(f"h-{id}")]}, letters=[letter(event(5, "kept"))])
+        store.commit_batch(commit(store.read_partition(partition(id)), 0, 9, outcome))
+    return store
+
+
+@pytest.fixture
+def running(ingested: Store) -> Store:
+    """The same with a job that runs."""
+    ingested.open_replay(request())
+    assert ingested.move_replay(move("begin"))
+    return ingested
+
+
+def piece_of(
+    store: Store, first: int, last: int, *, progress: PartitionProgress | None = None, job_id: UUID = JOB
+) -> ReplayCommit:
+    """A piece in which every event reads anew."""
+    state = store.read_partition(P)
+    own = found(store, job_id).progress_of(P.partition_id) if progress is None else progress
+    assert own is not None
+    outcome = settled({number: [reading("again")] for number in range(first, last + 1)})
+    piece = Piece(span(first, last), events(first, last))
+    return ReplayCommit(job_id, state, piece, outcome, {}, ROW_CLASSES, own, "test/2", EPOCH + timedelta(days=2))
+
+
+def test_a_new_job_is_kept_as_it_was_asked_for(ingested: Store) -> None:
+    ingested.open_replay(request(ids=("0", "1")))
+    job = found(ingested)
+    assert replace(job.request, stream=P) == request(ids=("0", "1"))
+    assert (job.status, job.started_at, job.ended_at, job.fault, job.history) == ("planned", None, None, None, "")
+    assert [(one.next_number, one.closed_at, one.gone_ranges) for one in job.partitions] == [(0, None, ())] * 2
+
+
+def test_a_job_that_was_never_opened_is_not_found(store: Store) -> None:
+    assert store.find_replay(JOB) is None
+    assert not store.move_replay(move("cancel"))
+
+
+def test_a_job_is_opened_once(ingested: Store) -> None:
+    ingested.open_replay(request(dry_run=True))
+    with pytest.raises(DataRefused):
+        ingested.open_replay(request(dry_run=True))
+
+
+OVERLAPS = [(0, 9, True), (9, 9, True), (4, 5, True), (0, 100, True), (10, 20, False)]
+
+
+@pytest.mark.parametrize(("first", "last", "overlaps"), OVERLAPS)
+def test_a_second_job_over_part_of_a_range_is_refused_and_names_the_first(
+    ingested: Store, first: int, last: int, overlaps: bool
+) -> None:
+    ingested.open_replay(request())
+    if not overlaps:
+        ingested.open_replay(request(OTHER, first, last))
+        return
+    with pytest.raises(ReplayOverlap) as overlap:
+        ingested.open_replay(request(OTHER, first, last))
+    assert overlap.value.job_id == JOB
+    assert ingested.find_replay(OTHER) is None
+
+
+def test_jobs_of_other_partitions_and_other_streams_do_not_overlap(ingested: Store) -> None:
+    ingested.open_replay(request())
+    ingested.open_replay(request(OTHER, ids=("1",)))
+    ingested.open_replay(replace(request(THIRD), stream=partition(group="other")))
+
+
+def test_dry_runs_hold_nothing_and_are_held_up_by_nothing(ingested: Store) -> None:
+    ingested.open_replay(request(dry_run=True))
+    ingested.open_replay(request(OTHER))
+    ingested.open_replay(request(THIRD, dry_run=True))
+
+
+@pytest.mark.parametrize("last", ["cancel", "fail"])
+def test_a_range_is_free_again_when_its_job_has_ended(ingested: Store, last: ReplayMove) -> None:
+    ingested.open_replay(request())
+    ingested.move_replay(move("begin"))
+    ingested.move_replay(move("pause"))
+    with pytest.raises(ReplayOverlap):
+        ingested.open_replay(request(OTHER))
+    assert ingested.move_replay(move(last))
+    ingested.open_replay(request(OTHER))
+
+
+def test_of_jobs_asked_for_at_the_same_time_one_gets_the_range(
+    ingested: Store, make_store: Callable[[], Store]
+) -> None:
+    stores, refused = [make_store() for _ in range(4)], []
+
+    def ask(number: int) -> None:
+        try:
+            stores[number].open_replay(request(UUID(int=number + 10, version=4)))
+        except ReplayOverlap as overlap:
+            refused.append(overlap.job_id)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, range(4)))
+    (job,) = ingested.read_replays(P, 10, None)
+    assert refused == [job.request.job_id] * 3
+
+
+WAYS: dict[ReplayStatus, list[ReplayMove]] = {
+    "planned": [],
+    "running": ["begin"],
+    "paused": ["pause"],
+    "cancelled": ["cancel"],
+    "failed": ["fail"],
+}
+
+
+@pytest.mark.parametrize("status", WAYS)
+@pytest.mark.parametrize("name", REPLAY_MOVES)
+def test_a_move_is_made_where_the_table_allows_it_and_nowhere_else(
+    ingested: Store, status: ReplayStatus, name: ReplayMove
+) -> None:
+    ingested.open_replay(request())
+    for each in WAYS[status]:
+        assert ingested.move_replay(move(each))
+    before = found(ingested)
+    assert before.status == status
+    allowed = status in REPLAY_MOVES[name].sources
+    assert ingested.move_replay(move(name, fault="why it ended")) == allowed
+    after = found(ingested)
+    assert after == before if not allowed else after.status == REPLAY_MOVES[name].target
+    if allowed:
+        assert after.fault == "why it ended"
+        assert after.history.count("\n") == len(WAYS[status]) + 1
+        assert '"by": "somebody\\n", "why": "why not?"' in after.history
+        assert (after.ended_at is not None) == (after.status in ("cancelled", "failed"))
+
+
+def test_what_stands_in_the_way_of_a_job_is_kept_until_nothing_does(running: Store) -> None:
+    running.note_replay_fault(JOB, "the hub does not answer", EPOCH)
+    assert found(running).fault == "the hub does not answer"
+    running.note_replay_fault(JOB, None, EPOCH)
+    assert found(running).fault is None
+    running.move_replay(move("cancel"))
+    running.note_replay_fault(JOB, "too late", EPOCH)
+    assert found(running).fault is None
+
+
+def test_a_piece_moves_the_progress_with_its_effect(running: Store, engine: Engine) -> None:
+    number = running.commit_replay(piece_of(running, 0, 3))
+    (progress,) = found(running).partitions
+    assert (progress.next_number, progress.counts.events, progress.counts.written) == (4, 4, 4)
+    assert (progress.counts.rows_written, progress.counts.rows_retracted) == (4, 3)
+    assert [one.commit_number for one in engine.replays()] == [number] == [2]
+    state = running.read_partition(P).checkpoint
+    assert state is not None
+    assert (state.sequence_number, state.commit_number) == (9, 2)
+
+
+def everything(store: Store, engine: Engine) -> tuple[object, ...]:
+    rows = [engine.rows(each) for each in ROW_CLASSES]
+    return (*rows, engine.letters(), engine.replays(), engine.retracted(), found(store), store.read_partition(P))
+
+
+def test_a_piece_that_another_one_did_first_writes_nothing(running: Store, engine: Engine) -> None:
+    late = piece_of(running, 0, 3)
+    running.commit_replay(piece_of(running, 0, 3))
+    before = everything(running, engine)
+    for again in (late, piece_of(running, 4, 5, progress=late.progress)):
+        with pytest.raises(ReplayConflict):
+            running.commit_replay(again)
+        with pytest.raises(ReplayConflict):
+            running.note_rehearsal(RehearsedPiece(again, again.counts, ()))
+    assert everything(running, engine) == before
+
+
+@pytest.mark.parametrize("name", ["pause", "cancel", "fail"])
+def test_a_piece_of_a_job_that_does_not_run_writes_nothing(running: Store, engine: Engine, name: ReplayMove) -> None:
+    piece = piece_of(running, 0, 3)
+    running.move_replay(move(name))
+    before = everything(running, engine)
+    with pytest.raises(ReplayConflict):
+        running.commit_replay(piece)
+    with pytest.raises(ReplayConflict):
+        running.note_rehearsal(RehearsedPiece(piece, piece.counts, ()))
+    with pytest.raises(ReplayConflict):
+        running.close_replay(found(running), piece.progress, ROW_CLASSES, EPOCH)
+    assert everything(running, engine) == before
+
+
+def test_a_piece_behind_the_checkpoint_writes_nothing(running: Store, engine: Engine) -> None:
+    before = everything(running, engine)
+    with pytest.raises(ReplayConflict):
+        running.commit_replay(piece_of(running, 0, 10))
+    assert everything(running, engine) == before
+
+
+def test_a_piece_that_is_refused_writes_nothing(running: Store, engine: Engine) -> None:
+    piece, before = piece_of(running, 0, 3), everything(running, engine)
+    refused = replace(piece, settled=settled({0: [reading()], 1: [reading(ppm=2**63)]}))
+    with pytest.raises(DataRefused):
+        running.commit_replay(refused)
+    with pytest.raises(DataRefused):
+        running.rehearse_replay(refused)
+    assert everything(running, engine) == before
+
+
+def test_a_rehearsal_tells_what_it_would_have_done_and_leaves_nothing(running: Store, engine: Engine) -> None:
+    piece = piece_of(running, 0, 9)
+    failed = settled({3: [home("h-0", armed=True)]}, letters=[letter(event(4)), letter(event(9))])
+    before = everything(running, engine)
+    done = running.rehearse_replay(replace(piece, settled=failed))
+    assert everything(running, engine) == before
+    assert (done.letters_added, done.letters_resolved) == (2, 1)
+    taken = {(one.sequence_number, one.ordinal): one.row for one in done.retracted}
+    assert taken == {(n, 0): reading(f"0-{n}") if n != 3 else home("h-0") for n in range(10) if n != 5}
+
+
+def test_gone_numbers_are_listed_and_keep_their_rows(running: Store, engine: Engine) -> None:
+    piece = piece_of(running, 0, 9)
+    left = replace(
+        piece, piece=Piece(span(0, 9), events(4, 6)), settled=settled({n: [reading("x")] for n in (4, 5, 6)})
+    )
+    running.commit_replay(left)
+    (progress,) = found(running).partitions
+    assert (progress.counts.events, progress.counts.gone) == (3, 7)
+    assert progress.gone_ranges == (span(0, 3), span(7, 9))
+    kept = [one.row for one in engine.rows(SensorReading) if one.partition_id == "0"]
+    assert kept == [reading(f"0-{n}") if n not in (4, 5, 6) else reading("x") for n in range(10) if n != 3]
+    assert len(engine.rows(Home)) == 2
+
+
+def test_a_partition_is_closed_when_it_is_through_and_the_job_with_its_last(ingested: Store) -> None:
+    ingested.open_replay(request(ids=("0", "1")))
+    ingested.move_replay(move("begin"))
+    ingested.commit_replay(piece_of(ingested, 0, 5))
+    job = found(ingested)
+    ingested.close_replay(job, job.partitions[0], ROW_CLASSES, EPOCH)
+    assert [one.closed_at for one in found(ingested).partitions] == [None, None]
+    ingested.commit_replay(piece_of(ingested, 6, 9))
+    ingested.close_replay(job, job.partitions[0], ROW_CLASSES, EPOCH)
+    job = found(ingested)
+    assert ([one.closed_at for one in job.partitions], job.status) == ([EPOCH, None], "running")
+    assert job.partitions[0].counts.states_left == 1
+    last = replace(piece_of(ingested, 0, 9, progress=job.partitions[1]), state=ingested.read_partition(partition("1")))
+    ingested.commit_replay(last)
+    ingested.close_replay(job, job.partitions[1], ROW_CLASSES, EPOCH + timedelta(days=3))
+    job = found(ingested)
+    assert (job.status, job.ended_at) == ("done", EPOCH + timedelta(days=3))
+
+
+def test_states_that_are_carried_along_are_found_again_until_the_job_ends(running: Store) -> None:
+    keys = [ReferenceKey(Home, (name,)) for name in ("a", "b'; --", "c")]
+    assert running.read_carried(JOB, P.partition_id, keys) == {}
+    first = CarriedState(SequenceNumber(1), home("a"))
+    piece = replace(
+        piece_of(running, 0, 3), carried={keys[0]: first, keys[1]: CarriedState(SequenceNumber(2), home("b'; --"))}
+    )
+    running.commit_replay(piece)
+    later = CarriedState(SequenceNumber(5), home("a", armed=True))
+    running.commit_replay(replace(piece_of(running, 4, 5), carried={keys[0]: later}))
+    assert running.read_carried(JOB, P.partition_id, keys) == {
+        keys[0]: later,
+        keys[1]: CarriedState(SequenceNumber(2), home("b'; --")),
+    }
+    assert running.read_carried(OTHER, P.partition_id, keys) == {}
+    assert running.read_carried(JOB, PartitionId("1"), keys) == {}
+    running.move_replay(move("cancel"))
+    assert running.read_carried(JOB, P.partition_id, keys) == {}
+
+
+def test_a_standing_state_says_which_event_of_the_partition_wrote_it(ingested: Store) -> None:
+    keys = [ReferenceKey(Home, (f"h-{id}",)) for id in ("0", "1", "2")]
+    states = [ingested.read_partition(partition(id)) for id in ("0", "1")]
+
+    def standing(state: PartitionState) -> dict[ReferenceKey, StandingState]:
+        return dict(ingested.read_standing_states(state, keys))
+
+    mine, others = SequenceNumber(3), None
+    assert standing(states[0]) == {
+        keys[0]: StandingState(home("h-0"), mine),
+        keys[1]: StandingState(home("h-1"), others),
+    }
+    assert standing(states[1]) == {
+        keys[0]: StandingState(home("h-0"), others),
+        keys[1]: StandingState(home("h-1"), mine),
+    }
+
+
+def test_the_events_of_letters_are_read_whole_by_range(ingested: Store) -> None:
+    state = ingested.read_partition(P)
+    (kept,) = ingested.read_kept_letters(state, span(0, 9), 10)
+    assert kept == event(5, "kept")
+    assert ingested.read_kept_letters(state, span(0, 4), 10) == ()
+    assert ingested.read_kept_letters(state, span(5, 9), 0) == ()
+
+
+def test_what_can_be_replayed_reaches_from_the_ledgers_beginning_to_the_checkpoint(store: Store) -> None:
+    assert store.read_replayable(P) == ()
+    store.commit_batch(commit(store.read_partition(partition("10")), 7, 9))
+    store.commit_batch(commit(store.read_partition(partition("10")), 10, 12))
+    store.commit_batch(commit(store.read_partition(partition("2")), 0, 0))
+    store.commit_batch(commit(store.read_partition(partition("0", group="other")), 0, 0))
+    reach = [(one.partition_id, one.first, one.checkpoint) for one in store.read_replayable(P)]
+    assert reach == [("2", 0, 0), ("10", 7, 12)]
+
+
+def test_jobs_are_listed_the_newest_first_in_pages_that_leave_none_out(ingested: Store) -> None:
+    made = [next(iter(ids(number))) for number in range(7)]
+    for number, job_id in enumerate(made):
+        asked = replace(request(job_id, dry_run=True), requested_at=EPOCH + timedelta(seconds=number // 2))
+        ingested.open_replay(asked)
+    ingested.open_replay(replace(request(OTHER, dry_run=True), stream=partition(group="other")))
+    listed: list[ReplayJob] = []
+    while page := ingested.read_replays(P, 2, None if not listed else _key(listed[-1])):
+        listed += page
+    assert [_key(job) for job in listed] == sorted((_key(job) for job in listed), key=_order, reverse=True)
+    assert {job.request.job_id for job in listed} == set(made)
+
+
+def _key(job: ReplayJob) -> tuple[datetime, UUID]:
+    return job.request.requested_at, job.request.job_id
+
+
+def _order(key: tuple[datetime, UUID]) -> tuple[datetime, str]:
+    return key[0], str(key[1])
+
+
+def test_what_is_open_is_planned_or_running(ingested: Store) -> None:
+    for job_id in (JOB, OTHER, THIRD):
+        ingested.open_replay(request(job_id, dry_run=True))
+    ingested.move_replay(move("begin"))
+    ingested.move_replay(move("pause", OTHER))
+    assert set(ingested.read_open_replays(P)) == {JOB, THIRD}
+    assert ingested.read_open_replays(partition(group="other")) == ()
+
+
+def test_diffs_are_read_in_order_of_partition_and_number_behind_any_of_them(ingested: Store) -> None:
+    places = [("2", 5), ("2", 9), ("10", 1), ("10", 100), ("10", 2**62)]
+    ingested.open_replay(request(ids=("2", "10"), last=9, dry_run=True))
+    ingested.move_replay(move("begin"))
+    for id in ("10", "2"):
+        own = found(ingested).progress_of(PartitionId(id))
+        assert own is not None
+        piece = replace(piece_of(ingested, 0, 9, progress=own), state=ingested.read_partition(partition(id)))
+        diffs = tuple(EventDiff(PartitionId(p), SequenceNumber(n), f'{{"ß": {n}}}') for p, n in places if p == id)
+        ingested.note_rehearsal(RehearsedPiece(piece, piece.counts, diffs))
+    every = ingested.read_replay_diffs(JOB, None, 100)
+    assert [(one.partition_id, one.sequence_number, one.diff) for one in every] == [
+        (id, number, f'{{"ß": {number}}}') for id, number in places
+    ]
+    for at, one in enumerate(every):
+        assert ingested.read_replay_diffs(JOB, (one.partition_id, one.sequence_number), 2) == every[at + 1 : at + 3]

@@ -1,0 +1,95 @@
+"""What tests of replays share: a stream that was ingested, the hub behind it, and jobs that are worked through."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from uuid import UUID
+
+from core.dead_letters import LetterPolicy
+from core.events import Event, Partition, PartitionId, SequenceNumber
+from core.hub import Place
+from core.ingest import Stamps, ingest_batch
+from core.replay import ReplayMeans, open_partitions, replay_slice, request_replay
+from core.replay_job import ReplayJob
+from core.replay_range import ReplayOrder
+from core.rows import References, Row
+from core.store import Engine
+from core.transforms import Transform
+from tests.fakes.builders import FakeClock, batch, event, partition, stamps
+from tests.fakes.memory_hub import MemoryHub
+from tests.fakes.plain_transform import PLAIN
+
+MOST = 1_000_000
+
+
+def order(
+    partitions: Sequence[str] | None = None,
+    start: Place | int | None = None,
+    end: Place | int | None = None,
+    *,
+    dry_run: bool = False,
+) -> ReplayOrder:
+    """What a person asks for: all partitions and all that is committed, for good, unless told otherwise."""
+    ids = None if partitions is None else tuple(map(PartitionId, partitions))
+    return ReplayOrder(ids, start, end, "{}", dry_run, "somebody", "the transform was mended")  # type: ignore[arg-type]
+
+
+def log_of(*bodies: str, first: int = 0) -> list[Event]:
+    """Events with these bodies, in this order."""
+    return [event(first + place, body) for place, body in enumerate(bodies)]
+
+
+def changed(rows_of: Callable[[Event, References], Iterable[Row]], version: str = "plain/2") -> Transform:
+    """The plain transform with other rows."""
+    return replace(PLAIN, version=version, rows_of=rows_of)
+
+
+@dataclass
+class World:
+    """A store, a hub whose logs were ingested, and what replays are done with."""
+
+    store: Engine
+    logs: dict[str, list[Event]]
+    transform: Transform = PLAIN
+    clock: FakeClock = field(default_factory=FakeClock)
+    letters: LetterPolicy = field(default_factory=LetterPolicy)
+    own: Stamps = field(init=False)
+    hub: MemoryHub = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.own = replace(stamps(7, self.clock), letters=self.letters)
+        self.hub = MemoryHub(self.logs)
+        for id, log in self.logs.items():
+            for start in range(0, len(log), 7):
+                ingest_batch(batch(log[start : start + 7], partition(id)), self.store, self.transform, self.own)
+
+    @property
+    def means(self) -> ReplayMeans:
+        return ReplayMeans(partition(), self.store, self.hub, self.transform, self.own)
+
+    def ask(self, asked: ReplayOrder | None = None) -> ReplayJob:
+        return request_replay(asked or order(), self.means, MOST)
+
+    def work(self, job: ReplayJob) -> ReplayJob:
+        """Drive a job until nothing is left for now."""
+        while ids := open_partitions(job.request.job_id, self.means):
+            for id in ids:
+                replay_slice(job.request.job_id, id, self.means, self.clock.now() + timedelta(minutes=1))
+        return self.find(job.request.job_id)
+
+    def replay(self, asked: ReplayOrder | None = None) -> ReplayJob:
+        return self.work(self.ask(asked))
+
+    def find(self, job_id: UUID) -> ReplayJob:
+        found = self.store.find_replay(job_id)
+        assert found is not None
+        return found
+
+    def checkpoint(self, id: str = "0") -> tuple[SequenceNumber, UUID]:
+        stands = self.store.read_partition(self.partition(id)).checkpoint
+        assert stands is not None
+        return stands.sequence_number, stands.commit_id
+
+    @staticmethod
+    def partition(id: str) -> Partition:
+        return partition(id)

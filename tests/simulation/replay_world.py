@@ -1,0 +1,302 @@
+"""A small world of replays that a seed decides: ingest, retries, operators and doubled drivers, and all that fails."""
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from core.errors import (
+    CommitOutcomeUnknown,
+    InfrastructureFault,
+    PoisonEvent,
+    ReplayOverlap,
+    ReplayRefused,
+    StoreUnavailable,
+)
+from core.events import Event
+from core.ingest import ingest_batch
+from core.replay import ReplayMeans, open_partitions, replay_slice, request_replay
+from core.replay_job import JobMove, ReplayMove
+from core.retrying import Keeper, claim_due, retry_chunk
+from core.rows import References, Row, row_table
+from core.settle import settle
+from core.store import Engine
+from core.transforms.home_security import HomeAlert, SensorReading
+from tests.fakes.builders import FakeClock, batch, event, partition, stamps
+from tests.fakes.faulty_store import Killed
+from tests.fakes.kept import KeptRow
+from tests.fakes.memory_hub import MemoryHub
+from tests.fakes.plain_transform import PLAIN, transform
+from tests.fakes.replaying import order
+
+VERBS = [
+    "reading {}",
+    "reading {}",
+    "double {}",
+    "look {}",
+    "look {}",
+    "home {} 0",
+    "home {} 1",
+    "quiet",
+    "bug",
+    "poison",
+]
+CALLS = {
+    "find_replay", "open_replay", "move_replay", "read_standing_states", "read_carried", "read_kept_letters",
+    "commit_replay", "rehearse_replay", "note_rehearsal", "close_replay", "read_partition", "read_replayable",
+    "claim_letters", "read_claimed", "commit_retry", "find_letters", "begin_lone_try",
+}  # fmt: skip
+WRITES = {"open_replay", "commit_replay", "note_rehearsal", "close_replay", "commit_retry"}
+STEPS = 50
+MOVES: list[ReplayMove] = ["pause", "resume", "resume", "cancel"]
+
+
+def second(event: Event, references: References) -> Iterable[Row]:
+    """The next deployment: it mends the bug, breaks some readings, and writes more, less and other rows."""
+    verb = event.body.split()[0]
+    if verb == b"bug":
+        return [SensorReading("mended", "sensor", "bug", None, event.sequence_number, event.enqueued_at)]
+    if verb == b"reading" and event.sequence_number % 5 == 3:
+        raise PoisonEvent("a fifth of the readings")
+    rows = list(transform(event, references))
+    if verb == b"double":
+        return [row for row in rows if not isinstance(row, HomeAlert)]
+    if verb == b"look":
+        return [*rows, HomeAlert("looked", "sensor", "look", 1, event.enqueued_at)]
+    if verb == b"quiet" and event.sequence_number % 2:
+        return [SensorReading("loud", "sensor", "quiet", None, 1, event.enqueued_at)]
+    return rows
+
+
+def _third(event: Event, references: References) -> Iterable[Row]:
+    """One whose readings no database takes, now and then."""
+    rows = list(second(event, references))
+    if event.body.startswith(b"reading") and event.sequence_number % 7 == 1:
+        return [replace(row, ppm=2**63) for row in rows if isinstance(row, SensorReading)]
+    return rows
+
+
+TRANSFORMS = [
+    PLAIN,
+    replace(PLAIN, version="plain/2", rows_of=second),
+    replace(PLAIN, version="plain/3", rows_of=_third),
+]
+
+
+def is_refused(event: Event) -> bool:
+    """Whether no database takes what the third transform makes of it."""
+    refused = event.body.startswith(b"reading") and event.sequence_number % 7 == 1
+    return refused and event.sequence_number % 5 != 3
+
+
+class Recording:
+    """An engine, with a list of every appended row that a commit of any kind has left behind."""
+
+    def __init__(self, store: Engine) -> None:
+        self._store = store
+        self.written: list[tuple[int, KeptRow]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+        return self._noting(method) if name in ("commit_batch", "commit_replay", "commit_retry") else method
+
+    def _noting(self, method: Callable[[Any], int]) -> Callable[[Any], int]:
+        def call(commit: Any) -> int:
+            number = method(commit)
+            place = (commit.state.stream_id, commit.partition.partition_id)
+            for row_class, placed in commit.settled.rows.items():
+                if not row_table(row_class).key:
+                    self.written += [(number, KeptRow(*place, at, ordinal, number, row)) for at, ordinal, row in placed]
+            return number
+
+        return call
+
+
+class Troubled:
+    """A store every call of which may fail, before or after; `fault` says how, and may do other things meanwhile."""
+
+    def __init__(self, store: Any, fault: Callable[[str], str | None]) -> None:
+        self._store = store
+        self._fault = fault
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+        return self._failing(name, method) if name in CALLS or name == "commit_batch" else method
+
+    def _failing(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            fault = self._fault(name)
+            if fault == "away":
+                raise StoreUnavailable("the database does not answer")
+            if fault == "killed":
+                raise Killed
+            if fault == "lost" and name in WRITES:
+                raise CommitOutcomeUnknown("it was not answered, and not done")
+            answer = method(*given)
+            if fault == "unanswered" and name in WRITES:
+                raise CommitOutcomeUnknown("it was not answered, and done")
+            if fault == "killed after":
+                raise Killed
+            return answer
+
+        return call
+
+
+class ReplayWorld:
+    """Steps through deliveries, retries, replays and what operators do, and ends with one replay of everything."""
+
+    def __init__(self, seed: int, store: Engine) -> None:
+        self.chance = random.Random(seed)
+        self.clock = FakeClock()
+        self.record = Recording(store)
+        self.logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 3))}
+        self.hub = MemoryHub(self.logs, lambda: self.chance.random() < self._trouble / 30)
+        self.retention = self.chance.random() < 0.3
+        self.expired: dict[str, int] = dict.fromkeys(self.logs, 0)
+        self.transform = TRANSFORMS[0]
+        self._own = stamps(self.chance.getrandbits(64), self.clock)
+        self._trouble = self.chance.choice([0.0, 0.2, 0.5])
+        self._depth = 0
+        self._jobs: list[UUID] = []
+        self.last: UUID | None = None
+        self.retried = 0
+
+    def run(self) -> None:
+        for _ in range(STEPS):
+            self.clock.advance(self.chance.choice([0.0, 1.0, 45.0]))
+            self._step()
+        self._trouble = 0.0
+        self.transform = self.chance.choice(TRANSFORMS[1:])
+        for id, log in self.logs.items():
+            while self._committed(id) < len(log):
+                self._deliver(id)
+        self._end()
+
+    def _end(self) -> None:
+        """Cancel what is paused, finish what runs, and replay everything with the newest transform."""
+        for job_id in self._jobs:
+            self._move(job_id, "cancel" if self.chance.random() < 0.3 else "resume")
+            self._finish(job_id)
+        before = [self.record.read_partition(partition(id)).checkpoint for id in self.logs]
+        job = request_replay(order(), self.means(self.record), 10**9)
+        self.last = job.request.job_id
+        self._finish(self.last)
+        after = [self.record.read_partition(partition(id)).checkpoint for id in self.logs]
+        assert [(one.sequence_number, one.commit_id) for one in after] == [
+            (one.sequence_number, one.commit_id) for one in before
+        ]
+
+    def means(self, store: Any) -> ReplayMeans:
+        return ReplayMeans(partition(), store, self.hub, self.transform, self._own, self.chance.randint(1, 9))
+
+    def _step(self) -> None:
+        acts: list[Callable[[], None]] = [
+            lambda: self._deliver(self.chance.choice(list(self.logs))),
+            lambda: self._deliver(self.chance.choice(list(self.logs))),
+            self._ask, self._drive, self._drive, self._drive, self._retry, self._steer, self._deploy, self._expire,
+        ]  # fmt: skip
+        act = self.chance.choice(acts)
+        with suppress(InfrastructureFault, Killed):  # whoever drives comes again
+            act()
+
+    def _ask(self) -> None:
+        id = self.chance.choice(list(self.logs))
+        end = self._committed(id)
+        start = self.chance.randint(0, max(0, end))
+        asked = order(
+            self.chance.choice([None, [id]]),
+            self.chance.choice([None, start]),
+            self.chance.choice([None, start + self.chance.randint(0, 20)]),
+            dry_run=self.chance.random() < 0.3,
+        )
+        try:
+            self._jobs.append(request_replay(asked, self.means(self._troubled()), 10**9).request.job_id)
+        except (ReplayRefused, ReplayOverlap):
+            pass
+        finally:
+            known = self.record.read_replays(partition(), 100, None)
+            self._jobs = [job.request.job_id for job in known]
+
+    def _drive(self) -> None:
+        """One of several orchestrations takes a slice of whatever is open."""
+        if self._jobs:
+            job_id, means = self.chance.choice(self._jobs), self.means(self._troubled())
+            for id in open_partitions(job_id, means):
+                if self.chance.random() < 0.7:
+                    replay_slice(job_id, id, means, self.clock.now() + timedelta(seconds=self.chance.choice([0, 0, 9])))
+
+    def _finish(self, job_id: UUID) -> None:
+        means = self.means(self.record)
+        while ids := open_partitions(job_id, means):
+            for id in ids:
+                replay_slice(job_id, id, means, self.clock.now())
+
+    def _steer(self) -> None:
+        if self._jobs:
+            self._move(self.chance.choice(self._jobs), self.chance.choice(MOVES))
+
+    def _move(self, job_id: UUID, move: ReplayMove) -> None:
+        self.record.move_replay(JobMove(job_id, move, "somebody", "", self.clock.now()))
+
+    def _deploy(self) -> None:
+        self.transform = self.chance.choice(TRANSFORMS)
+
+    def _expire(self) -> None:
+        """The hub lets go of what is old; only of what was read."""
+        id = self.chance.choice(list(self.logs))
+        if self.retention and self._committed(id):
+            self.expired[id] = max(self.expired[id], self.chance.randint(0, self._committed(id) - 1))
+            self.hub.expire_before(id, self.expired[id])
+
+    def _deliver(self, id: str) -> None:
+        log, committed = self.logs[id], self._committed(id)
+        given = log[committed : committed + self.chance.randint(1, 12)]
+        if given:
+            ingest_batch(batch(given, partition(id)), self._troubled(), self.transform, self._own)
+
+    def _committed(self, id: str) -> int:
+        checkpoint = self.record.read_partition(partition(id)).checkpoint
+        return 0 if checkpoint is None else checkpoint.sequence_number + 1
+
+    def _retry(self) -> None:
+        """A keeper claims letters that are due, and tries them again while others go on."""
+        keeper = Keeper(partition(), self._troubled(), self.transform, self.hub.find_event, self._own)
+        for chunk in claim_due(keeper):
+            self.retried += retry_chunk(chunk, keeper, "a retry").resolved
+
+    def _troubled(self) -> Any:
+        return Troubled(self.record, self._fault)
+
+    def _fault(self, name: str) -> str | None:
+        if self.chance.random() < 0.1 and self._depth == 0:  # others go on between any two calls
+            self._depth += 1
+            self._step()
+            self._depth -= 1
+        if self.chance.random() >= self._trouble / 4:
+            return None
+        return self.chance.choice(["away", "killed", "killed after", "lost", "unanswered"])
+
+    def _log(self, id: int) -> list[Event]:
+        homes = [f"home-{id}-{number}" for number in range(self.chance.randint(1, 3))]
+        bodies = [f"home {name} {self.chance.randint(0, 1)}" for name in homes]  # before whatever looks for them
+        bodies += [
+            self.chance.choice(VERBS).format(self.chance.choice(homes)) for _ in range(self.chance.randint(1, 60))
+        ]
+        return [event(number, body) for number, body in enumerate(bodies)]
+
+    def expected(self, id: str) -> Iterator[tuple[Event, list[KeptRow], str | None]]:
+        """What one pass of the newest transform makes of each event: its rows and the class of its letter."""
+        references = References({})
+        for one in self.logs[id]:
+            refused = self.transform is TRANSFORMS[2] and is_refused(one)
+            done = settle([one], references, self.transform)
+            rows = [KeptRow(0, id, *placed[:2], 0, placed[2]) for placed in _placed(done.rows)]
+            letter = done.letters[0].error_class if done.letters else None
+            yield (one, [], "refused") if refused else (one, rows, letter)
+
+
+def _placed(rows: Any) -> list[tuple[int, int, Row]]:
+    return [placed for row_class, block in rows.items() if not row_table(row_class).key for placed in block]
