@@ -2,12 +2,15 @@
 
 import azure.functions as func
 
-from handlers import aggregation, dead_letters, gaps, ingest, replays, status
+from handlers import aggregation, dead_letters, gaps, ingest, ledger, letters, ops, replays, status
 
 app = func.FunctionApp()
 app.register_functions(ingest.bp)
 app.register_functions(gaps.bp)
 app.register_functions(dead_letters.bp)
 app.register_functions(status.bp)
+app.register_functions(ledger.bp)
+app.register_functions(letters.bp)
+app.register_functions(ops.bp)
 app.register_functions(replays.bp)
 app.register_functions(aggregation.bp)

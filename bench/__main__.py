@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 
-from bench import decode, durable, gaps, imports, ingest, letters, local_run, replay, spark, sqlserver
+from bench import api, decode, durable, gaps, imports, ingest, letters, local_run, replay, spark, sqlserver
 from bench.figures import Figure
 
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
@@ -16,6 +16,7 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     "replay": replay.measure,
     "sqlserver": sqlserver.measure,
     "durable": durable.measure,
+    "api": api.measure,
     "local": local_run.measure,
     "spark": spark.measure,
 }

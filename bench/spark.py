@@ -164,7 +164,8 @@ def _fill(path: Path, first: int, last: int) -> None:
                 (1, str(partition), at // each + 1, at, at + each - 1, each, each) for at in range(begin, end, each)
             )
             connection.executemany(
-                "INSERT INTO batch_ledger VALUES (?, ?, ?, 'batch', ?, ?, ?, 0, 0, 0, 0, ?, 't', 'i', 'at')", ranges
+                "INSERT INTO batch_ledger VALUES (?, ?, ?, 'batch', ?, ?, ?, 0, 0, 0, 0, ?, 't', 'i', 'at', NULL)",
+                ranges,
             )
             place = (1, str(partition), end - 1, "0", "at", end // each, "id", "at")
             connection.execute("INSERT OR REPLACE INTO event_hub_checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?)", place)

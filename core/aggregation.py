@@ -14,7 +14,7 @@ from core.errors import EngineUnreachable
 from core.lake import Lake, StoredPointer, empty_pointer, needs_snapshot, pointer_after
 from core.runs import AggregationRun, Patience, Sight, Standing, Step, next_step, planned_run
 from core.spark import JobRequest, SparkEngine
-from core.store import AggregationStore
+from core.store.runs import AggregationStore
 
 HOME_ACTIVITY = "home_activity"
 PROGRAM = "aggregate_home_activity.py"

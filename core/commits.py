@@ -7,7 +7,7 @@ from typing import Literal
 from uuid import UUID
 
 from core.events import Event, Partition, Position, SequenceNumber
-from core.rows import PlacedRow
+from core.rows import PlacedRow, row_table
 
 ErrorClass = Literal["poison", "reference", "refused", "unknown", "crash"]
 GapStatus = Literal["open", "healed", "absent"]
@@ -79,6 +79,11 @@ class Settled:
     def rows_written(self) -> int:
         """Rows over all classes; one event may write several."""
         return sum(map(len, self.rows.values()))
+
+    @property
+    def rows_appended(self) -> int:
+        """Those of them that no later commit replaces, as one of states may."""
+        return sum([len(placed) for row_class, placed in self.rows.items() if not row_table(row_class).key])
 
 
 @dataclass(frozen=True, slots=True)

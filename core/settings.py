@@ -59,6 +59,7 @@ class Settings:
     letter_look: timedelta
     replay_most_events: int
     spark: SparkSettings
+    operator_role: str | None = None
 
     @property
     def keep_bodies(self) -> bool:
@@ -92,6 +93,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         letter_look=reader.seconds("DEAD_LETTER_LOOK_SECONDS", 60, most=600, least=0.1),
         replay_most_events=reader.count("REPLAY_MOST_EVENTS", 10_000_000, most=999_999_999),
         spark=reader.spark(),
+        operator_role=environment.get("OPERATOR_ROLE") or None,
     )
     if settings.reader_group.lower() == settings.consumer_group.lower():
         reader.faults.append(

@@ -1,14 +1,15 @@
 """What the aggregation's functions of one process share, made on first use: its store, and perhaps an engine."""
 
 import atexit
+import logging
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from core.aggregation import Aggregation
+from core.aggregation import Aggregation, AggregationReport, aggregate, report_facts
 from core.runs import Patience
 from core.settings import Settings
-from core.store import AggregationStore
+from core.store.runs import AggregationStore
 from handlers.services import services
 
 
@@ -20,6 +21,7 @@ class AggregationServices:
     aggregation: Aggregation | None
 
 
+log = logging.getLogger("hubledger.aggregation")
 _lock = threading.Lock()
 _made: list[AggregationServices] = []
 
@@ -30,6 +32,14 @@ def aggregation_services() -> AggregationServices:
         if not _made:
             _made.append(_make(services().settings))
         return _made[0]
+
+
+def take_step(own: Aggregation) -> AggregationReport:
+    """Take one step, and log it as one line."""
+    report = aggregate(own)
+    level = logging.INFO if report.published else logging.WARNING
+    log.log(level, "aggregation looked after", extra=report_facts(report))
+    return report
 
 
 def _make(settings: Settings) -> AggregationServices:

@@ -1,11 +1,10 @@
-"""Dead letters come back: an eternal orchestration that retries what is due, a timer that keeps it running, a request.
+"""Dead letters come back: an eternal orchestration that retries what is due, and a timer that keeps it running.
 
 The orchestration is an alarm clock and nothing more (docs/adr/0012): only ids travel through it, and losing, purging or
 doubling it loses and repeats nothing.
 """
 
 import asyncio
-import json
 import logging
 from collections.abc import Generator
 from datetime import UTC, datetime, timedelta
@@ -15,8 +14,8 @@ import azure.durable_functions as df
 import azure.functions as func
 
 from core.dead_letters import LetterChunk
-from core.errors import HubledgerError, InfrastructureFault
-from core.retrying import Order, claim_due, next_due_at, requeue, retry_chunk
+from core.errors import InfrastructureFault
+from core.retrying import claim_due, next_due_at, retry_chunk
 from handlers.services import services
 
 log = logging.getLogger("hubledger.dead_letters")
@@ -117,34 +116,6 @@ async def keep_running(client: Any, instance_id: str, now: datetime) -> None:
     elif state != "Suspended" and status.last_updated_time.replace(tzinfo=UTC) < now - STALLED_AFTER:
         await client.terminate(instance_id, "no new round for too long")
         log.warning("keeper stalled", extra={"action": "watch_dead_letters", "instance_id": instance_id})
-
-
-@bp.function_name("retry_dead_letters")
-@bp.route(route="dead-letters/retry", methods=["POST"], auth_level=func.AuthLevel.FUNCTION)
-def retry_dead_letters(req: func.HttpRequest) -> func.HttpResponse:
-    """A person has letters retried now: {"positions": [{"partition_id", "sequence_number"}], "reason"}.
-
-    200 says which are due now and which are not; 400 names what is wrong with the request, 503 with the app. The next
-    round retries them, a minute later at most.
-    """
-    from handlers.letter_requests import read_retry_request, retry_answer  # not needed to index the functions
-
-    try:
-        positions, reason = read_retry_request(req.get_body())
-        who = req.headers.get("x-ms-client-principal-name") or "holder of a function key"
-        report = requeue(positions, services().keeper, Order(who, reason))
-    except ValueError as error:
-        return _problem("InvalidRequest", 400, str(error))
-    except HubledgerError as error:
-        return _problem(type(error).__name__, 503, str(error))
-    facts = {"action": "retry_dead_letters", "who": who, "moved": len(report.moved), "unmoved": len(report.unmoved)}
-    log.info("letters requeued", extra=facts)
-    return func.HttpResponse(json.dumps(retry_answer(report)), mimetype="application/json")
-
-
-def _problem(title: str, status: int, detail: str) -> func.HttpResponse:
-    problem = {"title": title, "status": status, "detail": detail}
-    return func.HttpResponse(json.dumps(problem), status_code=status, mimetype="application/problem+json")
 
 
 def _instance_id() -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
@@ -24,7 +24,10 @@ IdempotencyKey = Annotated[str, msgspec.Meta(pattern=r"^[!-~]{1,100}$")]
 
 
 class Shape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """What requests are read into: nothing that it does not name gets through."""
+    """What requests are read into: nothing that it does not name gets through. Of the fields in ONE_OF, exactly one has
+    to be given."""
+
+    ONE_OF: ClassVar[tuple[str, ...]] = ()
 
 
 class Answered(msgspec.Struct, kw_only=True):

@@ -4,6 +4,7 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, TypeVar
 
 import azure.functions as func
@@ -16,6 +17,7 @@ LARGEST_BODY = 256 * 1024  # octets
 LARGEST_QUERY = 8_000  # characters of all parameters together
 OF_THE_HOST = {"code", "clientid"}  # parameters that carry a key: the host reads them
 KEY = re.compile(r"[!-~]{1,100}")
+DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
 UNKNOWN = "unknown (a holder of the key)"
 Read = TypeVar("Read", bound=Shape)
 
@@ -33,7 +35,20 @@ def read_query(req: func.HttpRequest, operation: Operation) -> Shape:
     given = {name: value for name, value in req.params.items() if name.lower() not in OF_THE_HOST}
     if sum(len(name) + len(value) for name, value in given.items()) > LARGEST_QUERY:
         raise invalid("query", f"all parameters together have at most {LARGEST_QUERY} characters")
-    return _converted(given, operation.query)
+    read = _converted(given, operation.query)
+    for name, text in given.items():
+        _refuse_other_forms(name, text, getattr(read, name))
+    return read
+
+
+def _refuse_other_forms(name: str, text: str, value: object) -> None:
+    """msgspec also reads null, whole numbers as 1e2 and 1.0, and instants as seconds since 1970."""
+    if value is None:
+        raise invalid(name, "null is no value of a parameter: leave it out")
+    if type(value) is int and text != str(value):
+        raise invalid(name, "a whole number, in digits")
+    if isinstance(value, datetime) and not DATED.match(text):
+        raise invalid(name, "an instant as RFC 3339 writes it")
 
 
 def read_body(req: func.HttpRequest, operation: Operation) -> Shape:
@@ -47,7 +62,7 @@ def read_body(req: func.HttpRequest, operation: Operation) -> Shape:
     if kind != "application/json":
         raise Problem(NOT_JSON, "Content-Type must be application/json", (FieldFault("Content-Type", "not JSON"),))
     try:
-        return msgspec.json.decode(octets, type=operation.body)
+        return _one_of(msgspec.json.decode(octets, type=operation.body))
     except msgspec.ValidationError as error:
         raise _refused(str(error), "body") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -83,6 +98,13 @@ def _roles(principal: str) -> set[str]:
         return {claim["val"] for claim in claims if claim["typ"] in ("roles", "role") or claim["typ"].endswith("/role")}
     except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
         return set()
+
+
+def _one_of(given: Read) -> Read:
+    named = [name for name in given.ONE_OF if getattr(given, name) is not None]
+    if given.ONE_OF and len(named) != 1:
+        raise invalid(named[-1] if named else given.ONE_OF[0], f"name exactly one of {', '.join(given.ONE_OF)}")
+    return given
 
 
 def _converted(given: Mapping[str, Any], shape: type[Read]) -> Read:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
-from core.activity import HomeActivity
 from core.commits import BatchCommit, PartitionState
 from core.dead_letters import (
     ClaimedLetter,
@@ -21,7 +20,6 @@ from core.dead_letters import (
 from core.events import Event, Gap, Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
 from core.rows import ReferenceKey, Row
-from core.runs import AggregationRun, Staged, Standing
 from core.status import PartitionLedger
 
 if TYPE_CHECKING:  # their values are not needed to index the functions
@@ -73,6 +71,30 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of every connection."""
+        ...
+
+
+class NamedQueries(Protocol):
+    """What an engine answers by name; both have the same names, parameters and columns. Instants are texts."""
+
+    def ask(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
+        """Run a named statement that reads."""
+        ...
+
+    def tell(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
+        """Run a named statement that writes, in a transaction of its own."""
+        ...
+
+    def count_rows(self, row_class: type, **place: Any) -> tuple[int, int]:
+        """The rows of a class in a range of a partition, and how many of them no commit of the ledger accounts for."""
+        ...
+
+    def find_row_faults(self, row_classes: tuple[type, ...], **place: Any) -> list[tuple[Any, ...]]:
+        """Commits in a range that appended another number of rows of these classes than there are of them."""
+        ...
+
+    def rows_at(self, row_class: type, stream_id: int, partition_id: str, number: int) -> list[tuple[Any, ...]]:
+        """Ordinal (None for a state), commit number and columns of the rows that carry a number."""
         ...
 
 
@@ -223,59 +245,8 @@ class AppStore(Store, LetterStore, Protocol):
 
 
 class Engine(AppStore, OwnershipStore, ReplayStore, Protocol):
-    """What a database engine keeps: all of it."""
+    """What an engine keeps of events, letters, owners and replays."""
 
 
-class AggregationStore(Protocol):
-    """What an engine keeps of aggregation runs, and the aggregate. Any method may raise StoreUnavailable.
-
-    What returns a bool is a compare and set: False, and nothing was written, when another was first.
-    """
-
-    def read_standing(self, job: str) -> Standing:
-        """Where a job stands, and how far the checkpoints are: all of them from one statement."""
-        ...
-
-    def open_run(self, run: AggregationRun) -> bool:
-        """Make a run, with the intent to submit it, if the cut stands where it begins and no run is open."""
-        ...
-
-    def renew_intent(self, run: AggregationRun, attempt: int, intent_at: datetime) -> bool:
-        """Decide on another submit of an open run, of the same attempt or of the next."""
-        ...
-
-    def note_submitted(self, run: AggregationRun, engine_job_id: str, submitted_at: datetime) -> bool:
-        """The engine has this attempt, under an id of its own."""
-        ...
-
-    def fail_run(self, run: AggregationRun, failure: str, closed_at: datetime) -> bool:
-        """Close an open run without a result; the cut stays."""
-        ...
-
-    def read_staged(self, run_id: str) -> Staged | None:
-        """A result of this run that is staged whole, or None."""
-        ...
-
-    def commit_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
-        """Move the cut, add the staged windows, close the run, and take away what was staged, in one transaction."""
-        ...
-
-    def read_runs(self, job: str, before: int, limit: int) -> tuple[AggregationRun, ...]:
-        """Runs with a number below `before`, the newest first."""
-        ...
-
-    def read_committed_runs(self, job: str, after: int) -> tuple[AggregationRun, ...]:
-        """Committed runs with a number above `after`, the oldest first."""
-        ...
-
-    def read_activity(self, home_id: str, since: datetime, until: datetime) -> tuple[HomeActivity, ...]:
-        """A home's windows that begin in [since, until), by window and kind."""
-        ...
-
-    def find_homes(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
-        """Ids of registered homes that begin with `prefix` and come after `after` ("": from the first), in order."""
-        ...
-
-    def close(self) -> None:
-        """Let go of every connection."""
-        ...
+class DatabaseEngine(Engine, NamedQueries, Protocol):
+    """An engine over a database: operators' queries are run there too."""

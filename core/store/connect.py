@@ -1,7 +1,7 @@
 """Make the store that the settings name: an engine, patience around it, memory around both."""
 
 from core.settings import Settings, embedded_path
-from core.store import AppStore, Engine
+from core.store import AppStore, DatabaseEngine
 from core.store.patient import PatientStore
 from core.store.remembered import RememberingStore
 
@@ -21,7 +21,7 @@ def patient(engine: AppStore, settings: Settings) -> AppStore:
     return PatientStore(engine, settings.store_patience)
 
 
-def open_engine(settings: Settings) -> Engine:
+def open_engine(settings: Settings) -> DatabaseEngine:
     """The engine alone, without patience and memory."""
     path = embedded_path(settings.store_connection)
     if path is not None:

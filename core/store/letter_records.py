@@ -75,6 +75,7 @@ def retry_values(commit: RetryCommit) -> dict[str, Any]:
         "filtered": settled.filtered,
         "dead_lettered": len(numbers) - settled.written - settled.filtered,
         "rows_written": settled.rows_written,
+        "rows_appended": settled.rows_appended,
         "transform_version": commit.transform_version,
         "invocation_id": commit.invocation_id,
         "committed_at": instant_text(commit.committed_at),

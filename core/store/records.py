@@ -108,6 +108,7 @@ def ledger_values(commit: BatchCommit, commit_number: int) -> dict[str, Any]:
         "dead_lettered": len(settled.letters),
         "absent": commit.absent,
         "rows_written": settled.rows_written,
+        "rows_appended": settled.rows_appended,
         "transform_version": commit.transform_version,
         "invocation_id": commit.invocation_id,
         "committed_at": instant_text(commit.committed_at),

@@ -231,6 +231,7 @@ def _record(commit: ReplayCommit) -> dict[str, Any]:
         "first_sequence_number": commit.piece.span.first,
         "last_sequence_number": commit.piece.span.last,
         "absent": commit.counts.gone,
+        "rows_appended": commit.settled.rows_appended,
         "transform_version": commit.transform_version,
         "invocation_id": str(commit.job_id),
     }

@@ -94,6 +94,27 @@ def server_select_states(row_class: type, folded: bool = False, before: str = ""
 
 
 @cache
+def sqlite_select_placed(row_class: type) -> str:
+    """Select the rows of one event: ordinal (NULL for a state), commit number and columns."""
+    table = row_table(row_class)
+    ordinal = "NULL" if table.key else "t.ordinal"
+    columns = "".join(f", t.{name}" for name in table.columns)
+    return f"SELECT {ordinal}, t.commit_number{columns} FROM {table.name} AS t WHERE {_PLACED.replace('@', ':')}"
+
+
+@cache
+def server_select_placed(row_class: type) -> str:
+    """The same in T-SQL."""
+    table = row_table(row_class)
+    ordinal = "NULL" if table.key else "t.ordinal"
+    columns = "".join(f", t.{name}" for name in table.columns)
+    return f"SELECT {ordinal}, t.commit_number{columns}\n  FROM hubledger.{table.name} AS t WHERE {_PLACED};"
+
+
+_PLACED = "t.stream_id = @stream_id AND t.partition_id = @partition_id AND t.sequence_number = @sequence_number"
+
+
+@cache
 def row_reader(row_class: type) -> Callable[[Values], Row]:
     """Make a row of a class again from its columns."""
     readers = [_reader(hint) for _, hint in fields_of(row_class)]

@@ -26,7 +26,7 @@ _REPLAYED_LETTER = (
     "failed_at", "offset_token", "enqueued_at", "partition_key", "properties_at", "properties_length", "body_at",
     "body_length", "body_kept",
 )  # fmt: skip
-_OF_LETTERS = {*_REPLAYED_LETTER, "properties", "body"}
+_OF_LETTERS = {*_REPLAYED_LETTER, "properties", "body", "commit_number"}
 _WRITES = ("count_replay", "resolve_letters", "record_attempts", "record_replay")
 _LETTERS = ("reopen_letters", "add_replayed_letters")
 _JOB = ("advance_replay", "carry_states", "hold_replay_job")

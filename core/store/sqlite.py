@@ -29,7 +29,13 @@ from core.store.records import (
     ownership_values,
     refuse_stale,
 )
-from core.store.row_statements import row_reader, sqlite_insert, sqlite_select_states
+from core.store.recount_statements import sqlite_count_rows, sqlite_row_faults
+from core.store.row_statements import (
+    row_reader,
+    sqlite_insert,
+    sqlite_select_placed,
+    sqlite_select_states,
+)
 from core.store.schema import open_checked
 from core.store.sqlite_letters import SqliteLetters
 from core.store.sqlite_replays import SqliteReplays
@@ -122,6 +128,33 @@ class SqliteStore(SqliteLetters, SqliteReplays):
     def read_checkpoints(self, stream: Partition) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
         """See OwnershipStore."""
         return {PartitionId(id): (number, offset) for id, number, offset in self._of_stream("read_checkpoints", stream)}
+
+    def ask(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
+        """See NamedQueries."""
+        with _faults():
+            return self._connection().execute(self._queries[name], values).fetchall()
+
+    def tell(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
+        """See NamedQueries."""
+        with self._writing:
+            return self.ask(name, **values)
+
+    def count_rows(self, row_class: type, **place: Any) -> tuple[int, int]:
+        """See NamedQueries."""
+        with _faults():
+            counted: tuple[int, int] = self._connection().execute(sqlite_count_rows(row_class), place).fetchone()
+        return counted
+
+    def find_row_faults(self, row_classes: tuple[type, ...], **place: Any) -> list[tuple[Any, ...]]:
+        """See NamedQueries."""
+        with _faults():
+            return self._connection().execute(sqlite_row_faults(row_classes), place).fetchall()
+
+    def rows_at(self, row_class: type, stream_id: int, partition_id: str, number: int) -> list[tuple[Any, ...]]:
+        """See NamedQueries."""
+        position = {"stream_id": stream_id, "partition_id": partition_id, "sequence_number": number}
+        with _faults():
+            return self._connection().execute(sqlite_select_placed(row_class), position).fetchall()
 
     def close(self) -> None:
         """See Store."""

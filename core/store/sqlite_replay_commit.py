@@ -28,7 +28,7 @@ def write_replay(connection: sqlite3.Connection, commit: ReplayCommit) -> Values
     values["commit_number"] = counted[0]
     values["rows_retracted"] = sum(_replace(connection, row_class, commit, values) for row_class in commit.row_classes)
     values["letters_resolved"] = run(connection, "resolve_letters", values).rowcount if commit.succeeded else 0
-    values["letters_added"] = _add_letters(connection, commit)
+    values["letters_added"] = _add_letters(connection, commit, values["commit_number"])
     run(connection, "record_attempts", values)
     run(connection, "record_replay", values)
     return values
@@ -62,9 +62,10 @@ def _set_states(connection: sqlite3.Connection, row_class: type, placed: Sequenc
     return taken
 
 
-def _add_letters(connection: sqlite3.Connection, commit: ReplayCommit) -> int:
+def _add_letters(connection: sqlite3.Connection, commit: ReplayCommit, commit_number: int) -> int:
     """Reopen the letters that there are and add the others; how many were added."""
-    letters = [replayed_letter_values(letter, commit) for letter in commit.settled.letters]
+    number = {"commit_number": commit_number}
+    letters = [replayed_letter_values(letter, commit) | number for letter in commit.settled.letters]
     if not letters:
         return 0
     queries = load_queries("sqlite")

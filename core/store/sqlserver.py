@@ -33,7 +33,8 @@ from core.store.records import (
     refuse_stale,
     server_instant_text,
 )
-from core.store.row_statements import row_reader, server_select_states
+from core.store.recount_statements import OF_FAULTS, OF_RANGE, server_count_rows, server_row_faults
+from core.store.row_statements import row_reader, server_select_placed, server_select_states
 from core.store.server_commit import UNFOLDING, commit_statement, server_texts, statement
 from core.store.server_json import can_stand, rows_json
 from core.store.server_letters import ServerLetters
@@ -135,6 +136,32 @@ class SqlServerStore(ServerLetters, ServerReplays):
         with self._faults():
             found = self._rows("read_checkpoints", stream_id=self._find_stream(stream))
         return {PartitionId(row[0]): (row[1], row[2]) for row in found}
+
+    def ask(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
+        """See NamedQueries."""
+        with self._faults():
+            return [tuple(row) for row in self._rows(name, **server_texts(values))]
+
+    tell = ask
+
+    def count_rows(self, row_class: type, **place: Any) -> tuple[int, int]:
+        """See NamedQueries."""
+        text = statement(server_count_rows(row_class), OF_RANGE)
+        with self._faults():
+            ((rows, without),) = self._execute(text, [place[name] for name in OF_RANGE])
+        return rows, without
+
+    def find_row_faults(self, row_classes: tuple[type, ...], **place: Any) -> list[tuple[Any, ...]]:
+        """See NamedQueries."""
+        text = statement(server_row_faults(row_classes), OF_FAULTS)
+        with self._faults():
+            return [tuple(row) for row in self._execute(text, [place[name] for name in OF_FAULTS])]
+
+    def rows_at(self, row_class: type, stream_id: int, partition_id: str, number: int) -> list[tuple[Any, ...]]:
+        """See NamedQueries."""
+        text = statement(server_select_placed(row_class), ("stream_id", "partition_id", "sequence_number"))
+        with self._faults():
+            return [tuple(row) for row in self._execute(text, [stream_id, partition_id, number])]
 
     def close(self) -> None:
         """See Store."""

@@ -6,7 +6,7 @@ from importlib import import_module
 
 from handlers.operation import Operation
 
-MODULES = ("replays",)
+MODULES = ("status", "ledger", "audit", "letters", "letter_orders", "replays", "aggregations", "health", "description")
 
 
 @cache

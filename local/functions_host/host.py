@@ -117,7 +117,7 @@ class FunctionsHost:
         Admin(self).add_routes(application.router)
         if self._task_hub is not None:
             self._task_hub.add_routes(application.router)
-        application.router.add_route("*", "/{path:.*}", HttpFront(self._triggers.http, self._invoker).answer)
+        application.router.add_route("*", r"/{path:[\s\S]*}", HttpFront(self._triggers.http, self._invoker).answer)
         self._server = HttpServer(application)
         self.port = await self._server.start(self._options.port)
 

@@ -28,6 +28,8 @@ GRANT SELECT, INSERT, UPDATE ON hubledger.aggregation_run TO hubledger_app;
 GRANT SELECT, DELETE ON hubledger.aggregation_staging TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.home_activity TO hubledger_app;
 GRANT SELECT, DELETE ON hubledger.home_activity_staging TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.idempotency_key TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE ON hubledger.ledger_sum TO hubledger_app;
 
 -- The role of the Spark jobs: read what they add up, write what they stage, and nothing else.
 IF DATABASE_PRINCIPAL_ID(N'hubledger_job') IS NULL

@@ -12,7 +12,7 @@ import pytest
 from core.activity import HomeActivity
 from core.aggregation import HOME_ACTIVITY
 from core.runs import NO_CUT, AggregationRun, Cut, Staged, planned_run
-from core.store import AggregationStore
+from core.store.runs import AggregationStore
 from tests.fakes.aggregation_engines import AggregationEngine, engines, finish, ingest, stage
 from tests.fakes.builders import EPOCH, home, reading
 

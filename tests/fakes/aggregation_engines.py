@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from core.activity import HomeActivity
 from core.rows import Row
-from core.store import AggregationStore
 from core.store.odbc import Session
 from core.store.records import instant_text, server_instant_text
+from core.store.runs import AggregationStore
 from core.store.server_aggregation import SqlServerAggregationStore
 from core.store.sqlite_aggregation import SqliteAggregationStore
 from tests.fakes.builders import commit, partition, settled

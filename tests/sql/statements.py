@@ -14,8 +14,9 @@ from core.replay_job import PartitionProgress, PartitionRange, ReplayRequest, Sp
 from core.replay_piece import Piece, RehearsedPiece, ReplayCommit
 from core.rows import PlacedRow, row_table
 from core.store.queries import SQL, load_migrations, load_queries
+from core.store.recount_statements import OF_FAULTS, OF_RANGE, server_count_rows, server_row_faults
 from core.store.replay_statements import STANDING, server_count_states
-from core.store.row_statements import server_select_states
+from core.store.row_statements import server_select_placed, server_select_states
 from core.store.server_aggregation import COMMIT, PLAN, batch
 from core.store.server_commit import UNFOLDING, commit_statement, statement
 from core.store.server_letters import move_statement, retry_statement
@@ -28,6 +29,8 @@ from core.store.server_replay_commit import (
 )
 from tests.sql.values import EPOCH, ID, ROW_CLASSES, awkward_row_of, row_of
 
+STATES = tuple(row_class for row_class in ROW_CLASSES if row_table(row_class).key)
+POSITION = ("stream_id", "partition_id", "sequence_number")
 MOVED: tuple[Move, ...] = ("release", "exhaust", "requeue", "discard", "free")
 SCRIPTS = ("lock_migrations", "create_schema", "commit_migrations", "permissions")
 IN_A_BATCH_ONLY = (
@@ -228,3 +231,7 @@ def _selects() -> Iterator[tuple[str, str]]:
             yield f"select standing {name}", statement(server_select_states(row_class, False, STANDING), ("keys",))
             span = ("stream_id", "partition_id", "commit_number", "first_sequence_number", "last_sequence_number")
             yield f"count {name}", statement(server_count_states(row_class), span)
+        yield f"placed {row_table(row_class).name}", statement(server_select_placed(row_class), POSITION)
+        yield f"rows {row_table(row_class).name}", statement(server_count_rows(row_class), OF_RANGE)
+    yield "row faults", statement(server_row_faults(ROW_CLASSES), OF_FAULTS)
+    yield "row faults of states", statement(server_row_faults(STATES), OF_FAULTS)

@@ -31,14 +31,14 @@ UPDATE event_hub_dead_letter
 
 -- name: add_replayed_letters
 -- A letter of a replay, of an event that had none.
--- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, touched_by
+-- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, touched_by, commit_number
 INSERT INTO event_hub_dead_letter
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
         body_kept, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at,
-        claimed_by)
+        claimed_by, replay_commit_number)
 VALUES (:stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at, :partition_key, :properties, :body,
         :body_kept, :error_class, :error_type, :error, :fingerprint, :transform_version, :status, 1, :due_at,
-        :failed_at, :touched_by)
+        :failed_at, :touched_by, :commit_number)
 ON CONFLICT (stream_id, partition_id, sequence_number) DO NOTHING;
 
 -- name: add_letter

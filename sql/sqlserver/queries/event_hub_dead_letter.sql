@@ -36,11 +36,11 @@ UPDATE d
 
 -- name: add_replayed_letters
 -- Letters of a replay, in @letters, of events that had none; what may be long is cut out of @letter_texts.
--- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, touched_by
+-- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, touched_by, commit_number
 INSERT INTO hubledger.event_hub_dead_letter
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
         body_kept, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at,
-        claimed_by)
+        claimed_by, replay_commit_number)
 SELECT @stream_id, @partition_id, l.sequence_number, TRANSLATE(l.offset_token COLLATE Latin1_General_100_BIN2, @folded, @plain),
        l.enqueued_at, TRANSLATE(l.partition_key COLLATE Latin1_General_100_BIN2, @folded, @plain),
        SUBSTRING(@letter_texts, l.properties_at, l.properties_length),
@@ -48,7 +48,7 @@ SELECT @stream_id, @partition_id, l.sequence_number, TRANSLATE(l.offset_token CO
        TRANSLATE(l.error_type COLLATE Latin1_General_100_BIN2, @folded, @plain),
        TRANSLATE(l.error COLLATE Latin1_General_100_BIN2, @folded, @plain), l.fingerprint,
        TRANSLATE(l.transform_version COLLATE Latin1_General_100_BIN2, @folded, @plain), l.status, 1, l.due_at,
-       l.failed_at, @touched_by
+       l.failed_at, @touched_by, @commit_number
   FROM OPENJSON(@letters) WITH (
        sequence_number bigint '$[0]', error_class varchar(10) '$[1]', error_type nvarchar(4000) '$[2]',
        error nvarchar(4000) '$[3]', fingerprint varchar(40) '$[4]', transform_version nvarchar(4000) '$[5]',

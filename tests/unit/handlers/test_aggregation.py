@@ -11,8 +11,10 @@ import pytest
 from tests.fakes.engines import SqliteEngine
 
 ROOT = Path(__file__).parents[3]
+PROBLEM = "application/problem+json"
 PRELUDE = """
 import json, logging
+from uuid import uuid4
 import azure.functions as func
 import function_app
 from tests.fakes.builders import home, reading
@@ -28,8 +30,13 @@ class Keep(logging.Handler):
 logging.getLogger("hubledger").addHandler(Keep())
 logging.getLogger("hubledger").setLevel("INFO")
 
-def ask(name, body=b"", **params):
-    response = given[name](func.HttpRequest("GET", "/api/aggregations", params=params, body=body))
+def get(**params):
+    response = given["list_aggregations"](func.HttpRequest("GET", "/api/aggregations", params=params, body=b""))
+    return [response.status_code, response.mimetype, json.loads(response.get_body())]
+
+def post(body=b"{}", key=None, content="application/json"):
+    headers = {"Content-Type": content, "Idempotency-Key": uuid4().hex if key is None else key}
+    response = given["start_aggregation"](func.HttpRequest("POST", "/api/aggregations", headers=headers, body=body))
     return [response.status_code, response.mimetype, json.loads(response.get_body())]
 
 def commit():
@@ -89,94 +96,135 @@ def test_without_an_engine_the_timer_does_nothing_and_a_request_is_told_so(app: 
     app.environment["SPARK_ENGINE"] = "none"
     lines, answer, listed = app.run("""
 given["aggregate"](None)
-print(json.dumps([len(lines), ask("start_aggregation"), ask("list_aggregations")]))
+print(json.dumps([len(lines), post(), get()]))
 """)
     assert lines == 0
-    assert (answer[0], answer[1], answer[2]["title"]) == (409, "application/problem+json", "NoEngine")
+    assert (answer[0], answer[1], answer[2]["type"]) == (409, PROBLEM, "urn:hubledger:problem:conflict")
+    assert "SPARK_ENGINE" in answer[2]["detail"]
     assert (listed[0], listed[2]["runs"]) == (200, [])
 
 
 def test_a_request_starts_a_run_once_and_the_list_shows_it(app: App) -> None:
     first, second, listed = app.run("""
 commit()
-asked = [ask("start_aggregation"), ask("start_aggregation", b'{"job": "home_activity"}')]
-print(json.dumps([*asked, ask("list_aggregations")]))
+print(json.dumps([post(), post(b'{"job": "home_activity"}'), get()]))
 """)
     assert (first[0], first[1], first[2]["did"]) == (202, "application/json", ["submitted"])
     assert second[2]["run"]["number"] == 1
     body = listed[2]
-    assert (body["job"], body["cut"], body["reached"], body["next_before"]) == ("home_activity", {}, {"1/0": 1}, None)
+    assert (body["job"], body["cut"], body["reached"], body["next"]) == ("home_activity", {}, {"1/0": 1}, None)
     (run,) = body["runs"]
     assert (run["cut_to"], run["status"], run["engine"]) == ({"1/0": 1}, "submitted", "local")
     assert run["planned_at"].endswith("Z")
     assert run["closed_at"] is None
 
 
+def test_the_same_request_under_a_key_is_answered_the_same_and_another_one_is_refused(app: App) -> None:
+    first, again, other, listed = app.run("""
+from handlers.aggregation_services import aggregation_services
+from core.aggregation import HOME_ACTIVITY
+commit()
+answers = [post(key="k-1")]
+run = aggregation_services().store.read_standing(HOME_ACTIVITY).last_run
+aggregation_services().store.fail_run(run, "by hand", run.planned_at)
+answers += [post(b'{ "job" : "home_activity" }', key="k-1")]
+print(json.dumps([*answers, post(b'{"job": "other"}', key="k-1"), get()]))
+""")
+    assert again == first
+    assert (other[0], other[2]["errors"][0]["field"]) == (400, "job")
+    assert [run["number"] for run in listed[2]["runs"]] == [1]
+
+
 BAD_BODIES = {
-    "not JSON": b"{",
-    "an array": b"[]",
-    "an unknown field": b'{"jobs": "home_activity"}',
-    "another job": b'{"job": "flight"}',
-    "a number": b'{"job": 1}',
-    "no text": b"\xff",
-    "too long": b'{"job": "' + b"h" * 5000 + b'"}',
-    "deep": b"[" * 4000,
+    "not JSON": (b"{", "body"),
+    "nothing": (b"", "body"),
+    "an array": (b"[]", "body"),
+    "null": (b"null", "body"),
+    "an unknown field": (b'{"jobs": "home_activity"}', "jobs"),
+    "another job": (b'{"job": "flight"}', "job"),
+    "a hostile job": (b'{"job": "\'; DROP TABLE aggregation_run; --"}', "job"),
+    "a number": (b'{"job": 1}', "job"),
+    "no text": (b"\xff", "body"),
+    "a long job": (b'{"job": "' + b"h" * 5000 + b'"}', "job"),
+    "deep": (b"[" * 4000, "body"),
 }
 
 
 def test_a_body_that_is_wrong_is_refused_and_starts_nothing(app: App) -> None:
     answers = app.run(f"""
 commit()
-asked = [ask("start_aggregation", body) for body in {list(BAD_BODIES.values())!r}]
-print(json.dumps([*asked, ask("list_aggregations")]))
+asked = [post(body) for body in {[body for body, _ in BAD_BODIES.values()]!r}]
+asked += [post(b'{{"job": "' + b"h" * 300_000 + b'"}}')]
+print(json.dumps([*asked, get()]))
 """)
-    *refused, listed = answers
-    assert [(one[0], one[1], one[2]["title"]) for one in refused] == [
-        (400, "application/problem+json", "InvalidRequest")
-    ] * len(BAD_BODIES)
-    assert all(one[2]["detail"].startswith("the body ") for one in refused)
+    *refused, too_large, listed = answers
+    assert (too_large[0], too_large[2]["type"]) == (413, "urn:hubledger:problem:body-too-large")
+    for (case, (_, field)), (code, mimetype, body) in zip(BAD_BODIES.items(), refused, strict=True):
+        assert (code, mimetype) == (400, PROBLEM), case
+        assert [one["field"] for one in body["errors"]] == [field], case
+        assert "Traceback" not in json.dumps(body), case
     assert listed[2]["runs"] == []
 
 
-@pytest.mark.parametrize("name", ["limit", "before"])
-def test_a_number_that_is_none_is_refused_by_its_name(app: App, name: str) -> None:
-    values = ["", "0", "-1", "1.5", "x", "9" * 30, "\u0663", "1e2", " 1", str(2**63)]
-    answers = app.run(f"print(json.dumps([ask('list_aggregations', **{{{name!r}: value}}) for value in {values!r}]))")
-    assert [(one[0], one[2]["detail"].split()[0]) for one in answers] == [(400, name)] * len(values)
+def test_a_request_without_a_key_or_not_of_json_is_refused_and_starts_nothing(app: App) -> None:
+    without, spaced, plain, listed = app.run("""
+commit()
+print(json.dumps([post(key=""), post(key="a b"), post(content="text/plain"), get()]))
+""")
+    for one in (without, spaced):
+        assert (one[0], one[2]["errors"][0]["field"]) == (400, "Idempotency-Key")
+    assert (plain[0], plain[2]["type"]) == (415, "urn:hubledger:problem:not-json")
+    assert listed[2]["runs"] == []
 
 
-def test_runs_come_in_pages(app: App) -> None:
-    first, second = app.run("""
+BAD_PARAMETERS = {
+    "limit": ["0", "-1", "101", "1.5", "x", "9" * 30, "\u0663", "1e2", " 1", str(2**63)],
+    "cursor": ["x", "!", "9" * 1001, "WyJhIixbMV1d", "' OR 1=1", "<script>"],
+    "before": ["1"],
+}
+
+
+@pytest.mark.parametrize("name", BAD_PARAMETERS)
+def test_a_parameter_that_is_wrong_is_refused_by_its_name(app: App, name: str) -> None:
+    values = BAD_PARAMETERS[name]
+    answers = app.run(f"print(json.dumps([get(**{{{name!r}: value}}) for value in {values!r}]))")
+    assert [(one[0], [fault["field"] for fault in one[2]["errors"]]) for one in answers] == [(400, [name])] * len(
+        values
+    )
+
+
+def test_runs_come_in_pages_by_cursor(app: App) -> None:
+    first, second, damaged = app.run("""
 from handlers.aggregation_services import aggregation_services
 from core.aggregation import HOME_ACTIVITY
 own = aggregation_services()
 for _ in range(3):
     commit()
-    ask("start_aggregation")
+    post()
     run = own.store.read_standing(HOME_ACTIVITY).last_run
     own.store.fail_run(run, "by hand", run.planned_at)
-page = ask("list_aggregations", limit="2")
-print(json.dumps([page, ask("list_aggregations", limit="2", before=page[2]["next_before"])]))
+page = get(limit="2")
+print(json.dumps([page, get(limit="1", cursor=page[2]["next"]), get(cursor="A" + page[2]["next"][1:-1] + "A")]))
 """)
     assert [run["number"] for run in first[2]["runs"]] == [3, 2]
-    assert first[2]["next_before"] == "2"
     assert [run["number"] for run in second[2]["runs"]] == [1]
-    assert (second[2]["runs"][0]["failure"], second[2]["next_before"]) == ("by hand", None)
+    assert (second[2]["runs"][0]["failure"], second[2]["next"]) == ("by hand", None)
+    assert (damaged[0], damaged[2]["errors"][0]["field"]) == (400, "cursor")
 
 
 def test_faults_are_problems_and_show_no_secret(app: App) -> None:
     app.environment |= {"SPARK_ENGINE": "livy", "LAKE_CONNECTION": "AccountKey=hunter2"}
-    answers = app.run("print(json.dumps([ask('start_aggregation'), ask('list_aggregations')]))")
-    for status, mimetype, body in answers:
-        assert (status, mimetype, body["title"]) == (503, "application/problem+json", "SettingsRefused")
+    for status, mimetype, body in app.run("print(json.dumps([post(), get()]))"):
+        assert (status, mimetype, body["fault"]) == (503, PROBLEM, "SettingsRefused")
         assert "LIVY_URL" in body["detail"]
         assert "hunter2" not in json.dumps(body)
 
 
 def test_an_engine_that_is_not_there_is_a_problem_that_names_its_setting(app: App) -> None:
     app.environment["SPARK_SUBMIT"] = "/none/spark-submit"
-    answer = app.run('commit()\nprint(json.dumps(ask("start_aggregation")))')
-    assert (answer[0], answer[2]["title"]) == (503, "EngineRefused")
+    answer = app.run("commit()\nprint(json.dumps(post()))")
+    assert (answer[0], answer[2]["type"]) == (503, "urn:hubledger:problem:unavailable")
+    assert answer[2]["fault"] == "EngineRefused"
     assert answer[2]["detail"].startswith("SPARK_SUBMIT: ")
 
 

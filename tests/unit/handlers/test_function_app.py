@@ -39,21 +39,33 @@ def binding(function: str, kind: str) -> dict[str, Any]:
 def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so() -> None:
     assert sorted(index()) == [
         "aggregate",
+        "audit_ledger",
         "cancel_replay",
         "claim_letters",
+        "discard_letters",
         "drive_replay",
+        "explain_number",
         "find_due_at",
+        "group_letters",
         "heal_gaps",
+        "health_ledger",
+        "health_live",
+        "health_ready",
         "ingest",
         "keep_dead_letters",
         "list_aggregations",
+        "list_letters",
         "list_replays",
         "open_replay_job",
+        "openapi",
+        "ops",
+        "ops_file",
         "pause_replay",
         "replay_pieces",
         "resume_replay",
-        "retry_dead_letters",
         "retry_letters",
+        "retry_letters_now",
+        "show_letter",
         "show_replay",
         "show_replay_diff",
         "start_aggregation",
@@ -61,6 +73,7 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
         "status",
         "watch_dead_letters",
         "watch_replays",
+        "zz_no_such_route",
     ]
 
 
@@ -127,8 +140,8 @@ def test_a_timer_watches_that_replays_are_driven() -> None:
         assert [one["type"] for one in index()[activity]["bindings"]] == ["activityTrigger"]
 
 
-def test_aggregation_is_a_timer_every_five_minutes_and_two_routes_that_need_a_key() -> None:
+def test_aggregation_is_a_timer_every_five_minutes_a_route_to_read_and_one_that_asks_for_the_master_key() -> None:
     assert binding("aggregate", "timerTrigger")["schedule"] == "0 */5 * * * *"
-    for function, method in (("start_aggregation", "POST"), ("list_aggregations", "GET")):
+    for function, method, level in (("start_aggregation", "POST", "ADMIN"), ("list_aggregations", "GET", "FUNCTION")):
         trigger = binding(function, "httpTrigger")
-        assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == ("aggregations", [method], "FUNCTION")
+        assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == ("aggregations", [method], level)

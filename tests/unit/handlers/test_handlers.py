@@ -155,16 +155,27 @@ print(json.dumps([response.status_code, response.mimetype, dict(response.headers
     code, mimetype, headers, body = answer
     assert (code, mimetype, headers["Cache-Control"]) == (200, "application/json", "no-store")
     assert body.pop("hub_fault").startswith("the hub did not answer: telemetry, ")
+    letters = body.pop("letters")
+    assert (letters["open"], letters["dead_lettered"], bool(letters["counted_at"]), bool(body.pop("at"))) == (
+        0,
+        0,
+        True,
+        True,
+    )
     assert body == {
         "event_hub": "telemetry",
         "consumer_group": "cg",
         "ledger_balanced": True,
+        "numbers": 0,
         "accounted": 0,
         "written": 0,
         "filtered": 0,
         "dead_lettered": 0,
         "held": 0,
         "absent": 0,
+        "lag": None,
+        "open_gaps": 0,
+        "oldest_open_letter": None,
         "partitions": [],
     }
 
@@ -185,8 +196,14 @@ print(0)
         "partition_id": "1",
         "hub_end": None,
         "checkpoint": "2",
+        "first": "0",
+        "enqueued_at": "2026-11-21T02:15:00.295942Z",
         "lag": None,
+        "lag_seconds": None,
         "balanced": True,
+        "commits": 1,
+        "open_gaps": 0,
+        "numbers": 3,
         "accounted": 3,
         "written": 2,
         "filtered": 0,

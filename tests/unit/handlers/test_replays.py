@@ -10,6 +10,7 @@ from tests.unit.handlers.test_handlers import App
 
 SCRIPT = """
 import asyncio
+from uuid import uuid4
 from dataclasses import replace
 from handlers import services as shared
 from tests.fakes.memory_hub import MemoryHub
@@ -23,7 +24,7 @@ class Client:
 
 def request(method, path, body=None, route=None, params=None, headers=None):
     octets = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-    given = {"Content-Type": "application/json", "Idempotency-Key": "key", **(headers or {})}
+    given = {"Content-Type": "application/json", "Idempotency-Key": uuid4().hex, **(headers or {})}
     return func.HttpRequest(method, f"/api/{path}", headers=given, params=params, route_params=route, body=octets)
 
 def told(response):

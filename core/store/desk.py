@@ -1,0 +1,46 @@
+"""The operator's desk: all that the HTTP API asks of the store, over an engine of its own."""
+
+from dataclasses import dataclass
+
+from core.events import Partition, PartitionId, event_hub_identity
+from core.settings import Settings
+from core.store import NamedQueries
+from core.store.books import BookReading
+from core.store.connect import open_engine
+from core.store.explanation import Explaining
+from core.store.keys import Keys
+from core.store.listing import LetterListing
+from core.store.matching import LetterMatching
+from core.store.named import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class StoreDesk:
+    """One reader of each kind, all of one stream; they wait for nothing: an operator sees at once what is wrong."""
+
+    stream: Stream
+    books: BookReading
+    letters: LetterListing
+    matching: LetterMatching
+    explaining: Explaining
+    keys: Keys
+
+
+def desk_over(engine: NamedQueries, partition: Partition, row_classes: tuple[type, ...]) -> StoreDesk:
+    """The desk of the stream that this partition belongs to; `row_classes` are those that its events become."""
+    stream = Stream(engine, partition)
+    return StoreDesk(
+        stream,
+        BookReading(stream, row_classes),
+        LetterListing(stream),
+        LetterMatching(stream),
+        Explaining(stream, row_classes),
+        Keys(engine),
+    )
+
+
+def open_desk(settings: Settings, row_classes: tuple[type, ...]) -> StoreDesk:
+    """The desk of the stream that the settings name; it connects on first use."""
+    hub = event_hub_identity(settings.namespace, settings.event_hub)
+    engine = open_engine(settings)
+    return desk_over(engine, Partition(hub, settings.consumer_group, PartitionId("")), row_classes)

@@ -1,0 +1,141 @@
+"""Retry and discard letters, of a selection or a filter: with a reason, and with the count asked back."""
+
+import logging
+from typing import Annotated
+
+import msgspec
+
+from core.dead_letters import LetterPosition, Unmoved
+from core.letter_orders import CountDiffers, LetterOrder, OrderedMove, OrderReport, Selection, carry_out
+from core.listing import LetterFilter
+from core.retrying import Order
+from handlers.desk import desk
+from handlers.operation import (
+    Answered,
+    Call,
+    Nothing,
+    NumberText,
+    Operation,
+    PartitionText,
+    Reason,
+    Shape,
+    number_of,
+    partition_of,
+)
+from handlers.operations.letters import LetterChoice, filter_of
+from handlers.problems import COUNT_DIFFERS, Problem
+
+log = logging.getLogger("hubledger.api")
+MOST_SELECTED = 500  # letters that are named one by one
+MOST_UNMOVED = 100  # that are told by name
+
+
+class LetterName(Shape):
+    """One letter, by its position."""
+
+    partition_id: PartitionText
+    sequence_number: NumberText
+
+
+class OrderShape(Shape):
+    """Which letters, by exactly one of `letters` and `filter` ({} is all of them); how many of them may be moved so, as
+    the person saw it; and why."""
+
+    ONE_OF = ("letters", "filter")
+
+    expected_count: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    reason: Reason
+    letters: Annotated[list[LetterName], msgspec.Meta(min_length=1, max_length=MOST_SELECTED)] | None = None
+    filter: LetterChoice | None = None
+
+
+class UnmovedAnswer(Answered):
+    """A letter that changed meanwhile; `status` is what it is now, null where it is gone."""
+
+    partition_id: str
+    sequence_number: str
+    status: str | None
+
+
+class OrderAnswer(Answered):
+    """What came of it. `left` letters of the filter are for the next order: one moves ten thousand at most."""
+
+    matched: int
+    moved: int
+    left: int
+    unmoved_count: int
+    unmoved: list[UnmovedAnswer]
+
+
+def retry_letters_now(call: Call[Nothing, Nothing, OrderShape]) -> OrderAnswer:
+    """Waiting and exhausted letters are due now, and their attempts begin anew."""
+    return _carried_out(call, "requeue")
+
+
+def discard_letters(call: Call[Nothing, Nothing, OrderShape]) -> OrderAnswer:
+    """Open letters are given up for good; their events stay accounted for as dead-lettered."""
+    return _carried_out(call, "discard")
+
+
+def _carried_out(call: Call[Nothing, Nothing, OrderShape], move: OrderedMove) -> OrderAnswer:
+    own, body = desk(), call.body
+    order = LetterOrder(move, _chosen(body), body.expected_count, Order(call.who, body.reason))
+    done = carry_out(order, own.store.matching, own.keeper)
+    if isinstance(done, CountDiffers):
+        said = f"{done.found} letters can be moved so by now, and not {body.expected_count}; nothing was changed"
+        raise Problem(COUNT_DIFFERS, said, more={"count": done.found})
+    own.letter_counts.forget()
+    facts = {"matched": done.matched, "moved": len(done.report.moved), "left": done.left}
+    log.info("letters moved", extra={"action": move, "who": call.who, "why": body.reason, **facts})
+    return _answer(done)
+
+
+def _chosen(body: OrderShape) -> LetterFilter | Selection:
+    if body.letters is not None:
+        named = [_position(one, f"letters[{at}].sequence_number") for at, one in enumerate(body.letters)]
+        return tuple(dict.fromkeys(named))
+    return filter_of(body.filter or LetterChoice(), "filter.")
+
+
+def _position(name: LetterName, field: str) -> LetterPosition:
+    return LetterPosition(partition_of(name.partition_id), number_of(name.sequence_number, field))
+
+
+def _answer(done: OrderReport) -> OrderAnswer:
+    unmoved = done.report.unmoved
+    return OrderAnswer(
+        matched=done.matched,
+        moved=len(done.report.moved),
+        left=done.left,
+        unmoved_count=len(unmoved),
+        unmoved=[_unmoved(one) for one in unmoved[:MOST_UNMOVED]],
+    )
+
+
+def _unmoved(one: Unmoved) -> UnmovedAnswer:
+    position = one.position
+    return UnmovedAnswer(
+        partition_id=position.partition_id, sequence_number=str(position.sequence_number), status=one.status
+    )
+
+
+OPERATIONS = (
+    Operation(
+        "retry_letters_now",
+        "Retry letters now",
+        retry_letters_now,
+        {200: OrderAnswer},
+        body=OrderShape,
+        problems=(COUNT_DIFFERS,),
+        tag="letters",
+    ),
+    Operation(
+        "discard_letters",
+        "Discard letters",
+        discard_letters,
+        {200: OrderAnswer},
+        body=OrderShape,
+        problems=(COUNT_DIFFERS,),
+        tag="letters",
+    ),
+)

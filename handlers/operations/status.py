@@ -1,0 +1,163 @@
+"""The state of the books: per partition the hub's end, the checkpoint, lag and outcomes, and whether it balances."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from core.books import Books, PartitionBooks, lag_of, lag_time
+from core.errors import HubRefused, HubUnreachable
+from core.events import PartitionId
+from core.listing import OPEN, SETTLED, LetterKey
+from handlers.desk import Desk, desk
+from handlers.letter_counts import Counted
+from handlers.operation import Answered, Call, Nothing, Operation
+
+OUTCOMES = ("written", "filtered", "dead_lettered", "held", "absent")
+
+
+class PartitionBooksAnswer(Answered):
+    """One partition. `numbers` from its anchor to `checkpoint` have to be accounted for; `lag_seconds` is the most that
+    an event which is not accounted for can have waited."""
+
+    partition_id: str
+    hub_end: str | None
+    checkpoint: str | None
+    first: str | None
+    enqueued_at: datetime | None
+    lag: int | None
+    lag_seconds: float | None
+    balanced: bool
+    numbers: int
+    accounted: int
+    written: int
+    filtered: int
+    dead_lettered: int
+    held: int
+    absent: int
+    commits: int
+    open_gaps: int
+
+
+class LettersByStatus(Answered):
+    """Letters by status; `open` ones are not settled. All together they must be as many as the ledger had
+    `dead_lettered` and replays made besides (`replayed`) when they were counted: where that takes long, seconds ago."""
+
+    waiting: int
+    retrying: int
+    held: int
+    exhausted: int
+    resolved: int
+    discarded: int
+    open: int
+    dead_lettered: int
+    replayed: int
+    counted_at: datetime
+
+
+class OldestLetter(Answered):
+    """The open letter that failed first."""
+
+    partition_id: str
+    sequence_number: str
+    failed_at: datetime
+
+
+class StatusAnswer(Answered):
+    """The books: `accounted` must equal `numbers`, and letters what made them. Numbers of events are numbers; sequence
+    numbers are strings."""
+
+    at: datetime
+    event_hub: str
+    consumer_group: str
+    hub_fault: str | None
+    ledger_balanced: bool
+    numbers: int
+    accounted: int
+    written: int
+    filtered: int
+    dead_lettered: int
+    held: int
+    absent: int
+    lag: int | None
+    open_gaps: int
+    letters: LettersByStatus
+    oldest_open_letter: OldestLetter | None
+    partitions: list[PartitionBooksAnswer]
+
+
+def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
+    """The books beside the hub's ends; they are shown although the hub cannot be asked."""
+    own = desk()
+    counted = own.letter_counts.get()
+    books = Books(own.store.books.read_books(), counted.letters)
+    ends, fault = _hub_ends(own)
+    partitions = _partitions(books, ends, call.at)
+    return StatusAnswer(
+        at=call.at,
+        event_hub=own.settings.event_hub,
+        consumer_group=own.settings.consumer_group,
+        hub_fault=fault,
+        ledger_balanced=books.balanced,
+        numbers=books.numbers,
+        accounted=books.accounted,
+        **{name: sum(getattr(one, name) for one in books.partitions) for name in OUTCOMES},
+        lag=None if ends is None else sum(one.lag or 0 for one in partitions),
+        open_gaps=sum(one.open_gaps for one in books.partitions),
+        letters=_letters(counted),
+        oldest_open_letter=_oldest(books.letters.oldest),
+        partitions=partitions,
+    )
+
+
+def _hub_ends(own: Desk) -> tuple[Mapping[PartitionId, int] | None, str | None]:
+    try:
+        return own.hub_ends.read(), None
+    except (HubUnreachable, HubRefused) as fault:
+        return None, str(fault)
+
+
+def _partitions(books: Books, ends: Mapping[PartitionId, int] | None, now: datetime) -> list[PartitionBooksAnswer]:
+    """A partition is listed when either the books or the hub know it."""
+    known = {one.partition_id: one for one in books.partitions}
+    ids = sorted({*known, *(ends or {})}, key=lambda id: (len(id), id))
+    return [_partition(id, known.get(id), None if ends is None else ends.get(id), now) for id in ids]
+
+
+def _partition(
+    id: PartitionId, books: PartitionBooks | None, hub_end: int | None, now: datetime
+) -> PartitionBooksAnswer:
+    lag = lag_of(books, hub_end)
+    behind = lag_time(books, lag, now)
+    return PartitionBooksAnswer(
+        partition_id=id,
+        hub_end=None if hub_end is None else str(hub_end),
+        checkpoint=None if books is None else str(books.checkpoint),
+        first=None if books is None else str(books.first),
+        enqueued_at=None if books is None else books.enqueued_at,
+        lag=lag,
+        lag_seconds=None if behind is None else round(behind.total_seconds(), 3),
+        balanced=books is None or books.balanced,
+        **{
+            name: 0 if books is None else getattr(books, name)
+            for name in ("numbers", "accounted", "commits", "open_gaps", *OUTCOMES)
+        },
+    )
+
+
+def _letters(counted: Counted) -> LettersByStatus:
+    found = counted.letters
+    counts = {status: found.counts.get(status, 0) for status in (*OPEN, *SETTLED)}
+    sums = {"open": found.open, "dead_lettered": found.dead_lettered, "replayed": found.replayed}
+    return LettersByStatus(counted_at=counted.at, **sums, **counts)
+
+
+def _oldest(key: LetterKey | None) -> OldestLetter | None:
+    if key is None:
+        return None
+    return OldestLetter(
+        partition_id=key.partition_id, sequence_number=str(key.sequence_number), failed_at=key.failed_at
+    )
+
+
+OPERATIONS = (
+    Operation("status", "The books: what is accounted for, lag, letters", status, {200: StatusAnswer}, tag="ledger"),
+)

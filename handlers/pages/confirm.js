@@ -1,0 +1,51 @@
+// Ask before anything changes: what, how many, and why. The number has to be typed.
+
+import { Problem } from "./api.js";
+import { button, count, el, fault, field, notice } from "./dom.js";
+
+/**
+ * Ask, then do. `act(expected, reason)` sends it and returns what to tell; when the number of things is another one by
+ * now (412), it is asked back again with the new number.
+ */
+export function confirm({ title, text, word, number, act, grave = false }) {
+  return new Promise((resolve) => {
+    const asked = { number };
+    const said = el("p", {});
+    const typed = el("input", { name: "count", inputmode: "numeric", autocomplete: "off", required: true });
+    const reason = el("input", { name: "reason", required: true, minlength: 3, maxlength: 400, autocomplete: "off" });
+    const go = el("button", { class: grave ? "grave" : "main", disabled: true }, word);
+    const trouble = el("div", {});
+    const tell = () => { said.textContent = text(asked.number); check(); };
+    const check = () => {
+      const same = typed.value.replaceAll(/[ ,.]/g, "") === String(asked.number);
+      go.disabled = !(same && reason.value.trim().length >= 3);
+    };
+    const form = el("form", { method: "dialog", oninput: check },
+      el("h2", { id: "confirm-title" }, title), said,
+      field("How many are they?", typed), field("Why? It is kept with your name.", reason), trouble,
+      el("div", { class: "row" }, go, button("Cancel", () => dialog.close())));
+    const dialog = el("dialog", { "aria-labelledby": "confirm-title" }, form);
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      go.disabled = true;
+      try {
+        notice(await act(asked.number, reason.value.trim()));
+        dialog.close("done");
+      } catch (problem) {
+        if (!(problem instanceof Problem)) throw problem;
+        if (problem.status === 412) {
+          asked.number = problem.count;
+          typed.value = "";
+          typed.focus();
+        }
+        trouble.replaceChildren(fault(problem));
+        tell();
+      }
+    });
+    dialog.addEventListener("close", () => { dialog.remove(); resolve(dialog.returnValue === "done"); });
+    document.body.append(dialog);
+    tell();
+    dialog.showModal();
+    typed.placeholder = count(asked.number);
+  });
+}

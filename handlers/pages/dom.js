@@ -1,0 +1,93 @@
+// Elements from text: everything shown goes through textContent or an attribute, never through markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element. Functions in `attributes` listen ("onclick"); null and false are left out. */
+export function el(name, attributes = {}, ...children) {
+  return fill(document.createElement(name), attributes, children);
+}
+
+/** The same for a drawing. */
+export function svg(name, attributes = {}, ...children) {
+  return fill(document.createElementNS(SVG, name), attributes, children);
+}
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : String(value));
+  }
+  node.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false)
+    .map((child) => (child instanceof Node ? child : document.createTextNode(String(child)))));
+  return node;
+}
+
+export const count = (value) => (value === null || value === undefined ? "?" : Number(value).toLocaleString("en"));
+export const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
+
+/** A sequence number with its digits in groups: it may have more of them than a number of JavaScript. */
+export const grouped = (digits) => (digits === null ? "?" : String(digits).replace(/\B(?=(\d{3})+(?!\d))/g, ","));
+
+export function instant(text) {
+  if (!text) return "–";
+  return el("time", { datetime: text, title: text }, text.replace("T", " ").replace(/(\.\d+)?Z$/, " UTC"));
+}
+
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "?";
+  if (seconds < 120) return `${seconds < 10 ? Math.round(seconds * 10) / 10 : Math.round(seconds)} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86400)} d`;
+}
+
+const TONES = {
+  good: ["written", "resolved", "done", "balanced", "healed"],
+  warn: ["waiting", "retrying", "held", "not_yet", "planned", "running", "paused", "written_or_filtered"],
+  bad: ["exhausted", "dead_lettered", "missing", "absent", "failed", "open"],
+};
+
+/** A word with its tone; the word alone says it too. */
+export function badge(word) {
+  const tone = Object.keys(TONES).find((name) => TONES[name].includes(word)) ?? "";
+  return el("span", { class: `badge ${tone}` }, String(word).replaceAll("_", " "));
+}
+
+/** A table that becomes cards on a narrow screen. A column is [title, cell of an entry, class]. */
+export function table(label, columns, entries) {
+  const head = el("tr", {}, columns.map(([title, , kind]) => el("th", { scope: "col", class: kind }, title)));
+  const rows = entries.map((entry) => el("tr", {}, columns.map(([title, cell, kind]) =>
+    el("td", { class: kind, "data-label": title || null }, cell(entry)))));
+  return el("table", { class: "cards", "aria-label": label }, el("thead", {}, head), el("tbody", {}, rows));
+}
+
+export function facts(pairs) {
+  return el("dl", { class: "facts" }, pairs.filter(Boolean).map(([term, value]) =>
+    [el("dt", {}, term), el("dd", {}, value === null || value === undefined || value === "" ? "–" : value)]));
+}
+
+export const card = (title, ...children) => el("section", { class: "card", "aria-label": title },
+  title ? el("h2", {}, title) : null, ...children);
+
+export const button = (text, onclick, more = {}) => el("button", { type: "button", onclick, ...more }, text);
+
+export function field(label, input) {
+  return el("label", {}, label, input);
+}
+
+export function choice(name, values, chosen = "") {
+  return el("select", { name }, values.map(([value, text]) =>
+    el("option", { value, selected: value === chosen }, text)));
+}
+
+export function fault(problem) {
+  return el("p", { class: "fault", role: "alert" }, problem.detail ?? String(problem));
+}
+
+/** Say what was done, or what went wrong, where it is read aloud too. */
+export function notice(text, isFault = false) {
+  const node = document.getElementById("notice");
+  node.textContent = text;
+  node.hidden = !text;
+  node.className = isFault ? "fault" : "";
+}

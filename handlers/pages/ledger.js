@@ -1,0 +1,72 @@
+// The ledger explorer: type a number, see where it went.
+
+import { get, Problem } from "./api.js";
+import { badge, card, count, el, facts, fault, field, grouped, instant, table } from "./dom.js";
+
+export async function ledger(place, left, partition = "", number = "") {
+  const id = el("input", { name: "partition", size: 6, required: true, value: partition, autocomplete: "off" });
+  const digits = el("input", { name: "number", size: 20, required: true, inputmode: "numeric", value: number,
+    autocomplete: "off" });
+  const found = el("div", { class: "place", "aria-live": "polite" });
+  const go = (event) => {
+    event.preventDefault();
+    const plain = digits.value.replaceAll(/[ ,.]/g, "");
+    const asked = `#/ledger/${encodeURIComponent(id.value.trim())}/${encodeURIComponent(plain)}`;
+    if (location.hash === asked) show(found, left, id.value.trim(), plain);
+    else location.hash = asked;
+  };
+  place.append(el("h1", {}, "Where did a number go?"),
+    card("", el("form", { class: "row", onsubmit: go }, field("Partition", id), field("Sequence number", digits),
+      el("button", { class: "main" }, "Explain"))), found);
+  if (partition) await show(found, left, partition, number);
+}
+
+async function show(found, left, partition, number) {
+  try {
+    const told = await get(`ledger/${encodeURIComponent(partition)}/${encodeURIComponent(number)}`);
+    if (!left.aborted) found.replaceChildren(...parts(told));
+  } catch (problem) {
+    if (!(problem instanceof Problem)) throw problem;
+    found.replaceChildren(fault(problem));
+  }
+}
+
+function parts(told) {
+  const step = (by) => {
+    const next = BigInt(told.sequence_number) + BigInt(by);
+    const there = `#/ledger/${encodeURIComponent(told.partition_id)}/${next}`;
+    return next < 0n ? null : el("a", { href: there }, by < 0 ? "← before" : "next →");
+  };
+  return [
+    card("Outcome", el("p", { class: "verdict", id: "outcome" },
+      `${told.partition_id} / ${grouped(told.sequence_number)}`, badge(told.outcome)),
+    el("p", {}, told.sentence), el("p", { class: "row" }, step(-1), step(1))),
+    el("div", { class: "columns" },
+      card("Commit", told.range ? range(told.range) : el("p", {}, "No range of the ledger has it."),
+        facts([["Ledger", `${grouped(told.first)} to ${grouped(told.checkpoint)}, the checkpoint`]])),
+      told.letter ? card("Letter", facts([["Status", badge(told.letter.status)],
+        ["Error", el("span", { class: "error" }, told.letter.error)], ["Attempts", count(told.letter.attempts)]]),
+      el("p", {}, el("a", { href: `#/letters/${encodeURIComponent(told.partition_id)}/${told.sequence_number}` },
+        "Look at the letter"))) : null,
+      told.gap ? card("Gap", facts([["Numbers", `${grouped(told.gap.first)} to ${grouped(told.gap.last)}`],
+        ["Status", badge(told.gap.status)], ["Found", instant(told.gap.found_at)]])) : null),
+    told.rows.length ? card("Rows", told.rows.map(row)) : null,
+    told.changes.length ? card("What retries and replays changed", table("Changes", [
+      ["Commit", (one) => count(one.commit_number)], ["Kind", (one) => badge(one.kind)],
+      ["Numbers", (one) => `${grouped(one.first)} to ${grouped(one.last)}`],
+      ["Written", (one) => count(one.written), "amount"],
+      ["When", (one) => instant(one.committed_at)]], told.changes)) : null,
+  ].filter(Boolean);
+}
+
+const range = (one) => facts([["Number", count(one.commit_number)],
+  ["Numbers", `${grouped(one.first)} to ${grouped(one.last)}`],
+  ["Outcomes", ["written", "filtered", "dead_lettered", "held", "absent"].filter((name) => one[name])
+    .map((name) => `${count(one[name])} ${name.replace("_", "-")}`).join(", ")],
+  ["Transform", one.transform_version], ["Invocation", el("span", { class: "mono" }, one.invocation_id)],
+  ["Committed", instant(one.committed_at)]]);
+
+const row = (one) => [el("h3", {}, one.table), facts([["Commit", count(one.commit_number)],
+  ...Object.entries(one.columns).map(([name, value]) => [name, mono(value)])])];
+
+const mono = (value) => el("span", { class: "mono" }, value === null ? "–" : String(value));

@@ -1,0 +1,215 @@
+// Letters by cause, then one by one: what they were, what was tried, and what a person can do about it.
+
+import { get, post } from "./api.js";
+import { confirm } from "./confirm.js";
+import { badge, button, card, choice, count, el, facts, fault, field, grouped, instant, plural, table }
+  from "./dom.js";
+
+const STATUSES = ["", "waiting", "retrying", "held", "exhausted", "resolved", "discarded"];
+const CLASSES = ["", "poison", "reference", "refused", "unknown", "crash"];
+const NAMES = ["fingerprint", "status", "error_class", "partition_id", "partition_key", "failed_from", "failed_before"];
+const PAGE = 50;
+
+const MOVES = {
+  retry: { word: "Retry", title: "Retry letters", done: "to be retried now", grave: false,
+    text: (number) => `${plural(number, "letter")}, waiting or exhausted: due now, and their attempts begin anew.` },
+  discard: { word: "Discard", title: "Discard letters", done: "discarded", grave: true,
+    text: (number) => `${plural(number, "letter")} given up for good. The events stay accounted for, as dead-lettered.`
+  },
+};
+
+const withText = (values) => values.map((value) => [value, value || "any"]);
+const address = (one) => `#/letters/${encodeURIComponent(one.partition_id)}/${one.sequence_number}`;
+const open = ["waiting", "retrying", "held", "exhausted"];
+const movable = { retry: ["waiting", "exhausted"], discard: open };
+
+export async function letters(place, left, asked = "") {
+  const chosen = Object.fromEntries([...new URLSearchParams(asked)].filter(([name]) => NAMES.includes(name)));
+  const body = el("div", { class: "place" });
+  place.append(el("h1", {}, "Dead letters"), filterCard(chosen), body);
+  const again = () => show(body, left, chosen, again);
+  await again();
+}
+
+async function show(body, left, chosen, again) {
+  const groups = (await get("dead-letters/groups", { ...chosen, limit: 100 })).groups;
+  if (left.aborted) return;
+  const list = el("div", {});
+  body.replaceChildren(groupsCard(groups, chosen, again), list);
+  if (groups.length) await pageOf(list, chosen, again);
+}
+
+function filterCard(chosen) {
+  const form = el("form", { class: "row", onsubmit: (event) => { event.preventDefault(); follow(form); } },
+    field("Status", choice("status", withText(STATUSES), chosen.status)),
+    field("Class", choice("error_class", withText(CLASSES), chosen.error_class)),
+    field("Partition", text("partition_id", chosen, 6)),
+    field("Partition key", text("partition_key", chosen, 14)),
+    field("Cause", text("fingerprint", chosen, 14)),
+    field("Failed from (UTC)", moment("failed_from", chosen)),
+    field("before (UTC)", moment("failed_before", chosen)),
+    el("button", { class: "main" }, "Filter"),
+    button("All", () => { location.hash = "#/letters"; }));
+  return card("Filter", form);
+}
+
+const text = (name, chosen, size) => el("input", { name, size, value: chosen[name] ?? "", autocomplete: "off" });
+const moment = (name, chosen) =>
+  el("input", { name, type: "datetime-local", step: 1, value: (chosen[name] ?? "").replace(/Z$/, "") });
+
+function follow(form) {
+  const asked = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) {
+    if (value) asked.set(name, name.startsWith("failed") ? `${value}Z` : value);
+  }
+  location.hash = `#/letters${asked.size ? `?${asked}` : ""}`;
+}
+
+function groupsCard(groups, chosen, again) {
+  const within = (group) => ({ ...chosen, fingerprint: group.fingerprint });
+  const columns = [
+    ["Cause", (one) => [el("a", { href: `#/letters?${new URLSearchParams(within(one))}` }, one.sample.error_type),
+      el("span", { class: "error" }, one.sample.error)], "wide"],
+    ["Class", (one) => badge(one.sample.error_class)],
+    ["Open", (one) => count(one.open), "amount"],
+    ["All", (one) => count(one.letters), "amount"],
+    ["First", (one) => instant(one.first_failed_at)],
+    ["Last", (one) => instant(one.last_failed_at)],
+    ["", (one) => (one.open ? moveButtons((move) => order(move, { filter: within(one) }, one.open, again)) : null),
+      "wide"],
+  ];
+  return card("By cause", groups.length ? table("Letters by cause", columns, groups) : el("p", {}, "No letter fits."));
+}
+
+const moveButtons = (ask) => el("span", { class: "row" }, Object.keys(MOVES).map((move) =>
+  button(MOVES[move].word, () => ask(move), { class: MOVES[move].grave ? "grave" : null })));
+
+/** Ask, with the count, and send it; the answer of a large filter says how many are left for the next order. */
+async function order(move, chosen, number, again) {
+  const how = MOVES[move];
+  const act = async (expected, reason) => {
+    const done = await post(`dead-letters/${move}`, { ...chosen, expected_count: expected, reason });
+    const rest = [done.left ? `${count(done.left)} are left for another order` : "",
+      done.unmoved_count ? `${count(done.unmoved_count)} changed meanwhile and were let alone` : ""].filter(Boolean);
+    return [`${plural(done.moved, "letter")} ${how.done}`, ...rest].join("; ");
+  };
+  if (await confirm({ ...how, word: how.word, number, act })) await again();
+}
+
+async function pageOf(list, chosen, again, cursor = "", before = []) {
+  const page = await get("dead-letters", { ...chosen, limit: PAGE, cursor });
+  const boxes = new Map();
+  const actions = el("div", { class: "row" });
+  const box = (one) => {
+    const input = el("input", { type: "checkbox", "aria-label": `choose ${one.partition_id} / ${one.sequence_number}`,
+      onchange: () => tell(actions, boxes, again) });
+    boxes.set(input, one);
+    return input;
+  };
+  const columns = [
+    ["", box],
+    ["Position", (one) => el("a", { href: address(one) }, `${one.partition_id} / ${grouped(one.sequence_number)}`)],
+    ["Status", (one) => badge(one.status)],
+    ["Error", (one) => el("span", { class: "error" }, one.error), "wide"],
+    ["Key", (one) => el("span", { class: "mono" }, one.partition_key ?? "–")],
+    ["Attempts", (one) => count(one.attempts), "amount"],
+    ["Failed", (one) => instant(one.failed_at)],
+  ];
+  const every = button("Choose all shown", () => {
+    const all = [...boxes.keys()].every((input) => input.checked);
+    for (const input of boxes.keys()) input.checked = !all;
+    tell(actions, boxes, again);
+  });
+  list.replaceChildren(card("One by one", el("div", { class: "row" }, every, actions),
+    table("Letters", columns, page.letters),
+    el("div", { class: "row" },
+      before.length ? button("Newer", () => pageOf(list, chosen, again, before.at(-1), before.slice(0, -1))) : null,
+      page.next ? button("Older", () => pageOf(list, chosen, again, page.next, [...before, cursor])) : null)));
+}
+
+/** The moves that some of the chosen letters allow, each with how many. */
+function tell(actions, boxes, again) {
+  const chosen = [...boxes].filter(([input]) => input.checked).map(([, one]) => one);
+  actions.replaceChildren(...Object.keys(MOVES).map((move) => {
+    const own = chosen.filter((one) => movable[move].includes(one.status));
+    const ask = () => order(move, { letters: named(own) }, own.length, again);
+    const look = { disabled: own.length === 0, class: MOVES[move].grave ? "grave" : null };
+    return button(`${MOVES[move].word} ${count(own.length)}`, ask, look);
+  }));
+}
+
+const named = (chosen) => chosen.map(({ partition_id, sequence_number }) => ({ partition_id, sequence_number }));
+
+export async function letter(place, left, partition, number) {
+  const path = `dead-letters/${encodeURIComponent(partition)}/${encodeURIComponent(number)}`;
+  const again = async () => {
+    const whole = await get(path);
+    if (!left.aborted) place.replaceChildren(...parts(whole, path, again));
+  };
+  await again();
+}
+
+function parts(whole, path, again) {
+  const one = whole.letter;
+  const here = `${encodeURIComponent(one.partition_id)}/${one.sequence_number}`;
+  const alone = `first=${one.sequence_number}&last=${one.sequence_number}`;
+  const ask = (move) => order(move, { letters: named([one]) }, 1, again);
+  const allowed = Object.keys(MOVES).filter((move) => movable[move].includes(one.status));
+  return [
+    el("h1", {}, `Letter ${one.partition_id} / ${grouped(one.sequence_number)} `, badge(one.status)),
+    el("div", { class: "row actions" },
+      allowed.map((move) => button(MOVES[move].word, () => ask(move), { class: MOVES[move].grave ? "grave" : null })),
+      el("a", { href: `#/ledger/${here}` }, "Where it went"),
+      el("a", { href: `#/replays?partition=${encodeURIComponent(one.partition_id)}&${alone}` }, "Replay it")),
+    el("div", { class: "columns" },
+      card("Why", el("pre", {}, one.error), facts([["Type", el("span", { class: "mono" }, one.error_type)],
+        ["Class", badge(one.error_class)],
+        ["Cause", el("a", { class: "mono", href: `#/letters?fingerprint=${encodeURIComponent(one.fingerprint)}` },
+          one.fingerprint)],
+        ["Transform", one.transform_version], ["Failed", instant(one.failed_at)],
+        ["Attempts", count(one.attempts)], one.due_at ? ["Due", instant(one.due_at)] : null,
+        one.settled_at ? ["Settled", instant(one.settled_at)] : null,
+        one.settled_why ? ["because", one.settled_why] : null])),
+      card("Event", facts([["Enqueued", instant(one.enqueued_at)],
+        ["Offset", el("span", { class: "mono" }, whole.offset)],
+        ["Partition key", el("span", { class: "mono" }, one.partition_key ?? "–")]]),
+      el("h3", {}, "Properties"), el("pre", {}, JSON.stringify(whole.properties, null, 2)))),
+    bodyCard(one, path),
+    attemptsCard(whole.history ?? []),
+  ];
+}
+
+function bodyCard(one, path) {
+  const shown = el("div", { "aria-live": "polite" });
+  const forms = { text: "Text", json: "JSON", hex: "Hex" };
+  const buttons = Object.entries(forms).map(([form, word]) =>
+    button(word, () => reveal(form), { "aria-pressed": "false", "data-form": form }));
+  const reveal = async (form) => {
+    for (const other of buttons) other.setAttribute("aria-pressed", String(other.dataset.form === form));
+    try {
+      const { body } = await get(path, { body: form });
+      shown.replaceChildren(body.shown === null ? el("p", { class: "quiet" }, body.fault)
+        : el("pre", { id: "body" }, form === "hex" ? hexLines(body.shown) : body.shown));
+      if (body.truncated) shown.append(el("p", { class: "quiet" }, `The first octets of ${count(body.bytes)}.`));
+    } catch (problem) {
+      shown.replaceChildren(fault(problem));
+    }
+  };
+  return card("Body", el("p", { class: "quiet" },
+    `${plural(one.body_bytes, "octet")}. Showing it leaves a line in the log, with your name.`),
+  el("div", { class: "row" }, buttons), shown);
+}
+
+const hexLines = (hex) => (hex.match(/.{1,32}/g) ?? []).map((line, at) =>
+  `${(at * 16).toString(16).padStart(6, "0")}  ${line.match(/../g).join(" ")}`).join("\n");
+
+function attemptsCard(history) {
+  const line = (one) => el("li", {}, badge(one.status), " ",
+    el("b", {}, one.kind), " by ", one.done_by, ", ", instant(one.done_at),
+    one.commit_number ? ` (commit ${count(one.commit_number)})` : "",
+    one.why ? el("p", { class: "quiet" }, one.why) : null,
+    one.error ? el("span", { class: "error" }, one.error) : null);
+  return card("Attempts", history.length ? el("ol", { class: "attempts" }, history.map(line))
+    : el("p", { class: "quiet" }, "Nothing was tried since it failed."));
+}
+

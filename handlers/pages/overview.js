@@ -1,0 +1,151 @@
+// The first screen: is the ledger balanced, and the numbers that prove it; lag and gaps by partition; a chart.
+
+import { get } from "./api.js";
+import { chart } from "./chart.js";
+import { badge, button, card, count, duration, el, facts, fault, grouped, instant, plural, svg, table } from "./dom.js";
+
+const EVERY_MS = 2000;
+const KEPT = 150; // samples: five minutes
+const OUTCOMES = [["written", "written"], ["filtered", "filtered"], ["dead_lettered", "dead-lettered"],
+  ["held", "held"], ["absent", "absent"]];
+const samples = [];
+
+export async function overview(place, left) {
+  const top = el("div", { class: "columns" });
+  const partitions = el("div", {});
+  const trouble = el("div", {});
+  place.append(el("h1", {}, "Overview"), trouble, top, partitions, auditing());
+  while (!left.aborted) {
+    try {
+      if (!document.hidden) {
+        const status = await get("status");
+        if (left.aborted) return;
+        remember(status);
+        trouble.replaceChildren();
+        if (status.hub_fault) trouble.append(fault({ detail: `The hub cannot be asked: ${status.hub_fault}` }));
+        top.replaceChildren(balance(status), letters(status), overTime());
+        partitions.replaceChildren(byPartition(status));
+        document.getElementById("stream").textContent = `${status.event_hub} · ${status.consumer_group}`;
+      }
+    } catch (problem) {
+      trouble.replaceChildren(fault(problem));
+    }
+    await new Promise((resolve) => { setTimeout(resolve, EVERY_MS); });
+  }
+}
+
+function remember(status) {
+  samples.push({ at: Date.parse(status.at), lag: status.lag, accounted: status.accounted });
+  samples.splice(0, samples.length - KEPT);
+}
+
+function balance(status) {
+  const even = status.ledger_balanced;
+  return card("Ledger",
+    el("p", { class: `verdict ${even ? "good" : "bad"}`, id: "verdict" }, mark(even),
+      even ? "Balanced" : "Not balanced"),
+    el("dl", { class: "proof" },
+      proof("numbers up to the checkpoints", status.numbers, "numbers"),
+      proof("accounted for", status.accounted, "accounted")),
+    shares(status),
+    even ? null : el("p", {}, "Run the audit below: it names the ranges that do not fit."));
+}
+
+const proof = (term, value, id) => el("div", {}, el("dt", {}, term), el("dd", { id }, count(value)));
+
+function mark(even) {
+  const path = even ? "m9 17 5 5 10-11" : "M10 10l12 12M22 10 10 22";
+  return svg("svg", { viewBox: "0 0 32 32", "aria-hidden": "true", fill: "none", stroke: "currentColor",
+    "stroke-width": 3, "stroke-linecap": "round", "stroke-linejoin": "round" },
+  svg("circle", { cx: 16, cy: 16, r: 14, "stroke-width": 2 }), svg("path", { d: path }));
+}
+
+function shares(status) {
+  const given = OUTCOMES.filter(([name]) => status[name] > 0);
+  const bar = el("div", { class: "shares", "aria-hidden": "true" }, given.map(([name]) => {
+    const part = el("span", { class: name });
+    part.style.flexGrow = String(status[name]);
+    return part;
+  }));
+  return [bar, el("ul", { class: "legend" }, OUTCOMES.map(([name, word]) =>
+    el("li", {}, el("i", { class: name }), `${count(status[name])} ${word}`)))];
+}
+
+function letters(status) {
+  const found = status.letters;
+  const oldest = status.oldest_open_letter;
+  const age = oldest ? (Date.parse(status.at) - Date.parse(oldest.failed_at)) / 1000 : null;
+  return card("Dead letters",
+    el("dl", { class: "proof" },
+      el("div", {}, el("dt", {}, "open"), el("dd", { id: "open-letters" }, count(found.open)))),
+    el("ul", { class: "legend" }, ["waiting", "retrying", "held", "exhausted", "resolved", "discarded"].map((word) =>
+      el("li", {}, `${count(found[word])} ${word}`))),
+    oldest ? el("p", {}, `The oldest open one failed ${duration(age)} ago: `,
+      el("a", { class: "whole", href: `#/letters/${oldest.partition_id}/${oldest.sequence_number}` },
+        `${oldest.partition_id} / ${grouped(oldest.sequence_number)}`)) : null,
+    el("p", {}, el("a", { href: "#/letters" }, "Look at the letters")));
+}
+
+function overTime() {
+  const rates = samples.slice(1).map((sample, at) => {
+    const seconds = Math.max(0.5, (sample.at - samples[at].at) / 1000);
+    return { at: sample.at, value: Math.max(0, sample.accounted - samples[at].accounted) / seconds };
+  });
+  const lags = samples.filter((sample) => sample.lag !== null).map((sample) => ({ at: sample.at, value: sample.lag }));
+  const rate = rates.at(-1)?.value ?? 0;
+  const lag = samples.at(-1)?.lag;
+  return card("Over time",
+    el("p", { class: "key-of-chart" },
+      el("b", { class: "lag" }, `lag ${lag === null ? "unknown" : plural(lag, "event")}`), " · ",
+      el("b", { class: "rate" }, `${count(Math.round(rate))} events/s`)),
+    chart([["lag", lags], ["rate", rates]]),
+    el("p", { class: "quiet" }, "Since this page was opened, five minutes at most."));
+}
+
+function byPartition(status) {
+  const columns = [
+    ["Partition", (one) => one.partition_id],
+    ["Checkpoint", (one) => grouped(one.checkpoint ?? null), "amount"],
+    ["Hub's end", (one) => grouped(one.hub_end), "amount"],
+    ["Lag", (one) => count(one.lag), "amount"],
+    ["Behind", (one) => duration(one.lag_seconds), "amount"],
+    ["Open gaps", (one) => count(one.open_gaps ?? 0), "amount"],
+    ["Accounted", (one) => count(one.accounted), "amount"],
+    ["Letters", (one) => count(one.dead_lettered), "amount"],
+    ["Ledger", (one) => (one.balanced ? badge("balanced") : el("span", { class: "badge bad" }, "not balanced"))],
+  ];
+  return card("Partitions", status.partitions.length
+    ? table("Partitions", columns, status.partitions) : el("p", {}, "Nothing was committed yet."));
+}
+
+function auditing() {
+  const found = el("div", { "aria-live": "polite" });
+  const rows = el("input", { type: "checkbox" });
+  const hub = el("input", { type: "checkbox" });
+  const start = button("Audit every range", async () => {
+    start.disabled = true;
+    found.replaceChildren(el("p", { class: "quiet" }, "Reading all ranges…"));
+    try {
+      found.replaceChildren(audited(await get("ledger/audit", asked())));
+    } catch (problem) {
+      found.replaceChildren(fault(problem));
+    }
+    start.disabled = false;
+  });
+  const asked = () => ({ ...(rows.checked ? { rows: true } : {}), ...(hub.checked ? { hub: true } : {}) });
+  return card("Audit", el("p", { class: "quiet" },
+    "The status adds what is new to sums it remembers. The audit reads every range again, and counts the letters."),
+  el("div", { class: "row actions" }, start, el("label", { class: "inline" }, rows, "and the rows"),
+    el("label", { class: "inline" }, hub, "and the hub")), found);
+}
+
+function audited(done) {
+  const columns = [["Partition", (one) => one.partition_id], ["What", (one) => badge(one.kind)],
+    ["Numbers", (one) => `${grouped(one.first)} to ${grouped(one.last)}`], ["Detail", (one) => one.detail, "wide"]];
+  return el("div", {},
+    el("p", { class: done.balanced ? "good" : "bad" }, done.balanced
+      ? `Balanced: ${count(done.accounted)} numbers, each with one outcome.`
+      : `${plural(done.faults.length, "fault")} found.`),
+    facts([["Read at", instant(done.at)], ["Partitions", count(done.partitions.length)]]),
+    done.faults.length ? table("Faults", columns, done.faults) : null);
+}

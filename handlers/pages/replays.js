@@ -1,0 +1,154 @@
+// Replays: a range, a dry run, what it would change, then the same for good, with its progress.
+
+import { get, post, Problem } from "./api.js";
+import { confirm } from "./confirm.js";
+import { badge, button, card, choice, count, el, facts, fault, field, grouped, instant, plural, table } from "./dom.js";
+
+const EVERY_MS = 1000;
+const ENDED = ["done", "cancelled", "failed"];
+const WAYS = [["", "everything committed"], ["sequence_number", "by sequence number"],
+  ["enqueued_at", "by enqueued time (UTC)"], ["offset", "by offset"]];
+const address = (job) => `#/replays/${encodeURIComponent(job.job_id)}`;
+
+export async function replays(place, left, asked = "") {
+  const found = el("div", {});
+  place.append(el("h1", {}, "Replays"), newReplay(new URLSearchParams(asked)), found);
+  try {
+    const page = await get("replays", { limit: 20 });
+    if (!left.aborted) found.replaceChildren(list(page.replays));
+  } catch (problem) {
+    if (!(problem instanceof Problem)) throw problem;
+    found.replaceChildren(fault(problem));
+  }
+}
+
+function list(jobs) {
+  const columns = [
+    ["Asked", (one) => el("a", { href: address(one) }, instant(one.requested_at))],
+    ["Kind", (one) => (one.dry_run ? "dry run" : "replay")],
+    ["Status", (one) => badge(one.status)],
+    ["Done", (one) => `${count(one.done)} of ${count(one.total)}`, "amount"],
+    ["By", (one) => one.requested_by],
+    ["Why", (one) => one.reason, "wide"],
+  ];
+  return card("Jobs", jobs.length ? table("Replays", columns, jobs) : el("p", {}, "No replay was asked for yet."));
+}
+
+function newReplay(asked) {
+  const way = choice("way", WAYS, asked.get("first") ? "sequence_number" : "");
+  const first = el("input", { name: "first", size: 20, value: asked.get("first") ?? "", autocomplete: "off" });
+  const last = el("input", { name: "last", size: 20, value: asked.get("last") ?? "", autocomplete: "off" });
+  const partitions = el("input", { name: "partitions", size: 14, value: asked.get("partition") ?? "",
+    autocomplete: "off", placeholder: "all" });
+  const reason = el("input", { name: "reason", size: 40, required: true, minlength: 3, maxlength: 400,
+    autocomplete: "off" });
+  const trouble = el("div", {});
+  const start = async (event) => {
+    event.preventDefault();
+    try {
+      const values = [way, first, last, partitions, reason].map((input) => input.value);
+      location.hash = address(await post("replays", order(...values)));
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      trouble.replaceChildren(fault(problem));
+    }
+  };
+  return card("New replay", el("p", { class: "quiet" },
+    "It begins with a dry run: the same work, rolled back, that tells what would change."),
+  el("form", { class: "row", onsubmit: start }, field("Partitions, by commas", partitions), field("Range", way),
+    field("From", first), field("to", last), field("Why? It is kept with your name.", reason),
+    el("button", { class: "main" }, "Dry run")), trouble);
+}
+
+function order(way, first, last, partitions, reason) {
+  const ids = partitions.split(",").map((id) => id.trim()).filter(Boolean);
+  const place = (value) => {
+    const given = value.trim();
+    if (way === "enqueued_at") return { enqueued_at: /(Z|[+-]\d\d:\d\d)$/.test(given) ? given : `${given}Z` };
+    return { [way]: way === "sequence_number" ? given.replaceAll(",", "") : given };
+  };
+  return { dry_run: true, reason: reason.trim(), ...(ids.length ? { partitions: ids } : {}),
+    ...(way && first.trim() ? { from: place(first) } : {}), ...(way && last.trim() ? { to: place(last) } : {}) };
+}
+
+export async function replay(place, left, id) {
+  const head = el("div", {});
+  const diff = el("div", {});
+  place.append(el("h1", {}, "Replay"), head, diff);
+  let seen = -1;
+  while (!left.aborted) {
+    const job = await get(`replays/${encodeURIComponent(id)}`);
+    if (left.aborted) return;
+    head.replaceChildren(progress(job));
+    if (job.dry_run && job.counts.events_changed !== seen) {
+      seen = job.counts.events_changed;
+      await differences(diff, id);
+    }
+    if (ENDED.includes(job.status)) return;
+    await new Promise((resolve) => { setTimeout(resolve, EVERY_MS); });
+  }
+}
+
+function progress(job) {
+  const counts = job.counts;
+  const moves = ENDED.includes(job.status) ? [] : [job.status === "paused" ? "resume" : "pause", "cancel"];
+  return card(job.dry_run ? "Dry run" : "Replay",
+    el("p", { class: "verdict", id: "replay-status" }, badge(job.status), `${count(job.done)} of ${count(job.total)}`),
+    el("progress", { max: Math.max(1, job.total), value: job.total ? job.done : 1, "aria-label": "progress" }),
+    job.fault ? fault({ detail: job.fault }) : null,
+    el("div", { class: "columns" },
+      facts([["Written", count(counts.written)], ["Filtered", count(counts.filtered)],
+        ["Dead letters", count(counts.dead_lettered)],
+        ["Gone from the hub", count(counts.gone)], ["Letters resolved", count(counts.letters_resolved)],
+        ["Letters added", count(counts.letters_added)]]),
+      facts(job.dry_run ? [["Events that change", count(counts.events_changed)],
+        ["Rows added", count(counts.rows_added)],
+        ["Rows removed", count(counts.rows_removed)], ["Rows changed", count(counts.rows_changed)]]
+        : [["Rows written", count(counts.rows_written)], ["Rows taken away", count(counts.rows_retracted)]]),
+      facts([["Asked by", job.requested_by], ["Why", job.reason], ["Asked", instant(job.requested_at)],
+        ["Transform", job.transform_version], ["Ended", instant(job.ended_at)]])),
+    el("p", { class: "quiet" }, job.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `)),
+    el("div", { class: "row" }, moves.map((move) => button(capital(move), () => ask(job, move))),
+      job.dry_run && job.status === "done"
+        ? button("Replay it for good", () => commit(job), { class: "main", id: "commit" }) : null));
+}
+
+const capital = (word) => word[0].toUpperCase() + word.slice(1);
+
+const WORDS = { pause: "It stops between two pieces, and can go on from there.",
+  resume: "It goes on where it was paused.", cancel: "It ends for good; what was replayed stays so." };
+
+const ask = (job, move) => confirm({ title: `${capital(move)} the replay`, word: capital(move), number: job.total,
+  text: (number) => `${WORDS[move]} The replay is of ${plural(number, "event")}.`, grave: move === "cancel",
+  act: async (_, reason) => { await post(`replays/${job.job_id}/${move}`, { reason }); return `${move}: done`; } });
+
+/** The range of the dry run, once more and for good. */
+function commit(job) {
+  const asked = Object.fromEntries(Object.entries(job.asked).filter(([, value]) => value !== null));
+  let made = null;
+  return confirm({ title: "Replay for good", word: "Replay", number: job.total,
+    text: (number) => `${plural(number, "event")} will be done again; in the dry run `
+      + `${plural(job.counts.events_changed, "event")} had other rows than now.`,
+    act: async (_, reason) => {
+      made = await post("replays", { ...asked, dry_run: false, reason });
+      return "The replay has begun";
+    } }).then((done) => { if (done) location.hash = address(made); });
+}
+
+async function differences(place, id, cursor = "") {
+  const page = await get(`replays/${encodeURIComponent(id)}/diff`, { limit: 50, cursor });
+  const told = (one) => Object.entries(one.columns)
+    .map(([name, [before, after]]) => `${name}: ${JSON.stringify(before)} → ${JSON.stringify(after)}`).join(", ");
+  const rows = (title, changed) => changed.map((one) => el("div", {}, el("b", {}, title), " ", one.table, " ",
+    el("span", { class: "mono" }, one.columns ? told(one) : JSON.stringify(one.row))));
+  const columns = [
+    ["Position", (one) => el("a", { href: `#/ledger/${encodeURIComponent(one.partition_id)}/${one.sequence_number}` },
+      `${one.partition_id} / ${grouped(one.sequence_number)}`)],
+    ["Outcome", (one) => badge(one.outcome)],
+    ["Rows", (one) => [rows("added", one.added), rows("removed", one.removed), rows("changed", one.changed),
+      one.error ? el("span", { class: "error" }, one.error) : null], "wide"],
+  ];
+  place.replaceChildren(card("What would change", page.events.length ? table("Differences", columns, page.events)
+    : el("p", {}, "Nothing would change."),
+  page.next ? button("More", () => differences(place, id, page.next)) : null));
+}

@@ -1,0 +1,133 @@
+-- name: audit_ledgers
+-- The ranges of a stream's partitions, or of one, summed from the first, beside the letters that their batches made.
+-- params: stream_id, partition_id
+WITH ranged AS (
+    SELECT l.partition_id, l.first_sequence_number, l.last_sequence_number, l.rows_written,
+           l.written, l.filtered, l.dead_lettered, l.held, l.absent,
+           LAG(l.last_sequence_number) OVER (
+               PARTITION BY l.partition_id ORDER BY l.commit_number
+           ) AS previous_last
+      FROM batch_ledger AS l
+     WHERE l.stream_id = :stream_id AND l.kind = 'batch'
+       AND (:partition_id IS NULL OR l.partition_id = :partition_id)
+), summed AS (
+    SELECT r.partition_id, MIN(r.first_sequence_number) AS first_sequence_number,
+           MAX(r.last_sequence_number) AS last_sequence_number, COUNT(*) AS commits,
+           SUM(CASE WHEN r.first_sequence_number <> r.previous_last + 1 THEN 1 ELSE 0 END) AS holes,
+           SUM((r.written)) AS written,
+           SUM((r.filtered)) AS filtered,
+           SUM((r.dead_lettered)) AS dead_lettered,
+           SUM((r.held)) AS held,
+           SUM((r.absent)) AS absent
+      FROM ranged AS r
+     GROUP BY r.partition_id
+)
+SELECT c.partition_id, c.sequence_number, COALESCE(s.first_sequence_number, 0), COALESCE(s.last_sequence_number, -1),
+       COALESCE(s.commits, 0), COALESCE(s.holes, 0), COALESCE(s.written, 0), COALESCE(s.filtered, 0),
+       COALESCE(s.dead_lettered, 0), COALESCE(s.held, 0), COALESCE(s.absent, 0),
+       (SELECT COUNT(*) FROM event_hub_dead_letter AS d
+         WHERE d.stream_id = c.stream_id AND d.partition_id = c.partition_id)
+       - (SELECT COUNT(*) FROM event_hub_dead_letter AS d
+           WHERE d.stream_id = c.stream_id AND d.partition_id = c.partition_id
+             AND d.replay_commit_number IS NOT NULL) AS letters
+  FROM event_hub_checkpoint AS c
+  LEFT JOIN summed AS s ON s.partition_id = c.partition_id
+ WHERE c.stream_id = :stream_id AND (:partition_id IS NULL OR c.partition_id = :partition_id)
+ ORDER BY LENGTH(c.partition_id), c.partition_id;
+
+-- name: find_range_faults
+-- Ranges of a partition that do not begin where the commit before ended: a hole, or an overlap.
+-- params: stream_id, partition_id, most
+WITH ranged AS (
+    SELECT l.commit_number, l.first_sequence_number,
+           LAG(l.last_sequence_number) OVER (ORDER BY l.commit_number) AS previous_last
+      FROM batch_ledger AS l
+     WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind = 'batch'
+)
+SELECT r.commit_number, r.previous_last, r.first_sequence_number
+  FROM ranged AS r
+ WHERE r.first_sequence_number <> r.previous_last + 1
+ ORDER BY r.commit_number
+ LIMIT :most;
+
+-- name: find_letter_faults
+-- Ranges of a partition whose batches made another number of letters than they say, of those that say at least so many.
+-- params: stream_id, partition_id, at_least, most
+WITH counted AS (
+    SELECT l.commit_number, l.first_sequence_number, l.last_sequence_number, l.dead_lettered,
+           (SELECT COUNT(*) FROM event_hub_dead_letter AS d
+             WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
+               AND d.sequence_number BETWEEN l.first_sequence_number AND l.last_sequence_number)
+           - (SELECT COUNT(*) FROM event_hub_dead_letter AS d
+               WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
+                 AND d.sequence_number BETWEEN l.first_sequence_number AND l.last_sequence_number
+                 AND d.replay_commit_number IS NOT NULL) AS letters
+      FROM batch_ledger AS l
+     WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind = 'batch'
+       AND l.dead_lettered >= :at_least
+)
+SELECT n.commit_number, n.first_sequence_number, n.last_sequence_number, n.dead_lettered, n.letters
+  FROM counted AS n
+ WHERE n.letters <> n.dead_lettered
+ ORDER BY n.commit_number
+ LIMIT :most;
+
+-- name: find_stale_sum
+-- What is remembered of a partition, where its ranges up to that commit have another sum.
+-- params: stream_id, partition_id
+WITH ranged AS (
+    SELECT COUNT(*) AS commits,
+           COALESCE(SUM((l.written) + l.filtered + l.dead_lettered + l.held + l.absent), 0) AS accounted
+      FROM batch_ledger AS l
+     INNER JOIN ledger_sum AS s
+        ON s.stream_id = l.stream_id AND s.partition_id = l.partition_id AND l.commit_number <= s.commit_number
+     WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind = 'batch'
+)
+SELECT s.commit_number, s.commits, s.written + s.filtered + s.dead_lettered + s.held + s.absent AS accounted
+  FROM ledger_sum AS s
+ CROSS JOIN ranged AS r
+ WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id
+   AND (s.commits <> r.commits OR s.written + s.filtered + s.dead_lettered + s.held + s.absent <> r.accounted);
+
+-- name: find_missing_commits
+-- Commit numbers of a partition that no row of the ledger has: every commit leaves one.
+-- params: stream_id, partition_id, most
+WITH numbered AS (
+    SELECT l.commit_number
+      FROM batch_ledger AS l
+     WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id
+     UNION
+    SELECT c.commit_number + 1 AS commit_number
+      FROM event_hub_checkpoint AS c
+     WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id
+), ranged AS (
+    SELECT n.commit_number, LAG(n.commit_number, 1, 0) OVER (ORDER BY n.commit_number) AS previous
+      FROM numbered AS n
+)
+SELECT r.previous + 1 AS first_commit_number, r.commit_number - 1 AS last_commit_number
+  FROM ranged AS r
+ WHERE r.commit_number > r.previous + 1
+ ORDER BY r.commit_number
+ LIMIT :most;
+
+-- name: count_replay_letters
+-- How many letters replays made in a partition, and how many of them there are.
+-- params: stream_id, partition_id
+SELECT (SELECT COALESCE(SUM(p.letters_added), 0)
+          FROM replay_progress AS p
+         INNER JOIN replay_job AS j ON j.job_id = p.job_id
+         WHERE p.stream_id = :stream_id AND p.partition_id = :partition_id AND j.is_dry_run = 0) AS added,
+       (SELECT COUNT(*)
+          FROM event_hub_dead_letter AS d
+         WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
+           AND d.replay_commit_number IS NOT NULL) AS letters;
+
+-- name: find_absent
+-- Gaps of a partition that are absent and reach into a range, rising.
+-- params: stream_id, partition_id, first_sequence_number, last_sequence_number, most
+SELECT g.first_sequence_number, g.last_sequence_number
+  FROM sequence_gap AS g
+ WHERE g.stream_id = :stream_id AND g.partition_id = :partition_id AND g.status = 'absent'
+   AND g.last_sequence_number >= :first_sequence_number AND g.first_sequence_number <= :last_sequence_number
+ ORDER BY g.first_sequence_number
+ LIMIT :most;

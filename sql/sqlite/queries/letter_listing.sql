@@ -1,0 +1,164 @@
+-- name: list_letters
+-- Letters of a stream, those that failed last first: a page behind a key.
+-- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, before_at, before_partition, before_number, most
+SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
+       d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
+       d.due_at, d.failed_at,
+       d.settled_at, d.settled_why, LENGTH(d.body) AS body_bytes, d.body_kept
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id
+   AND (:fingerprint IS NULL OR d.fingerprint = :fingerprint)
+   AND (:status IS NULL OR d.status = :status)
+   AND (:error_class IS NULL OR d.error_class = :error_class)
+   AND (:partition_id IS NULL OR d.partition_id = :partition_id)
+   AND (:partition_key IS NULL OR d.partition_key = :partition_key)
+   AND d.failed_at >= :since_at AND d.failed_at < :until_at
+   AND d.failed_at <= :before_at
+   AND (d.failed_at < :before_at OR d.partition_id < :before_partition
+        OR (d.partition_id = :before_partition AND d.sequence_number < :before_number))
+ ORDER BY d.failed_at DESC, d.partition_id DESC, d.sequence_number DESC
+ LIMIT :most;
+
+-- name: list_letters_of_status
+-- The same for letters of one status.
+-- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, before_at, before_partition, before_number, most
+SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
+       d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
+       d.due_at, d.failed_at,
+       d.settled_at, d.settled_why, LENGTH(d.body) AS body_bytes, d.body_kept
+  FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_status
+ WHERE d.stream_id = :stream_id
+   AND (:fingerprint IS NULL OR d.fingerprint = :fingerprint)
+   AND d.status = :status
+   AND (:error_class IS NULL OR d.error_class = :error_class)
+   AND (:partition_id IS NULL OR d.partition_id = :partition_id)
+   AND (:partition_key IS NULL OR d.partition_key = :partition_key)
+   AND d.failed_at >= :since_at AND d.failed_at < :until_at
+   AND d.failed_at <= :before_at
+   AND (d.failed_at < :before_at OR d.partition_id < :before_partition
+        OR (d.partition_id = :before_partition AND d.sequence_number < :before_number))
+ ORDER BY d.failed_at DESC, d.partition_id DESC, d.sequence_number DESC
+ LIMIT :most;
+
+-- name: list_letters_of_fingerprint
+-- The same for letters of one cause.
+-- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, before_at, before_partition, before_number, most
+SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
+       d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
+       d.due_at, d.failed_at,
+       d.settled_at, d.settled_why, LENGTH(d.body) AS body_bytes, d.body_kept
+  FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_fingerprint
+ WHERE d.stream_id = :stream_id
+   AND d.fingerprint = :fingerprint
+   AND (:status IS NULL OR d.status = :status)
+   AND (:error_class IS NULL OR d.error_class = :error_class)
+   AND (:partition_id IS NULL OR d.partition_id = :partition_id)
+   AND (:partition_key IS NULL OR d.partition_key = :partition_key)
+   AND d.failed_at >= :since_at AND d.failed_at < :until_at
+   AND d.failed_at <= :before_at
+   AND (d.failed_at < :before_at OR d.partition_id < :before_partition
+        OR (d.partition_id = :before_partition AND d.sequence_number < :before_number))
+ ORDER BY d.failed_at DESC, d.partition_id DESC, d.sequence_number DESC
+ LIMIT :most;
+
+-- name: group_letters
+-- Letters by cause: how many, how many of them are settled, since when and until when, the largest groups first.
+-- params: stream_id, fingerprint, status, partition_id, since_at, until_at, most
+SELECT d.fingerprint, COUNT(*) AS letters,
+       SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
+       MIN(d.failed_at) AS first_failed_at, MAX(d.failed_at) AS last_failed_at
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id
+   AND (:fingerprint IS NULL OR d.fingerprint = :fingerprint)
+   AND (:status IS NULL OR d.status = :status)
+   AND (:partition_id IS NULL OR d.partition_id = :partition_id)
+   AND +d.failed_at >= :since_at AND +d.failed_at < :until_at  -- +: by the index of causes, which has all of it
+ GROUP BY d.fingerprint
+ ORDER BY letters DESC, d.fingerprint
+ LIMIT :most;
+
+-- name: group_letters_of_kind
+-- The same for letters of a class or a partition key, which no index has.
+-- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, most
+SELECT d.fingerprint, COUNT(*) AS letters,
+       SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
+       MIN(d.failed_at) AS first_failed_at, MAX(d.failed_at) AS last_failed_at
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id
+   AND (:fingerprint IS NULL OR d.fingerprint = :fingerprint)
+   AND (:status IS NULL OR d.status = :status)
+   AND (:error_class IS NULL OR d.error_class = :error_class)
+   AND (:partition_id IS NULL OR d.partition_id = :partition_id)
+   AND (:partition_key IS NULL OR d.partition_key = :partition_key)
+   AND d.failed_at >= :since_at AND d.failed_at < :until_at
+ GROUP BY d.fingerprint
+ ORDER BY letters DESC, d.fingerprint
+ LIMIT :most;
+
+-- name: read_letter
+-- One letter without its body.
+-- params: stream_id, partition_id, sequence_number
+SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
+       d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
+       d.due_at, d.failed_at,
+       d.settled_at, d.settled_why, LENGTH(d.body) AS body_bytes, d.body_kept,
+       d.offset_token, d.properties
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.sequence_number = :sequence_number;
+
+-- name: read_letter_body
+-- The body of a letter, or the beginning of a long one.
+-- params: stream_id, partition_id, sequence_number, most
+SELECT SUBSTR(d.body, 1, :most) AS body
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.sequence_number = :sequence_number;
+
+-- name: read_attempts
+-- What was tried with a letter and asked of it, the first attempts first.
+-- params: stream_id, partition_id, sequence_number, most
+SELECT a.attempt, a.kind, a.status, a.error_class, a.error_type, a.error, a.transform_version, a.commit_number,
+       a.done_by, a.why, a.done_at
+  FROM dead_letter_attempt AS a
+ WHERE a.stream_id = :stream_id AND a.partition_id = :partition_id AND a.sequence_number = :sequence_number
+ ORDER BY a.attempt
+ LIMIT :most;
+
+-- name: count_matching
+-- How many letters match, of those in one of the statuses in a list of JSON.
+-- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, statuses
+SELECT COUNT(*)
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id
+   AND d.status IN (SELECT j.value FROM json_each(:statuses) AS j)
+   AND (:fingerprint IS NULL OR d.fingerprint = :fingerprint)
+   AND (:status IS NULL OR d.status = :status)
+   AND (:error_class IS NULL OR d.error_class = :error_class)
+   AND (:partition_id IS NULL OR d.partition_id = :partition_id)
+   AND (:partition_key IS NULL OR d.partition_key = :partition_key)
+   AND d.failed_at >= :since_at AND d.failed_at < :until_at;
+
+-- name: find_matching
+-- The positions of letters that match, of those in one of the statuses, those that failed first first.
+-- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, statuses, most
+SELECT d.partition_id, d.sequence_number
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id
+   AND d.status IN (SELECT j.value FROM json_each(:statuses) AS j)
+   AND (:fingerprint IS NULL OR d.fingerprint = :fingerprint)
+   AND (:status IS NULL OR d.status = :status)
+   AND (:error_class IS NULL OR d.error_class = :error_class)
+   AND (:partition_id IS NULL OR d.partition_id = :partition_id)
+   AND (:partition_key IS NULL OR d.partition_key = :partition_key)
+   AND d.failed_at >= :since_at AND d.failed_at < :until_at
+ ORDER BY d.failed_at, d.partition_id, d.sequence_number
+ LIMIT :most;
+
+-- name: find_selected
+-- Those of the positions in a list of JSON at which there is a letter in one of the statuses.
+-- params: stream_id, positions, statuses
+SELECT d.partition_id, d.sequence_number
+  FROM json_each(:positions) AS j
+ CROSS JOIN event_hub_dead_letter AS d
+    ON d.stream_id = :stream_id AND d.partition_id = json_extract(j.value, '$.partition_id')
+   AND d.sequence_number = json_extract(j.value, '$.sequence_number') WHERE d.status IN (SELECT s.value FROM json_each(:statuses) AS s)
+ ORDER BY d.partition_id, d.sequence_number;

@@ -1,0 +1,49 @@
+-- name: read_key
+-- What is kept under an idempotency key.
+-- params: request_key
+SELECT k.request_hash, CONVERT(varchar(33), k.claimed_at, 126) AS claimed_at, CONVERT(varchar(33), k.expires_at, 126) AS expires_at, k.answer
+  FROM hubledger.idempotency_key AS k
+ WHERE k.request_key = @request_key;
+
+-- name: claim_new_key
+-- The first request under a key; touches no row when another one was faster.
+-- params: request_key, request_hash, claimed_at, expires_at
+BEGIN TRY
+    INSERT INTO hubledger.idempotency_key (request_key, request_hash, claimed_at, expires_at)
+    OUTPUT inserted.request_key
+    SELECT @request_key, @request_hash, @claimed_at, @expires_at
+     WHERE NOT EXISTS (SELECT 1 FROM hubledger.idempotency_key AS k WHERE k.request_key = @request_key);
+END TRY
+BEGIN CATCH
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- claimed by another at the same moment
+END CATCH;
+
+-- name: claim_free_key
+-- Claim a key that has expired, or whose request died at its work; touches no row while it is in use.
+-- params: request_key, request_hash, claimed_at, expires_at, abandoned_at
+UPDATE hubledger.idempotency_key
+   SET request_hash = @request_hash, claimed_at = @claimed_at, expires_at = @expires_at, answer = NULL
+OUTPUT inserted.request_key
+ WHERE request_key = @request_key
+   AND (expires_at <= @claimed_at
+        OR (answer IS NULL AND request_hash = @request_hash AND claimed_at < @abandoned_at));
+
+-- name: keep_answer
+-- The answer of the request that claimed the key.
+-- params: request_key, claimed_at, answer
+UPDATE hubledger.idempotency_key
+   SET answer = @answer
+ WHERE request_key = @request_key AND claimed_at = @claimed_at;
+
+-- name: release_key
+-- Nothing came of the request that claimed the key: the same one may come again.
+-- params: request_key, claimed_at, abandoned_at
+UPDATE hubledger.idempotency_key
+   SET claimed_at = @abandoned_at
+ WHERE request_key = @request_key AND claimed_at = @claimed_at AND answer IS NULL;
+
+-- name: forget_keys
+-- Keys that have expired.
+-- params: claimed_at
+DELETE FROM hubledger.idempotency_key
+ WHERE expires_at <= @claimed_at;

@@ -1,0 +1,40 @@
+-- name: find_range
+-- The range of a partition that begins last at or before a number; whether it reaches the number is for the reader.
+-- params: stream_id, partition_id, sequence_number
+SELECT TOP (1) l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,
+       l.written, l.filtered, l.dead_lettered, l.held, l.absent, l.rows_written, l.transform_version, l.invocation_id,
+       CONVERT(varchar(33), l.committed_at, 126) AS committed_at
+  FROM hubledger.batch_ledger AS l
+ WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind = 'batch'
+   AND l.first_sequence_number <= @sequence_number
+ ORDER BY l.first_sequence_number DESC;
+
+-- name: find_changes
+-- What touched a number after its batch, newest first: replays that reach around it, and retries of its letter.
+-- params: stream_id, partition_id, sequence_number, most
+SELECT TOP (@most) l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,
+       l.written, l.filtered, l.dead_lettered, l.held, l.absent, l.rows_written, l.transform_version, l.invocation_id,
+       CONVERT(varchar(33), l.committed_at, 126) AS committed_at
+  FROM hubledger.batch_ledger AS l
+ WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind <> 'batch'
+   AND l.first_sequence_number <= @sequence_number AND l.last_sequence_number >= @sequence_number
+   AND (l.kind = 'replay' OR EXISTS (
+        SELECT 1 FROM hubledger.dead_letter_attempt AS a
+         WHERE a.stream_id = @stream_id AND a.partition_id = @partition_id AND a.sequence_number = @sequence_number
+           AND a.commit_number = l.commit_number))
+ ORDER BY l.commit_number DESC;
+
+-- name: read_first_number
+-- The first number of a partition's ledger.
+-- params: stream_id, partition_id
+SELECT MIN(l.first_sequence_number)
+  FROM hubledger.batch_ledger AS l
+ WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind = 'batch';
+
+-- name: find_gap
+-- The gap of a partition that begins last at or before a number; whether it reaches the number is for the reader.
+-- params: stream_id, partition_id, sequence_number
+SELECT TOP (1) g.first_sequence_number, g.last_sequence_number, g.status, CONVERT(varchar(33), g.found_at, 126) AS found_at, g.attempts
+  FROM hubledger.sequence_gap AS g
+ WHERE g.stream_id = @stream_id AND g.partition_id = @partition_id AND g.first_sequence_number <= @sequence_number
+ ORDER BY g.first_sequence_number DESC;

@@ -1,0 +1,38 @@
+"""One host for the tests of a module, over a store with letters and ranges in it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tests.acceptance.api.served import HUB, Served
+from tests.fakes.builders import EPOCH, commit, event, letter, partition, reading, settled
+
+PARTITIONS, LETTERS = ("0", "1", "10"), 12
+
+
+def fill(served: Served) -> None:
+    """Three partitions, each with four letters, two of them of one cause."""
+    for id in PARTITIONS:
+        of = partition(id, hub=HUB)
+        for at in range(LETTERS // len(PARTITIONS)):
+            first = at * 10
+            given = letter(event(first + 1, f'{{"n":{at}}}', key=f"home-{at}"), error=f"no such kind {at}")
+            poison = replace(given, fingerprint="aaaa", status="exhausted", error_class="poison")
+            unknown = replace(given, fingerprint="bbbb", status="waiting", due_at=EPOCH + timedelta(days=20_000))
+            outcome = settled(
+                {first: [reading()]},
+                letters=[poison if at % 2 else unknown],
+                filtered=8,
+            )
+            served.store.commit_batch(commit(served.store.read_partition(of), first, first + 9, outcome))
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The app, filled."""
+    made = Served(tmp_path_factory.mktemp("served"))
+    fill(made)
+    yield made
+    made.close()

@@ -1,0 +1,38 @@
+"""Every route of the app, as its functions have them: what a test of all of them goes through."""
+
+import re
+
+from tests.unit.handlers.test_function_app import index
+
+CATCH_ALL = "zz_no_such_route"
+JOB = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"  # of a replay that is not there
+VALUES = {"partition_id": "0", "sequence_number": "1", "job_id": JOB, "file": "ops.js"}
+
+
+def served_by_the_app() -> dict[tuple[str, str], tuple[str, str]]:
+    """Route and method of each HTTP function, with its name and its level."""
+    found = {}
+    for name, function in index().items():
+        for binding in function["bindings"]:
+            if binding["type"] == "httpTrigger" and name != CATCH_ALL:
+                for method in binding["methods"]:
+                    found[binding["route"], method] = (name, binding["authLevel"])
+    return found
+
+
+def filled(template: str) -> str:
+    """A path of a route."""
+    return re.sub(r"\{(\w+)\}", lambda part: VALUES[part[1]], template)
+
+
+def methods_by_path() -> dict[str, set[str]]:
+    """What each path answers to."""
+    found: dict[str, set[str]] = {}
+    for template, method in served_by_the_app():
+        found.setdefault(filled(template), set()).add(method)
+    return found
+
+
+def paths(method: str) -> list[str]:
+    """The paths that answer to a method."""
+    return sorted(path for path, methods in methods_by_path().items() if method in methods)

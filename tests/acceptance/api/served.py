@@ -1,0 +1,118 @@
+"""The app as its clients meet it: a host process, a client of it, and the store behind both."""
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+from uuid import uuid4
+
+from core.store.schema import migrate_sqlite
+from core.store.sqlite import SqliteStore
+
+ROOT = Path(__file__).parents[3]
+DEADLINE_S = 60.0
+HUB = "localhost/telemetry"
+SETTINGS = {
+    "EVENTHUB": "Endpoint=sb://localhost:9;SharedAccessKeyName=k;SharedAccessKey=s;UseDevelopmentEmulator=true",
+    "EVENTHUB_NAME": "telemetry",
+    "EVENTHUB_CONSUMER_GROUP": "hubledger",
+    "STORE_PATIENCE_SECONDS": "1",
+}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer over HTTP, read whole."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """Its body as JSON."""
+        return json.loads(self.body)
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields that a problem names."""
+        return [one["field"] for one in self.json.get("errors", [])]
+
+
+class Served:
+    """A host with the app over an embedded store; `store` writes to the same file."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.path = folder / "store.db"
+        migrate_sqlite(self.path)
+        self.store = SqliteStore(self.path)
+        self.log = folder / "host.log"
+        given = {**os.environ, **SETTINGS, "STORE_CONNECTION": f"sqlite:{self.path}", **settings}
+        command = [sys.executable, "-m", "tests.acceptance.api.serving", str(ROOT), str(self.log)]
+        with (folder / "errors.log").open("w") as errors:
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=given, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
+        assert self.process.stdout is not None
+        self.base_url = self.process.stdout.readline().strip()
+        assert self.base_url, (folder / "errors.log").read_text()
+
+    def get(self, path: str, *, headers: Mapping[str, str] | None = None, **query: Any) -> Reply:
+        """GET below /api; values are escaped."""
+        asked = f"?{urlencode(query)}" if query else ""
+        return self.request("GET", f"/api/{path}{asked}", headers=headers or {})
+
+    def post(
+        self, path: str, body: object, *, key: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> Reply:
+        """POST JSON below /api, under a key of its own unless one is given."""
+        given = {"Content-Type": "application/json", "Idempotency-Key": key or uuid4().hex, **(headers or {})}
+        octets = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return self.request("POST", f"/api/{path}", octets, given)
+
+    def request(
+        self, method: str, target: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Reply:
+        """Any request."""
+        connection = http.client.HTTPConnection(urlsplit(self.base_url).netloc, timeout=DEADLINE_S)
+        try:
+            connection.request(method, target, body, dict(headers or {}))
+            answer = connection.getresponse()
+            return Reply(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+        finally:
+            connection.close()
+
+    def send(self, partition_id: str, *bodies: str) -> None:
+        """Let the hub have events."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"partition_id": partition_id, "bodies": bodies}) + "\n")
+        self.process.stdin.flush()
+
+    def until(self, holds: Callable[[], object]) -> None:
+        """Wait for a condition while the host runs."""
+        deadline = time.monotonic() + DEADLINE_S
+        while not holds():
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < deadline, "the condition did not come true in time"
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        """Let the host end in order."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(DEADLINE_S)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        self.store.close()
+
+
+def segment(text: str) -> str:
+    """A text as one segment of a path."""
+    return quote(text, safe="")

@@ -1,0 +1,199 @@
+"""Retry and discard over HTTP: the count asked back, once under a key, with who and why."""
+
+import sqlite3
+from base64 import b64encode
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.acceptance.api.conftest import fill
+from tests.acceptance.api.served import Served
+
+WHO = {"X-MS-CLIENT-PRINCIPAL-NAME": "ada@example.org"}
+
+
+@pytest.fixture
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One for each test: they change it."""
+    made = Served(tmp_path_factory.mktemp("orders"))
+    fill(made)
+    yield made
+    made.close()
+
+
+def asked(served: Served, statement: str) -> list[Any]:
+    with closing(sqlite3.connect(served.path)) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def statuses(served: Served) -> dict[str, int]:
+    return dict(asked(served, "SELECT status, COUNT(*) FROM event_hub_dead_letter GROUP BY status"))
+
+
+def order(count: int, **more: Any) -> dict[str, Any]:
+    return {"expected_count": count, "reason": "known poison, see the incident", **more}
+
+
+def named(*positions: tuple[str, str]) -> list[dict[str, str]]:
+    return [{"partition_id": id, "sequence_number": number} for id, number in positions]
+
+
+def test_a_selection_is_discarded_with_who_and_why(served: Served) -> None:
+    answer = served.post("dead-letters/discard", order(2, letters=named(("0", "1"), ("10", "11"))), headers=WHO)
+    assert (answer.status, answer.json) == (
+        200, {"matched": 2, "moved": 2, "left": 0, "unmoved_count": 0, "unmoved": []},
+    )  # fmt: skip
+    kept = asked(served, "SELECT kind, done_by, why FROM dead_letter_attempt")
+    assert kept == [("discard", "ada@example.org", "known poison, see the incident")] * 2
+    letter = served.get("dead-letters/10/11").json
+    assert (letter["letter"]["status"], letter["letter"]["settled_why"]) == (
+        "discarded",
+        "known poison, see the incident",
+    )
+    assert served.get("status").json["ledger_balanced"] is True
+
+
+def test_a_filter_moves_all_that_fit(served: Served) -> None:
+    answer = served.post("dead-letters/discard", order(6, filter={"fingerprint": "aaaa"}))
+    assert (answer.json["matched"], answer.json["moved"], answer.json["left"]) == (6, 6, 0)
+    assert statuses(served)["discarded"] == 6
+
+
+def test_another_count_is_refused_with_the_right_one_and_nothing_is_moved(served: Served) -> None:
+    before = statuses(served)
+    choices: tuple[dict[str, Any], ...] = ({"filter": {}}, {"letters": named(("0", "1"), ("77", "1"))})
+    for chosen in choices:
+        answer = served.post("dead-letters/discard", order(5, **chosen))
+        assert (answer.status, answer.json["type"]) == (412, "urn:hubledger:problem:count-differs")
+        assert served.post("dead-letters/discard", order(answer.json["count"] + 1, **chosen)).status == 412
+    assert statuses(served) == before
+
+
+def test_the_same_request_under_a_key_is_done_once_and_answered_the_same(served: Served) -> None:
+    key, body = uuid4().hex, order(6, filter={"fingerprint": "aaaa"})
+    answers = [served.post("dead-letters/discard", body, key=key) for _ in range(3)]
+    assert {(answer.status, answer.body) for answer in answers} == {(200, answers[0].body)}
+    assert asked(served, "SELECT COUNT(*) FROM dead_letter_attempt") == [(6,)]
+
+
+def test_another_request_under_a_key_is_refused(served: Served) -> None:
+    key = uuid4().hex
+    served.post("dead-letters/discard", order(6, filter={"fingerprint": "aaaa"}), key=key)
+    for path, body in (
+        ("dead-letters/discard", order(6, filter={"fingerprint": "bbbb"})),
+        ("dead-letters/retry", order(6, filter={"fingerprint": "aaaa"})),
+    ):
+        answer = served.post(path, body, key=key)
+        assert (answer.status, answer.json["type"]) == (422, "urn:hubledger:problem:key-reused")
+    assert statuses(served)["discarded"] == 6
+
+
+def test_a_refused_request_leaves_its_key_free(served: Served) -> None:
+    key = uuid4().hex
+    assert served.post("dead-letters/discard", order(5, filter={"fingerprint": "aaaa"}), key=key).status == 412
+    assert served.post("dead-letters/discard", order(5, filter={"fingerprint": "aaaa"}), key=key).status == 412
+    found = asked(served, "SELECT COUNT(*) FROM dead_letter_attempt")
+    assert found == [(0,)]
+
+
+def test_of_many_at_once_under_one_key_one_is_done(served: Served) -> None:
+    key, body = uuid4().hex, order(6, filter={"fingerprint": "aaaa"})
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda _: served.post("dead-letters/discard", body, key=key), range(6)))
+    assert {answer.status for answer in answers} <= {200, 409}
+    assert len({answer.body for answer in answers if answer.status == 200}) == 1
+    assert asked(served, "SELECT COUNT(*) FROM dead_letter_attempt") == [(6,)]
+
+
+def test_a_retry_by_hand_makes_exhausted_letters_due(served: Served) -> None:
+    answer = served.post("dead-letters/retry", order(6, filter={"status": "exhausted"}), headers=WHO)
+    assert answer.json["moved"] == 6
+    assert asked(served, "SELECT COUNT(*) FROM dead_letter_attempt WHERE kind = 'requeue' AND why <> ''") == [(6,)]
+
+
+def test_a_letter_that_is_settled_already_is_not_counted(served: Served) -> None:
+    served.post("dead-letters/discard", order(1, letters=named(("0", "1"))))
+    answer = served.post("dead-letters/discard", order(2, letters=named(("0", "1"), ("0", "11"))))
+    assert (answer.status, answer.json["count"]) == (412, 1)
+
+
+def test_a_role_that_changes_are_reserved_for_is_asked_for(tmp_path_factory: pytest.TempPathFactory) -> None:
+    made = Served(tmp_path_factory.mktemp("role"), OPERATOR_ROLE="Hubledger.Operator")
+    fill(made)
+    try:
+        refused = made.post("dead-letters/discard", order(0, filter={"status": "held"}))
+        claims = b'{"claims":[{"typ":"roles","val":"Hubledger.Operator"}]}'
+        principal = b64encode(claims).decode()
+        allowed = made.post(
+            "dead-letters/discard", order(0, filter={"status": "held"}), headers={"X-MS-CLIENT-PRINCIPAL": principal}
+        )
+        assert (refused.status, refused.json["type"]) == (403, "urn:hubledger:problem:not-allowed")
+        assert allowed.status == 200
+        assert made.get("status").status == 200
+    finally:
+        made.close()
+
+
+class TestKeys:
+    """A key under which a request died or still runs, and replays and aggregations under a key."""
+
+    def keep(self, served: Served, change: str) -> None:
+        """What a process that died, or is still at work, leaves of the key."""
+        with closing(sqlite3.connect(served.path)) as connection, connection:
+            assert connection.execute(f"UPDATE idempotency_key SET {change}").rowcount == 1
+
+    def test_a_request_under_a_key_that_is_in_work_is_told_to_come_again(self, served: Served) -> None:
+        key, body = uuid4().hex, order(6, filter={"fingerprint": "aaaa"})
+        served.post("dead-letters/discard", body, key=key)
+        self.keep(served, "answer = NULL")
+        answer = served.post("dead-letters/discard", body, key=key)
+        assert (answer.status, answer.json["type"]) == (409, "urn:hubledger:problem:request-in-work")
+        assert int(answer.headers["retry-after"]) > 0
+        other = served.post("dead-letters/discard", order(0, filter={"fingerprint": "aaaa"}), key=key)
+        assert (other.status, other.json["type"]) == (422, "urn:hubledger:problem:key-reused")
+        assert asked(served, "SELECT COUNT(*) FROM dead_letter_attempt") == [(6,)]
+
+    def test_a_process_that_died_before_its_work_leaves_it_to_the_same_request(self, served: Served) -> None:
+        key, body = uuid4().hex, order(5, filter={"fingerprint": "aaaa"})
+        assert served.post("dead-letters/discard", body, key=key).status == 412  # claimed, and nothing came of it
+        self.keep(served, "claimed_at = '2020-01-01T00:00:00.000000Z', answer = NULL")
+        served.post("dead-letters/discard", order(1, letters=named(("0", "11"))))
+        assert served.post("dead-letters/discard", body, key=key).json["moved"] == 5
+
+    def test_a_process_that_died_between_its_work_and_its_answer_moves_nothing_twice(self, served: Served) -> None:
+        key, body = uuid4().hex, order(6, filter={"fingerprint": "aaaa"})
+        served.post("dead-letters/discard", body, key=key)
+        self.keep(served, "claimed_at = '2020-01-01T00:00:00.000000Z', answer = NULL")
+        answer = served.post("dead-letters/discard", body, key=key)
+        assert (answer.status, answer.json["count"]) == (412, 0)
+        assert asked(served, "SELECT COUNT(*) FROM dead_letter_attempt") == [(6,)]
+
+    def test_a_replay_is_started_once_under_a_key(self, served: Served) -> None:
+        key, body = uuid4().hex, {"reason": "the transform was mended", "partitions": ["0"]}
+        first, again = (served.post("replays", body, key=key, headers=WHO) for _ in range(2))
+        assert (first.status, again.status) == (202, 202)
+        assert (again.body, again.headers["location"]) == (first.body, first.headers["location"])
+        assert first.json["requested_by"] == "ada@example.org"
+        other = served.post("replays", {**body, "dry_run": False}, key=key)
+        assert (other.status, other.json["type"]) == (422, "urn:hubledger:problem:key-reused")
+        assert asked(served, "SELECT COUNT(*) FROM replay_job") == [(1,)]
+
+    def test_a_replay_whose_process_died_before_its_answer_is_not_made_twice(self, served: Served) -> None:
+        key, body = uuid4().hex, {"reason": "for good", "partitions": ["0"], "dry_run": False}
+        first = served.post("replays", body, key=key)
+        assert first.status == 202
+        self.keep(served, "claimed_at = '2020-01-01T00:00:00.000000Z', answer = NULL")
+        again = served.post("replays", body, key=key)  # there is no hub: the first one is still at it
+        assert (again.status, again.json["job_id"]) == (409, first.json["job_id"])
+        assert asked(served, "SELECT COUNT(*) FROM replay_job") == [(1,)]
+
+    def test_without_an_engine_an_aggregation_is_refused_and_its_key_is_free(self, served: Served) -> None:
+        key = uuid4().hex
+        answers = [served.post("aggregations", {}, key=key) for _ in range(2)]
+        assert [(answer.status, answer.json["type"]) for answer in answers] == [
+            (409, "urn:hubledger:problem:conflict")
+        ] * 2

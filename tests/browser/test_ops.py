@@ -1,0 +1,285 @@
+"""The operator's page in a real browser: what it shows, what it does, by mouse and by keyboard, large and small."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.browser.conftest import HOSTILE, Run, reading
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+Picture = Callable[["Page", str], None]
+PAGES = ("#/", "#/letters", "#/letters/3/41", "#/replays", "#/ledger", "#/ledger/3/41")
+FOCUSED = "document.activeElement.innerText || document.activeElement.name || document.activeElement.tagName"
+
+
+def show(page: "Page", fragment: str) -> None:
+    """Go to a part of the page, and wait until it is filled."""
+    page.evaluate("to => { location.hash = to }", fragment)
+    page.wait_for_selector("main .card")
+
+
+def even(status: Any) -> bool:
+    """Nothing of the hub is left to account for."""
+    return status["lag"] == 0
+
+
+def order(page: "Page", count: str, reason: str = "known poison") -> None:
+    """Fill in the dialog."""
+    page.fill("dialog input[name=count]", count)
+    page.fill("dialog input[name=reason]", reason)
+
+
+def test_the_first_screen_says_whether_the_ledger_is_balanced_and_proves_it(
+    page: "Page", run: Run, picture: Picture
+) -> None:
+    page.wait_for_selector("#verdict")
+    numbers, accounted = page.inner_text("#numbers"), page.inner_text("#accounted")
+    assert (page.inner_text("#verdict"), numbers) == ("Balanced", accounted)
+    assert int(accounted.replace(",", "")) == run.status()["accounted"]
+    page.wait_for_selector("table[aria-label=Partitions] tbody tr:nth-child(16)")
+    lags = page.locator("table[aria-label=Partitions] tbody td[data-label=Lag]").all_inner_texts()
+    assert lags == ["0"] * 16
+    for number in range(1, 4):
+        run.publish("0", *(reading(0, at) for at in range(20 * number)))
+        page.wait_for_selector(f"#accounted:text-is('{run.until(even)['accounted']}')")
+    page.wait_for_selector(".chart polyline.rate", state="attached")
+    picture(page, "ops-overview")
+
+
+def test_the_audit_is_run_from_the_page(page: "Page") -> None:
+    page.wait_for_selector("#verdict")
+    for box in page.locator("section[aria-label=Audit] input").all():
+        box.check()
+    page.click("text=Audit every range")
+    page.wait_for_selector("text=/each with one outcome/")
+
+
+def test_from_a_poisoned_batch_to_a_discarded_letter(page: "Page", run: Run, picture: Picture) -> None:
+    before = run.status()
+    run.publish("5", b"{broken", b"{broken", b"{broken")
+    run.until(lambda status: status["dead_lettered"] == before["dead_lettered"] + 3)
+    show(page, "#/letters?partition_id=5")
+    page.click("table[aria-label='Letters by cause'] a")
+    page.wait_for_selector("table[aria-label=Letters] tbody tr")
+    picture(page, "ops-letters")
+    page.click("table[aria-label=Letters] tbody tr:first-child a")
+    page.wait_for_selector("text=Showing it leaves a line in the log")
+    page.click("button[data-form=text]")
+    page.wait_for_selector("#body")
+    assert page.inner_text("#body") == "{broken"
+    picture(page, "ops-letter")
+    page.click("button.grave")
+    picture(page, "ops-discard")
+    order(page, "2")
+    assert page.is_disabled("dialog button.grave")
+    order(page, "1", "")
+    assert page.is_disabled("dialog button.grave")
+    order(page, "1")
+    page.click("dialog button.grave")
+    page.wait_for_selector("h1 .badge:has-text('discarded')")
+    assert page.inner_text("#notice") == "1 letter discarded"
+    after = run.status()
+    assert (after["letters"]["discarded"], after["ledger_balanced"]) == (before["letters"]["discarded"] + 1, True)
+
+
+def test_all_letters_of_a_cause_are_discarded_and_the_count_is_asked_again_when_it_changed(
+    page: "Page", run: Run
+) -> None:
+    before = run.status()["dead_lettered"]
+    run.publish("6", b"{cause", b"{cause")
+    run.until(lambda status: status["dead_lettered"] == before + 2)
+    show(page, "#/letters?partition_id=6")
+    page.wait_for_selector("button.grave")
+    run.publish("6", b"{cause")
+    run.until(lambda status: status["dead_lettered"] == before + 3)
+    page.click("table[aria-label='Letters by cause'] button.grave")
+    order(page, "2")
+    page.click("dialog button.grave")
+    page.wait_for_selector("dialog .fault")
+    assert "3 letters can be moved" in page.inner_text("dialog .fault")
+    order(page, "3")
+    page.click("dialog button.grave")
+    page.wait_for_selector("#notice:has-text('3 letters discarded')")
+    assert run.status()["ledger_balanced"] is True
+
+
+def test_letters_that_are_chosen_are_retried(page: "Page", run: Run) -> None:
+    show(page, "#/letters?partition_id=3")
+    page.wait_for_selector("table[aria-label=Letters] input[type=checkbox]")
+    for box in page.locator("table[aria-label=Letters] input[type=checkbox]").all()[:2]:
+        box.check()
+    page.click("button:has-text('Retry 2')")
+    order(page, "2")
+    page.click("dialog button.main")
+    page.wait_for_selector("#notice:has-text('2 letters to be retried now')")
+
+
+def test_hostile_letters_are_shown_as_text_and_do_nothing(page: "Page", run: Run) -> None:
+    show(page, "#/letters?partition_key=" + HOSTILE[:80].replace("&", "%26"))
+    listed = page.request.get(f"{run.address}/api/dead-letters", params={"partition_key": HOSTILE[:80]}).json()
+    (letter,) = listed["letters"]
+    show(page, f"#/letters/{letter['partition_id']}/{letter['sequence_number']}")
+    page.wait_for_selector("button[data-form=text]")
+    page.click("button[data-form=text]")
+    page.wait_for_selector("#body")
+    assert page.inner_text("#body") == HOSTILE
+    assert HOSTILE[:80] in page.inner_text("main")
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("main img, main script").count() == 0
+    show(page, f"#/ledger/{letter['partition_id']}/{letter['sequence_number']}")
+    page.wait_for_selector("#outcome")
+    assert page.evaluate("window.hacked") is None
+
+
+def test_hostile_addresses_do_nothing(page: "Page") -> None:
+    for fragment in (f"#/ledger/{HOSTILE}/1", f"#/letters?status={HOSTILE}", f"#/{HOSTILE}", "#/letters/%E0%A4%A/1"):
+        page.evaluate("to => { location.hash = to }", fragment)
+        page.wait_for_timeout(200)
+    assert page.evaluate("window.hacked") is None
+
+
+def test_a_body_is_shown_as_text_json_and_hex_and_none_before_it_is_asked_for(page: "Page") -> None:
+    show(page, "#/letters/3/41")
+    page.wait_for_selector("button[data-form=hex]")
+    assert page.locator("#body").count() == 0
+    page.click("button[data-form=hex]")
+    page.wait_for_selector("#body")
+    assert page.inner_text("#body") == "000000  7b"
+    page.click("button[data-form=json]")
+    page.wait_for_selector("text=/not JSON/")
+
+
+def test_the_explorer_tells_where_a_number_went(page: "Page", picture: Picture) -> None:
+    show(page, "#/ledger")
+    page.fill("input[name=partition]", "7")
+    page.fill("input[name=number]", "12")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#outcome")
+    assert "written" in page.inner_text("#outcome")
+    assert "sensor_reading" in page.inner_text("main")
+    picture(page, "ops-ledger")
+    page.click("text=next →")
+    page.wait_for_selector("#outcome:has-text('7 / 13')")
+    page.fill("input[name=number]", "999999")
+    page.click("text=Explain")
+    page.wait_for_selector("text=/behind the checkpoint/")
+
+
+def test_a_number_that_is_none_is_refused_in_words(page: "Page") -> None:
+    show(page, "#/ledger")
+    page.fill("input[name=partition]", "7")
+    page.fill("input[name=number]", "twelve")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("main .fault")
+    assert "sequence_number" in page.inner_text("main .fault")
+
+
+def test_all_of_it_is_done_by_keyboard(page: "Page", run: Run) -> None:
+    before = run.status()
+    run.publish("8", b"{by keyboard")
+    run.until(lambda status: status["dead_lettered"] == before["dead_lettered"] + 1)
+    press_until(page, "Letters")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("select[name=status]")
+    press_until(page, "partition_id")
+    page.keyboard.type("8")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**partition_id=8*")
+    page.wait_for_selector("table[aria-label=Letters] tbody tr")
+    press_until(page, "Discard")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog[open]")
+    assert page.evaluate(FOCUSED) == "count"
+    page.keyboard.type("1")
+    page.keyboard.press("Tab")
+    page.keyboard.type("by keyboard alone")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#notice:has-text('1 letter discarded')")
+    assert run.status()["letters"]["discarded"] == before["letters"]["discarded"] + 1
+
+
+def press_until(page: "Page", name: str) -> None:
+    """Press Tab until what has this text or name has the focus."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate(FOCUSED) == name:
+            return
+    raise AssertionError(f"{name} cannot be reached by Tab")
+
+
+def test_escape_closes_a_dialog_and_changes_nothing(page: "Page", run: Run) -> None:
+    before = run.status()["letters"]["discarded"]
+    show(page, "#/letters/3/43")
+    page.click("button.grave")
+    order(page, "1")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog", state="detached")
+    assert run.status()["letters"]["discarded"] == before
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1600])
+def test_no_part_is_wider_than_the_screen_in_either_colour_scheme(
+    browser: "Browser", run: Run, picture: Picture, width: int, scheme: str
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(f"{run.address}/api/ops")
+    page.wait_for_selector("#verdict")
+    for fragment in PAGES:
+        show(page, fragment)
+        page.wait_for_timeout(300)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, fragment
+    show(page, "#/")
+    page.wait_for_selector("#verdict")
+    picture(page, f"ops-{width}-{scheme}")
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor").split("(")[1].split(",")
+    assert (int(light[0]) > 128) == (scheme == "light")
+    context.close()
+
+
+def test_the_theme_is_changed_and_kept(page: "Page") -> None:
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.click("#theme")
+    after = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.reload()
+    page.wait_for_selector("#verdict")
+    assert before != after == page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def test_every_field_has_a_label_and_every_part_a_heading(page: "Page") -> None:
+    for fragment in PAGES:
+        show(page, fragment)
+        unnamed = (
+            "[...document.querySelectorAll('input, select')].filter(i => !i.labels?.length && !i.ariaLabel).length"
+        )
+        assert page.evaluate(unnamed) == 0, fragment
+        assert page.locator("h1").count() == 1, fragment
+
+
+def test_the_page_asks_nothing_of_anybody_else(page: "Page", run: Run) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.reload()
+    page.wait_for_selector("#verdict")
+    assert asked
+    assert {url for url in asked if not url.startswith(run.address)} == set()
+
+
+def test_the_first_paint_comes_within_a_second(page: "Page") -> None:
+    page.reload()
+    page.wait_for_selector("#verdict")
+    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    assert paint < 1_000
+
+
+def test_a_key_is_kept_in_the_tab_and_sent(page: "Page") -> None:
+    page.click("#key")
+    page.fill("dialog input[name=key]", "secret-key")
+    with page.expect_request("**/api/status") as sent:
+        page.click("dialog button.main")
+    assert sent.value.headers["x-functions-key"] == "secret-key"
+    assert page.evaluate("localStorage.getItem('hubledger.key')") is None

@@ -1,0 +1,63 @@
+"""The operator's desk over each engine that has named statements."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.commits import BatchCommit, DeadLetter, Settled
+from core.events import Partition
+from core.store.desk import StoreDesk, desk_over
+from tests.fakes.builders import commit, event, letter, partition, reading, settled
+from tests.fakes.engines import ENGINES
+from tests.sql.values import ROW_CLASSES
+
+WITH_STATEMENTS = sorted(set(ENGINES) - {"memory"})
+
+
+@dataclass(frozen=True)
+class Office:
+    """A store that is written to, and the desk that looks at it."""
+
+    store: Any
+    desk: StoreDesk
+
+    def commit(self, first: int, last: int, outcome: Settled | None = None, of: Partition | None = None) -> BatchCommit:
+        """One range of a partition."""
+        made = commit(self.store.read_partition(of or partition()), first, last, outcome)
+        self.store.commit_batch(made)
+        return made
+
+    def letters(self, *given: DeadLetter, of: Partition | None = None) -> None:
+        """One range a letter; the numbers between them are filtered."""
+        for one in given:
+            state = self.store.read_partition(of or partition())
+            first = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1
+            last = one.event.sequence_number
+            self.store.commit_batch(commit(state, first, last, settled({}, letters=[one], filtered=last - first)))
+
+
+@pytest.fixture(params=WITH_STATEMENTS)
+def make_office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Office]]:
+    """Opens desks over one empty database."""
+    engine = ENGINES[request.param](tmp_path)
+    opened: list[Any] = []
+
+    def make() -> Office:
+        opened.append(engine.open())
+        return Office(opened[-1], desk_over(opened[-1], partition(""), ROW_CLASSES))
+
+    yield make
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def office(make_office: Callable[[], Office]) -> Office:
+    """One of them."""
+    return make_office()
+
+
+__all__ = ["Office", "event", "letter", "reading"]

@@ -1,0 +1,166 @@
+"""What every store knows of one number, and what is made of it."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from core.books import read_books
+from core.errors import PoisonEvent
+from core.events import Event, PartitionId, SequenceNumber
+from core.explanation import Explanation, explain
+from core.ledger import audit
+from core.recount import END, recount_rows
+from core.replay_job import Span
+from core.retrying import Keeper, claim_due, retry_chunk
+from core.rows import References, Row
+from tests.contract.operator.conftest import Office
+from tests.fakes.builders import EPOCH, event, home, letter, partition, reading, settled
+from tests.fakes.plain_transform import transform
+from tests.fakes.replaying import World, changed, log_of, order
+
+
+def asked(office: Office, number: int, partition_id: str = "0") -> Explanation | None:
+    return explain(PartitionId(partition_id), SequenceNumber(number), office.desk.explaining)
+
+
+def outcome(office: Office, number: int) -> str:
+    found = asked(office, number)
+    assert found is not None
+    return found.outcome
+
+
+def test_a_partition_without_a_commit_explains_nothing(office: Office) -> None:
+    office.commit(0, 0)
+    assert asked(office, 0, "9") is None
+
+
+def test_a_number_behind_the_checkpoint_is_not_there_yet(office: Office) -> None:
+    office.commit(5, 9)
+    assert outcome(office, 10) == "not_yet"
+    assert outcome(office, 2**63 - 1) == "not_yet"
+
+
+def test_a_number_before_the_first_is_told(office: Office) -> None:
+    office.commit(5, 9)
+    assert outcome(office, 4) == "before_first"
+
+
+def test_a_number_in_a_hole_is_missing(office: Office) -> None:
+    office.commit(0, 4)
+    office.commit(8, 9)
+    assert [outcome(office, number) for number in (4, 5, 7, 8)][1:3] == ["missing", "missing"]
+
+
+def test_a_written_number_shows_its_rows_by_table_and_its_range(office: Office) -> None:
+    office.commit(0, 2, settled({1: [reading("home-9"), home("home-9")]}, filtered=2))
+    found = asked(office, 1)
+    assert found is not None
+    assert found.outcome == "written"
+    rows = {row.table: row for row in found.found.rows}
+    assert set(rows) == {"sensor_reading", "home"}
+    assert (rows["sensor_reading"].ordinal, rows["home"].ordinal) == (0, None)
+    assert rows["sensor_reading"].columns["home_id"] == "home-9"
+    assert found.found.range is not None
+    assert (found.found.range.commit_number, found.found.range.first, found.found.range.last) == (1, 0, 2)
+    assert found.found.range.invocation_id == "invocation-1"
+
+
+def test_a_dead_letter_is_told_with_its_status(office: Office) -> None:
+    office.letters(replace(letter(event(3)), status="exhausted"))
+    found = asked(office, 3)
+    assert found is not None
+    assert (found.outcome, "exhausted" in found.sentence) == ("dead_lettered", True)
+    assert found.found.letter is not None
+
+
+def test_a_number_of_a_range_in_which_all_was_filtered_was_filtered(office: Office) -> None:
+    office.commit(0, 9)
+    assert outcome(office, 5) == "filtered"
+
+
+def test_a_state_that_a_newer_event_replaced_leaves_a_written_number_without_rows(office: Office) -> None:
+    office.commit(0, 0, settled({0: [home("home-1")]}))
+    office.commit(1, 1, settled({1: [home("home-1", armed=True)]}))
+    assert [outcome(office, number) for number in (0, 1)] == ["written", "written"]
+
+
+def test_where_it_cannot_be_known_that_is_said(office: Office) -> None:
+    office.commit(0, 1, settled({0: [home("home-1")]}, filtered=1))
+    office.commit(2, 2, settled({2: [home("home-1")]}))
+    assert outcome(office, 0) == "written_or_filtered"
+
+
+def test_the_rows_of_other_partitions_are_not_those_of_this_number(office: Office) -> None:
+    office.commit(0, 0, settled({0: [reading()]}), of=partition("1"))
+    office.commit(0, 0)
+    assert outcome(office, 0) == "filtered"
+
+
+class TestReplayed:
+    """Numbers of which a replay made something else than their batch did."""
+
+    def replayed(self, office: Office, *bodies: str) -> World:
+        """Ingested, then replayed with a transform to which only doubles are worth a row, and looks are poison."""
+
+        def other(event: Event, references: References) -> Iterable[Row]:
+            if event.body.startswith(b"look"):
+                raise PoisonEvent("no looks any more")
+            return transform(event, references) if event.body.startswith(b"double") else []
+
+        world = World(office.store, {"0": log_of(*bodies)})
+        world.transform = changed(other)
+        world.replay()
+        return world
+
+    def test_what_a_replay_filtered_is_filtered_although_its_batch_wrote_it(self, office: Office) -> None:
+        self.replayed(office, "reading h", "reading h")
+        assert [outcome(office, number) for number in (0, 1)] == ["filtered", "filtered"]
+        found = asked(office, 0)
+        assert found is not None
+        assert "a replay" in found.sentence
+        assert [(change.kind, change.commit_number) for change in found.found.changes] == [("replay", 2)]
+
+    def test_a_letter_that_a_replay_made_is_told_and_the_books_balance(self, office: Office) -> None:
+        self.replayed(office, "home h 1", "look h", "reading h")
+        assert outcome(office, 1) == "dead_lettered"
+        books, done = read_books(office.desk.books), audit(office.desk.books, None, EPOCH)
+        assert (books.letters.dead_lettered, books.letters.replayed, books.balanced) == (0, 1, True)
+        assert done.faults == ()
+        (one,) = done.partitions
+        whole = Span(one.ledger.first, SequenceNumber(END))
+        assert recount_rows(one, whole, office.desk.books).faults == ()
+        assert office.desk.books.count_replay_letters(PartitionId("0")) == (1, 1)
+
+    def test_a_dry_run_touches_no_number_and_makes_no_letter(self, office: Office) -> None:
+        world = World(office.store, {"0": log_of("home h 1", "look h")})
+
+        def refusing(event: Event, references: References) -> Iterable[Row]:
+            raise PoisonEvent("nothing any more")
+
+        world.transform = changed(refusing)
+        world.replay(order(dry_run=True))
+        found = asked(office, 1)
+        assert found is not None
+        assert (found.outcome, found.found.changes) == ("written", ())
+        assert office.desk.books.count_replay_letters(PartitionId("0")) == (0, 0)
+        assert read_books(office.desk.books).balanced
+
+    def test_what_a_replay_found_gone_stands_as_it_was(self, office: Office) -> None:
+        world = World(office.store, {"0": log_of("reading h", "reading h", "reading h")})
+        world.hub.expire_before("0", 2)
+        world.replay()
+        assert [outcome(office, number) for number in (0, 1, 2)] == ["written", "written", "written"]
+        assert audit(office.desk.books, None, EPOCH).faults == ()
+
+
+def test_retries_of_other_letters_around_a_number_are_not_its_own(office: Office) -> None:
+    world = World(office.store, {"0": log_of("look h", "reading h", "look h", "home h 1")})
+    world.clock.advance(3_600.0)
+    keeper = Keeper(partition(), office.store, world.transform, world.hub.find_event, world.own)
+    for chunk in claim_due(keeper):
+        retry_chunk(chunk, keeper, "a retry")
+    kinds = {}
+    for number in (0, 1, 2):
+        found = asked(office, number)
+        assert found is not None
+        kinds[number] = [change.kind for change in found.found.changes]
+    assert kinds == {0: ["retry"], 1: [], 2: ["retry"]}

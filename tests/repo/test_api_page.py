@@ -1,0 +1,94 @@
+"""docs/api.md names every route, problem, fault and limit of the API, and no other."""
+
+import re
+from typing import get_args
+
+import pytest
+
+from core.ledger import FaultKind
+from core.letter_orders import MOST_MOVED
+from core.recount import MOST_EVENTS, MOST_NUMBERS
+from handlers.operations.aggregations import MOST_RUNS
+from handlers.operations.letter_orders import MOST_SELECTED
+from handlers.operations.letters import LARGEST_SHOWN, MOST_GROUPS, MOST_LETTERS
+from handlers.operations.replay_shapes import MOST_OF_A_PAGE
+from handlers.problems import PREFIX, TYPES
+from handlers.requests import LARGEST_BODY, LARGEST_QUERY
+from tests.repo.product import ROOT
+from tests.unit.handlers.test_function_app import index
+
+PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+CATCH_ALL = "zz_no_such_route"
+LEVELS = {"ANONYMOUS": "none", "FUNCTION": "function key", "ADMIN": "master key"}
+LIMITS = {
+    "octets of a request's body": LARGEST_BODY,
+    "characters of all parameters": LARGEST_QUERY,
+    "letters of a page": MOST_LETTERS,
+    "groups": MOST_GROUPS,
+    "letters named in one order": MOST_SELECTED,
+    "letters moved by one order": MOST_MOVED,
+    "octets of a letter's body that are shown": LARGEST_SHOWN,
+    "replays, or changed events, of a page": MOST_OF_A_PAGE,
+    "runs of a page": MOST_RUNS,
+    "numbers of a partition whose rows an audit recounts at once": MOST_NUMBERS,
+    "events of a partition that an audit reads from the hub at once": MOST_EVENTS,
+}
+
+
+def routes() -> dict[tuple[str, str], str]:
+    """Method and address of each route of the app, with its level."""
+    return {
+        (method, f"/api/{binding['route']}"): binding["authLevel"]
+        for name, function in index().items()
+        for binding in function["bindings"]
+        if binding["type"] == "httpTrigger" and name != CATCH_ALL
+        for method in binding["methods"]
+    }
+
+
+def asked() -> set[tuple[str, str]]:
+    """Method and address of each curl, without what is behind the question mark."""
+    lines = re.findall(r'^\$ (curl|post) "\$APP(/api/[^"?]*)', PAGE, flags=re.MULTILINE)
+    return {("GET" if command == "curl" else "POST", address) for command, address in lines}
+
+
+def test_every_route_is_listed_and_no_other() -> None:
+    listed = set(re.findall(r"`(GET|POST) (/api/[^`]*)`", PAGE))
+    assert listed == set(routes())
+
+
+@pytest.mark.parametrize("route", sorted(routes()), ids=" ".join)
+def test_each_route_has_a_curl(route: tuple[str, str]) -> None:
+    method, template = route
+    pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
+    assert [one for one in asked() if one[0] == method and re.fullmatch(pattern, one[1])]
+
+
+def test_every_problem_is_listed_with_its_status_and_title() -> None:
+    listed = re.findall(r"^\| `([a-z-]+)` \| (\d{3}) \| (.+) \|$", PAGE, flags=re.MULTILINE)
+    assert sorted(listed) == sorted((kind.name, str(kind.status), kind.title) for kind in TYPES)
+    assert f"`{PREFIX}`" in PAGE
+
+
+def test_every_kind_of_fault_is_listed() -> None:
+    table = PAGE.partition("| kind | what is wrong |")[2].partition("\n\n")[0]
+    told = {
+        name
+        for first in re.findall(r"^\| (`.+?) \|", table, flags=re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", first)
+    }
+    assert told == set(get_args(FaultKind))
+
+
+@pytest.mark.parametrize("what", LIMITS)
+def test_a_limit_is_the_one_of_the_code(what: str) -> None:
+    assert f"| {what} | {LIMITS[what]:,} |" in PAGE
+
+
+def test_the_levels_are_those_of_the_functions() -> None:
+    table = PAGE.partition("| level | routes | who |")[2].partition("\n\n")[0]
+    told = re.findall(r"^\| ([a-z ]+) \| (.+?) \|", table, flags=re.MULTILINE)
+    assert [level for level, _ in told] == list(LEVELS.values())
+    opened = {address.removeprefix("/api/") for (_, address), level in routes().items() if level == "ANONYMOUS"}
+    assert opened == {"ops", "ops/{file}", *re.findall(r"`(.+?)`", dict(told)["none"])}
+    assert {level for (method, _), level in routes().items() if method == "POST"} == {"ADMIN"}

@@ -1,0 +1,82 @@
+"""What operators ask of a store is found by an index: SQLite's plans of the statements behind the API.
+
+Each is planned on an empty store as it is with millions of rows: the store keeps no statistics.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from core.store.queries import load_queries
+from core.store.recount_statements import sqlite_count_rows
+from core.store.row_statements import sqlite_select_placed
+from core.store.schema import migrate_sqlite
+from core.transforms.home_security import HomeAlert, SensorReading
+
+LETTERS, LEDGER = "event_hub_dead_letter", "batch_ledger"
+FAILED, STATUS, CAUSE = (f"ix_{LETTERS}_{name}" for name in ("failed", "status", "fingerprint"))
+BY_INDEX = {
+    "read_books": "PRIMARY KEY (stream_id=? AND partition_id=? AND commit_number>? AND commit_number<?)",
+    "count_letters": f"COVERING INDEX {STATUS} (stream_id=? AND status=?)",
+    "find_oldest_letter": f"COVERING INDEX {STATUS} (stream_id=? AND status=?)",
+    "list_letters": f"INDEX {FAILED} (stream_id=? AND failed_at>? AND failed_at<?)",
+    "list_letters_of_status": f"INDEX {STATUS} (stream_id=? AND status=? AND failed_at>? AND failed_at<?)",
+    "list_letters_of_fingerprint": f"INDEX {CAUSE} (stream_id=? AND fingerprint=? AND failed_at>? AND failed_at<?)",
+    "group_letters": f"COVERING INDEX {CAUSE} (stream_id=?)",
+    "read_letter": "(stream_id=? AND partition_id=? AND sequence_number=?)",
+    "read_letter_body": "(stream_id=? AND partition_id=? AND sequence_number=?)",
+    "read_attempts": "PRIMARY KEY (stream_id=? AND partition_id=? AND sequence_number=?)",
+    "find_range": "INDEX uq_batch_ledger_first (stream_id=? AND partition_id=? AND first_sequence_number<?)",
+    "find_changes": "INDEX ix_batch_ledger_change (stream_id=? AND partition_id=? AND first_sequence_number<?)",
+    "read_first_number": "INDEX uq_batch_ledger_first (stream_id=? AND partition_id=?)",
+    "find_gap": "PRIMARY KEY (stream_id=? AND partition_id=? AND first_sequence_number<?)",
+    "find_absent": "PRIMARY KEY (stream_id=? AND partition_id=? AND first_sequence_number<?)",
+    "count_replay_letters": f"INDEX ix_{LETTERS}_replayed (stream_id=? AND partition_id=?)",
+    "find_letter_faults": f"COVERING INDEX sqlite_autoindex_{LETTERS}_1 (stream_id=? AND partition_id=? AND sequence_n",
+    "read_key": "PRIMARY KEY (request_key=?)",
+}
+PAGES = ("list_letters", "list_letters_of_status", "list_letters_of_fingerprint", "find_oldest_letter")
+LARGE = ("l", "d", "a", "t")  # the names under which statements read ledger, letters, attempts and rows
+
+
+@pytest.fixture(scope="module")
+def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    path = tmp_path_factory.mktemp("plans") / "store.db"
+    migrate_sqlite(Path(path))
+    with closing(sqlite3.connect(path)) as connection:
+        yield connection
+
+
+def plan_of(planner: sqlite3.Connection, text: str) -> list[str]:
+    values = dict.fromkeys((name for query in load_queries("sqlite").values() for name in query.params), "x")
+    return [row[3] for row in planner.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+
+
+@pytest.mark.parametrize("name", BY_INDEX)
+def test_a_statement_of_operators_goes_by_its_index_and_scans_no_large_table(
+    planner: sqlite3.Connection, name: str
+) -> None:
+    plan = plan_of(planner, load_queries("sqlite")[name].text)
+    assert [step for step in plan if BY_INDEX[name] in step], plan
+    assert [step for step in plan if step in {f"SCAN {table}" for table in LARGE}] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_read_in_its_order_and_not_sorted(planner: sqlite3.Connection, name: str) -> None:
+    assert [step for step in plan_of(planner, load_queries("sqlite")[name].text) if "TEMP B-TREE" in step] == []
+
+
+@pytest.mark.parametrize("row_class", [SensorReading, HomeAlert])
+def test_rows_are_found_by_their_place(planner: sqlite3.Connection, row_class: type) -> None:
+    (placed,) = plan_of(planner, sqlite_select_placed(row_class))
+    counted = plan_of(planner, sqlite_count_rows(row_class))
+    assert "(stream_id=? AND partition_id=? AND sequence_number=?)" in placed
+    assert "(stream_id=? AND partition_id=? AND sequence_number>? AND sequence_number<?)" in counted[0]
+
+
+def test_a_scan_would_be_seen(planner: sqlite3.Connection) -> None:
+    text = load_queries("sqlite")["list_letters_of_status"].text.replace(f" INDEXED BY {STATUS}", " NOT INDEXED")
+    assert any(step.startswith("SCAN d") for step in plan_of(planner, text))
