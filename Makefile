@@ -8,6 +8,7 @@ BIN := $(VENV)/bin
 
 EVENTS ?= 20000
 KILL ?= 0
+CHAOS ?= 0
 WORKERS ?= 0
 HOMES ?=
 RATE ?=
@@ -16,7 +17,7 @@ SEED ?= 1
 
 help: ## Show the targets and their settings
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  settings: EVENTS=20000 KILL=0 WORKERS=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; TRANSFORM=home_security or flight_info; PYTHON=python3"
+	@echo "  settings: EVENTS=20000 KILL=0 CHAOS=0 WORKERS=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; TRANSFORM=home_security or flight_info; PYTHON=python3"
 
 $(VENV)/bin/python:
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11, or name one with PYTHON=..." >&2; exit 1; }
@@ -54,8 +55,8 @@ $(VENV)/spark41/done: jobs/requirements-spark41.txt requirements-dev.txt | $(VEN
 run: $(VENV)/local.done ## Run emulator, store, functions host and feed until Ctrl-C
 	@$(BIN)/python -m local.run $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(TRANSFORM),--transform $(TRANSFORM)) --seed $(SEED)
 
-demo: $(VENV)/local.done ## The same, bounded and proven: EVENTS=20000 KILL=3 kills the host three times on the way
-	@$(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) --workers $(WORKERS) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(TRANSFORM),--transform $(TRANSFORM)) --seed $(SEED)
+demo: $(VENV)/local.done ## The same, bounded and proven: EVENTS=20000 KILL=3 kills the host three times on the way, CHAOS=1 breaks more
+	@$(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) $(if $(filter-out 0,$(CHAOS)),--chaos) --workers $(WORKERS) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(TRANSFORM),--transform $(TRANSFORM)) --seed $(SEED)
 
 test: $(VENV)/dev.done $(VENV)/spark.done ## Run every test that this machine can run
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -rs tests

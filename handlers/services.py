@@ -58,7 +58,12 @@ def services() -> Services:
 
 
 def _make() -> Services:
-    from core.store.connect import around, open_engine, patient  # the drivers are not needed to index the functions
+    from core.store.connect import (
+        around,
+        open_engine,
+        patient,
+        patient_replays,
+    )  # the drivers are not needed to index the functions
 
     settings = read_settings(os.environ)
     transform, hub, engine = load_transform(settings.transform), SdkHubReader(settings), open_engine(settings)
@@ -67,4 +72,5 @@ def _make() -> Services:
     stamps, store = replace(STAMPS, letters=settings.letters), around(engine, settings)
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)
     silence = SilenceCheck(Means(patient(engine, settings), transform, stamps, healing), settings.gap_grace)
-    return Services(settings, store, transform, hub, HubEnds(hub), stamps, healing, silence, engine)
+    replays = patient_replays(engine, settings)
+    return Services(settings, store, transform, hub, HubEnds(hub), stamps, healing, silence, replays)

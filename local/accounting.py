@@ -1,13 +1,14 @@
-"""Wait until the app has accounted for all that a feed published and settled its letters; kill consumers meanwhile."""
+"""Wait until the app has accounted for all that a feed published and settled its letters; strike blows meanwhile."""
 
 import time
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
 from local.books import Books, count_accounted, count_open_letters
+from local.chaos import Blow, Kind, Strikes
 from local.consumers import TOLD_EVERY, Consumers
 from local.feed.record import Copies, published_copies
-from local.kills import Kill
 from local.processes import Child, tail
 from local.stack import Stack
 
@@ -36,21 +37,22 @@ class Accounting:
         self._record = record
         self._patience = patience
         self._watch = consumers.watch
+        self.struck: Counter[Kind] = Counter()
         self._published: Copies | None = None
         self._count = self._told = self._open_letters = 0
         self._began = self._told_at = self._moved_at = time.monotonic()
         self._done_at: float | None = None
 
-    def wait(self, kills: list[Kill], emulator: Child) -> Accounted:
-        """Return when the hub holds nothing that is not accounted for, no letter is open, and every kill was made.
+    def wait(self, blows: list[Blow], strikes: Strikes, emulator: Child) -> Accounted:
+        """Return when the hub holds nothing that is not accounted for, no letter is open, and every blow was struck.
 
         ChildFailed when a process died that was not to die, NoProgress when the books stand still.
         """
         with self._watch:
-            for kill in kills:
-                while self._count < kill.accounted:
+            for blow in blows:
+                while self._count < blow.accounted:
                     self._step(emulator)
-                self._kill(kill)
+                self._strike(blow, strikes)
             while (accounted := self._accounted()) is None:
                 self._step(emulator)
         return accounted
@@ -79,9 +81,10 @@ class Accounting:
             log = tail(self._consumers.logs[-1])
             raise NoProgress(f"nothing new in {self._patience:g} s: {self._standing()}; the newest log:\n{log}")
 
-    def _kill(self, kill: Kill) -> None:
-        self._stack.pause(kill.delay)
-        self._consumers.kill_one()
+    def _strike(self, blow: Blow, strikes: Strikes) -> None:
+        self._stack.pause(blow.delay)
+        strikes[blow.kind]()
+        self.struck[blow.kind] += 1
         self._moved_at = time.monotonic()
 
     def _accounted(self) -> Accounted | None:

@@ -16,6 +16,7 @@ TIMEOUT = 15.0  # seconds; the app itself gives up asking the hub before
 
 OPEN = ("waiting", "retrying", "held")  # the statuses of letters that are not settled
 _LETTERS = "SELECT status, COUNT(*) FROM event_hub_dead_letter GROUP BY status"
+_GAPS = "SELECT status, SUM(last_sequence_number - first_sequence_number + 1) FROM sequence_gap GROUP BY status"
 _ACCOUNTED = """
 SELECT COALESCE(SUM(last_sequence_number - first_sequence_number + 1), 0) FROM batch_ledger WHERE kind = 'batch'
 """
@@ -60,6 +61,12 @@ def count_letters(store: Path) -> Counter[str]:
     """How many letters of each status there are at this moment."""
     with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as connection:
         return Counter(dict(connection.execute(_LETTERS)))
+
+
+def count_gaps(store: Path) -> Counter[str]:
+    """How many events were missing once, by what became of them: healed, absent, or open."""
+    with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as connection:
+        return Counter(dict(connection.execute(_GAPS)))
 
 
 def count_open_letters(store: Path) -> int:

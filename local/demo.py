@@ -8,12 +8,12 @@ from pathlib import Path
 from random import Random
 
 from local.accounting import Accounting, NoProgress
+from local.chaos import DUPLICATES, KILLS, SETTINGS, Chaos, Strikes, blow_plan, kills_alone
 from local.consumers import Consumers, Host, Workers
 from local.feed.options import add_domain, choose_senders, positive, rate
 from local.folders import LOCAL_RUN, fresh_folder
 from local.interruption import Interrupted, Interruption
-from local.kills import kill_plan
-from local.processes import ChildFailed, Children, Pause
+from local.processes import Child, ChildFailed, Children, Pause
 from local.proof import Finished, prove
 from local.stack import Asked, Place, Stack
 
@@ -46,6 +46,12 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--events", type=positive, default=20_000, metavar="N", help="default: 20000")
     parser.add_argument("--kill", type=_or_none, default=0, metavar="K", help="SIGKILL the host, or a worker, K times")
     parser.add_argument("--workers", type=_or_none, default=0, metavar="N", help="N workers instead of the host")
+    parser.add_argument(
+        "--chaos",
+        action="store_true",
+        help=f"kill the host ({KILLS} times, or K), have it lose batches, cut all connections, lock the store, and "
+        "publish a thousandth of the events twice; gaps must have been healed then",
+    )
     add_domain(parser)
     parser.add_argument("--rate", type=_rate, default="full", metavar="R", help="events a second; default: full speed")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the events and of the kills; default: 1")
@@ -54,6 +60,10 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--keep", action="store_true", help="keep the run's files until the next demo")
     options = parser.parse_args(arguments)
     choose_senders(parser, options, options.transform.senders_for(options.events))
+    if options.chaos and options.workers:
+        parser.error("argument --chaos: it needs the functions host, for workers lose no batches: leave --workers out")
+    if options.chaos:
+        options.kill = options.kill or KILLS
     return options
 
 
@@ -70,7 +80,8 @@ def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
     place, record = Place(folder), folder / "record.db"
     try:
         with Children(folder) as children:
-            finished = _run(options, Stack(place, children, pause), record)
+            stack = Stack(place, children, pause, SETTINGS if options.chaos else {})
+            finished = _run(options, stack, record)
     except (ChildFailed, NoProgress) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
@@ -85,24 +96,27 @@ def _run(options: argparse.Namespace, stack: Stack, record: Path) -> Finished:
     """Start all, wait until all is accounted for, and let the consumers end in order, so that their logs are whole."""
     emulator = stack.start_emulator("--retain", str(max(100_000, options.events)))
     stack.migrate()
-    consumers = _consumers(options, stack)
-    asked = Asked(
-        options.transform, options.senders, str(options.events), options.rate, options.seed, ("--record", str(record))
-    )
+    consumers, strikes = _consumers(options, stack, emulator)
+    more = ("--record", str(record), *(("--duplicates", str(DUPLICATES)) if options.chaos else ()))
+    asked = Asked(options.transform, options.senders, str(options.events), options.rate, options.seed, more)
     feed = stack.start_feed(asked)
     senders = f"{options.senders:,} {options.transform.senders}"
     print(f"publishing {options.events:,} events of {senders}; {consumers}", flush=True)
     accounting = Accounting(stack, consumers, feed, record, options.patience)
-    accounted = accounting.wait(kill_plan(options.events, options.kill, options.seed), emulator)
+    blows = blow_plan(options.events, options.kill, options.seed, chaos=options.chaos)
+    accounted = accounting.wait(blows, strikes, emulator)
     consumers.end()
-    return Finished(*accounted, options.kill, options.workers, consumers.logs)
+    return Finished(*accounted, accounting.struck, options.workers, consumers.logs)
 
 
-def _consumers(options: argparse.Namespace, stack: Stack) -> Consumers:
+def _consumers(options: argparse.Namespace, stack: Stack, emulator: Child) -> tuple[Consumers, Strikes]:
+    """Who consumes, and how blows strike them."""
     transform = options.transform.transform
     if options.workers:
-        return Workers(stack, transform, options.workers, Random(options.seed))
-    return Host(stack, transform)
+        workers = Workers(stack, transform, options.workers, Random(options.seed))
+        return workers, kills_alone(workers)
+    host = Host(stack, transform)
+    return host, Chaos(stack, host, emulator).strikes if options.chaos else kills_alone(host)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Child processes that never outlive us: started by command, known by pid, ended in reverse order."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -91,6 +92,10 @@ class Child:
             if lines := tail(path):
                 return lines
         return "  (it said nothing)"
+
+    def cut_connections(self) -> None:
+        """Of the emulator, which takes SIGUSR1 for that."""
+        self._popen.send_signal(signal.SIGUSR1)
 
     def kill(self) -> None:
         """SIGKILL: it gets no chance to tidy up."""

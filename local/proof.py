@@ -1,23 +1,25 @@
 """What a demo proves: its figures, and every difference between what was published and what the app made of it."""
 
 import json
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.books import OPEN, Books, count_letters
+from local.books import OPEN, Books, count_gaps, count_letters
+from local.chaos import Kind, skipped_batches, struck_figures
 from local.feed.record import Copies
 from local.recount import recount
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run in which all was accounted for: what the feed published, what the app says, and the consumers' logs."""
+    """A run in which all was accounted for: what was published, what the app says, what was struck, and the logs."""
 
     published: Copies
     books: Books
     seconds: float
-    kills: int
+    struck: Counter[Kind]
     workers: int
     logs: list[Path]
 
@@ -43,6 +45,8 @@ def prove(finished: Finished, store: Path, record: Path) -> Proof:
     waiting = sum(letters[status] for status in OPEN)
     if waiting:
         differences.append(f"letters: {waiting} are still waiting")
+    gaps = count_gaps(store)
+    differences += _unproven(finished, gaps)
     balanced = books.balanced and not any(one.startswith(("ledger", "checkpoint")) for one in differences)
     figures: dict[str, object] = {
         "published": published,
@@ -51,16 +55,26 @@ def prove(finished: Finished, store: Path, record: Path) -> Proof:
         "filtered": books.filtered,
         "dead_lettered": books.dead_lettered,
         "letters": {"resolved": letters["resolved"], "exhausted": letters["exhausted"], "waiting": waiting},
+        "gaps": {"healed": gaps["healed"], "absent": gaps["absent"]},
         "redelivered_dropped": redelivered(finished.logs),
         "ledger_balanced": balanced,
         "seconds": round(finished.seconds, 2),
         "events_per_second": round(published / finished.seconds),
     }
-    if finished.kills:
-        figures["kills"] = finished.kills
+    figures |= struck_figures(finished.struck, finished.logs)
     if finished.workers:
         figures["workers"] = finished.workers
     return Proof(figures, differences)
+
+
+def _unproven(finished: Finished, gaps: Counter[str]) -> Iterator[str]:
+    """A chaos in which nothing was lost and healed proves nothing."""
+    if not finished.struck["skip"]:
+        return
+    if not skipped_batches(finished.logs):
+        yield "chaos: the host lost no batch"
+    if not gaps["healed"]:
+        yield "chaos: no gap was healed"
 
 
 def redelivered(logs: Iterable[Path]) -> int:

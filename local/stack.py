@@ -1,7 +1,9 @@
 """The processes of a local run and how they find each other: emulator, store, functions host or workers, feed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from local.feed.domains import Domain
 from local.processes import Child, Children, Command, Pause
@@ -45,10 +47,16 @@ class Asked:
 
 
 class Stack:
-    """Starts one process after the other; each is ready when its call returns. ChildFailed when one is not."""
+    """Starts one process after the other; each is ready when its call returns. ChildFailed when one is not.
 
-    def __init__(self, place: Place, children: Children, pause: Pause) -> None:
+    `more` are settings that the functions host gets beside the usual ones.
+    """
+
+    def __init__(
+        self, place: Place, children: Children, pause: Pause, more: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self.place = place
+        self._more = more
         self._children = children
         self.pause = pause
         self._hosts = self._workers = 0
@@ -79,7 +87,7 @@ class Stack:
             f"host-{self._hosts}",
             "local.functions_host",
             _options(app=".", port=self.place.host_port, log=self.host_log, state=folder / "functions-host.db"),
-            app_settings(self.connection, self.place, transform),
+            {**app_settings(self.connection, self.place, transform), **self._more},
         )
         host = self._children.start(command)
         ready = host.wait_ready("functions host ready on ", self.pause)

@@ -1,8 +1,9 @@
 """Make the store that the settings name: an engine, patience around it, memory around both."""
 
 from core.settings import Settings, embedded_path
-from core.store import AppStore, DatabaseEngine
+from core.store import AppStore, DatabaseEngine, ReplayStore
 from core.store.patient import PatientStore
+from core.store.patient_replays import PatientReplays
 from core.store.remembered import RememberingStore
 
 
@@ -19,6 +20,11 @@ def around(engine: AppStore, settings: Settings) -> AppStore:
 def patient(engine: AppStore, settings: Settings) -> AppStore:
     """Patience alone, for those who must see what other processes commit."""
     return PatientStore(engine, settings.store_patience)
+
+
+def patient_replays(engine: ReplayStore, settings: Settings) -> ReplayStore:
+    """Patience around what an engine keeps of replays."""
+    return PatientReplays(engine, settings.store_patience)
 
 
 def open_engine(settings: Settings) -> DatabaseEngine:

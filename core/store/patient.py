@@ -36,16 +36,37 @@ class Waiting:
     chance: Callable[[], float] = random.random
 
 
-class PatientStore:
-    """Any AppStore, each call of which is tried again on StoreUnavailable until the patience of that call is used up.
+class Patience:
+    """Calls again, with growing pauses, what raises StoreUnavailable, until the patience of the call is used up.
 
     Only StoreUnavailable is tried again: it promises that nothing was written. An unknown outcome goes to the caller.
     """
 
-    def __init__(self, store: AppStore, patience: timedelta, waiting: Waiting | None = None) -> None:
-        self._store = store
+    def __init__(self, patience: timedelta, waiting: Waiting | None = None) -> None:
         self._patience = patience.total_seconds()
         self._waiting = waiting or Waiting()
+
+    def __call__(self, call: Callable[[], Answer]) -> Answer:
+        """What the call returns at last."""
+        deadline = self._waiting.monotonic() + self._patience
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return call()
+            except StoreUnavailable:
+                rest = pause * self._waiting.chance()
+                if self._waiting.monotonic() + rest >= deadline:
+                    raise
+            self._waiting.sleep(rest)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+class PatientStore:
+    """Any AppStore, called with patience."""
+
+    def __init__(self, store: AppStore, patience: timedelta, waiting: Waiting | None = None) -> None:
+        self._store = store
+        self._patiently = Patience(patience, waiting)
 
     def read_partition(self, partition: Partition) -> PartitionState:
         """See Store."""
@@ -107,16 +128,3 @@ class PatientStore:
     def close(self) -> None:
         """See Store."""
         self._store.close()
-
-    def _patiently(self, call: Callable[[], Answer]) -> Answer:
-        deadline = self._waiting.monotonic() + self._patience
-        pause = FIRST_PAUSE
-        while True:
-            try:
-                return call()
-            except StoreUnavailable:
-                rest = pause * self._waiting.chance()
-                if self._waiting.monotonic() + rest >= deadline:
-                    raise
-            self._waiting.sleep(rest)
-            pause = min(2 * pause, LONGEST_PAUSE)

@@ -22,6 +22,8 @@ examples:
 
 The connection string is
   Endpoint=sb://localhost:PORT;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true
+
+SIGTERM or Ctrl-C ends it. SIGUSR1 cuts every connection without a word, as a failing network would.
 """
 
 
@@ -71,11 +73,17 @@ def _emulator(parser: argparse.ArgumentParser, options: argparse.Namespace) -> E
         parser.error(str(error))
 
 
+def _cut(emulator: Emulator) -> None:
+    print(f"cutting {emulator.connection_count} connections", flush=True)
+    emulator.drop_connections()
+
+
 async def _serve(emulator: Emulator, host: str, port: int) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
+    loop.add_signal_handler(signal.SIGUSR1, _cut, emulator)
     await emulator.start(host, port)
     print(f"event hubs emulator ready on {host}:{emulator.port}", flush=True)
     await ended.wait()

@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _feed(options: argparse.Namespace, stopping: threading.Event) -> None:
     domain, record = options.transform, _record(options)
-    story = domain.story(options.senders, options.events, options.seed, options.start)
+    story = domain.story(options.senders, options.events, options.seed, options.start, options.duplicates)
     with ExitStack() as opened:
         opened.callback(record.close)
         resends = opened.enter_context(closing(Resends()))

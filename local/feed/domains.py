@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from local.feed import flight_tables, home_tables
-from local.feed.flights import NUMBERS, FlightScript, flight_minutes
-from local.feed.minutes import Script, home_minutes
+from local.feed.flights import NUMBERS, FlightScript, FlightShares, flight_minutes
+from local.feed.minutes import Script, Shares, home_minutes
 from local.feed.planned import Minute
 
 PACKAGE = "core.transforms."
 
-Story = Callable[[int, int | None, int, int], Iterator[Minute]]
+Story = Callable[[int, int | None, int, int, float | None], Iterator[Minute]]
 
 
 class UnknownDomain(ValueError):
@@ -21,9 +21,9 @@ class UnknownDomain(ValueError):
 class Domain:
     """A business, named by the transform that the app needs for it.
 
-    `story` takes the number of senders, of events (None: endless), the seed and the first instant. `columns` are the
-    record's own, after the outcome; `multisets` are queries whose rows are differences, by the table they recount;
-    a letter has no row in any of the `row_tables`.
+    `story` takes the number of senders, of events (None: endless), the seed, the first instant and the share of
+    duplicates (None: the usual one). `columns` are the record's own, after the outcome; `multisets` are queries whose
+    rows are differences, by the table they recount; a letter has no row in any of the `row_tables`.
     """
 
     transform: str
@@ -45,12 +45,22 @@ class Domain:
         return min(self.usual_senders, max(200, events // 20))
 
 
+def _homes(homes: int, events: int | None, seed: int, start: int, duplicates: float | None) -> Iterator[Minute]:
+    shares = Shares() if duplicates is None else Shares(duplicate=duplicates)
+    return home_minutes(Script(homes, events, seed, start, shares))
+
+
+def _flights(numbers: int, events: int | None, seed: int, start: int, duplicates: float | None) -> Iterator[Minute]:
+    shares = FlightShares() if duplicates is None else FlightShares(duplicate=duplicates)
+    return flight_minutes(FlightScript(numbers, events, seed, start, shares))
+
+
 HOMES = Domain(
     transform=f"{PACKAGE}home_security",
     senders="homes",
     usual_senders=100_000,
     most_senders=10_000_000,
-    story=lambda *told: home_minutes(Script(*told)),
+    story=_homes,
     columns=home_tables.COLUMNS,
     multisets=home_tables.MULTISETS,
     row_tables=home_tables.ROW_TABLES,
@@ -60,7 +70,7 @@ FLIGHTS = Domain(
     senders="flight numbers",
     usual_senders=2_000,
     most_senders=NUMBERS,
-    story=lambda *told: flight_minutes(FlightScript(*told)),
+    story=_flights,
     columns=flight_tables.COLUMNS,
     multisets=flight_tables.MULTISETS,
     row_tables=flight_tables.ROW_TABLES,

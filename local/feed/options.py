@@ -39,6 +39,7 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--start", type=_instant, default=FIRST_INSTANT, metavar="TIME", help="of the first readings; a fixed time"
     )
+    parser.add_argument("--duplicates", type=_share, metavar="SHARE", help="of the events come twice; default: 0.005")
     parser.add_argument("--record", type=Path, metavar="PATH", help="a new SQLite file for the expected outcomes")
     options = parser.parse_args(arguments)
     choose_senders(parser, options)
@@ -93,6 +94,16 @@ def rate(text: str) -> float | None:
 def events(text: str) -> int | None:
     """How many; None is endless."""
     return None if text == "endless" else positive(text)
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, not {text!r}")
+    return value
 
 
 def _moment(text: str) -> float:

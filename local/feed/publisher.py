@@ -8,7 +8,7 @@ from typing import Protocol
 
 from azure.eventhub import EventData, EventDataBatch, EventHubProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
-from azure.eventhub.exceptions import EventHubError
+from azure.eventhub.exceptions import AuthenticationError, EventHubError
 
 from local.feed.gateways import Send
 from local.feed.planned import Minute
@@ -54,14 +54,20 @@ class Publisher:
         What the hub refuses as too busy is not in the hub. What ends without an answer may be: it is tried again all
         the same, so it can be there twice.
         """
-        batch = self._batch(send)
+        batch: EventDataBatch | None = None
         unanswered, tries, pause = 0, 0, FIRST_PAUSE
         while True:
-            error = self._send(batch)
-            unanswered += self._resends.taken()
+            try:
+                batch = self._batch(send) if batch is None else batch
+            except AuthenticationError:
+                raise
+            except EventHubError as fault:  # it asks the hub how large a batch may be
+                error: EventHubError | None = fault
+            else:
+                error = self._send(batch)
+                unanswered += self._resends.taken() + (error is not None and not _refused(error))
             if error is None:
                 return ONCE if unanswered == 0 else self._doubt(1, unanswered + 1)
-            unanswered += not _refused(error)
             tries += 1
             if tries == TRIES:
                 raise HubSilent(f"the hub took no send in {tries} tries: {error}")

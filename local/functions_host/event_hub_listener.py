@@ -27,6 +27,7 @@ class EventHubListener:
         self._source = source
         self._pumps: list[PartitionPump] = []
         self._task: asyncio.Task[None] | None = None
+        self._skips = 0  # asked for before the pumps were there
 
     def start(self, invoker: Invoker, state: StateFile, options: EventHubOptions, clock: Clock) -> None:
         """Begin to listen; returns at once, also when the hub cannot be reached yet."""
@@ -60,12 +61,15 @@ class EventHubListener:
 
     def skip(self, count: int) -> None:
         """Lose the next `count` batches of each partition, as the real host does when its worker dies."""
+        if not self._pumps:
+            self._skips += count
         for pump in self._pumps:
             pump.skip(count)
 
     async def _run(self, pump_of: PumpFactory) -> None:
         partition_ids = await self._source.partition_ids()
         self._pumps = [pump_of(partition_id) for partition_id in partition_ids]
+        self.skip(self._skips)
         await asyncio.gather(*map(_run_pump, self._pumps))
 
     def _deliver_to(self, invoker: Invoker, partition_id: str) -> Deliver:

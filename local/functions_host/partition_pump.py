@@ -5,6 +5,7 @@ outcome; it does not when the host stops while a retry is due.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from local.functions_host.clock import Clock, unless
 from local.functions_host.event_source import EventSource, HubEvent, StartAt
 from local.functions_host.host_json import EventHubOptions
 from local.functions_host.invoker import Ending
+
+logger = logging.getLogger("functions_host")
 
 REMEMBERED_BATCHES = 100
 
@@ -117,5 +120,10 @@ class PartitionPump:
     async def _delivered(self, batch: Sequence[HubEvent]) -> Ending:
         if self._skips:
             self._skips -= 1
+            logger.warning("batch skipped on request", extra=self._about(batch))
             return Ending.FAILED
         return await self._parts.deliver(batch, self._checkpoint.writes_next)
+
+    def _about(self, batch: Sequence[HubEvent]) -> dict[str, object]:
+        first, last = batch[0].sequence_number, batch[-1].sequence_number
+        return {"action": "batch_skipped", "partition_id": self._partition_id, "first": first, "last": last}

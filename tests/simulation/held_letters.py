@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from core.dead_letters import ClaimedPosition, FoundLetter, LetterClaim, LetterHold, LetterMove, RetryCommit
+from core.replay_piece import ReplayCommit
 from core.store import AppStore
 
 Key = tuple[str, int]
@@ -45,6 +46,13 @@ class HeldLetters:
             holder, _ = self.held.pop(key, ("nobody", None))
             assert holder == commit.claimed_by, f"{key} was settled by {commit.claimed_by} and held by {holder}"
         return number
+
+    def commit_replay(self, commit: ReplayCommit) -> int:
+        """A replay takes letters from whoever holds them."""
+        number = self._store.commit_replay(commit)  # type: ignore[attr-defined]
+        for key in _keys(commit.partition.partition_id, commit.numbers):
+            self.held.pop(key, None)
+        return cast(int, number)
 
     def move_letters(self, move: LetterMove) -> tuple[FoundLetter, ...]:
         before = {one.sequence_number: one for one in self._find(move)}

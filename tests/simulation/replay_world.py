@@ -47,9 +47,12 @@ VERBS = [
 CALLS = {
     "find_replay", "open_replay", "move_replay", "read_standing_states", "read_carried", "read_kept_letters",
     "commit_replay", "rehearse_replay", "note_rehearsal", "close_replay", "read_partition", "read_replayable",
-    "claim_letters", "read_claimed", "commit_retry", "find_letters", "begin_lone_try",
+    "claim_letters", "read_claimed", "commit_retry", "find_letters", "begin_lone_try", "move_letters", "next_due_at",
+    "commit_batch", "anchor_partition", "note_gap", "close_gaps", "read_references",
 }  # fmt: skip
-WRITES = {"open_replay", "commit_replay", "note_rehearsal", "close_replay", "commit_retry"}
+WRITES = {
+    "commit_batch", "open_replay", "commit_replay", "note_rehearsal", "close_replay", "commit_retry", "move_letters",
+}  # fmt: skip
 STEPS = 50
 MOVES: list[ReplayMove] = ["pause", "resume", "resume", "cancel"]
 
@@ -124,7 +127,7 @@ class Troubled:
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
-        return self._failing(name, method) if name in CALLS or name == "commit_batch" else method
+        return self._failing(name, method) if name in CALLS else method
 
     def _failing(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any) -> Any:
@@ -155,6 +158,7 @@ class ReplayWorld:
         self.logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 3))}
         self.hub = MemoryHub(self.logs, lambda: self.chance.random() < self._trouble / 30)
         self.retention = self.chance.random() < 0.3
+        self.begins: dict[str, int] = dict.fromkeys(self.logs, 0)  # numbers: where each partition's stream does
         self.expired: dict[str, int] = dict.fromkeys(self.logs, 0)
         self.transform = TRANSFORMS[0]
         self._own = stamps(self.chance.getrandbits(64), self.clock)
@@ -170,10 +174,14 @@ class ReplayWorld:
             self._step()
         self._trouble = 0.0
         self.transform = self.chance.choice(TRANSFORMS[1:])
-        for id, log in self.logs.items():
-            while self._committed(id) < len(log):
-                self._deliver(id)
+        self._come_to_rest()
         self._end()
+
+    def _come_to_rest(self) -> None:
+        """Nothing fails any more, and all is delivered."""
+        for id, log in self.logs.items():
+            while self._committed(id) < self.begins[id] + len(log):
+                self._deliver(id)
 
     def _end(self) -> None:
         """Cancel what is paused, finish what runs, and replay everything with the newest transform."""
@@ -192,13 +200,15 @@ class ReplayWorld:
     def means(self, store: Any) -> ReplayMeans:
         return ReplayMeans(partition(), store, self.hub, self.transform, self._own, self.chance.randint(1, 9))
 
-    def _step(self) -> None:
-        acts: list[Callable[[], None]] = [
+    def _acts(self) -> list[Callable[[], None]]:
+        return [
             lambda: self._deliver(self.chance.choice(list(self.logs))),
             lambda: self._deliver(self.chance.choice(list(self.logs))),
             self._ask, self._drive, self._drive, self._drive, self._retry, self._steer, self._deploy, self._expire,
         ]  # fmt: skip
-        act = self.chance.choice(acts)
+
+    def _step(self) -> None:
+        act = self.chance.choice(self._acts())
         with suppress(InfrastructureFault, Killed):  # whoever drives comes again
             act()
 
@@ -232,7 +242,7 @@ class ReplayWorld:
         means = self.means(self.record)
         while ids := open_partitions(job_id, means):
             for id in ids:
-                replay_slice(job_id, id, means, self.clock.now())
+                replay_slice(job_id, id, means, self.clock.now() + timedelta(seconds=self.chance.choice([0, 9])))
 
     def _steer(self) -> None:
         if self._jobs:

@@ -123,7 +123,7 @@ def replay_some(world: ReplayWorld) -> None:
 @pytest.fixture
 def made(tmp_path: Path) -> History:
     """One with all that there is: two partitions at least, letters that replays made, gaps."""
-    return history(3, tmp_path / "store.db")
+    return history(34, tmp_path / "store.db")
 
 
 @pytest.mark.parametrize("seed", range(20), ids="seed{}".format)

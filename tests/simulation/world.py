@@ -42,6 +42,17 @@ REFUSED = "huge {}"  # by every database
 GRACE = timedelta(seconds=60)
 
 
+def handed_over(log: list[Event], committed: int, skips: float, chance: random.Random) -> list[Event]:
+    """A batch as the host hands it over when so many events are committed: redelivered, next, or behind a gap."""
+    first = chance.choice([committed, committed, chance.randint(0, committed)])
+    if chance.random() < skips:
+        first = committed + chance.randint(1, 15)
+    given = log[first : first + chance.randint(1, 12)]
+    if chance.random() < skips / 5:
+        given = [each for each in given if chance.random() < 0.7]
+    return given
+
+
 @dataclass
 class Owner:
     """One process: what it remembers is gone when it dies."""
@@ -132,14 +143,9 @@ class World:
 
     def _deliver(self, partition_id: str, number: int) -> None:
         """The host hands a batch to an owner, from anywhere up to the first event that is not committed, or beyond."""
-        log, place, begins = self.logs[partition_id], partition(partition_id), self.begins[partition_id]
-        committed = self._committed(partition_id) - begins
-        first = self.chance.choice([committed, committed, self.chance.randint(0, committed)])
-        if self.chance.random() < self._skips:
-            first = committed + self.chance.randint(1, 15)
-        given = log[first : first + self.chance.randint(1, 12)]
-        if self.chance.random() < self._skips / 5:
-            given = [each for each in given if self.chance.random() < 0.7]
+        log, place = self.logs[partition_id], partition(partition_id)
+        committed = self._committed(partition_id) - self.begins[partition_id]
+        given = handed_over(log, committed, self._skips, self.chance)
         if given:
             means = self._owners[number].means
             ingest_batch(batch(given, place), means.store, PLAIN, means.stamps, means.healing)

@@ -24,6 +24,7 @@ KEYS = [
     "filtered",
     "dead_lettered",
     "letters",
+    "gaps",
     "redelivered_dropped",
     "ledger_balanced",
     "seconds",
@@ -126,6 +127,7 @@ def test_a_small_demo_proves_that_every_event_is_accounted_for(start: Start, tmp
     letters = figures["letters"]
     assert letters["resolved"] > 0 and letters["waiting"] == 0
     assert letters["resolved"] + letters["exhausted"] == figures["dead_lettered"]
+    assert figures["gaps"] == {"healed": 0, "absent": 0}
     assert demo.left() == []
     assert list(tmp_path.iterdir()) == []
 
@@ -152,6 +154,25 @@ def test_a_demo_with_workers_of_which_one_is_killed_proves_it_too(start: Start, 
     assert figures["published"] == figures["accounted"] == 2_000
     assert (figures["kills"], figures["workers"], figures["ledger_balanced"]) == (1, 2, True)
     assert any(line.startswith("killing worker-") for line in ended.out)
+    assert demo.left() == []
+
+
+@pytest.mark.parametrize("transform", ["home_security", "flight_info"])
+def test_a_demo_in_chaos_proves_it_too_and_has_healed_what_the_host_lost(
+    start: Start, tmp_path: Path, transform: str
+) -> None:
+    options = ("--events", "4000", "--rate", "2000", "--transform", transform, "--folder", str(tmp_path))
+    demo = start("local.demo", "--chaos", "--kill", "1", *options)
+    ended = demo.wait()
+    assert ended.code == 0, ended.err
+    figures = json.loads(ended.out[-1])
+    assert list(figures) == [*KEYS, "kills", "chaos"]
+    assert figures["published"] == figures["accounted"] >= 4_000
+    assert figures["gaps"]["healed"] > 0 == figures["gaps"]["absent"]
+    assert figures["chaos"].pop("skipped_batches") >= 16, "the first of each partition at least"
+    assert (figures["kills"], figures["chaos"]) == (1, {"cuts": 2, "locks": 1})
+    for told in ("killing the functions host", "skipping: the host loses", "cutting every", "locking the store"):
+        assert any(line.startswith(told) for line in ended.out), told
     assert demo.left() == []
 
 

@@ -92,6 +92,20 @@ async def test_batches_can_be_delivered_again_and_skipped_over_http(
             assert await status_of(http, wrong) == 400
 
 
+async def test_a_batch_can_be_skipped_before_the_partitions_are_known(
+    app: Path, options: HostOptions, hubs: Hubs
+) -> None:
+    hub = hubs.of("$Default")
+    hub.answers.clear()
+    async with running(app, options) as host:
+        host.skip(1)
+        hub.answers.set()
+        await hub.send("0", b"lost")
+        await eventually(lambda: checkpoint_of(host) == 0)
+        await hub.send("0", b"kept")
+        await ingested(["kept"])
+
+
 def checkpoint_of(host: FunctionsHost) -> int | None:
     """The sequence number of the host checkpoint of partition 0."""
     found = host._state.read_checkpoint(HubAddress("localhost", "telemetry", "$Default"), "0")

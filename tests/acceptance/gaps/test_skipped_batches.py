@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from local.books import count_gaps, read_books
 from tests.acceptance.gaps.apps import HUB, App, new_hub
 from tests.fakes.engines import SqliteEngine
 
@@ -71,6 +72,9 @@ def test_exactly_what_retention_cut_out_of_a_gap_is_absent(app: App) -> None:
     app.emulator.expire_before(HUB, "1", 220)
     app.publish(30)
     app.until_all_accounted()
+    books = read_books(app.address)
+    assert (books.in_hub, books.accounted, books.written, books.balanced) == (500, 500, 350, True)
+    assert count_gaps(app.engine.path) == {"healed": 50, "absent": 50 + 100}
     app.end()
     app.assert_each_number_once({"0": set(range(120, 170)), "1": set(range(120, 220))})
     assert {(line["partition"][-1], line["healed"], line["absent"]) for line in app.lines("gap")} == {

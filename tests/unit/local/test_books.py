@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.store.schema import migrate_sqlite
-from local.books import Books, BooksUnavailable, count_accounted, read_books
+from local.books import Books, BooksUnavailable, count_accounted, count_gaps, read_books
 from tests.unit.local.feed.builders import story
 from tests.unit.local.stores import ingest
 
@@ -87,3 +87,8 @@ def test_what_is_accounted_for_can_be_read_from_the_store(tmp_path: Path) -> Non
     assert count_accounted(tmp_path / "store.db") == 0
     ingest(tmp_path / "store.db", story(events=300))
     assert count_accounted(tmp_path / "store.db") == 300
+
+
+def test_a_store_without_gaps_counts_none(tmp_path: Path) -> None:
+    migrate_sqlite(tmp_path / "store.db")
+    assert count_gaps(tmp_path / "store.db") == {}

@@ -14,6 +14,7 @@ from local.demo import main
         ("--workers", "-1", "must be a whole number from 1"),
         ("--kill", "-1", "must be a whole number from 1"),
         ("--rate", "slow", "must be a number above 0, or full"),
+        ("--chaos", "often", "ignored explicit argument 'often'"),
     ],
 )
 def test_what_a_demo_cannot_do_is_one_clear_error(
@@ -22,3 +23,15 @@ def test_what_a_demo_cannot_do_is_one_clear_error(
     with pytest.raises(SystemExit):
         main([f"{option}={value}"])
     assert why in capsys.readouterr().err
+
+
+def test_chaos_without_the_functions_host_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--chaos", "--workers", "2"])
+    assert "argument --chaos: it needs the functions host" in capsys.readouterr().err
+
+
+def test_help_names_chaos(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "--chaos" in capsys.readouterr().out

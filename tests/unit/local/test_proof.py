@@ -1,12 +1,18 @@
 """local/proof.py"""
 
 import json
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 from local.books import Books
+from local.chaos import Kind
 from local.feed.record import ONCE, Copies
 from local.proof import Finished, prove, redelivered
 from tests.unit.local.feed.builders import story
@@ -15,8 +21,22 @@ from tests.unit.local.stores import ingest, settle_letters, write_record
 BOOKS = Books(in_hub=300, accounted=300, written=200, filtered=60, dead_lettered=40, balanced=True)
 
 
-def finished(books: Books = BOOKS, published: Copies = Copies(300, 300), kills: int = 0, workers: int = 0) -> Finished:  # noqa: B008
-    return Finished(published, books, 2.0, kills, workers, [])
+def finished(
+    books: Books = BOOKS,
+    published: Copies = Copies(300, 300),  # noqa: B008
+    struck: Mapping[Kind, int] = MappingProxyType({}),
+    workers: int = 0,
+    logs: Sequence[Path] = (),
+) -> Finished:
+    return Finished(published, books, 2.0, Counter(struck), workers, list(logs))
+
+
+def note_gaps(store: Path, *gaps: tuple[int, int, str]) -> None:
+    """The store also had gaps in partition 0."""
+    with closing(sqlite3.connect(store, isolation_level=None)) as connection:
+        for first, last, status in gaps:
+            values = (first, last, "2026-01-01T00:00:00Z", status, 1)
+            connection.execute("INSERT INTO sequence_gap VALUES (1, '0', ?, ?, ?, ?, ?)", values)
 
 
 @pytest.fixture
@@ -39,6 +59,7 @@ def test_the_figures_come_in_their_order(files: tuple[Path, Path]) -> None:
         ("filtered", 60),
         ("dead_lettered", 40),
         ("letters", {"resolved": 6, "exhausted": 29, "waiting": 0}),
+        ("gaps", {"healed": 0, "absent": 0}),
         ("redelivered_dropped", 0),
         ("ledger_balanced", True),
         ("seconds", 2.0),
@@ -47,14 +68,42 @@ def test_the_figures_come_in_their_order(files: tuple[Path, Path]) -> None:
 
 
 def test_kills_are_added_after_the_other_figures(files: tuple[Path, Path]) -> None:
-    figures = prove(finished(kills=3), *files).figures
+    figures = prove(finished(struck={"kill": 3}), *files).figures
     assert list(figures)[-1] == "kills"
     assert figures["kills"] == 3
 
 
 def test_workers_are_the_last_figure_when_they_were_used(files: tuple[Path, Path]) -> None:
-    figures = prove(finished(kills=2, workers=3), *files).figures
+    figures = prove(finished(struck={"kill": 2}, workers=3), *files).figures
     assert list(figures.items())[-2:] == [("kills", 2), ("workers", 3)]
+
+
+def test_gaps_are_counted_in_events_by_what_became_of_them(files: tuple[Path, Path]) -> None:
+    note_gaps(files[0], (0, 9, "healed"), (10, 11, "absent"), (20, 24, "healed"))
+    proof = prove(finished(), *files)
+    assert proof.figures["gaps"] == {"healed": 15, "absent": 2}
+    assert proof.differences == []
+
+
+STRUCK: Mapping[Kind, int] = {"kill": 2, "skip": 2, "cut": 2, "lock": 1}
+
+
+def test_chaos_tells_what_it_did_and_is_no_proof_without_a_healed_gap(files: tuple[Path, Path], tmp_path: Path) -> None:
+    log = tmp_path / "host-1.log"
+    log.write_text("".join(json.dumps({"action": "batch_skipped"}) + "\n" for _ in range(5)) + '{"action": "batch_s')
+    proof = prove(finished(struck=STRUCK, logs=[log]), *files)
+    assert proof.differences == ["chaos: no gap was healed"]
+    assert list(proof.figures.items())[-2:] == [
+        ("kills", 2),
+        ("chaos", {"skipped_batches": 5, "cuts": 2, "locks": 1}),
+    ]
+    note_gaps(files[0], (0, 0, "healed"))
+    assert prove(finished(struck=STRUCK, logs=[log]), *files).differences == []
+
+
+def test_chaos_in_which_the_host_lost_nothing_is_no_proof(files: tuple[Path, Path]) -> None:
+    note_gaps(files[0], (0, 0, "healed"))
+    assert prove(finished(struck=STRUCK), *files).differences == ["chaos: the host lost no batch"]
 
 
 def test_an_event_that_the_app_did_not_account_for_is_a_difference(files: tuple[Path, Path]) -> None:

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -43,6 +43,22 @@ def test_it_says_one_line_when_ready_and_ends_cleanly_when_told(number: signal.S
         process.send_signal(number)
         rest, complaints = process.communicate(timeout=10)
         assert (process.returncode, rest, complaints) == (0, "", "")
+
+
+def test_a_signal_cuts_every_connection_and_the_next_is_let_in() -> None:
+    with serving() as (process, port):
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as cut:
+            cut.sendall(b"AMQP\x03\x01\x00\x00")
+            assert cut.recv(8) == b"AMQP\x03\x01\x00\x00"
+            process.send_signal(signal.SIGUSR1)
+            with suppress(ConnectionResetError):
+                while cut.recv(1_000):
+                    pass
+        assert process.stdout is not None
+        assert process.stdout.readline() == "cutting 1 connections\n"
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as other:
+            other.sendall(b"AMQP\x03\x01\x00\x00")
+            assert other.recv(8) == b"AMQP\x03\x01\x00\x00"
 
 
 def test_a_port_in_use_is_one_line_and_exit_code_1() -> None:

@@ -1,9 +1,12 @@
 """local/feed/options.py"""
 
+from itertools import pairwise
+
 import pytest
 
-from local.feed.domains import FLIGHTS
+from local.feed.domains import FLIGHTS, HOMES, Domain
 from local.feed.options import parse_options
+from local.feed.planned import FIRST_INSTANT
 
 
 def test_without_options_the_feed_is_endless_and_steady() -> None:
@@ -25,6 +28,8 @@ def test_full_speed_and_an_end_can_be_asked_for() -> None:
         ("--events", "0", "must be a whole number from 1"),
         ("--transform", "trains", "must be home_security or flight_info, not 'trains'"),
         ("--homes", "-3", "must be a whole number from 1"),
+        ("--duplicates", "1.5", "must be a number from 0 to 1"),
+        ("--duplicates", "some", "must be a number from 0 to 1"),
         ("--gather", "-1", "must be a number of seconds from 0 to 10"),
         ("--start", "today", "must be a time like"),
         ("--start", "2026-01-01T00:00:00", "must name its time zone"),
@@ -36,6 +41,16 @@ def test_what_cannot_be_read_is_refused_in_one_line(
     with pytest.raises(SystemExit):
         parse_options([f"{option}={value}"])
     assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("domain", [HOMES, FLIGHTS])
+def test_the_share_of_duplicates_is_as_asked(domain: Domain) -> None:
+    def copies(share: float | None) -> int:
+        minutes = list(domain.story(100, 5_000, 1, FIRST_INSTANT, share))
+        return sum(one is other for minute in minutes for one, other in pairwise(minute.events))
+
+    assert copies(0.0) == 0
+    assert 0 < copies(0.001) < copies(None) < copies(0.1)
 
 
 @pytest.mark.parametrize("name", ["flight_info", "core.transforms.flight_info"])

@@ -5,7 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 from azure.eventhub import EventDataBatch
-from azure.eventhub.exceptions import ConnectionLostError, EventDataSendError, EventHubError
+from azure.eventhub.exceptions import (
+    AuthenticationError,
+    ConnectError,
+    ConnectionLostError,
+    EventDataSendError,
+    EventHubError,
+)
 
 from local.feed.publisher import TRIES, HubSilent, Publisher, Resends
 from local.feed.record import Copies
@@ -96,6 +102,33 @@ def test_a_busy_hub_that_the_client_asked_again_by_itself_leaves_no_doubt(resend
             log.debug("Producer for partition ID %s not available: %s.", "all", busy())
 
     assert Publisher(Repeating(), go_on, resends).publish(send(minute())) == Copies(1, 1)
+
+
+class Closed(Hub):
+    """Each batch is asked for in vain so many times."""
+
+    def __init__(self, fault: EventHubError, times: int) -> None:
+        super().__init__()
+        self._fault, self._times = fault, times
+
+    def create_batch(self, *, partition_id: str | None = None, partition_key: str | None = None) -> EventDataBatch:
+        batch = super().create_batch(partition_id=partition_id, partition_key=partition_key)
+        if len(self.asked) <= self._times:
+            raise self._fault
+        return batch
+
+
+def test_a_connection_lost_before_the_send_is_tried_again_and_leaves_no_doubt(resends: Resends) -> None:
+    hub = Closed(ConnectError("gone"), times=2)
+    assert Publisher(hub, go_on, resends).publish(send(minute())) == Copies(1, 1)
+    assert (len(hub.asked), len(hub.taken)) == (3, 1)
+
+
+def test_a_hub_that_lets_nobody_in_is_not_asked_again(resends: Resends) -> None:
+    hub = Closed(AuthenticationError("who are you"), times=1)
+    with pytest.raises(AuthenticationError):
+        Publisher(hub, go_on, resends).publish(send(minute()))
+    assert len(hub.asked) == 1
 
 
 def test_a_hub_that_never_takes_a_send_is_named_silent(resends: Resends) -> None:

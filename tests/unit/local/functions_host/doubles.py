@@ -67,12 +67,17 @@ def event(number: int, body: bytes | None = None, key: str | None = None) -> Hub
 
 
 class MemoryHub:
-    """An EventSource whose partitions are lists; `opened` holds where each stream began."""
+    """An EventSource whose partitions are lists; `opened` holds where each stream began.
+
+    It says which partitions it has once `answers` is set, as it is from the beginning.
+    """
 
     def __init__(self, *partition_ids: str) -> None:
         self.partitions: dict[str, list[HubEvent]] = {each: [] for each in partition_ids or ("0",)}
         self.opened: list[tuple[str, StartAt]] = []
         self.closed = False
+        self.answers = asyncio.Event()
+        self.answers.set()
         self._arrived = asyncio.Condition()
 
     async def send(self, partition_id: str, *bodies: bytes) -> None:
@@ -83,6 +88,7 @@ class MemoryHub:
             self._arrived.notify_all()
 
     async def partition_ids(self) -> Sequence[str]:
+        await self.answers.wait()
         return tuple(self.partitions)
 
     async def open(self, partition_id: str, start: StartAt) -> "MemoryStream":

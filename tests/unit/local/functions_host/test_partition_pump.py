@@ -169,10 +169,14 @@ async def test_more_batches_than_there_were_are_delivered_again_from_the_beginni
         await bench.delivered([0, 1], [2], [0, 1], [2])
 
 
-async def test_skipped_batches_are_checkpointed_but_not_delivered(bench: Bench) -> None:
+async def test_skipped_batches_are_checkpointed_but_not_delivered(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
     async with bench.pumping() as pump:
         pump.skip(2)
         await send(bench, 5)
         await bench.delivered([4])
         await bench.checkpoint_is(4)
     assert bench.written == [event(number).position for number in (1, 3, 4)]
+    told = [vars(one) for one in caplog.records if getattr(one, "action", "") == "batch_skipped"]
+    assert [(one["partition_id"], one["first"], one["last"]) for one in told] == [("0", 0, 1), ("0", 2, 3)]
