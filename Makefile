@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-all test-sqlserver test-spark41 scriptdom azurite check check-infra smoke format bench clean
+.PHONY: help run demo test test-all test-sqlserver test-spark41 scriptdom azurite screenshots check check-infra smoke format bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -107,6 +107,9 @@ $(VENV)/azurite/node_modules/.bin/azurite: | $(VENV)/bin/python
 	@command -v npm >/dev/null || { echo "make: npm is missing: install Node.js 20 or newer" >&2; exit 1; }
 	@echo "installing Azurite (186 MB)"
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3.35.0
+
+screenshots: $(VENV)/dev.done ## Make the pictures of docs/images/ anew, with Chromium
+	@SCREENSHOTS=1 $(BIN)/python -m pytest -rs tests/browser
 
 bench: $(VENV)/local.done $(VENV)/spark.done ## Measure what docs/benchmarks.md promises, as ratios in one run
 	@$(BIN)/python -m bench

@@ -2,7 +2,7 @@
 
 import azure.functions as func
 
-from handlers import aggregation, dead_letters, gaps, ingest, ledger, letters, ops, replays, status
+from handlers import aggregation, dead_letters, gaps, homes, ingest, ledger, letters, ops, replays, status
 
 app = func.FunctionApp()
 app.register_functions(ingest.bp)
@@ -14,3 +14,4 @@ app.register_functions(letters.bp)
 app.register_functions(ops.bp)
 app.register_functions(replays.bp)
 app.register_functions(aggregation.bp)
+app.register_functions(homes.bp)

@@ -1,9 +1,11 @@
 """What a person looks at: the activity of a home, by kind of sensor and window of event time."""
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 WINDOW = timedelta(minutes=15)  # as jobs/transforms.py has it
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +26,85 @@ class HomeActivity:
     most_ppm_hundredths: int | None
     first_observed_at: datetime
     last_observed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredHome:
+    """A home as its latest registration says."""
+
+    home_id: str
+    time_zone: str
+    armed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A reading of a home that somebody should look at."""
+
+    sensor_id: str
+    kind: str
+    ppm: int | None
+    observed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """What is shown at once: the time before `until`, in steps. Both are whole windows."""
+
+    until: datetime
+    length: timedelta
+    step: timedelta
+
+    @property
+    def since(self) -> datetime:
+        """Where it begins."""
+        return self.until - self.length
+
+
+def end_of_window(moment: datetime) -> datetime:
+    """The end of the window that an instant lies in."""
+    return EPOCH + ((moment - EPOCH) // WINDOW + 1) * WINDOW
+
+
+def within(windows: Iterable[HomeActivity], period: Period) -> tuple[HomeActivity, ...]:
+    """Those that begin in a period."""
+    return tuple(one for one in windows if period.since <= one.window_start < period.until)
+
+
+def totals(windows: Iterable[HomeActivity]) -> tuple[HomeActivity, ...]:
+    """One for each kind of sensor, by name; it starts with the first window."""
+    return _summed((one.kind, one) for one in windows)
+
+
+def steps(windows: Iterable[HomeActivity], period: Period) -> tuple[HomeActivity, ...]:
+    """One for each kind and step of a period in which there was something, by kind and time."""
+    starts = (replace(one, window_start=_start_of_step(one.window_start, period)) for one in windows)
+    return _summed(((one.kind, one.window_start), one) for one in starts)
+
+
+def _start_of_step(moment: datetime, period: Period) -> datetime:
+    return period.since + (moment - period.since) // period.step * period.step
+
+
+def _summed(placed: Iterable[tuple[object, HomeActivity]]) -> tuple[HomeActivity, ...]:
+    sums: dict[object, HomeActivity] = {}
+    for key, one in placed:
+        sums[key] = _added(sums[key], one) if key in sums else one
+    return tuple(sorted(sums.values(), key=lambda one: (one.kind, one.window_start)))
+
+
+def _added(one: HomeActivity, other: HomeActivity) -> HomeActivity:
+    ppm = [each.ppm_hundredths for each in (one, other) if each.ppm_hundredths is not None]
+    least = [each.least_ppm_hundredths for each in (one, other) if each.least_ppm_hundredths is not None]
+    most = [each.most_ppm_hundredths for each in (one, other) if each.most_ppm_hundredths is not None]
+    return replace(
+        one,
+        window_start=min(one.window_start, other.window_start),
+        readings=one.readings + other.readings,
+        active=one.active + other.active,
+        ppm_hundredths=sum(ppm) if ppm else None,
+        least_ppm_hundredths=min(least, default=None),
+        most_ppm_hundredths=max(most, default=None),
+        first_observed_at=min(one.first_observed_at, other.first_observed_at),
+        last_observed_at=max(one.last_observed_at, other.last_observed_at),
+    )

@@ -8,6 +8,7 @@ from core.store import NamedQueries
 from core.store.books import BookReading
 from core.store.connect import open_engine
 from core.store.explanation import Explaining
+from core.store.homes import HomeReading
 from core.store.keys import Keys
 from core.store.listing import LetterListing
 from core.store.matching import LetterMatching
@@ -16,7 +17,10 @@ from core.store.named import Stream
 
 @dataclass(frozen=True, slots=True)
 class StoreDesk:
-    """One reader of each kind, all of one stream; they wait for nothing: an operator sees at once what is wrong."""
+    """One reader of each kind, all of one stream but homes and keys, which are of all.
+
+    They wait for nothing: an operator sees at once what is wrong.
+    """
 
     stream: Stream
     books: BookReading
@@ -24,6 +28,7 @@ class StoreDesk:
     matching: LetterMatching
     explaining: Explaining
     keys: Keys
+    homes: HomeReading
 
 
 def desk_over(engine: NamedQueries, partition: Partition, row_classes: tuple[type, ...]) -> StoreDesk:
@@ -36,6 +41,7 @@ def desk_over(engine: NamedQueries, partition: Partition, row_classes: tuple[typ
         LetterMatching(stream),
         Explaining(stream, row_classes),
         Keys(engine),
+        HomeReading(engine),
     )
 
 

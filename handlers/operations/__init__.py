@@ -6,7 +6,10 @@ from importlib import import_module
 
 from handlers.operation import Operation
 
-MODULES = ("status", "ledger", "audit", "letters", "letter_orders", "replays", "aggregations", "health", "description")
+MODULES = (
+    "status", "ledger", "audit", "letters", "letter_orders", "replays", "aggregations", "homes", "health",
+    "description",
+)  # fmt: skip
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The description of the API itself, and the files of the operator's page: octets that only change with the app."""
+"""The description of the API itself, and the pages with their files: octets that only change with the app."""
 
 from functools import cache
 from hashlib import sha256
@@ -10,11 +10,12 @@ import msgspec
 from handlers.http import ROUTES
 from handlers.openapi import describe
 from handlers.operation import JSON, Answer, Call, Nothing, Operation, Shape
+from handlers.operations.home_shapes import HomePath
 from handlers.problems import NOT_FOUND, not_found
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
 MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-ENTRY = "ops.html"
+ENTRY, HOME = "ops.html", "home.html"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none';"
     " form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -22,7 +23,7 @@ POLICY = (
 
 
 class FilePath(Shape):
-    """A file of the page."""
+    """A file of the pages."""
 
     file: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z_-]{0,30}\.(css|js|svg)$")]
 
@@ -45,8 +46,13 @@ def ops(call: Call[Nothing, Nothing, Nothing]) -> Answer:
     return _page(ENTRY)
 
 
+def home_page(call: Call[HomePath, Nothing, Nothing]) -> Answer:
+    """The resident's page: it asks for the home of its own address."""
+    return _page(HOME)
+
+
 def ops_file(call: Call[FilePath, Nothing, Nothing]) -> Answer:
-    """A file of it: one of those that are there, and no other."""
+    """A file of the pages: one of those that are there, and no other."""
     if call.path.file not in _files():
         raise not_found("file", "the page has no such file")
     return _page(call.path.file)
@@ -66,7 +72,7 @@ def _page(name: str) -> Answer:
         "Referrer-Policy": "no-referrer",
         "Cross-Origin-Opener-Policy": "same-origin",
     }
-    return Answer(body, headers=headers, media=f"{MEDIA[Path(name).suffix]}; charset=utf-8")
+    return Answer(body, headers=headers, media=MEDIA[Path(name).suffix])
 
 
 def _revalidated(body: bytes) -> dict[str, str]:
@@ -76,9 +82,10 @@ def _revalidated(body: bytes) -> dict[str, str]:
 OPERATIONS = (
     Operation("openapi", "This description", openapi, {200: JSON}, tag="description"),
     Operation("ops", "The operator's page", ops, {200: "text/html"}, tag="page"),
+    Operation("home_page", "The resident's page", home_page, {200: "text/html"}, path=HomePath, tag="page"),
     Operation(
         "ops_file",
-        "A file of the operator's page",
+        "A file of the pages",
         ops_file,
         {200: "text/css"},
         path=FilePath,

@@ -3,7 +3,7 @@
 import { button, el, field } from "./dom.js";
 
 const KEY = "hubledger.key";
-const BASE = new URL("./", document.baseURI).pathname; // ".../api/"
+export const BASE = new URL("../", import.meta.url).pathname; // ".../api/"
 
 /** A refusal of the API, as RFC 9457 has it. */
 export class Problem extends Error {

@@ -5,9 +5,10 @@ import { button, count, el, fault, field, notice } from "./dom.js";
 
 /**
  * Ask, then do. `act(expected, reason)` sends it and returns what to tell; when the number of things is another one by
- * now (412), it is asked back again with the new number.
+ * now (412), it is asked back again with the new number. Without a number (null) only the reason is asked for, and
+ * that not either where `asksWhy` is false.
  */
-export function confirm({ title, text, word, number, act, grave = false }) {
+export function confirm({ title, text, word, number, act, grave = false, asksWhy = true }) {
   return new Promise((resolve) => {
     const asked = { number };
     const said = el("p", {});
@@ -17,12 +18,13 @@ export function confirm({ title, text, word, number, act, grave = false }) {
     const trouble = el("div", {});
     const tell = () => { said.textContent = text(asked.number); check(); };
     const check = () => {
-      const same = typed.value.replaceAll(/[ ,.]/g, "") === String(asked.number);
-      go.disabled = !(same && reason.value.trim().length >= 3);
+      const same = asked.number === null || typed.value.replaceAll(/[ ,.]/g, "") === String(asked.number);
+      go.disabled = !(same && (!asksWhy || reason.value.trim().length >= 3));
     };
     const form = el("form", { method: "dialog", oninput: check },
       el("h2", { id: "confirm-title" }, title), said,
-      field("How many are they?", typed), field("Why? It is kept with your name.", reason), trouble,
+      number === null ? null : field("How many are they?", typed),
+      asksWhy ? field("Why? It is kept with your name.", reason) : null, trouble,
       el("div", { class: "row" }, go, button("Cancel", () => dialog.close())));
     const dialog = el("dialog", { "aria-labelledby": "confirm-title" }, form);
     form.addEventListener("submit", async (event) => {
@@ -46,6 +48,6 @@ export function confirm({ title, text, word, number, act, grave = false }) {
     document.body.append(dialog);
     tell();
     dialog.showModal();
-    typed.placeholder = count(asked.number);
+    if (number !== null) typed.placeholder = count(asked.number);
   });
 }

@@ -42,8 +42,9 @@ export function duration(seconds) {
 }
 
 const TONES = {
-  good: ["written", "resolved", "done", "balanced", "healed"],
-  warn: ["waiting", "retrying", "held", "not_yet", "planned", "running", "paused", "written_or_filtered"],
+  good: ["written", "resolved", "done", "balanced", "healed", "committed"],
+  warn: ["waiting", "retrying", "held", "not_yet", "planned", "running", "paused",
+    "written_or_filtered", "submitting", "submitted"],
   bad: ["exhausted", "dead_lettered", "missing", "absent", "failed", "open"],
 };
 
@@ -52,6 +53,30 @@ export function badge(word) {
   const tone = Object.keys(TONES).find((name) => TONES[name].includes(word)) ?? "";
   return el("span", { class: `badge ${tone}` }, String(word).replaceAll("_", " "));
 }
+
+/**
+ * Fill a place anew and leave the reader where they are: what had the focus has it again, what was unfolded stays so.
+ * Elements count as the same when they stand at the same position under the same name.
+ */
+export function renew(place, ...nodes) {
+  const held = place.contains(document.activeElement) && place !== document.activeElement
+    ? pathTo(place, document.activeElement) : null;
+  const unfolded = [...place.querySelectorAll("details[open]")].map((one) => pathTo(place, one));
+  place.replaceChildren(...nodes.filter(Boolean));
+  for (const path of unfolded) follow(place, path)?.setAttribute("open", "");
+  if (held) follow(place, held)?.focus({ preventScroll: true });
+}
+
+function pathTo(place, node) {
+  const path = [];
+  for (let at = node; at !== place; at = at.parentElement) {
+    path.unshift([[...at.parentElement.children].indexOf(at), at.tagName]);
+  }
+  return path;
+}
+
+const follow = (place, path) => path.reduce((at, [index, name]) =>
+  (at?.children[index]?.tagName === name ? at.children[index] : null), place);
 
 /** A table that becomes cards on a narrow screen. A column is [title, cell of an entry, class]. */
 export function table(label, columns, entries) {

@@ -5,15 +5,19 @@ import { fault, notice } from "./dom.js";
 import { ledger } from "./ledger.js";
 import { letter, letters } from "./letters.js";
 import { overview } from "./overview.js";
+import { homes } from "./homes.js";
 import { replay, replays } from "./replays.js";
+import { runs } from "./runs.js";
+import { themeButton } from "./theme.js";
 
-const THEME = "hubledger.theme";
 const PLACES = [
   [/^#?\/?$/, overview, "overview"],
   [/^#\/letters(?:\?(.*))?$/, letters, "letters"],
   [/^#\/letters\/([^/?]+)\/([^/?]+)$/, letter, "letters"],
   [/^#\/replays(?:\?(.*))?$/, replays, "replays"],
   [/^#\/replays\/([^/?]+)$/, replay, "replays"],
+  [/^#\/runs$/, runs, "runs"],
+  [/^#\/homes$/, homes, "homes"],
   [/^#\/ledger$/, ledger, "ledger"],
   [/^#\/ledger\/([^/?]+)\/([^/?]+)$/, ledger, "ledger"],
 ];
@@ -44,14 +48,7 @@ async function show(moveFocus = true) {
   }
 }
 
-function changeTheme() {
-  const dark = getComputedStyle(document.documentElement).colorScheme === "dark";
-  document.documentElement.dataset.theme = dark ? "light" : "dark";
-  localStorage.setItem(THEME, document.documentElement.dataset.theme);
-}
-
-if (localStorage.getItem(THEME)) document.documentElement.dataset.theme = localStorage.getItem(THEME);
-document.getElementById("theme").addEventListener("click", changeTheme);
+themeButton(document.getElementById("theme"));
 document.getElementById("key").addEventListener("click", () => askForKey(() => show()));
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 window.addEventListener("hashchange", () => { notice(""); show(); });

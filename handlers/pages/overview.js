@@ -2,13 +2,15 @@
 
 import { get } from "./api.js";
 import { chart } from "./chart.js";
-import { badge, button, card, count, duration, el, facts, fault, grouped, instant, plural, svg, table } from "./dom.js";
+import { badge, button, card, count, duration, el, facts, fault, grouped, instant, plural, renew, svg, table }
+  from "./dom.js";
 
 const EVERY_MS = 2000;
-const KEPT = 150; // samples: five minutes
+const KEPT_MS = 300_000;
+const KEPT_UNDER = "hubledger.samples";
 const OUTCOMES = [["written", "written"], ["filtered", "filtered"], ["dead_lettered", "dead-lettered"],
   ["held", "held"], ["absent", "absent"]];
-const samples = [];
+const samples = JSON.parse(sessionStorage.getItem(KEPT_UNDER) ?? "[]"); // a reload loses none
 
 export async function overview(place, left) {
   const top = el("div", { class: "columns" });
@@ -23,8 +25,8 @@ export async function overview(place, left) {
         remember(status);
         trouble.replaceChildren();
         if (status.hub_fault) trouble.append(fault({ detail: `The hub cannot be asked: ${status.hub_fault}` }));
-        top.replaceChildren(balance(status), letters(status), overTime());
-        partitions.replaceChildren(byPartition(status));
+        renew(top, balance(status), letters(status), overTime());
+        renew(partitions, byPartition(status));
         document.getElementById("stream").textContent = `${status.event_hub} · ${status.consumer_group}`;
       }
     } catch (problem) {
@@ -36,7 +38,9 @@ export async function overview(place, left) {
 
 function remember(status) {
   samples.push({ at: Date.parse(status.at), lag: status.lag, accounted: status.accounted });
-  samples.splice(0, samples.length - KEPT);
+  const since = samples.at(-1).at - KEPT_MS;
+  samples.splice(0, samples.findIndex((sample) => sample.at >= since));
+  sessionStorage.setItem(KEPT_UNDER, JSON.stringify(samples));
 }
 
 function balance(status) {
@@ -99,7 +103,15 @@ function overTime() {
       el("b", { class: "lag" }, `lag ${lag === null ? "unknown" : plural(lag, "event")}`), " · ",
       el("b", { class: "rate" }, `${count(Math.round(rate))} events/s`)),
     chart([["lag", lags], ["rate", rates]]),
-    el("p", { class: "quiet" }, "Since this page was opened, five minutes at most."));
+    el("p", { class: "quiet", id: "scale" }, `${times(lags)} Each line has its own scale: lag to `,
+      `${plural(highest(lags), "event")}, rate to ${count(highest(rates))} events/s.`));
+}
+
+const highest = (points) => Math.round(Math.max(0, ...points.map((point) => point.value)));
+
+function times(points) {
+  if (points.length < 2) return "From now on, five minutes.";
+  return `The last ${duration((points.at(-1).at - points[0].at) / 1000)}.`;
 }
 
 function byPartition(status) {
@@ -147,5 +159,7 @@ function audited(done) {
       ? `Balanced: ${count(done.accounted)} numbers, each with one outcome.`
       : `${plural(done.faults.length, "fault")} found.`),
     facts([["Read at", instant(done.at)], ["Partitions", count(done.partitions.length)]]),
+    done.partitions.some((one) => one.rows?.complete === false)
+      ? el("p", {}, "Of some partitions only the newest rows were recounted: the limit of one audit.") : null,
     done.faults.length ? table("Faults", columns, done.faults) : null);
 }

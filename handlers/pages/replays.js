@@ -2,9 +2,11 @@
 
 import { get, post, Problem } from "./api.js";
 import { confirm } from "./confirm.js";
-import { badge, button, card, choice, count, el, facts, fault, field, grouped, instant, plural, table } from "./dom.js";
+import { badge, button, card, choice, count, el, facts, fault, field, grouped, instant, plural, renew, table }
+  from "./dom.js";
 
 const EVERY_MS = 1000;
+const PAGE = 20;
 const ENDED = ["done", "cancelled", "failed"];
 const WAYS = [["", "everything committed"], ["sequence_number", "by sequence number"],
   ["enqueued_at", "by enqueued time (UTC)"], ["offset", "by offset"]];
@@ -13,16 +15,19 @@ const address = (job) => `#/replays/${encodeURIComponent(job.job_id)}`;
 export async function replays(place, left, asked = "") {
   const found = el("div", {});
   place.append(el("h1", {}, "Replays"), newReplay(new URLSearchParams(asked)), found);
-  try {
-    const page = await get("replays", { limit: 20 });
-    if (!left.aborted) found.replaceChildren(list(page.replays));
-  } catch (problem) {
-    if (!(problem instanceof Problem)) throw problem;
-    found.replaceChildren(fault(problem));
-  }
+  const show = async (cursor, before) => {
+    try {
+      const page = await get("replays", { limit: PAGE, cursor });
+      if (!left.aborted) found.replaceChildren(list(page, cursor, before, show));
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      found.replaceChildren(fault(problem));
+    }
+  };
+  await show("", []);
 }
 
-function list(jobs) {
+function list(page, cursor, before, show) {
   const columns = [
     ["Asked", (one) => el("a", { href: address(one) }, instant(one.requested_at))],
     ["Kind", (one) => (one.dry_run ? "dry run" : "replay")],
@@ -31,7 +36,11 @@ function list(jobs) {
     ["By", (one) => one.requested_by],
     ["Why", (one) => one.reason, "wide"],
   ];
-  return card("Jobs", jobs.length ? table("Replays", columns, jobs) : el("p", {}, "No replay was asked for yet."));
+  return card("Jobs", page.replays.length ? table("Replays", columns, page.replays)
+    : el("p", {}, "No replay was asked for yet."),
+  el("div", { class: "row" },
+    before.length ? button("Newer", () => show(before.at(-1), before.slice(0, -1))) : null,
+    page.next ? button("Older", () => show(page.next, [...before, cursor])) : null));
 }
 
 function newReplay(asked) {
@@ -72,26 +81,37 @@ function order(way, first, last, partitions, reason) {
 }
 
 export async function replay(place, left, id) {
-  const head = el("div", {});
-  const diff = el("div", {});
-  place.append(el("h1", {}, "Replay"), head, diff);
-  let seen = -1;
+  const [trouble, head, diff, more] = [1, 2, 3, 4].map(() => el("div", {}));
+  place.append(el("h1", {}, "Replay"), trouble, head, diff, more);
+  const shown = { state: "" };
   while (!left.aborted) {
-    const job = await get(`replays/${encodeURIComponent(id)}`);
-    if (left.aborted) return;
-    head.replaceChildren(progress(job));
-    if (job.dry_run && job.counts.events_changed !== seen) {
-      seen = job.counts.events_changed;
-      await differences(diff, id);
+    try {
+      const job = await get(`replays/${encodeURIComponent(id)}`);
+      if (left.aborted) return;
+      trouble.replaceChildren();
+      renew(head, progress(job));
+      renew(more, ranges(job), moves(job));
+      await follow(diff, job, shown);
+      if (ENDED.includes(job.status)) return;
+    } catch (problem) {
+      if (!(problem instanceof Problem) || problem.status === 400 || problem.status === 404) throw problem;
+      trouble.replaceChildren(fault(problem)); // it may be over in a moment
     }
-    if (ENDED.includes(job.status)) return;
     await new Promise((resolve) => { setTimeout(resolve, EVERY_MS); });
   }
 }
 
+/** The differences anew, when the dry run has come further. */
+async function follow(place, job, shown) {
+  const state = `${job.status} ${job.done}`;
+  if (!job.dry_run || state === shown.state) return;
+  shown.state = state;
+  await differences(place, job.job_id, ENDED.includes(job.status));
+}
+
 function progress(job) {
   const counts = job.counts;
-  const moves = ENDED.includes(job.status) ? [] : [job.status === "paused" ? "resume" : "pause", "cancel"];
+  const allowed = ENDED.includes(job.status) ? [] : [job.status === "paused" ? "resume" : "pause", "cancel"];
   return card(job.dry_run ? "Dry run" : "Replay",
     el("p", { class: "verdict", id: "replay-status" }, badge(job.status), `${count(job.done)} of ${count(job.total)}`),
     el("progress", { max: Math.max(1, job.total), value: job.total ? job.done : 1, "aria-label": "progress" }),
@@ -108,34 +128,62 @@ function progress(job) {
       facts([["Asked by", job.requested_by], ["Why", job.reason], ["Asked", instant(job.requested_at)],
         ["Transform", job.transform_version], ["Ended", instant(job.ended_at)]])),
     el("p", { class: "quiet" }, job.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `)),
-    el("div", { class: "row" }, moves.map((move) => button(capital(move), () => ask(job, move))),
+    el("div", { class: "row" }, allowed.map((move) => button(capital(move), () => ask(job, move))),
       job.dry_run && job.status === "done"
         ? button("Replay it for good", () => commit(job), { class: "main", id: "commit" }) : null));
 }
+
+/** How far each partition is, and what the hub no longer has of it. */
+function ranges(job) {
+  const columns = [
+    ["Partition", (one) => one.partition_id],
+    ["Numbers", (one) => `${grouped(one.first)} to ${grouped(one.last)}`],
+    ["Next", (one) => (one.closed_at ? badge("done") : grouped(one.next)), "amount"],
+    ["Written", (one) => count(one.counts.written), "amount"],
+    ["Dead letters", (one) => count(one.counts.dead_lettered), "amount"],
+    ["Gone", (one) => (one.gone.length ? one.gone.map((span) => (span.first === span.last ? grouped(span.first)
+      : `${grouped(span.first)} to ${grouped(span.last)}`)).join(", ") : "none"), "wide"],
+  ];
+  return card("Partitions", table("Ranges", columns, job.partitions),
+    job.partitions.filter((one) => one.note).map((one) => el("p", { class: "quiet" },
+      `Partition ${one.partition_id}: ${one.note}`)));
+}
+
+const moves = (job) => (job.history.length
+  ? card("Moves", el("ol", { class: "attempts" }, job.history.map(moved))) : null);
+
+const moved = (one) => el("li", {}, badge(one.move), ` by ${one.by}, `, instant(one.at),
+  one.why ? el("p", { class: "quiet" }, one.why) : null);
 
 const capital = (word) => word[0].toUpperCase() + word.slice(1);
 
 const WORDS = { pause: "It stops between two pieces, and can go on from there.",
   resume: "It goes on where it was paused.", cancel: "It ends for good; what was replayed stays so." };
 
-const ask = (job, move) => confirm({ title: `${capital(move)} the replay`, word: capital(move), number: job.total,
-  text: (number) => `${WORDS[move]} The replay is of ${plural(number, "event")}.`, grave: move === "cancel",
+const ask = (job, move) => confirm({ title: `${capital(move)} the replay`, word: capital(move), number: null,
+  text: () => `${WORDS[move]} The replay is of ${plural(job.total, "event")}.`, grave: move === "cancel",
   act: async (_, reason) => { await post(`replays/${job.job_id}/${move}`, { reason }); return `${move}: done`; } });
 
-/** The range of the dry run, once more and for good. */
+/** The range of the dry run, once more and for good: of one partition by its numbers, of several as it was asked. */
 function commit(job) {
-  const asked = Object.fromEntries(Object.entries(job.asked).filter(([, value]) => value !== null));
+  const order = job.partitions.length === 1 ? byNumbers(job.partitions[0])
+    : Object.fromEntries(Object.entries(job.asked).filter(([, value]) => value !== null));
+  const grows = job.partitions.length > 1 && !job.asked.to;
   let made = null;
   return confirm({ title: "Replay for good", word: "Replay", number: job.total,
     text: (number) => `${plural(number, "event")} will be done again; in the dry run `
-      + `${plural(job.counts.events_changed, "event")} had other rows than now.`,
+      + `${plural(job.counts.events_changed, "event")} had other rows than now.`
+      + (grows ? " What was committed since the dry run is done again too." : ""),
     act: async (_, reason) => {
-      made = await post("replays", { ...asked, dry_run: false, reason });
+      made = await post("replays", { ...order, dry_run: false, reason });
       return "The replay has begun";
     } }).then((done) => { if (done) location.hash = address(made); });
 }
 
-async function differences(place, id, cursor = "") {
+const byNumbers = (one) => ({ partitions: [one.partition_id], from: { sequence_number: one.first },
+  to: { sequence_number: one.last } });
+
+async function differences(place, id, isWhole, cursor = "") {
   const page = await get(`replays/${encodeURIComponent(id)}/diff`, { limit: 50, cursor });
   const told = (one) => Object.entries(one.columns)
     .map(([name, [before, after]]) => `${name}: ${JSON.stringify(before)} → ${JSON.stringify(after)}`).join(", ");
@@ -148,7 +196,7 @@ async function differences(place, id, cursor = "") {
     ["Rows", (one) => [rows("added", one.added), rows("removed", one.removed), rows("changed", one.changed),
       one.error ? el("span", { class: "error" }, one.error) : null], "wide"],
   ];
-  place.replaceChildren(card("What would change", page.events.length ? table("Differences", columns, page.events)
-    : el("p", {}, "Nothing would change."),
-  page.next ? button("More", () => differences(place, id, page.next)) : null));
+  renew(place, card("What would change", page.events.length ? table("Differences", columns, page.events)
+    : el("p", { id: "no-change" }, isWhole ? "Nothing would change." : "Nothing so far."),
+  page.next ? button("More", () => differences(place, id, isWhole, page.next)) : null));
 }

@@ -1,14 +1,17 @@
 """A real browser before the whole local run: emulator, store and functions host, as a person has them on one machine.
 
 Chromium is Debian's (`apt-get install chromium`) or the one that CHROMIUM names; Playwright comes with
-requirements-dev.txt. Where either is missing these tests say so. With SCREENSHOTS=1 they write docs/images/.
+requirements-dev.txt. Where either is missing these tests say so. `make screenshots` has them write docs/images/.
 """
 
 import json
 import os
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
@@ -18,16 +21,19 @@ import pytest
 from local.feed.domains import HOMES
 from local.processes import Children
 from local.stack import HUB, Place, Stack
+from tests.browser import homes
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
-CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 NO_PLAYWRIGHT = "Playwright is not installed: python -m pip install -r requirements-dev.txt"
 NO_BROWSER = "no Chromium: apt-get install chromium, or name one in CHROMIUM"
 DEADLINE_S = 60.0
+HEIGHT, PATIENCE_MS = 700, 20_000
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>{{7*7}}\'; DROP TABLE home; --'
 
 
@@ -36,7 +42,8 @@ class Run:
 
     def __init__(self, folder: Path, children: Children) -> None:
         stack = Stack(Place(folder), children, time.sleep)
-        stack.start_emulator()
+        self.store = stack.place.store
+        self._emulator = stack.start_emulator()
         stack.migrate()
         _, self.address = stack.start_host(HOMES.transform)
         self._client = self._open(stack.connection)
@@ -58,6 +65,19 @@ class Run:
             batch.add(event)
         self._client.send_batch(batch)
 
+    def until_accounted(self, number: int) -> None:
+        """Wait until so many events are accounted for."""
+        self.until(lambda status: status["accounted"] == number)
+
+    @contextmanager
+    def halted_hub(self) -> Iterator[None]:
+        """While this is open the hub answers nothing; it goes on from there afterwards."""
+        os.kill(self._emulator.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self._emulator.pid, signal.SIGCONT)
+
     def close(self) -> None:
         """Publish nothing more."""
         self._client.close()
@@ -76,9 +96,10 @@ class Run:
         return status
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator["Browser"]:
-    """Chromium, without a window."""
+    """Chromium, without a window. No longer than for this package: Playwright holds an event loop of its own, which no
+    asyncio test can live beside."""
     playwright = pytest.importorskip("playwright.sync_api", reason=NO_PLAYWRIGHT)
     if CHROMIUM is None:
         pytest.skip(NO_BROWSER)
@@ -88,7 +109,7 @@ def browser() -> Iterator["Browser"]:
         launched.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def run(browser: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """One for all tests: homes register, their sensors speak, and some events are poison."""
     folder = tmp_path_factory.mktemp("run")
@@ -103,29 +124,71 @@ def run(browser: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterato
         made.close()
 
 
+@pytest.fixture(scope="package")
+def aggregated(run: Run) -> Run:
+    """The same with two more homes: one with a week of readings, summed by a run, and one that says nothing."""
+    before = run.status()["accounted"]
+    bodies = [homes.registration(homes.EMPTY), homes.registration(homes.HOME), *homes.week()]
+    for at in range(0, len(bodies), 500):
+        run.publish("2", *bodies[at : at + 500])
+    run.until(lambda status: status["accounted"] == before + len(bodies))
+    homes.aggregate(run.store, datetime.now(UTC))
+    return run
+
+
 @pytest.fixture
-def page(browser: "Browser", run: Run) -> Iterator["Page"]:
-    """A page in a context of its own; whatever its scripts complain of fails the test."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
-    opened = context.new_page()
+def open_page(browser: "Browser", run: Run) -> Iterator[Callable[..., "Page"]]:
+    """Opens pages, each in a context of its own. What one of them complains of fails the test: an error or a warning in
+    the console, a breach of the Content-Security-Policy, a dialog, or a request to anybody but the app."""
     complaints: list[str] = []
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.on("dialog", lambda dialog: complaints.append(dialog.message))
-    opened.on("console", lambda line: complaints.append(line.text) if "Security Policy" in line.text else None)
-    opened.goto(f"{run.address}/api/ops")
-    yield opened
-    context.close()
+    opened = []
+
+    def heard(line: Any) -> None:
+        refused = "the server responded with a status of" in line.text  # what the page itself tells in words
+        if line.type in ("error", "warning") and not refused:
+            complaints.append(line.text)
+
+    def asked(request: Any) -> None:
+        if not request.url.startswith(f"{run.address}/"):
+            complaints.append(request.url)
+
+    def make(address: str = "/api/ops", width: int = 1280, scheme: Any = "light") -> "Page":
+        context = browser.new_context(viewport={"width": width, "height": HEIGHT}, color_scheme=scheme)
+        opened.append(context)
+        context.set_default_timeout(PATIENCE_MS)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on("console", heard)
+        page.on("request", asked)
+        page.goto(f"{run.address}{address}")
+        return page
+
+    yield make
+    for context in opened:
+        context.close()
     assert complaints == []
 
 
 @pytest.fixture
-def picture() -> Callable[["Page", str], None]:
+def page(open_page: Callable[..., "Page"]) -> "Page":
+    """The operator's page."""
+    return open_page()
+
+
+@pytest.fixture
+def picture() -> Callable[..., None]:
     """Keeps a picture for the documents when SCREENSHOTS is set."""
 
-    def keep(page: "Page", name: str) -> None:
+    def keep(page: "Page", name: str, seen: str = "body") -> None:
         if os.environ.get("SCREENSHOTS"):
             IMAGES.mkdir(exist_ok=True)
-            page.screenshot(path=str(IMAGES / f"{name}.png"))
+            page.evaluate("document.activeElement?.matches('dialog *') || document.activeElement?.blur()")
+            is_phone = (page.viewport_size or {"width": 0})["width"] < 500
+            page.set_viewport_size({"width": 360, "height": 880} if is_phone else {"width": 1040, "height": 690})
+            page.wait_for_timeout(200)
+            page.evaluate("at => document.querySelector(at).scrollIntoView({ block: 'nearest' })", seen)
+            page.screenshot(path=str(IMAGES / f"{name}.png"), animations="disabled")
 
     return keep
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -300,3 +301,18 @@ def test_homes_are_found_by_how_their_ids_begin(store: AggregationStore) -> None
     assert store.find_homes("h", "home-1", 2) == ("home-10", "home-2")
     assert store.find_homes("%", "", 10) == ()
     assert store.find_homes("", "", 2) == ("Home-3", "h%")
+
+
+def test_the_last_window_of_a_home_is_the_last_that_begins_before_an_instant(
+    store: AggregationStore, database: AggregationEngine, opened: Opened
+) -> None:
+    from core.store.homes import HomeReading
+
+    close(store, database, opened(), window(), window(minute=30), window(minute=15), window("home-10", minute=60))
+    engine: Any = store
+    homes = HomeReading(engine)
+    half_past = EPOCH + timedelta(minutes=30)
+    assert homes.read_last_window("home-1", half_past) == EPOCH + timedelta(minutes=15)
+    assert homes.read_last_window("home-1", half_past + timedelta(microseconds=1)) == half_past
+    assert homes.read_last_window("home-1", EPOCH) is None
+    assert homes.read_last_window("home", LATER) is None

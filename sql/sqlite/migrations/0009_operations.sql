@@ -49,6 +49,9 @@ SELECT r.stream_id, r.partition_id, MAX(r.commit_number), MIN(r.first_sequence_n
 CREATE INDEX ix_batch_ledger_change
     ON batch_ledger (stream_id, partition_id, first_sequence_number) WHERE kind <> 'batch';
 
+-- A home's alerts, the newest first.
+CREATE INDEX ix_home_alert_home ON home_alert (home_id, observed_at);
+
 CREATE INDEX ix_event_hub_dead_letter_failed
     ON event_hub_dead_letter (stream_id, failed_at, partition_id, sequence_number);
 

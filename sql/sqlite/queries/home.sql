@@ -6,3 +6,10 @@ SELECT h.home_id
  WHERE h.home_id >= :prefix AND h.home_id < :prefix_end AND h.home_id > :after_id
  ORDER BY h.home_id
  LIMIT :most;
+
+-- name: find_home
+-- A home as its latest registration says.
+-- params: home_id
+SELECT h.home_id, h.time_zone, h.armed
+  FROM home AS h
+ WHERE h.home_id = :home_id;

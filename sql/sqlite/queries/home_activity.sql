@@ -7,6 +7,13 @@ SELECT a.home_id, a.window_start, a.kind, a.readings, a.active, a.ppm_hundredths
  WHERE a.home_id = :home_id AND a.window_start >= :since_at AND a.window_start < :until_at
  ORDER BY a.window_start, a.kind;
 
+-- name: read_last_window
+-- When the last window of a home begins, of those that begin before an instant; NULL when there is none.
+-- params: home_id, until_at
+SELECT MAX(a.window_start) AS window_start
+  FROM home_activity AS a
+ WHERE a.home_id = :home_id AND a.window_start < :until_at;
+
 -- name: remove_whole_windows
 -- The windows that a result replaces.
 -- params: staging_id

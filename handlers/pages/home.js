@@ -1,0 +1,118 @@
+// The resident's page: the last day and week of a home by kind of sensor, and its alerts.
+
+import { askForKey, get, Problem } from "./api.js";
+import { activityChart } from "./activity.js";
+import { badge, button, card, count, duration, el, fault, plural, renew } from "./dom.js";
+import { findHomes } from "./homes.js";
+import { themeButton } from "./theme.js";
+import { clock } from "./zone.js";
+
+const EVERY_MS = 60_000;
+const FIRST_ALERTS = 5;
+// By kind of sensor: its name, what an active reading says, and what an alert of it is called.
+const WORDS = { motion: ["Motion", "Motion", "Motion"], door: ["Doors", "Open", "Door open"],
+  window: ["Windows", "Open", "Window open"], glass_break: ["Glass break", "Heard", "Glass break"] };
+const wordsOf = (kind) => {
+  const plain = kind[0].toUpperCase() + kind.slice(1).replaceAll("_", " ");
+  return WORDS[kind] ?? [plain, "Active", plain];
+};
+
+const main = document.getElementById("main");
+const id = decodeURIComponent(location.pathname.split("/").at(-1));
+const view = { span: "day", until: "", every: false };
+let asked = 0;
+
+/** Read and show; an answer that was overtaken by a later question is let go. */
+async function show() {
+  const own = ++asked;
+  try {
+    const home = await get(`homes/${encodeURIComponent(id)}/activity`, { until: view.until });
+    if (own === asked) renew(main, ...parts(home));
+  } catch (problem) {
+    if (!(problem instanceof Problem)) throw problem;
+    if (own === asked) renew(main, el("h1", {}, `Home ${id}`), fault(problem));
+  }
+}
+
+function parts(home) {
+  const at = clock(home.time_zone);
+  const period = home[view.span];
+  return [
+    el("div", { class: "row actions" }, el("h1", {}, `Home ${home.home_id}`),
+      badge(home.armed ? "armed" : "not armed")),
+    alerts(home, at),
+    el("div", { class: "row actions" },
+      el("span", { class: "row", role: "group", "aria-label": "How much is shown" },
+        choose("day", "Last day"), choose("week", "Last week")),
+      el("span", { class: "row", role: "group", "aria-label": "Which time" },
+        button("← Earlier", () => go(period.since), { "data-go": "earlier" }),
+        view.until ? button("Latest", () => go(""), { "data-go": "latest" }) : null)),
+    el("p", { class: "quiet", id: "period" }, `${at.dated(period.since)} to ${at.dated(period.until)}, `,
+      `${at.zone}. `, asOf(home, at)),
+    period.kinds.length ? el("div", { class: "columns" }, period.kinds.map((one) => kind(one, period, at)))
+      : card("", el("p", { id: "nothing" }, nothing(home))),
+  ];
+}
+
+const nothing = (home) => (home.newest_at || view.until
+  ? "No sensor was heard of in this time."
+  : "Nothing was heard from the sensors of this home yet. Readings show here soon after they arrive.");
+
+const choose = (span, text) => button(text, () => { view.span = span; show(); },
+  { "aria-pressed": String(view.span === span), "data-span": span });
+
+function go(until) {
+  // The end of a period is not part of it: what ends there is asked for by an instant before.
+  view.until = until && new Date(Date.parse(until) - 1).toISOString();
+  show();
+}
+
+function asOf(home, at) {
+  if (!home.as_of.committed_at) return el("span", { id: "as-of" }, "Nothing was added up yet.");
+  const age = (Date.parse(home.at) - Date.parse(home.as_of.committed_at)) / 1000;
+  return el("span", { id: "as-of" }, "As of ", el("time", { datetime: home.as_of.committed_at },
+    at.moment(home.as_of.committed_at)), ` (${duration(Math.max(0, age))} ago)`,
+  home.as_of.is_current ? "." : "; newer readings are being added up.");
+}
+
+function alerts(home, at) {
+  const shown = view.every ? home.alerts : home.alerts.slice(0, FIRST_ALERTS);
+  const hidden = home.alerts.length - shown.length;
+  if (!shown.length) return card("Alerts", el("p", { class: "calm", id: "calm" }, "No alerts in the week."));
+  return card("Alerts of the week", el("ul", { class: "alerts", id: "alerts" }, shown.map((one) => el("li", {},
+    el("b", {}, wordsOf(one.kind)[2]), one.ppm === null ? "" : ` ${count(one.ppm)} ppm`,
+    el("span", { class: "quiet" }, ` ${one.sensor_id} · `,
+      el("time", { datetime: one.observed_at }, at.moment(one.observed_at)))))),
+  hidden ? button(`Show ${count(hidden)} more`, () => { view.every = true; show(); }) : null,
+  home.more_alerts && !hidden ? el("p", { class: "quiet" }, "There are older ones in the week.") : null);
+}
+
+function kind(one, period, at) {
+  const [name, active] = wordsOf(one.kind);
+  const said = one.ppm ? `${one.ppm.most} ppm at most, ${one.ppm.mean.toFixed(1)} on average`
+    : one.active ? `${active} in ${count(one.active)} of ${plural(one.readings, "reading")}`
+      : `All quiet in ${plural(one.readings, "reading")}`;
+  const rows = one.steps.map((step) => el("tr", {}, el("th", { scope: "row" }, at.moment(step.at)),
+    el("td", {}, step.ppm ? `${step.ppm.least} to ${step.ppm.most} ppm, ${step.ppm.mean} on average`
+      : `${count(step.active)} of ${plural(step.readings, "reading")}`)));
+  return card(name, el("p", { class: "said" }, said),
+    activityChart(one, period, at, `${name}: ${said}`),
+    el("p", { class: "quiet" }, `Last heard ${at.moment(one.last_observed_at)}`),
+    el("details", {}, el("summary", {}, "In numbers"), el("table", {}, el("tbody", {}, rows))));
+}
+
+function search(form) {
+  const found = document.getElementById("found");
+  const look = () => (form.prefix.value ? findHomes(found, form.prefix.value) : found.replaceChildren());
+  let later = 0;
+  form.addEventListener("input", () => { clearTimeout(later); later = setTimeout(look, 200); });
+  form.addEventListener("submit", (event) => { event.preventDefault(); look(); });
+}
+
+document.title = `Home ${id}`;
+themeButton(document.getElementById("theme"));
+document.getElementById("key").addEventListener("click", () => askForKey(show));
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
+search(document.getElementById("search"));
+setInterval(() => { if (!document.hidden && !view.until) show(); }, EVERY_MS);
+show();

@@ -1,0 +1,40 @@
+// Homes by how their ids begin: found as they are typed, on the operator's page and on a resident's.
+
+import { BASE, get, Problem } from "./api.js";
+import { button, card, el, fault, field } from "./dom.js";
+
+const PAGE = 12;
+let asked = 0;
+
+/** Show in `place` the homes whose ids begin so; an answer that a later question overtook is let go. */
+export async function findHomes(place, prefix, cursor = "", before = []) {
+  const own = ++asked;
+  try {
+    const page = await get("homes", { prefix, cursor, limit: PAGE });
+    if (own !== asked) return;
+    const homes = [...before, ...page.homes];
+    place.replaceChildren(homes.length ? el("ul", { class: "homes", "aria-label": "Homes" }, homes.map(link))
+      : el("p", { class: "quiet" }, "No home's id begins so."),
+    page.next ? button("More", () => findHomes(place, prefix, page.next, homes)) : "");
+  } catch (problem) {
+    if (!(problem instanceof Problem)) throw problem;
+    if (own === asked) place.replaceChildren(fault(problem));
+  }
+}
+
+const link = (home) => el("li", {}, home.has_page
+  ? el("a", { href: `${BASE}homes/${encodeURIComponent(home.home_id)}` }, home.home_id) : home.home_id);
+
+/** The part of the operator's page. */
+export async function homes(place) {
+  const found = el("div", { "aria-live": "polite" });
+  const prefix = el("input", { name: "prefix", type: "search", size: 24, maxlength: 32, autocomplete: "off" });
+  const look = () => findHomes(found, prefix.value);
+  let later = 0;
+  const form = el("form", { class: "row", onsubmit: (event) => { event.preventDefault(); look(); },
+    oninput: () => { clearTimeout(later); later = setTimeout(look, 200); } },
+  field("Begins with", prefix), el("button", { class: "main" }, "Find"));
+  place.append(el("h1", {}, "Homes"), card("Find a home", form,
+    el("p", { class: "quiet" }, "Each has a page for its resident: the last day and week by kind of sensor."), found));
+  await look();
+}

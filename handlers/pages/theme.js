@@ -1,0 +1,12 @@
+// Dark or light: as the system has it, or as the button chose.
+
+const THEME = "hubledger.theme";
+
+export function themeButton(node) {
+  const root = document.documentElement;
+  if (localStorage.getItem(THEME)) root.dataset.theme = localStorage.getItem(THEME);
+  node.addEventListener("click", () => {
+    root.dataset.theme = getComputedStyle(root).colorScheme === "dark" ? "light" : "dark";
+    localStorage.setItem(THEME, root.dataset.theme);
+  });
+}

@@ -1,0 +1,24 @@
+// Instants as the clocks of a home show them.
+
+const FORM = { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+const LOCALE = "en-GB";
+
+/** The clock of a time zone by its name, or of UTC when the browser knows no such zone. */
+export function clock(zone) {
+  const own = known(zone) ? zone : "UTC";
+  const form = (parts) => new Intl.DateTimeFormat(LOCALE, { timeZone: own, ...parts });
+  const [moment, dated] = [form(FORM), form({ ...FORM, year: "numeric" })];
+  const [hour, day] = [form({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" }),
+    form({ weekday: "short" })];
+  return { zone: own, moment: (text) => moment.format(new Date(text)),
+    dated: (text) => dated.format(new Date(text)),
+    hour: (time) => hour.format(time), day: (time) => day.format(time) };
+}
+
+function known(zone) {
+  try {
+    return Boolean(new Intl.DateTimeFormat(LOCALE, { timeZone: zone }));
+  } catch {
+    return false;
+  }
+}

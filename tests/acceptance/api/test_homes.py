@@ -1,0 +1,196 @@
+"""Homes over HTTP: found by prefix, shown with the last day and week, refused in words."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from core.transforms.home_security import Home, HomeAlert, SensorReading
+from tests.acceptance.api.served import HUB, Served, segment
+from tests.browser.homes import aggregate
+from tests.fakes.builders import commit, partition, settled
+
+NEWEST = datetime(2026, 3, 14, 17, 40, tzinfo=UTC)
+ODD = ('"><script>', "50%", "a+b", "h?x=1", "h#1", "..h", "{home}", "%2e", "'--", "a\\b")
+IDS = ("H1", "H10", "H2", "QUIET", "AHEAD", "x/y", ".", *ODD)
+
+
+def fill(served: Served) -> None:
+    """Homes in one partition; H1 has readings and alerts of eight days, AHEAD one that is dated in the future."""
+    state = served.store.read_partition(partition("0", hub=HUB))
+    rows: list[Any] = [Home(one, "Europe/Paris", one == "H1") for one in IDS]
+    for hours in range(8 * 24):
+        at = NEWEST - timedelta(hours=hours)
+        rows.append(SensorReading("H1", "m", "motion", "active" if hours % 2 else "idle", None, at))
+        rows.append(SensorReading("H1", "c", "carbon_monoxide", None, hours, at))
+        if hours >= 70:
+            rows.append(HomeAlert("H1", "c", "carbon_monoxide", hours, at))
+    ahead = datetime.now(UTC) + timedelta(days=30)
+    rows += [SensorReading("AHEAD", "m", "motion", "idle", None, at) for at in (NEWEST, ahead)]
+    placed = {number: [row] for number, row in enumerate(rows)}
+    served.store.commit_batch(commit(state, 0, len(rows) - 1, settled(placed)))
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    made = Served(tmp_path_factory.mktemp("homes"))
+    fill(made)
+    aggregate(made.path, datetime.now(UTC))
+    yield made
+    made.close()
+
+
+def kind(period: Any, name: str) -> Any:
+    return next(one for one in period["kinds"] if one["kind"] == name)
+
+
+def test_homes_are_found_by_prefix_and_page(served: Served) -> None:
+    first = served.get("homes", prefix="H", limit=2).json
+    second = served.get("homes", prefix="H", limit=2, cursor=first["next"]).json
+    assert [one["home_id"] for one in first["homes"] + second["homes"]] == ["H1", "H10", "H2"]
+    assert second["next"] is None
+    assert served.get("homes", prefix="nobody").json == {"homes": [], "next": None}
+    everyone = served.get("homes", limit=100).json["homes"]
+    assert [one["home_id"] for one in everyone] == sorted(IDS)
+    assert {one["home_id"] for one in everyone if not one["has_page"]} == {"x/y", "."}
+
+
+def test_the_last_day_ends_with_the_newest_event_of_the_home(served: Served) -> None:
+    found = served.get("homes/H1/activity").json
+    assert (found["time_zone"], found["armed"], found["newest_at"]) == ("Europe/Paris", True, "2026-03-14T17:40:00Z")
+    day, week = found["day"], found["week"]
+    assert (day["since"], day["until"], day["step_minutes"]) == ("2026-03-13T17:45:00Z", "2026-03-14T17:45:00Z", 30)
+    assert (week["since"], week["until"], week["step_minutes"]) == ("2026-03-07T17:45:00Z", day["until"], 240)
+    motion, gas = kind(day, "motion"), kind(day, "carbon_monoxide")
+    assert (motion["readings"], motion["active"], motion["ppm"]) == (24, 12, None)
+    assert gas["ppm"] == {"mean": 11.5, "least": 0.0, "most": 23.0}
+    assert kind(week, "motion")["readings"] == 168
+    assert [len(kind(period, "motion")["steps"]) for period in (day, week)] == [24, 42]
+    assert gas["steps"][-1] == {
+        "at": "2026-03-14T17:15:00Z",
+        "readings": 1,
+        "active": 0,
+        "ppm": {"mean": 0.0, "least": 0.0, "most": 0.0},
+    }
+
+
+def test_steps_add_up_to_their_kind(served: Served) -> None:
+    found = served.get("homes/H1/activity").json
+    for period in (found["day"], found["week"]):
+        for one in period["kinds"]:
+            for name in ("readings", "active"):
+                assert sum(step[name] for step in one["steps"]) == one[name]
+
+
+def test_alerts_are_those_of_the_week_from_the_newest_and_say_when_there_are_more(served: Served) -> None:
+    found = served.get("homes/H1/activity").json
+    assert len(found["alerts"]) == 50
+    assert found["more_alerts"] is True
+    assert [one["ppm"] for one in found["alerts"]] == list(range(70, 120))
+    earlier = served.get("homes/H1/activity", until="2026-03-08T19:00:00+02:00").json
+    assert [one["ppm"] for one in earlier["alerts"]] == list(range(145, 192))
+    assert earlier["more_alerts"] is False
+    assert earlier["day"]["until"] == "2026-03-08T17:15:00Z"
+
+
+def test_what_is_dated_past_now_hides_no_day_that_was(served: Served) -> None:
+    found = served.get("homes/AHEAD/activity").json
+    assert found["day"]["until"] == "2026-03-14T17:45:00Z"
+    assert kind(found["day"], "motion")["readings"] == 1
+
+
+def test_a_home_without_events_is_shown_up_to_now_and_empty(served: Served) -> None:
+    found = served.get("homes/QUIET/activity").json
+    assert (found["newest_at"], found["alerts"], found["day"]["kinds"], found["week"]["kinds"]) == (None, [], [], [])
+    until = datetime.fromisoformat(found["day"]["until"])
+    assert timedelta() < until - datetime.fromisoformat(found["at"]) <= timedelta(minutes=15)
+
+
+def test_the_cut_is_told_and_whether_anything_was_committed_since(tmp_path_factory: pytest.TempPathFactory) -> None:
+    own = Served(tmp_path_factory.mktemp("cut"))
+    try:
+        fill(own)
+        before = own.get("homes/H1/activity").json
+        assert before["as_of"] == {"cut": {}, "is_current": False, "committed_at": None}
+        assert before["day"]["kinds"] == []
+        assert before["alerts"] != []  # they wait for no run
+        at = datetime.now(UTC)
+        aggregate(own.path, at)
+        after = own.get("homes/H1/activity").json["as_of"]
+        assert (after["is_current"], datetime.fromisoformat(after["committed_at"])) == (True, at)
+        state = own.store.read_partition(partition("0", hub=HUB))
+        last = 1 + state.checkpoint.sequence_number if state.checkpoint else 0
+        own.store.commit_batch(commit(state, last, last, settled({last: [Home("H3", "UTC", True)]})))
+        later = own.get("homes/H1/activity").json["as_of"]
+        assert (later["is_current"], later["cut"], later["committed_at"]) == (
+            False,
+            after["cut"],
+            after["committed_at"],
+        )
+    finally:
+        own.close()
+
+
+@pytest.mark.parametrize("home_id", ODD)
+def test_an_odd_id_is_addressed_by_escaping_it(served: Served, home_id: str) -> None:
+    assert served.get(f"homes/{segment(home_id)}/activity").json["home_id"] == home_id
+
+
+@pytest.mark.parametrize("home_id", ["H", "h1", "%", "NOWHERE", "1'OR'1'='1"])
+def test_a_home_that_is_not_there_is_404(served: Served, home_id: str) -> None:
+    refused = served.get(f"homes/{segment(home_id)}/activity")
+    assert (refused.status, refused.fields) == (404, ["home_id"])
+    assert refused.headers["content-type"].startswith("application/problem+json")
+
+
+@pytest.mark.parametrize("home_id", ["x" * 33, "a b", "é", "x/y", "\x00"])
+@pytest.mark.parametrize("below", ["", "/activity"])
+def test_what_cannot_be_an_id_is_400(served: Served, home_id: str, below: str) -> None:
+    refused = served.get(f"homes/{segment(home_id)}{below}")
+    assert (refused.status, refused.fields) == (400, ["home_id"])
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "field"),
+    [
+        ("homes", {"prefix": "x" * 33}, "prefix"),
+        ("homes", {"prefix": "a b"}, "prefix"),
+        ("homes", {"prefix": "é"}, "prefix"),
+        ("homes", {"limit": "0"}, "limit"),
+        ("homes", {"limit": "101"}, "limit"),
+        ("homes", {"limit": "ten"}, "limit"),
+        ("homes", {"cursor": "abc"}, "cursor"),
+        ("homes", {"name": "x"}, "name"),
+        ("homes/H1/activity", {"until": "yesterday"}, "until"),
+        ("homes/H1/activity", {"until": "2026-03-14T17:40:00"}, "until"),
+        ("homes/H1/activity", {"until": "0001-01-01T00:00:00+14:00"}, "until"),
+        ("homes/H1/activity", {"until": "1999-12-31T23:59:59Z"}, "until"),
+        ("homes/H1/activity", {"until": "9999-12-31T23:59:59Z"}, "until"),
+        ("homes/H1/activity", {"since": "2026-01-01T00:00:00Z"}, "since"),
+        ("homes/H1", {"x": "1"}, "x"),
+    ],
+)
+def test_bad_input_is_400_and_names_the_field(served: Served, path: str, query: dict[str, Any], field: str) -> None:
+    refused = served.get(path, **query)
+    assert (refused.status, refused.fields) == (400, [field])
+
+
+def test_a_cursor_of_another_prefix_is_refused(served: Served) -> None:
+    first = served.get("homes", prefix="H", limit=1).json
+    refused = served.get("homes", prefix="H1", limit=1, cursor=first["next"])
+    assert (refused.status, refused.fields) == (400, ["cursor"])
+
+
+@pytest.mark.parametrize("path", ["homes", "homes/H1", "homes/H1/activity"])
+def test_homes_are_only_read(served: Served, path: str) -> None:
+    refused = served.post(path, {})
+    assert (refused.status, refused.headers["allow"]) == (405, "GET")
+
+
+def test_the_page_is_the_same_for_every_home_and_tells_nobody_which_there_are(served: Served) -> None:
+    there, nowhere = served.get("homes/H1"), served.get("homes/NOWHERE")
+    assert (there.status, there.body) == (200, nowhere.body)
+    assert "script-src 'self'" in there.headers["content-security-policy"]
+    assert there.headers["content-type"] == "text/html; charset=utf-8"
+    assert served.get("homes/H1", headers={"If-None-Match": there.headers["etag"]}).status == 304

@@ -1,0 +1,206 @@
+"""Replays and aggregation runs on the operator's page: from a dry run to one that is committed, and on the way."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.conftest import HOSTILE, Run, reading
+from tests.browser.test_ops import order, press_until, show
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+Picture = Callable[..., None]
+STATUS = "#replay-status .badge"
+
+
+def rows(run: Run, statement: str, *values: object) -> list[tuple[object, ...]]:
+    """What a person with a database tool would do."""
+    with closing(sqlite3.connect(run.store, timeout=10)) as connection, connection:
+        return connection.execute(statement, values).fetchall()
+
+
+def ask(
+    page: "Page", partitions: str = "", first: str = "", last: str = "", reason: str = "a mended transform"
+) -> None:
+    """Fill in the form of a new replay, and send it."""
+    page.fill("input[name=partitions]", partitions)
+    page.select_option("select[name=way]", "sequence_number" if first else "")
+    page.fill("input[name=first]", first)
+    page.fill("input[name=last]", last)
+    page.fill("input[name=reason]", reason)
+    page.click("button:text-is('Dry run')")
+
+
+def confirmed(page: "Page", reason: str) -> None:
+    """Say why in the dialog, and go on."""
+    page.fill("dialog input[name=reason]", reason)
+    page.click("dialog form button:not([type=button])")
+    page.wait_for_selector("dialog", state="detached")
+
+
+@pytest.fixture
+def poisoned(run: Run) -> str:
+    """A partition with a poisoned batch behind good readings, of which two rows were spoilt by hand."""
+    before = run.status()["accounted"]
+    run.publish("9", reading(9, 50), reading(9, 51), b"{poison", b"{poison")
+    run.until(lambda status: status["accounted"] == before + 4)
+    rows(run, "DELETE FROM sensor_reading WHERE partition_id = '9' AND sequence_number = 5")
+    rows(run, "UPDATE sensor_reading SET state = 'idle' WHERE partition_id = '9' AND sequence_number = 6")
+    return "9"
+
+
+def test_from_a_poisoned_batch_to_a_discarded_letter_and_a_committed_replay(
+    page: "Page", run: Run, poisoned: str, picture: Picture
+) -> None:
+    show(page, f"#/letters?partition_id={poisoned}")
+    page.click("table[aria-label='Letters by cause'] button.grave")
+    order(page, "2")
+    page.click("dialog button.grave")
+    page.wait_for_selector("#notice:has-text('2 letters discarded')")
+    show(page, "#/replays")
+    ask(page, poisoned)
+    page.wait_for_selector(f"{STATUS}:has-text('done')")
+    assert page.inner_text("#replay-status").split("\n")[-1] == "45 of 45"
+    page.wait_for_selector("table[aria-label=Differences] tbody tr:nth-child(2)")
+    told = page.locator("table[aria-label=Differences] tbody tr").all_inner_texts()
+    assert len(told) == 2
+    assert "9 / 5" in told[0]
+    assert "added sensor_reading" in told[0]
+    assert 'state: "idle" → "active"' in told[1]
+    picture(page, "ops-replay", seen="section[aria-label='What would change']")
+    assert rows(run, "SELECT COUNT(*) FROM sensor_reading WHERE partition_id = '9'") == [(41,)]
+    page.click("#commit")
+    order(page, "45")
+    page.click("dialog button.main")
+    page.wait_for_selector("h2:text-is('Replay')")
+    page.wait_for_selector(f"{STATUS}:has-text('done')")
+    assert rows(run, "SELECT COUNT(*) FROM sensor_reading WHERE partition_id = '9'") == [(42,)]
+    states = "SELECT DISTINCT state FROM sensor_reading WHERE partition_id = '9'"
+    assert rows(run, states) == [("active",)]
+    after = run.status()
+    assert after["ledger_balanced"] is True
+    show(page, "#/ledger/9/5")
+    page.wait_for_selector("table[aria-label=Changes] .badge:has-text('replay')")
+    show(page, "#/letters/9/44")
+    page.wait_for_selector("h1 .badge:has-text('discarded')")
+
+
+def test_a_replay_is_paused_resumed_and_goes_through(page: "Page", run: Run) -> None:
+    show(page, "#/replays")
+    with run.halted_hub():
+        ask(page, "10", "0", "40", "to be paused")
+        page.wait_for_selector(f"{STATUS}:has-text('running')")
+        page.click("button:text-is('Pause')")
+        confirmed(page, "the night shift")
+        page.wait_for_selector(f"{STATUS}:has-text('paused')")
+    page.wait_for_selector("ol.attempts li:has-text('pause'):has-text('the night shift')")
+    page.click("button:text-is('Resume')")
+    confirmed(page, "the morning shift")
+    page.wait_for_selector(f"{STATUS}:has-text('done')", timeout=60_000)
+    page.wait_for_selector("#no-change:has-text('Nothing would change.')")
+
+
+def test_a_replay_is_cancelled_and_only_after_a_reason(page: "Page", run: Run) -> None:
+    show(page, "#/replays")
+    with run.halted_hub():
+        ask(page, "11", "0", "40", "to be cancelled")
+        page.wait_for_selector(f"{STATUS}:has-text('running')")
+        page.click("button:text-is('Cancel')")
+        assert page.is_disabled("dialog button.grave")
+        confirmed(page, "asked by mistake")
+        page.wait_for_selector(f"{STATUS}:has-text('cancelled')")
+    assert page.locator("button:text-is('Pause')").count() == 0
+    assert page.locator("#commit").count() == 0
+
+
+def test_a_range_that_is_none_is_refused_in_words_and_stays_in_the_form(page: "Page") -> None:
+    show(page, "#/replays")
+    for partitions, first, last, field in (
+        ("0", "40", "0", "to: the range is backwards"),
+        ("0", "twelve", "", "from.sequence_number"),
+        ("nowhere", "", "", "partitions"),
+        (HOSTILE, "", "", "partitions"),
+    ):
+        ask(page, partitions, first, last)
+        page.wait_for_selector("section[aria-label='New replay'] .fault")
+        assert field in page.inner_text("section[aria-label='New replay'] .fault")
+        assert page.input_value("input[name=partitions]") == partitions
+        page.evaluate("document.querySelector(\"section[aria-label='New replay'] .fault\").remove()")
+    assert page.evaluate("window.hacked") is None
+
+
+def test_hostile_words_of_a_replay_are_shown_as_text(page: "Page") -> None:
+    show(page, "#/replays")
+    ask(page, "12", reason=HOSTILE)
+    page.wait_for_selector(f"{STATUS}:has-text('done')")
+    assert HOSTILE in page.inner_text("main")
+    show(page, "#/replays")
+    page.wait_for_selector("table[aria-label=Replays] tbody tr")
+    assert HOSTILE in page.inner_text("table[aria-label=Replays]")
+    assert page.locator("main img, main script").count() == 0
+    assert page.evaluate("window.hacked") is None
+
+
+def test_a_replay_is_asked_for_and_committed_by_keyboard(page: "Page") -> None:
+    press_until(page, "Replays")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("input[name=partitions]")
+    press_until(page, "partitions")
+    page.keyboard.type("13")
+    press_until(page, "reason")
+    page.keyboard.type("by keyboard alone")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"{STATUS}:has-text('done')")
+    press_until(page, "Replay it for good")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog[open]")
+    page.keyboard.type("41")
+    page.keyboard.press("Tab")
+    page.keyboard.type("by keyboard alone")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h2:text-is('Replay')")
+    page.wait_for_selector(f"{STATUS}:has-text('done')")
+
+
+def test_what_is_shown_anew_leaves_the_focus_where_it_was(page: "Page") -> None:
+    page.wait_for_selector("#verdict")
+    press_until(page, "Look at the letters")
+    with page.expect_response("**/api/status"):
+        pass
+    with page.expect_response("**/api/status"):
+        pass
+    assert page.evaluate("document.activeElement.innerText") == "Look at the letters"
+
+
+def test_the_runs_of_the_aggregation_are_listed_with_what_they_came_to(
+    page: "Page", aggregated: Run, picture: Picture
+) -> None:
+    show(page, "#/runs")
+    page.wait_for_selector("table[aria-label='Aggregation runs'] tbody tr")
+    (first,) = page.request.get(f"{aggregated.address}/api/aggregations").json()["runs"]
+    cells = page.locator("table[aria-label='Aggregation runs'] tbody tr td")
+    told = {cell.get_attribute("data-label"): cell.inner_text() for cell in cells.all()}
+    assert (told["Status"], told["Engine"].strip()) == ("committed", "local")
+    assert told["Readings"] == f"{first['readings']:,}"
+    assert told["Windows"] == f"{first['windows']:,}"
+    picture(page, "ops-runs")
+
+
+def test_a_step_that_no_engine_can_take_is_refused_in_words(page: "Page") -> None:
+    show(page, "#/runs")
+    page.click("text=Take a step now")
+    page.click("dialog form button:not([type=button])")
+    page.wait_for_selector("dialog .fault:has-text('SPARK_ENGINE')")
+    page.keyboard.press("Escape")
+
+
+def test_the_cut_says_how_far_it_is_behind(page: "Page", aggregated: Run) -> None:
+    before = aggregated.status()["accounted"]
+    aggregated.publish("14", reading(14, 55))
+    aggregated.until(lambda status: status["accounted"] == before + 1)
+    show(page, "#/runs")
+    page.wait_for_selector("#cut:has-text('behind the checkpoints')")

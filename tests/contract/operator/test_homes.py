@@ -1,0 +1,58 @@
+"""What the pages read of homes: registrations, alerts by time, and how far the windows of a home reach."""
+
+from datetime import timedelta
+
+from core.activity import Alert, RegisteredHome
+from core.transforms.home_security import Home, HomeAlert
+from tests.contract.operator.conftest import Office
+from tests.fakes.builders import EPOCH, partition, settled
+
+LATER = EPOCH + timedelta(days=8)
+
+
+def alert(home_id: str = "home-1", minute: int = 0, sensor_id: str = "co-1", ppm: int | None = 90) -> HomeAlert:
+    kind = "motion" if ppm is None else "carbon_monoxide"
+    return HomeAlert(home_id, sensor_id, kind, ppm, EPOCH + timedelta(minutes=minute, microseconds=7))
+
+
+def ring(office: Office, *alerts: HomeAlert, of: str = "0", first: int = 0) -> None:
+    """One event with all these alerts."""
+    office.commit(first, first, settled({first: list(alerts)}), partition(of))
+
+
+def test_a_home_is_as_its_latest_registration_says(office: Office) -> None:
+    office.commit(0, 0, settled({0: [Home("home-1", "Europe/Paris", True)]}))
+    office.commit(1, 1, settled({1: [Home("home-1", "Asia/Kolkata", False)]}))
+    assert office.desk.homes.find_home("home-1") == RegisteredHome("home-1", "Asia/Kolkata", False)
+    assert [office.desk.homes.find_home(name) for name in ("home", "HOME-1", "home-1 ", "", "%")] == [None] * 5
+
+
+def test_alerts_of_a_home_are_read_from_the_newest_over_all_partitions(office: Office) -> None:
+    ring(office, alert(minute=1), alert("home-10", 2), of="0")
+    ring(office, alert(minute=3, ppm=None, sensor_id="motion-1"), alert(minute=0), of="7")
+    found = office.desk.homes.read_alerts("home-1", EPOCH, LATER, 10)
+    assert [one.observed_at.minute for one in found] == [3, 1, 0]
+    at = EPOCH + timedelta(minutes=3, microseconds=7)
+    assert found[0] == Alert("motion-1", "motion", None, at)
+    assert (found[1].ppm, found[1].observed_at.microsecond) == (90, 7)
+    assert office.desk.homes.read_alerts("home-1", EPOCH, LATER, 2) == found[:2]
+
+
+def test_a_span_holds_its_beginning_and_not_its_end(office: Office) -> None:
+    ring(office, *(alert(minute=minute) for minute in range(5)))
+    since, until = alert(minute=1).observed_at, alert(minute=3).observed_at
+    found = office.desk.homes.read_alerts("home-1", since, until, 10)
+    assert [one.observed_at for one in found] == [alert(minute=2).observed_at, since]
+
+
+def test_alerts_at_one_time_come_in_one_order_always(office: Office) -> None:
+    ring(office, *(alert(sensor_id=f"co-{at}") for at in range(4)), of="0")
+    ring(office, *(alert(sensor_id=f"co-{at}") for at in range(4, 8)), of="1")
+    everything = office.desk.homes.read_alerts("home-1", EPOCH, LATER, 8)
+    assert [one.sensor_id for one in everything] == [f"co-{at}" for at in (7, 6, 5, 4, 3, 2, 1, 0)]
+    assert office.desk.homes.read_alerts("home-1", EPOCH, LATER, 3) == everything[:3]
+
+
+def test_a_home_without_windows_and_alerts_has_none(office: Office) -> None:
+    assert office.desk.homes.read_last_window("home-1", LATER) is None
+    assert office.desk.homes.read_alerts("home-1", EPOCH, LATER, 10) == ()
