@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-all test-sqlserver test-spark41 scriptdom azurite screenshots check check-infra smoke format bench clean
+.PHONY: help run demo serve needs-java test test-all test-sqlserver test-spark41 scriptdom azurite screenshots check check-infra smoke format bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,6 +9,9 @@ BIN := $(VENV)/bin
 EVENTS ?= 20000
 KILL ?= 0
 CHAOS ?= 0
+AGGREGATE ?= 0
+FOLDER ?=
+PORT ?=
 WORKERS ?= 0
 HOMES ?=
 RATE ?=
@@ -17,7 +20,7 @@ SEED ?= 1
 
 help: ## Show the targets and their settings
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  settings: EVENTS=20000 KILL=0 CHAOS=0 WORKERS=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; TRANSFORM=home_security or flight_info; PYTHON=python3"
+	@echo "  settings: EVENTS=20000 KILL=0 CHAOS=0 AGGREGATE=0 WORKERS=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; TRANSFORM=home_security or flight_info; PYTHON=python3"
 
 $(VENV)/bin/python:
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is missing: install Python 3.11, or name one with PYTHON=..." >&2; exit 1; }
@@ -55,8 +58,14 @@ $(VENV)/spark41/done: jobs/requirements-spark41.txt requirements-dev.txt | $(VEN
 run: $(VENV)/local.done ## Run emulator, store, functions host and feed until Ctrl-C
 	@$(BIN)/python -m local.run $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(TRANSFORM),--transform $(TRANSFORM)) --seed $(SEED)
 
-demo: $(VENV)/local.done ## The same, bounded and proven: EVENTS=20000 KILL=3 kills the host three times on the way, CHAOS=1 breaks more
-	@$(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) $(if $(filter-out 0,$(CHAOS)),--chaos) --workers $(WORKERS) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(TRANSFORM),--transform $(TRANSFORM)) --seed $(SEED)
+demo: $(VENV)/local.done $(if $(filter-out 0,$(AGGREGATE)),needs-java $(VENV)/spark.done) ## The same, bounded and proven: EVENTS=20000 KILL=3 kills the host three times on the way, CHAOS=1 breaks more, AGGREGATE=1 adds Spark
+	@$(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) $(if $(filter-out 0,$(CHAOS)),--chaos) $(if $(filter-out 0,$(AGGREGATE)),--aggregate) --workers $(WORKERS) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(TRANSFORM),--transform $(TRANSFORM)) --seed $(SEED)
+
+needs-java:
+	@if [ -z "$(JAVA)" ]; then echo "$(NO_JAVA)" >&2; exit 1; fi
+
+serve: $(VENV)/local.done ## Serve the pages of what a demo kept until Ctrl-C: AGGREGATE=1 keeps its own; FOLDER= and PORT=7071
+	@$(BIN)/python -m local.serve $(if $(FOLDER),--folder $(FOLDER)) $(if $(PORT),--port $(PORT))
 
 test: $(VENV)/dev.done $(VENV)/spark.done ## Run every test that this machine can run
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -rs tests

@@ -138,7 +138,16 @@ def read_letter_books(store: BookStore) -> LetterBooks:
         before, partitions = partitions, store.read_books()
         if [one.commit_number for one in partitions] == [one.commit_number for one in before]:
             break
+    else:
+        letters = _in_between(letters, before, partitions)
     return replace(letters, oldest=store.find_oldest_letter(OPEN) if letters.open else None)
+
+
+def _in_between(letters: LetterBooks, before: Sequence[PartitionBooks], after: Sequence[PartitionBooks]) -> LetterBooks:
+    """Letters that come all the time: their count is right when it fits the books at any moment of its look."""
+    least, most = (sum(one.dead_lettered for one in partitions) for partitions in (before, after))
+    fitting = sum(letters.counts.values()) - letters.replayed
+    return replace(letters, dead_lettered=min(max(fitting, least), most))
 
 
 def lag_of(books: PartitionBooks | None, hub_end: int | None) -> int | None:

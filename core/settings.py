@@ -115,6 +115,11 @@ def replay_check_schedule(environment: Mapping[str, str]) -> str:
     return environment.get("REPLAY_CHECK_SCHEDULE") or "30 * * * * *"
 
 
+def watch_schedule(environment: Mapping[str, str]) -> str:
+    """When the timer watches the books, as an NCRONTAB expression; read to index the functions."""
+    return environment.get("WATCH_SCHEDULE") or "15 * * * * *"
+
+
 def read_store_connection(environment: Mapping[str, str]) -> str:
     """Only the store's connection, for tools that need no hub; SettingsRefused when it is missing or wrong."""
     reader = _Reader(environment)

@@ -563,5 +563,23 @@ output SYNAPSE_WORKSPACE string = spark.outputs.synapseName
 @description('Name of the Spark pool; empty when there is none.')
 output SYNAPSE_POOL string = spark.outputs.poolName
 
-@description('Where the engine takes jobs; empty with none.')
-output SPARK_ENDPOINT string = spark.outputs.submitEndpoint
+@description('Consumer group through which gaps are read back.')
+output HUB_READER_CONSUMER_GROUP string = hub.outputs.readerGroup
+
+@description('Engine of the aggregation, as the app names it.')
+output SPARK_ENGINE string = sparkEngine == 'synapse' ? 'livy' : sparkEngine
+
+@description('Where the jobs are; empty without an engine.')
+output SPARK_JOBS string = sparkEngine == 'none' ? '' : '${sparkFolder}/jobs'
+
+@description('Where results go; empty without an engine.')
+output LAKE string = sparkEngine == 'none' ? '' : '${sparkFolder}/lake'
+
+@description('Where Synapse takes jobs; empty with another engine.')
+output LIVY_URL string = sparkEngine == 'synapse' ? spark.outputs.submitEndpoint : ''
+
+@description('Which Livy that is; empty with another engine.')
+output LIVY_DIALECT string = sparkEngine == 'synapse' ? 'synapse' : ''
+
+@description('Where Databricks takes jobs; empty with another engine.')
+output DATABRICKS_URL string = sparkEngine == 'databricks' ? spark.outputs.submitEndpoint : ''

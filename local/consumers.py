@@ -50,6 +50,11 @@ class Host:
         self.logs = [stack.host_log]
         self.watch = Watch(self._address)
 
+    @property
+    def address(self) -> str:
+        """Of the one that runs at the moment."""
+        return self._address
+
     def __str__(self) -> str:
         """Where it answers."""
         return f"{self._address}/api/status"

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from random import Random
 
+from local import aggregating
 from local.accounting import Accounting, NoProgress
 from local.chaos import DUPLICATES, KILLS, SETTINGS, Chaos, Strikes, blow_plan, kills_alone
 from local.consumers import Consumers, Host, Workers
@@ -14,7 +15,7 @@ from local.feed.options import add_domain, choose_senders, positive, rate
 from local.folders import LOCAL_RUN, fresh_folder
 from local.interruption import Interrupted, Interruption
 from local.processes import Child, ChildFailed, Children, Pause
-from local.proof import Finished, prove
+from local.proof import Finished, Proof, prove
 from local.stack import Asked, Place, Stack
 
 
@@ -26,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with fresh_folder(options.folder) as folder:
             code = _in_folder(options, folder, interruption.pause)
-            if code == 0 and not options.keep:
+            if code == 0 and not options.keep and not options.aggregate:
                 shutil.rmtree(folder)
             else:
                 print(f"demo: its files are in {folder}", file=sys.stderr)
@@ -52,6 +53,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         help=f"kill the host ({KILLS} times, or K), have it lose batches, cut all connections, lock the store, and "
         "publish a thousandth of the events twice; gaps must have been healed then",
     )
+    parser.add_argument(
+        "--aggregate", action="store_true", help="let Spark aggregate, and recount that; implies --keep"
+    )
     add_domain(parser)
     parser.add_argument("--rate", type=_rate, default="full", metavar="R", help="events a second; default: full speed")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the events and of the kills; default: 1")
@@ -59,11 +63,13 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, default=LOCAL_RUN / "demo", metavar="DIR", help="default: %(default)s")
     parser.add_argument("--keep", action="store_true", help="keep the run's files until the next demo")
     options = parser.parse_args(arguments)
-    choose_senders(parser, options, options.transform.senders_for(options.events))
+    usual = aggregating.homes_for if options.aggregate else options.transform.senders_for
+    choose_senders(parser, options, usual(options.events))
     if options.chaos and options.workers:
         parser.error("argument --chaos: it needs the functions host, for workers lose no batches: leave --workers out")
     if options.chaos:
         options.kill = options.kill or KILLS
+    aggregating.refuse_unable(parser, options)
     return options
 
 
@@ -79,13 +85,16 @@ def _rate(text: str) -> str:
 def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
     place, record = Place(folder), folder / "record.db"
     try:
-        with Children(folder) as children:
-            stack = Stack(place, children, pause, SETTINGS if options.chaos else {})
-            finished = _run(options, stack, record)
-    except (ChildFailed, NoProgress) as error:
+        with aggregating.jobs_ended(folder), Children(folder) as children:
+            more = {**(SETTINGS if options.chaos else {}), **(aggregating.SETTINGS if options.aggregate else {})}
+            finished = _run(options, Stack(place, children, pause, more), record)
+    except (ChildFailed, NoProgress, aggregating.NotAggregated) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     proof = prove(finished, place.store, record)
+    if options.aggregate:
+        figures, differences = aggregating.prove_aggregate(place.store, record, print)
+        proof = Proof({**proof.figures, **figures}, proof.differences + differences)
     for difference in proof.differences:
         print(f"difference: {difference}", file=sys.stderr)
     print(json.dumps(proof.figures), flush=True)
@@ -105,6 +114,8 @@ def _run(options: argparse.Namespace, stack: Stack, record: Path) -> Finished:
     accounting = Accounting(stack, consumers, feed, record, options.patience)
     blows = blow_plan(options.events, options.kill, options.seed, chaos=options.chaos)
     accounted = accounting.wait(blows, strikes, emulator)
+    if isinstance(consumers, Host) and options.aggregate:
+        aggregating.aggregate_all(consumers.address, stack.place.folder, stack.pause)
     consumers.end()
     return Finished(*accounted, accounting.struck, options.workers, consumers.logs)
 

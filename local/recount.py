@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -81,7 +81,7 @@ def recount(store: Path, record: Path) -> list[str]:
     Every published event must be accounted for once, from number 0 of each partition on; letters and the rows of the
     domain that the record names must be the same multisets.
     """
-    with closing(_open(store, record)) as connection:
+    with recounting(store, record) as connection:
         transform = connection.execute("SELECT transform FROM record.feed").fetchone()[0]
         checks = map(_bounded, _checks(find_domain(transform)))
         return [difference for check in checks for difference in check(connection)]
@@ -95,12 +95,14 @@ def _checks(domain: Domain) -> Iterator[Recounted]:
     yield from map(_letters_with_rows, domain.row_tables)
 
 
-def _open(store: Path, record: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(_read_only(store), uri=True)
-    connection.execute("ATTACH ? AS record", (_read_only(record),))
-    connection.execute(_EXPECTED)
-    connection.create_function("instant", 1, _microseconds, deterministic=True)
-    return connection
+@contextmanager
+def recounting(store: Path, record: Path) -> Iterator[sqlite3.Connection]:
+    """A store with the record beside it, what must be there as `expected`, and instant() of a time as a number."""
+    with closing(sqlite3.connect(_read_only(store), uri=True)) as connection:
+        connection.execute("ATTACH ? AS record", (_read_only(record),))
+        connection.execute(_EXPECTED)
+        connection.create_function("instant", 1, _microseconds, deterministic=True)
+        yield connection
 
 
 def _read_only(path: Path) -> str:

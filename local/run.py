@@ -68,13 +68,14 @@ def _rate(text: str) -> str:
 
 def _check(options: argparse.Namespace, place: Place) -> None:
     """Whatever can be wrong with ports and settings is wrong before anything is started."""
-    _refuse_port_in_use(options.hub_port, "--hub-port")
-    _refuse_port_in_use(options.port, "--port")
+    refuse_port_in_use(options.hub_port, "--hub-port")
+    refuse_port_in_use(options.port, "--port")
     settings = read_settings({**os.environ, **app_settings("Endpoint=unknown yet", place, options.transform.transform)})
     load_transform(settings.transform)
 
 
-def _refuse_port_in_use(port: int, option: str) -> None:
+def refuse_port_in_use(port: int, option: str) -> None:
+    """PortInUse when nobody could listen on it."""
     try:
         with socket.socket() as candidate:
             candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

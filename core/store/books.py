@@ -1,6 +1,7 @@
 """The books and the audit of a stream, from named statements of either engine."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from core.books import CountedLetters, PartitionBooks
@@ -13,14 +14,14 @@ from core.replay_job import Span
 from core.rows import row_table
 from core.status import PartitionLedger
 from core.store.named import Stream
-from core.store.records import instant_of
+from core.store.records import instant_of, instant_text
 
 REMEMBERED_FROM = 200  # ranges that a reader summed: so many are worth writing the sum down
 STATUSES: tuple[LetterStatus, ...] = ("waiting", "retrying", "held", "exhausted", "resolved", "discarded")
 
 
 class BookReading:
-    """A BookStore, an AuditStore and a RecountStore over one stream of an engine."""
+    """A BookStore, a WatchStore, an AuditStore and a RecountStore over one stream of an engine."""
 
     def __init__(self, stream: Stream, row_classes: tuple[type, ...]) -> None:
         self._stream = stream
@@ -47,6 +48,15 @@ class BookReading:
         found = [row for status in statuses for row in self._stream.ask("find_oldest_letter", status=status)]
         keys = [LetterKey(instant_of(at), PartitionId(id), SequenceNumber(number)) for at, id, number in found]
         return min(keys, key=lambda key: key.failed_at, default=None)
+
+    def read_last_batches(self) -> Mapping[PartitionId, datetime]:
+        """See WatchStore."""
+        return {PartitionId(id): instant_of(at) for id, at in self._stream.ask("read_last_batches")}
+
+    def count_absent(self, since: datetime) -> int:
+        """See WatchStore."""
+        found = self._stream.ask("count_absent", since_at=instant_text(since))
+        return int(found[0][0]) if found else 0
 
     def audit_ledgers(self, partition_id: PartitionId | None) -> tuple[PartitionLedger, ...]:
         """See AuditStore."""

@@ -1,11 +1,14 @@
 """Named SQL: the statements of `sql/<engine>/`, read once, each with the parameters that it declares."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from core.errors import SchemaMismatch
+
+BREAKING = "breaking_"  # the name of a migration begins so when the code before it cannot run on it
 SQL = Path(__file__).resolve().parents[2] / "sql"
 _HEADER = re.compile(r"-- name: (?P<name>\w+)\n(?P<purpose>(?:-- (?!params:).*\n)+)-- params:(?P<params>.*)\n")
 
@@ -27,6 +30,19 @@ class Migration:
     version: int
     name: str
     text: str
+
+
+def refuse_breaking(place: str, newer: Iterable[tuple[int, str]], newest: int) -> None:
+    """SchemaMismatch when one of the migrations that a database has beyond ours breaks code that knows up to `newest`.
+
+    All others leave a schema on which older code runs (ADR 22).
+    """
+    for version, name in newer:
+        if name.startswith(BREAKING):
+            raise SchemaMismatch(
+                f"{place} has migration {version:04} {name}, on which code that knows up to {newest:04} does not run:"
+                " deploy the newer code"
+            )
 
 
 @cache

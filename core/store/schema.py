@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from core.errors import SchemaMismatch, StoreUnavailable
-from core.store.queries import Migration, load_migrations, load_queries
+from core.store.queries import Migration, load_migrations, load_queries, refuse_breaking
 from core.store.records import instant_text
 
 
 def open_checked(path: Path, busy_timeout: float) -> sqlite3.Connection:
-    """A connection to a database whose schema is the one this code was written for, else SchemaMismatch."""
+    """A connection to a database on whose schema this code runs, else SchemaMismatch."""
     if not path.exists():
         raise SchemaMismatch(f"{path} does not exist: create it with `python -m core.store.migrate`")
     connection = open_database(path, busy_timeout)
@@ -57,7 +57,7 @@ def _apply_missing(connection: sqlite3.Connection, path: Path) -> list[Migration
     queries = load_queries("sqlite")
     connection.execute(queries["create_schema_migration"].text)
     version = _version(connection) or 0
-    _refuse_newer(version, path)
+    _refuse_newer(connection, version, path)
     missing = [migration for migration in load_migrations("sqlite") if migration.version > version]
     for migration in missing:
         for statement in _statements(migration.text):
@@ -73,16 +73,17 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
         version = _version(connection) or 0
     except sqlite3.OperationalError:
         version = 0
-    _refuse_newer(version, path)
+    _refuse_newer(connection, version, path)
     wanted = load_migrations("sqlite")[-1].version
     if version < wanted:
         raise SchemaMismatch(f"{path} is at schema {version} of {wanted}: run `python -m core.store.migrate`")
 
 
-def _refuse_newer(version: int, path: Path) -> None:
+def _refuse_newer(connection: sqlite3.Connection, version: int, path: Path) -> None:
     newest = load_migrations("sqlite")[-1].version
     if version > newest:
-        raise SchemaMismatch(f"{path} is at schema {version}, this code knows up to {newest}: deploy the newer code")
+        newer = connection.execute(load_queries("sqlite")["read_newer_migrations"].text, {"version": newest})
+        refuse_breaking(str(path), newer.fetchall(), newest)
 
 
 def _version(connection: sqlite3.Connection) -> int | None:

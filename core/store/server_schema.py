@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from core.errors import SchemaMismatch, StoreUnavailable
 from core.store.faults import misses_object
 from core.store.odbc import Access, Session, connect
-from core.store.queries import SQL, Migration, load_migrations, load_queries
+from core.store.queries import SQL, Migration, load_migrations, load_queries, refuse_breaking
 from core.store.records import server_instant_text
 from core.store.server_commit import statement
 
@@ -15,7 +15,7 @@ _NAME = re.compile(rf"\b{SCHEMA}\b(?=[.'])")  # as a prefix, or at the end of a 
 
 
 def check_version(session: Session, schema: str) -> None:
-    """SchemaMismatch unless the database has exactly the migrations of this code."""
+    """SchemaMismatch unless the database has the migrations of this code, and none beyond them that breaks it."""
     try:
         version = _version(session, schema)
     except session.fault as error:
@@ -23,12 +23,10 @@ def check_version(session: Session, schema: str) -> None:
             raise
         version = 0
     newest = load_migrations("sqlserver")[-1].version
-    if version > newest:
-        raise SchemaMismatch(
-            f"the database is at schema {version}, this code knows up to {newest}: deploy the newer code"
-        )
     if version < newest:
         raise SchemaMismatch(f"the database is at schema {version} of {newest}: run `python -m core.store.migrate`")
+    if version > newest:
+        refuse_breaking("the database", _newer(session, schema, newest), newest)
 
 
 def migrate_server(connection_string: str, schema: str = SCHEMA, access: Access | None = None) -> list[Migration]:
@@ -58,6 +56,8 @@ def _apply_locked(session: Session, schema: str) -> list[Migration]:
     session.run(in_schema(_script("create_schema"), schema))
     session.run(in_schema(statement(queries["create_schema_migration"].text, ()), schema))
     version = _version(session, schema)
+    if version > (newest := load_migrations("sqlserver")[-1].version):
+        refuse_breaking("the database", _newer(session, schema, newest), newest)
     missing = [one for one in load_migrations("sqlserver") if one.version > version]
     for migration in missing:
         session.run(in_schema(statement(migration.text, ()), schema))
@@ -71,6 +71,12 @@ def _apply_locked(session: Session, schema: str) -> list[Migration]:
 def _version(session: Session, schema: str) -> int:
     text = statement(load_queries("sqlserver")["read_schema_version"].text, ())
     return int(session.run(in_schema(text, schema))[0][0] or 0)
+
+
+def _newer(session: Session, schema: str, version: int) -> list[tuple[int, str]]:
+    query = load_queries("sqlserver")["read_newer_migrations"]
+    found = session.run(in_schema(statement(query.text, query.params), schema), [version])
+    return [(int(row[0]), str(row[1])) for row in found]
 
 
 def _script(name: str) -> str:

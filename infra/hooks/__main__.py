@@ -20,21 +20,21 @@ def provisioned() -> None:
     from infra.hooks.rest import Rest, deployer_token
 
     outputs, rest = read_outputs(os.environ), Rest(deployer_token)
-    database.prepare(outputs.store_connection, outputs.app_identity_name, outputs.app_identity_client_id)
+    database.prepare(outputs.store_connection, rights.database_users(outputs, rest, os.environ))
     lake.upload_jobs(_container(outputs))
     rights.allow_submitting(outputs, rest)
     rights.refuse_passwords(outputs, rest)
 
 
 def deployable() -> None:
-    """Before `azd deploy`: refuse a package that would not start, or a database of another schema."""
+    """Before `azd deploy`: refuse a package that would not start, or a database that the code does not run on."""
     from infra.hooks import app_start, database
 
     outputs = read_outputs(os.environ)
     names = app_start.refuse_unstartable(ROOT, app_start.cloud_settings(ROOT, os.environ))
     print(f"the package starts with {len(names)} functions: {', '.join(names)}")
     database.refuse_other_schema(outputs.store_connection)
-    print("the database has the schema of this code")
+    print("the code runs on the schema of the database")
 
 
 STEPS: dict[str, Callable[[], None]] = {"provisioned": provisioned, "deployable": deployable}

@@ -14,13 +14,30 @@ from infra.hooks import package
 from infra.hooks.errors import HookRefused
 
 TIMEOUT = 120.0  # seconds
+WIRED = (  # what infra/main.bicep gives the app
+    "DATABRICKS_URL",
+    "EVENTHUB__fullyQualifiedNamespace",
+    "EVENTHUB_CONSUMER_GROUP",
+    "EVENTHUB_NAME",
+    "HUB_READER_CONSUMER_GROUP",
+    "LAKE",
+    "LIVY_DIALECT",
+    "LIVY_URL",
+    "SPARK_ENGINE",
+    "SPARK_JOBS",
+    "STORE_CONNECTION",
+)
 TRIAL = """
 import json, os
+from core.remote.engines import job_arguments, open_engine
 from core.settings import read_settings
 from core.transforms import load_transform
 import function_app
 names = [one.get_function_name() for one in function_app.app.get_functions()]
-load_transform(read_settings(os.environ).transform)
+settings = read_settings(os.environ)
+load_transform(settings.transform)
+if open_engine(settings) is not None:
+    job_arguments(settings)
 print(json.dumps(names))
 """
 _PIN = re.compile(r"[A-Za-z0-9._-]+(\[[A-Za-z0-9,._-]+\])?==[A-Za-z0-9.]+")
@@ -46,10 +63,9 @@ def refuse_unpinned(requirements: Path) -> None:
 
 
 def cloud_settings(root: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """The settings of the deployed app, as far as they are known here: infra/settings.json, and the wired outputs."""
+    """The settings of the deployed app: infra/settings.json, and the wired ones, outputs of the same names."""
     chosen = json.loads((root / "infra" / "settings.json").read_text(encoding="utf-8"))
-    names = ("EVENTHUB__fullyQualifiedNamespace", "EVENTHUB_NAME", "EVENTHUB_CONSUMER_GROUP", "STORE_CONNECTION")
-    return {**chosen, **{name: environment[name] for name in names if name in environment}}
+    return {**chosen, **{name: environment[name] for name in WIRED if name in environment}}
 
 
 def _functions(unpacked: Path, settings: Mapping[str, str]) -> list[str]:

@@ -1,7 +1,8 @@
-"""The database of a new environment: schema, the role of the app, and the app's identity as a user in that role."""
+"""The database of a new environment: its schema, the roles, and the identities of the app and of its jobs as users."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import HubledgerError
@@ -11,36 +12,50 @@ from core.store.queries import SQL
 from core.store.server_schema import SCHEMA, check_version
 from infra.hooks.errors import HookRefused
 
-APP_USER = Path(__file__).with_name("app_user.sql")
+USER = Path(__file__).with_name("database_user.sql")
+APP, JOB = "hubledger_app", "hubledger_job"  # the roles of permissions.sql
 Open = Callable[[str], Session]
 
 
-def prepare(connection: str, user: str, client_id: uuid.UUID, open_session: Open = connect) -> None:
-    """Migrate with the deployer's own token, then let the app in; safe to run again. HookRefused when it cannot be."""
+@dataclass(frozen=True, slots=True)
+class DatabaseUser:
+    """An identity that enters the database: its name there, its client id, and its role."""
+
+    name: str
+    client_id: uuid.UUID
+    role: str
+
+
+def prepare(connection: str, users: Sequence[DatabaseUser], open_session: Open = connect) -> None:
+    """Migrate with the deployer's own token, then let users in; safe to run again. HookRefused when it cannot be."""
     if migrate.main(["--store", connection]):
         raise HookRefused(
             "the database was not migrated, the line above says why. When its firewall refuses your address:",
             "  azd env set DEPLOYER_ADDRESS <your address> && azd provision",
             "With VNET_ENABLED=true run this from a machine inside the virtual network.",
         )
-    admit(connection, user, client_id, open_session)
+    admit(connection, users, open_session)
 
 
-def admit(connection: str, user: str, client_id: uuid.UUID, open_session: Open = connect) -> None:
-    """Give the app's role its grants, and the app's identity the role."""
+def admit(connection: str, users: Sequence[DatabaseUser], open_session: Open = connect) -> None:
+    """Give the roles their grants, and each identity its role."""
     session = _open(connection, open_session)
+    doing = "the grants of permissions.sql were not made"
     try:
         session.run((SQL / "sqlserver" / "permissions.sql").read_text(encoding="utf-8"))
-        session.run(APP_USER.read_text(encoding="utf-8"), [user, client_id.bytes_le])
+        for user in users:
+            doing = f"the database user {user.name} was not made"
+            session.run(USER.read_text(encoding="utf-8"), [user.name, user.client_id.bytes_le, user.role])
     except session.fault as error:
-        raise HookRefused(f"the database user {user} was not made: {error.args[-1]}") from error
+        raise HookRefused(f"{doing}: {error.args[-1]}") from error
     finally:
         session.close()
-    print(f"database user {user} is in the role hubledger_app")
+    for user in users:
+        print(f"database user {user.name} is in the role {user.role}")
 
 
 def refuse_other_schema(connection: str, open_session: Open = connect) -> None:
-    """HookRefused unless the database has exactly the schema that this code was written for."""
+    """HookRefused unless this code runs on the schema that the database has."""
     session = _open(connection, open_session)
     try:
         check_version(session, SCHEMA)

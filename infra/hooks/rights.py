@@ -1,8 +1,10 @@
-"""Two rights that no Bicep resource gives: the app's role in Synapse, and an app that no password deploys to."""
+"""Rights that no Bicep resource gives: the app's role in Synapse, who enters the database, no password that deploys."""
 
 import uuid
+from collections.abc import Mapping
 from typing import Any, Protocol
 
+from infra.hooks.database import APP, JOB, DatabaseUser
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import Outputs
 from infra.hooks.rest import Service
@@ -11,6 +13,8 @@ SYNAPSE_ROLE = "Synapse Compute Operator"  # may submit batches to a pool and lo
 SYNAPSE_VERSION = "api-version=2020-12-01"
 ARM = Service("https://management.azure.com", "https://management.azure.com/.default")
 ARM_VERSION = "api-version=2024-04-01"
+IDENTITY_VERSION = "api-version=2023-01-31"
+JOB_IDENTITY = ("JOB_IDENTITY_NAME", "JOB_IDENTITY_CLIENT_ID")  # of Databricks' jobs: theirs is chosen in Databricks
 
 
 class Calls(Protocol):
@@ -42,6 +46,38 @@ def allow_submitting(outputs: Outputs, rest: Calls) -> None:
     }
     rest.put(workspace, f"/roleAssignments/{assignment}?{SYNAPSE_VERSION}", body)
     print(f"{outputs.app_identity_name} is {SYNAPSE_ROLE} of {scope}")
+
+
+def database_users(outputs: Outputs, rest: Calls, environment: Mapping[str, str]) -> list[DatabaseUser]:
+    """The app, and with a Spark engine the identity of its jobs, which enter the database by themselves."""
+    users = [DatabaseUser(outputs.app_identity_name, outputs.app_identity_client_id, APP)]
+    if outputs.spark_engine == "synapse":
+        users.append(DatabaseUser(outputs.synapse_workspace, _client_id(outputs, rest), JOB))
+    if outputs.spark_engine == "databricks":
+        users += _named_user(environment)
+    return users
+
+
+def _client_id(outputs: Outputs, rest: Calls) -> uuid.UUID:
+    """Of the workspace's own identity: the resource itself tells its object id only."""
+    group = outputs.function_app_id.partition("/providers/")[0]
+    workspace = f"{group}/providers/Microsoft.Synapse/workspaces/{outputs.synapse_workspace}"
+    found = rest.get(ARM, f"{workspace}/providers/Microsoft.ManagedIdentity/identities/default?{IDENTITY_VERSION}")
+    try:
+        return uuid.UUID(found["properties"]["clientId"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise HookRefused(f"{workspace} has no identity of its own that could enter the database") from error
+
+
+def _named_user(environment: Mapping[str, str]) -> list[DatabaseUser]:
+    name, client_id = (environment.get(one, "") for one in JOB_IDENTITY)
+    if not name and not client_id:
+        print(f"no jobs enter the database yet: azd env set {' and '.join(JOB_IDENTITY)}, then azd provision")
+        return []
+    try:
+        return [DatabaseUser(name or client_id, uuid.UUID(client_id), JOB)]
+    except ValueError as error:
+        raise HookRefused(f"{JOB_IDENTITY[1]} must be the client id of an identity, not {client_id!r}") from error
 
 
 def refuse_passwords(outputs: Outputs, rest: Calls) -> None:

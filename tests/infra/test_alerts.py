@@ -8,19 +8,26 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from croniter import croniter
 
+from core.books import Books, LetterBooks
+from core.settings import watch_schedule
+from core.watch import ABSENT_WITHIN, STOPPED_AFTER, Sight, watch_facts
+from tests.fakes.builders import EPOCH
 from tests.infra.policies import ALERTS
 from tests.infra.test_policies import FILES
-from tests.repo.product import MODULES, ROOT, name_of
+from tests.repo.product import ROOT
 
 QUERIES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "infra" / "alerts").glob("*.kql")}
 PAGE = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
 FACTS = dict(re.findall(r"^\| `(\w+)` \| (truth|number|text) \|", PAGE, flags=re.MULTILINE))
+KINDS = {bool: "truth", int: "number", float: "number", str: "text"}
 CONVERTED = {"truth": "tobool", "number": "to(?:long|double)", "text": "tostring"}
 each_query = pytest.mark.parametrize("name", sorted(QUERIES))
 
@@ -58,11 +65,31 @@ def test_the_page_explains_the_alert(name: str) -> None:
     assert f"| `{name}` |" in PAGE
 
 
-@pytest.mark.xfail(strict=True, reason="no function logs the watch yet; when one does, delete this line")
-def test_the_app_logs_the_watch_with_every_fact_of_the_page() -> None:
-    sources = [path.read_text("utf-8") for path in MODULES if name_of(path).startswith(("core/", "handlers/"))]
-    watch = next(text for text in sources if re.search(r'"action": "watch"', text))
-    assert {fact for fact in FACTS if f'"{fact}"' not in watch} == set()
+def test_the_line_of_the_watch_has_the_facts_of_the_page_as_what_they_are() -> None:
+    sight = Sight(EPOCH, Books((), LetterBooks({}, 0)), (), EPOCH, 0)
+    facts = watch_facts("namespace/hub", sight)
+    assert facts.pop("action") == "watch"
+    assert {name: KINDS[type(value)] for name, value in facts.items()} == FACTS
+
+
+def test_the_watch_is_logged_as_often_as_the_page_says_and_faults_are_no_watch() -> None:
+    assert "Every minute the app logs one line" in PAGE
+    schedule = croniter(watch_schedule({}), EPOCH, second_at_beginning=True)
+    first, second = schedule.get_next(datetime), schedule.get_next(datetime)
+    assert second - first == timedelta(minutes=1)
+    handler = (ROOT / "handlers" / "watch.py").read_text(encoding="utf-8")
+    assert re.findall(r'"action": "(\w+)"', handler) == ["watch_failed"]
+
+
+def test_absent_events_are_told_as_long_as_the_alert_on_silence_waits() -> None:
+    minutes = ABSENT_WITHIN // timedelta(minutes=1)
+    assert set(re.findall(r"windowSize: '(\w+)'", FILES["app/alerts.bicep"].text)) == {f"PT{minutes}M"}
+    assert f"| events that batches of the last {minutes} minutes found absent |" in PAGE
+
+
+def test_a_partition_has_stopped_after_as_long_as_the_page_says() -> None:
+    minutes = STOPPED_AFTER // timedelta(minutes=1)
+    assert f"older than {minutes} minutes, or gone, and no batch committed for as long" in PAGE
 
 
 SENDER = """

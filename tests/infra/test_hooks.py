@@ -14,6 +14,7 @@ from core.store.odbc import Session
 from core.store.queries import SQL
 from infra.hooks import __main__ as hooks
 from infra.hooks import database, lake, rights
+from infra.hooks.database import DatabaseUser
 from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import NAMES, Outputs, read_outputs
 from infra.hooks.rest import Service
@@ -23,6 +24,8 @@ from tests.repo.product import ROOT
 from tests.sql.gates import gates
 
 CLIENT = uuid.UUID("01234567-89ab-cdef-0123-456789abcdef")
+JOBS = uuid.UUID("89abcdef-0123-4567-89ab-cdef01234567")
+USERS = [DatabaseUser("id-app", CLIENT, "hubledger_app"), DatabaseUser("w", JOBS, "hubledger_job")]
 ENVIRONMENT = {
     "FUNCTION_APP_ID": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/f",
     "FUNCTION_APP_URI": "https://f.azurewebsites.net",
@@ -44,8 +47,10 @@ class Cloud:
     def __init__(self, roles: Any) -> None:
         self.roles = roles
         self.put_: dict[str, Mapping[str, Any]] = {}
+        self.asked: list[str] = []
 
     def get(self, service: Service, path: str) -> Any:
+        self.asked.append(service.address + path)
         return self.roles
 
     def put(self, service: Service, path: str, body: Mapping[str, Any]) -> Any:
@@ -147,20 +152,55 @@ def test_both_doors_for_passwords_are_closed() -> None:
     assert all(body == {"properties": {"allow": False}} for body in cloud.put_.values())
 
 
-def test_the_app_is_admitted_with_its_grants_and_its_client_id_as_sid() -> None:
+def test_users_are_admitted_with_the_grants_of_their_roles_and_their_client_ids_as_sids() -> None:
     connection = Database()
-    database.admit("c", "id-app", CLIENT, lambda _: Session(connection, Driver))  # type: ignore[arg-type]
-    (grants, _), (user, given) = connection.executed
+    database.admit("c", USERS, lambda _: Session(connection, Driver))  # type: ignore[arg-type]
+    (grants, _), (user, given), (same, of_jobs) = connection.executed
     assert grants == (SQL / "sqlserver" / "permissions.sql").read_text("utf-8")
-    assert "CREATE USER" in user
-    assert given == ["id-app", CLIENT.bytes_le]
+    assert all(f"CREATE ROLE {one.role};" in grants for one in USERS)
+    assert "CREATE USER" in user and same == user
+    assert given == ["id-app", CLIENT.bytes_le, "hubledger_app"]
+    assert of_jobs == ["w", JOBS.bytes_le, "hubledger_job"]
     assert connection.closed
+
+
+def test_with_synapse_the_workspaces_own_identity_gets_the_role_of_the_jobs() -> None:
+    cloud = Cloud({"properties": {"clientId": str(JOBS), "principalId": "p"}})
+    assert rights.database_users(outputs(), cloud, {}) == USERS
+    assert cloud.asked == [
+        "https://management.azure.com/subscriptions/s/resourceGroups/g/providers/Microsoft.Synapse/workspaces/w"
+        "/providers/Microsoft.ManagedIdentity/identities/default?api-version=2023-01-31"
+    ]
+
+
+@pytest.mark.parametrize("answer", [{}, {"properties": {}}, {"properties": {"clientId": "x"}}, [], None])
+def test_a_workspace_without_an_identity_is_refused(answer: Any) -> None:
+    with pytest.raises(HookRefused, match="workspaces/w has no identity of its own"):
+        rights.database_users(outputs(), Cloud(answer), {})
+
+
+def test_without_a_spark_engine_only_the_app_enters_the_database() -> None:
+    cloud = Cloud([])
+    assert rights.database_users(outputs(SPARK_ENGINE_CHOICE="none"), cloud, {}) == USERS[:1]
+    assert cloud.asked == []
+
+
+def test_with_databricks_the_identity_that_is_named_enters_and_without_one_that_is_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    own, cloud = outputs(SPARK_ENGINE_CHOICE="databricks"), Cloud([])
+    named = {"JOB_IDENTITY_NAME": "w", "JOB_IDENTITY_CLIENT_ID": str(JOBS)}
+    assert rights.database_users(own, cloud, named) == USERS
+    assert rights.database_users(own, cloud, {}) == USERS[:1]
+    assert "azd env set JOB_IDENTITY_NAME and JOB_IDENTITY_CLIENT_ID" in capsys.readouterr().out
+    with pytest.raises(HookRefused, match="JOB_IDENTITY_CLIENT_ID must be the client id"):
+        rights.database_users(own, cloud, {"JOB_IDENTITY_NAME": "w"})
 
 
 def test_a_refused_user_is_told_in_the_servers_words() -> None:
     connection = Database(fault("42000", 33159, "Principal could not be created"))
-    with pytest.raises(HookRefused, match=r"id-app was not made: .*Principal could not be created"):
-        database.admit("c", "id-app", CLIENT, lambda _: Session(connection, Driver))  # type: ignore[arg-type]
+    with pytest.raises(HookRefused, match=r"were not made: .*Principal could not be created"):
+        database.admit("c", USERS, lambda _: Session(connection, Driver))  # type: ignore[arg-type]
     assert connection.closed
 
 
@@ -174,9 +214,9 @@ def test_a_database_out_of_reach_is_refused_in_one_line() -> None:
 
 @pytest.mark.parametrize("gate", sorted(gates()))
 def test_the_statement_for_the_user_is_t_sql(gate: str) -> None:
-    texts = {"app_user": database.APP_USER.read_text("utf-8")}
+    texts = {"database_user": database.USER.read_text("utf-8")}
     assert gates()[gate](texts) == {}
-    assert gates()[gate]({"app_user": texts["app_user"].replace("BEGIN", "BEGINN")}) != {}
+    assert gates()[gate]({"database_user": texts["database_user"].replace("BEGIN", "BEGINN")}) != {}
 
 
 def test_a_step_that_is_refused_ends_with_1_and_a_line_for_each_fault(

@@ -9,6 +9,7 @@ import pytest
 from infra.hooks import app_start, package
 from infra.hooks.__main__ import main
 from infra.hooks.errors import HookRefused
+from tests.infra.test_policies import FILES
 from tests.repo.product import MODULES, ROOT, name_of
 
 SETTINGS = {
@@ -16,7 +17,15 @@ SETTINGS = {
     "EVENTHUB__fullyQualifiedNamespace": "ns.servicebus.windows.net",
     "EVENTHUB_NAME": "telemetry",
     "EVENTHUB_CONSUMER_GROUP": "hubledger",
+    "HUB_READER_CONSUMER_GROUP": "hubledger-reader",
     "STORE_CONNECTION": "Driver={ODBC Driver 18 for SQL Server};Server=tcp:s,1433;Database=d",
+}
+SYNAPSE = {
+    "SPARK_ENGINE": "livy",
+    "SPARK_JOBS": "abfss://spark@l.dfs.core.windows.net/jobs",
+    "LAKE": "abfss://spark@l.dfs.core.windows.net/lake",
+    "LIVY_URL": "https://w.dev.azuresynapse.net/livyApi/versions/2019-11-01-preview/sparkPools/spark35",
+    "LIVY_DIALECT": "synapse",
 }
 
 
@@ -64,7 +73,26 @@ def test_a_package_that_grew_by_mistake_is_refused(project: Path) -> None:
 def test_the_app_starts_from_its_package_with_the_settings_of_the_cloud() -> None:
     names = app_start.refuse_unstartable(ROOT, SETTINGS)
     assert {"ingest", "status"} <= set(names)
-    assert app_start.cloud_settings(ROOT, SETTINGS) == SETTINGS
+    assert app_start.cloud_settings(ROOT, {**SETTINGS, "PATH": "/bin"}) == SETTINGS
+
+
+def test_the_app_is_tried_with_the_settings_of_its_spark_engine() -> None:
+    settings = app_start.cloud_settings(ROOT, {**SETTINGS, **SYNAPSE})
+    assert settings == {**SETTINGS, **SYNAPSE}
+    assert "aggregate" in app_start.refuse_unstartable(ROOT, settings)
+    with pytest.raises(HookRefused, match="LIVY_URL must be an address"):
+        app_start.refuse_unstartable(ROOT, {**settings, "LIVY_URL": ""})
+    with pytest.raises(HookRefused, match="STORE_CONNECTION"):
+        app_start.refuse_unstartable(ROOT, {**settings, "STORE_CONNECTION": "sqlite:here.db"})
+
+
+def test_every_wired_setting_is_known_to_the_hooks_as_an_output_of_the_same_value() -> None:
+    main = FILES["main.bicep"]
+    call = next(one for one in main.of_kind("module") if one.name == "function")
+    wired = call.value["params"]["wiredSettings"]
+    outputs = {one.name: one.value for one in main.of_kind("output")}
+    assert sorted(wired) == sorted(app_start.WIRED)
+    assert {name: outputs.get(name) for name in wired} == wired
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,26 @@
 """Rows that come to old positions: letters that are resolved, and replays that take rows away."""
 
+import random
 from datetime import timedelta
 
+import pytest
+
 from core.aggregation import HOME_ACTIVITY
-from core.transforms.home_security import SensorReading
+from tests.fakes.replaying import order
 from tests.spark.readings import NOON, gas, switch
-from tests.spark.world import Fate, World
-
-# The form in which a replay leaves what it took away; the table itself comes with replays.
-RETRACTED = """
-CREATE TABLE retracted_row (
-    stream_id INTEGER, partition_id TEXT, commit_number INTEGER, table_name TEXT, "row" TEXT
+from tests.spark.stream import (
+    Mended,
+    Stream,
+    as_they_are,
+    fewer,
+    gas_event,
+    motion_event,
+    moved,
+    refusing,
+    registered,
+    twice,
 )
-"""
-
-
-def retract(world: World, number: int, reading: SensorReading) -> None:
-    at = reading.observed_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    row = f'{{"home_id":"{reading.home_id}","kind":"{reading.kind}","observed_at":"{at}"}}'
-    world.sqlite.sql("INSERT INTO retracted_row VALUES (1, '0', ?, 'sensor_reading', ?)", number, row)
+from tests.spark.world import Fate, World
 
 
 def test_a_letter_that_is_resolved_after_its_window_was_aggregated_is_added_to_it(world: World) -> None:
@@ -62,41 +64,124 @@ def test_a_retry_over_a_wide_range_reads_only_where_letters_are(world: World) ->
     world.prove()
 
 
-def test_a_replay_that_changes_rows_recomputes_the_windows_that_won_and_lost_them(world: World) -> None:
-    world.sqlite.sql(RETRACTED)
-    kept, moved, gone = gas(ppm=900), gas(ppm=100), gas("home-9")
-    first = world.commit([kept, moved, gone, switch()])
+@pytest.fixture
+def stream(world: World) -> Stream:
+    made = Stream(world)
+    made.take(registered("home-1"), registered("home-9"), *(gas_event("home-1", ppm) for ppm in (900, 100, 30)))
+    made.take(motion_event("home-1"), motion_event("home-9", NOON - timedelta(days=8)), gas_event("home-9", 7))
+    made.take(registered("home-3"), gas_event("home-3", 60), motion_event("home-3"), of="4")
+    return made
+
+
+def late_home(stream: Stream) -> None:
+    """Two readings of a home that is registered only later."""
+    stream.take(gas_event("home-2", 5), gas_event("home-2", 80, NOON - timedelta(days=9)), of="4")
+
+
+def test_letters_that_the_keeper_resolves_after_their_window_was_aggregated_are_added_to_it(stream: Stream) -> None:
+    world = stream.world
+    late_home(stream)
     world.settle()
-    later = gas(at=NOON + timedelta(hours=2), ppm=4)
-    number = world.correct("replay", {first + 1: later}, (first, first + 2))
-    world.sqlite.sql("DELETE FROM sensor_reading WHERE home_id = 'home-9'")
-    for row in (moved, gone):
-        retract(world, number, row)
-    world.commit([gas(ppm=950), switch()])
+    stream.take(registered("home-2"), gas_event("home-2", 6), of="4")
+    world.settle()
+    assert sum(one.resolved for one in stream.retry()) == 2
+    world.settle()
+    assert [(one.readings, one.ppm_hundredths) for one in world.activity() if one.home_id == "home-2"] == [
+        (1, 8_000),
+        (2, 1_100),
+    ]
+    assert world.store.read_runs(HOME_ACTIVITY, 10, 1)[0].readings == 2
+    world.prove()
+
+
+@pytest.mark.parametrize("mended", [as_they_are, moved, fewer, twice, refusing])
+def test_a_replay_that_changes_rows_recomputes_the_windows_that_won_and_lost_them(
+    stream: Stream, mended: Mended
+) -> None:
+    world = stream.world
+    world.settle()
+    before = world.activity()
+    stream.deploy(mended, "mended/1")
+    job = stream.replay()
+    assert job.counts.rows_retracted > 0
+    stream.take(gas_event("home-1", 950), motion_event("home-9"))
     world.engine.fates = [Fate.KILLED_DURING, Fate.WELL]
     world.settle()
-    assert world.recounted()[0].most_ppm_hundredths == 95_000
-    assert [one.home_id for one in world.activity()] == ["home-1"] * 3
+    assert world.activity() != before
     world.prove()
 
 
-def test_a_replay_of_readings_that_no_run_has_seen_yet_counts_them_once(world: World) -> None:
-    world.sqlite.sql(RETRACTED)
-    before = gas(ppm=5)
-    first = world.commit([before, switch()])
-    number = world.correct("replay", {first: gas(ppm=6)}, (first, first))
-    retract(world, number, before)
+def test_a_window_that_lost_its_last_reading_is_gone(stream: Stream) -> None:
+    world = stream.world
     world.settle()
+    stream.deploy(lambda reading: [], "mended/2")
+    stream.replay(order(["4"]))
+    world.settle()
+    assert "home-3" not in {one.home_id for one in world.activity()}
     world.prove()
 
 
-def test_a_replay_that_comes_while_a_run_is_open_is_put_right_by_the_next_run(world: World) -> None:
-    world.sqlite.sql(RETRACTED)
-    before = gas(ppm=5)
-    first = world.commit([before, gas(ppm=8)])
+def test_a_dry_run_of_a_replay_is_nothing_new(stream: Stream) -> None:
+    world = stream.world
+    world.settle()
+    stream.deploy(moved, "mended/3")
+    assert stream.replay(order(dry_run=True)).counts.events_changed > 0
+    assert world.tick().did == ("has nothing new",)
+    world.prove()
+
+
+def test_a_replay_of_readings_that_no_run_has_seen_yet_counts_them_once(stream: Stream) -> None:
+    stream.deploy(twice, "mended/4")
+    stream.replay()
+    stream.world.settle()
+    stream.world.prove()
+
+
+def test_a_replay_that_comes_while_a_run_is_open_is_put_right_by_the_next_run(stream: Stream) -> None:
+    world = stream.world
     world.engine.fates = [Fate.KILLED_BEFORE]
     world.tick()
-    number = world.correct("replay", {first: gas(ppm=6)}, (first, first))
-    retract(world, number, before)
+    stream.deploy(moved, "mended/5")
+    stream.replay(order(["0"], 3, 6))
+    world.settle()
+    assert world.store.read_standing(HOME_ACTIVITY).number == 2
+    world.prove()
+
+
+def test_what_a_replay_made_a_letter_and_a_retry_made_a_row_again_counts_once(stream: Stream) -> None:
+    world = stream.world
+    world.settle()
+    stream.deploy(refusing, "mended/6")
+    assert stream.replay().counts.letters_added == 6
+    world.settle()
+    stream.deploy(moved, "mended/7")
+    assert sum(one.resolved for one in stream.retry()) == 3
+    world.settle()
+    world.prove()
+    stream.deploy(as_they_are, "mended/8")
+    assert stream.replay().counts.letters_resolved == 3
+    world.settle()
+    assert len(world.activity()) == 6
+    world.prove()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_any_order_of_batches_retries_replays_and_deaths_ends_with_the_rebuild(world: World, seed: int) -> None:
+    print(f"seed {seed}")
+    chance, stream = random.Random(seed), Stream(world)
+    for turn in range(12):
+        homes = [f"home-{chance.randrange(6)}" for _ in range(12)]
+        at = NOON + timedelta(minutes=chance.randrange(-400, 400))
+        bodies = [gas_event(home, chance.randrange(100), at) for home in homes[:6]] + list(map(motion_event, homes[6:]))
+        stream.take(*bodies, *([registered(homes[0])] if turn % 3 == 0 else []), of=chance.choice("04"))
+        stream.deploy(chance.choice([as_they_are, moved, fewer, twice, refusing]), f"mended/{turn}")
+        if chance.random() < 0.4:
+            stream.retry()
+        if chance.random() < 0.5:
+            stream.replay()
+        world.engine.fates = [chance.choice(list(Fate))]
+        for _ in range(chance.randrange(3)):
+            world.tick(timedelta(minutes=chance.choice([1, 11])))
     world.settle()
     world.prove()

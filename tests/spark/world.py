@@ -135,7 +135,7 @@ class World:
         return first
 
     def correct(self, kind: str, rows: Mapping[int, Row], span: tuple[int, int], of: str = "0") -> int:
-        """Commit rows at old positions, as a retry or a replay does, in place of what stands there; its number."""
+        """Commit rows at old positions by hand, in place of what stands there; its number."""
         sql, place = self.sqlite.sql, "stream_id = 1 AND partition_id = ?"
         sql(f"UPDATE event_hub_checkpoint SET commit_number = commit_number + 1 WHERE {place}", of)
         ((number,),) = sql(f"SELECT commit_number FROM event_hub_checkpoint WHERE {place}", of)

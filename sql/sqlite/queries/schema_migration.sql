@@ -13,6 +13,11 @@ CREATE TABLE IF NOT EXISTS schema_migration (
 -- params:
 SELECT MAX(version) FROM schema_migration;
 
+-- name: read_newer_migrations
+-- What this database has of migrations behind a version, in order.
+-- params: version
+SELECT m.version, m.name FROM schema_migration AS m WHERE m.version > :version ORDER BY m.version;
+
 -- name: record_migration
 -- A migration was applied.
 -- params: version, name, applied_at

@@ -14,6 +14,11 @@ IF OBJECT_ID(N'hubledger.schema_migration', N'U') IS NULL
 -- params:
 SELECT MAX(m.version) FROM hubledger.schema_migration AS m;
 
+-- name: read_newer_migrations
+-- What this database has of migrations behind a version, in order.
+-- params: version
+SELECT m.version, m.name FROM hubledger.schema_migration AS m WHERE m.version > @version ORDER BY m.version;
+
 -- name: record_migration
 -- A migration was applied.
 -- params: version, name, applied_at

@@ -49,8 +49,8 @@ class Started:
             text=True,
         )
 
-    def wait(self) -> "Ended":
-        out, err = self._popen.communicate(timeout=DEADLINE)
+    def wait(self, deadline: float = DEADLINE) -> "Ended":
+        out, err = self._popen.communicate(timeout=deadline)
         return Ended(self._popen.returncode, out.splitlines(), err)
 
     def stop(self, number: signal.Signals) -> None:

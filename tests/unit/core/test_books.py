@@ -69,8 +69,14 @@ def test_an_imbalance_that_stays_is_told() -> None:
 
 
 def test_books_that_never_rest_are_not_looked_at_for_ever() -> None:
-    busy = [(replace(EVEN, commit_number=at, dead_lettered=at), at + 1) for at in range(LOOKS * 3)]
+    busy = [(replace(EVEN, commit_number=at, dead_lettered=at), at + 2) for at in range(LOOKS * 3)]
     assert not read_letter_books(Ledger(*busy)).balanced
+
+
+def test_letters_that_come_without_rest_are_no_imbalance() -> None:
+    busy = [(replace(EVEN, commit_number=at, dead_lettered=at), at + 1) for at in range(LOOKS * 3)]
+    found = read_letter_books(Ledger(*busy))
+    assert (found.balanced, found.dead_lettered, sum(found.counts.values())) == (True, LOOKS, LOOKS)
 
 
 @pytest.mark.parametrize(("hub_end", "lag"), [(None, None), (-1, 0), (19, 0), (25, 6), (5, 0)])

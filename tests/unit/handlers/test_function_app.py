@@ -74,6 +74,7 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
         "start_aggregation",
         "start_replay",
         "status",
+        "watch",
         "watch_dead_letters",
         "watch_replays",
         "zz_no_such_route",
@@ -87,6 +88,11 @@ def test_gaps_are_looked_for_every_minute() -> None:
         False,
         False,
     )
+
+
+def test_the_watch_is_a_timer_that_ticks_beside_the_others() -> None:
+    trigger = binding("watch", "timerTrigger")
+    assert (trigger["schedule"], trigger["useMonitor"]) == ("15 * * * * *", False)
 
 
 def test_ingest_takes_whole_batches_as_bytes_from_the_hub_that_the_settings_name() -> None:

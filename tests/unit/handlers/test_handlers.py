@@ -117,6 +117,18 @@ def test_an_empty_receive_is_nothing(app: App) -> None:
     assert app.run('given["ingest"]([], None)\nprint(json.dumps(len(lines)))') == 0
 
 
+def test_a_watch_that_cannot_ask_the_hub_logs_its_fault_and_fails(app: App) -> None:
+    raised, (line,) = app.run("""
+try:
+    given["watch"](None)
+except Exception as error:
+    told = [{name: one[name] for name in ("action", "levelname", "msg", "error")} for one in lines]
+    print(json.dumps([type(error).__name__, told]))
+""")
+    assert (raised, line["action"], line["levelname"]) == ("HubUnreachable", "watch_failed", "ERROR")
+    assert line["error"].startswith("HubUnreachable: the hub did not answer: telemetry, ")
+
+
 def test_a_fault_of_the_database_escapes_so_that_the_host_retries(app: App) -> None:
     app.sqlite.sql("DROP TABLE batch_ledger")
     assert app.run("""

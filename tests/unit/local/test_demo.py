@@ -35,3 +35,29 @@ def test_help_names_chaos(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
     assert "--chaos" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--workers=2"], "it needs the functions host"),
+        (["--transform=flight_info"], "only home_security has readings"),
+    ],
+)
+def test_what_cannot_be_aggregated_is_one_clear_error(
+    options: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--aggregate", *options])
+    assert why in capsys.readouterr().err
+
+
+def test_without_java_a_demo_that_aggregates_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        main(["--aggregate"])
+    assert ended.value.code == 2
+    assert "Java is missing: apt-get install openjdk-17-jre-headless" in capsys.readouterr().err

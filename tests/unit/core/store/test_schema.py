@@ -13,7 +13,7 @@ from core.store.migrate import main
 from core.store.queries import load_migrations
 from core.store.schema import migrate_sqlite, open_checked, open_database
 from core.store.sqlite import SqliteStore
-from tests.fakes.builders import claim, commit, partition
+from tests.fakes.builders import claim, commit, event, letter, partition, reading, settled
 
 ROOT = Path(__file__).parents[4]
 ALL = list(load_migrations("sqlite"))
@@ -76,8 +76,17 @@ def test_a_database_is_durable_at_each_commit_and_holds_foreign_keys(path: Path)
 
 
 def newer(path: Path) -> None:
+    """A schema with a migration that code of today does not run on, and one behind it that it would."""
+    additive(path)
+    sql(path, "INSERT INTO schema_migration VALUES (9998, 'breaking_future', '2027-01-01T00:00:00.000000Z')")
+
+
+def additive(path: Path) -> None:
+    """A schema of the future that adds to ours."""
     migrate_sqlite(path)
-    sql(path, "INSERT INTO schema_migration VALUES (9999, 'from_the_future', '2027-01-01T00:00:00.000000Z')")
+    sql(path, "CREATE TABLE parcel (parcel_id TEXT NOT NULL)")
+    sql(path, "ALTER TABLE sensor_reading ADD COLUMN parcel_id TEXT")
+    sql(path, "INSERT INTO schema_migration VALUES (9999, 'parcels', '2027-01-01T00:00:00.000000Z')")
 
 
 def older(path: Path) -> None:
@@ -85,12 +94,21 @@ def older(path: Path) -> None:
     sql(path, "DELETE FROM schema_migration WHERE version > 1")
 
 
-def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
+def test_a_newer_schema_that_breaks_older_code_is_refused_and_left_alone(path: Path) -> None:
     newer(path)
-    with pytest.raises(SchemaMismatch, match="is at schema 9999, this code knows up to"):
+    with pytest.raises(SchemaMismatch, match="has migration 9998 breaking_future, on which code that knows up to"):
         migrate_sqlite(path)
-    with pytest.raises(SchemaMismatch, match="is at schema 9999"):
+    with pytest.raises(SchemaMismatch, match="deploy the newer code"):
         open_checked(path, 5.0)
+
+
+def test_a_newer_schema_that_only_adds_is_worked_on(path: Path) -> None:
+    additive(path)
+    assert migrate_sqlite(path) == []
+    with closing(SqliteStore(path)) as store:
+        outcome = settled({0: [reading()]}, letters=[letter(event(1))], filtered=1)
+        store.commit_batch(commit(store.read_partition(partition()), 0, 2, outcome))
+    assert sql(path, "SELECT home_id, parcel_id FROM sensor_reading") == [("home-1", None)]
 
 
 def test_an_older_schema_must_be_migrated_first(path: Path) -> None:
@@ -161,7 +179,7 @@ class TestTheCommand:
     @pytest.mark.parametrize(
         ("prepare", "why"),
         [
-            (newer, "is at schema 9999"),
+            (newer, "has migration 9998 breaking_future"),
             (lambda path: path.write_bytes(b"no database" * 100), "not a database"),
             (lambda path: path.mkdir(), "unable to open"),
         ],

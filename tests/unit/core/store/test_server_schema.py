@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.errors import StoreMisconfigured, StoreUnavailable
+from core.errors import SchemaMismatch, StoreMisconfigured, StoreUnavailable
 from core.store.odbc import Access
 from core.store.queries import load_migrations
 from core.store.server_schema import in_schema, migrate_server
@@ -33,6 +33,15 @@ def test_a_migration_that_fails_commits_nothing_and_lets_go_of_the_connection() 
     with pytest.raises(StoreUnavailable, match=r"^the database cannot be migrated: .*\(262\)"):
         migrate_server(CONNECTION, access=Access(lambda: driver))
     assert [text for text in texts(driver) if "COMMIT TRANSACTION" in text] == []
+    assert driver.open == []
+
+
+def test_older_code_leaves_a_newer_schema_alone_and_refuses_one_that_breaks_it() -> None:
+    driver = FakeDriver(Server(version=99, answers={"m.version, m.name": [(99, "parcels")]}))
+    assert migrate_server(CONNECTION, access=Access(lambda: driver)) == []
+    driver = FakeDriver(Server(version=99, answers={"m.version, m.name": [(99, "breaking_x")]}))
+    with pytest.raises(SchemaMismatch, match="0099 breaking_x"):
+        migrate_server(CONNECTION, access=Access(lambda: driver))
     assert driver.open == []
 
 

@@ -20,6 +20,7 @@ from core.events import Event, EventBatch, PartitionId, SequenceNumber
 from core.ingest import IngestReport, Stamps, ingest_batch
 from core.rows import ReferenceKey, Row
 from core.store.odbc import Access
+from core.store.queries import load_migrations
 from core.store.remembered import RememberingStore
 from core.store.server_json import FOLDED, PLAIN
 from core.store.sqlserver import SqlServerStore
@@ -81,15 +82,24 @@ def test_nothing_is_executed_before_the_schema_was_checked_once(store: SqlServer
 
 
 @pytest.mark.parametrize(
-    ("version", "hint"), [(0, "core.store.migrate"), (1, "core.store.migrate"), (99, "newer code")]
+    ("version", "hint"), [(0, "core.store.migrate"), (1, "core.store.migrate"), (99, "0098 breaking_x.*newer code")]
 )
-def test_a_schema_of_another_version_is_refused(
+def test_a_schema_that_this_code_does_not_run_on_is_refused(
     store: SqlServerStore, driver: FakeDriver, version: int, hint: str
 ) -> None:
     driver.server.version = version
+    driver.server.answers["m.version, m.name"] = [(98, "breaking_x"), (99, "parcels")]
     with pytest.raises(SchemaMismatch, match=hint):
         store.read_partition(PARTITION)
     assert driver.open == []
+
+
+def test_a_newer_schema_that_only_adds_is_worked_on(store: SqlServerStore, driver: FakeDriver) -> None:
+    driver.server.version = 99
+    driver.server.answers["m.version, m.name"] = [(98, "not_breaking_x"), (99, "parcels")]
+    store.read_partition(PARTITION)
+    asked = [given for text, given in driver.server.executed if "m.version, m.name" in text]
+    assert asked == [[load_migrations("sqlserver")[-1].version]]
 
 
 def test_a_schema_of_another_name_is_named_everywhere() -> None:

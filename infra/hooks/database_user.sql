@@ -1,9 +1,10 @@
--- Make the app's identity a user of the database, in the role of the running app. Safe to run again; an identity that
--- was made anew under its old name replaces the old user. The SID of an Entra user is its client id, so nobody needs
--- rights in the directory.
+-- Make an identity a user of the database, in the one role that it needs. Safe to run again; an identity that was made
+-- anew under its old name replaces the old user. The SID of an Entra user is its client id, so nobody needs rights in the
+-- directory.
 SET NOCOUNT ON; SET XACT_ABORT ON;
 DECLARE @name sysname = ?;
 DECLARE @sid varbinary(85) = ?;
+DECLARE @role sysname = ?;
 DECLARE @statement nvarchar(max);
 IF EXISTS (SELECT 1 FROM sys.database_principals AS p WHERE p.name = @name AND p.sid <> @sid)
 BEGIN
@@ -15,5 +16,5 @@ BEGIN
     SET @statement = N'CREATE USER ' + QUOTENAME(@name) + N' WITH SID = ' + CONVERT(nvarchar(200), @sid, 1) + N', TYPE = E;';
     EXECUTE sys.sp_executesql @statement;
 END;
-SET @statement = N'ALTER ROLE hubledger_app ADD MEMBER ' + QUOTENAME(@name) + N';';
+SET @statement = N'ALTER ROLE ' + QUOTENAME(@role) + N' ADD MEMBER ' + QUOTENAME(@name) + N';';
 EXECUTE sys.sp_executesql @statement;

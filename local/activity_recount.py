@@ -1,0 +1,132 @@
+"""The recount of the aggregate: home_activity against the record of the feed, added up by plain Python once more."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from local.recount import recounting
+
+WINDOW_US = 15 * 60 * 1_000_000
+SHOWN = 20  # windows that differ
+
+# What the feed published of each reading: as often as it is surely there, and at most.
+_PUBLISHED = """
+SELECT partition_key, kind, state, ppm, observed_us, sensor_id, SUM(surely), SUM(at_most)
+FROM expected WHERE kind <> 'registration'
+GROUP BY partition_key, kind, state, ppm, observed_us, sensor_id
+"""
+# Where the answer to a send was lost only the store knows how often the event came; the recount of rows bounds it.
+_STORED = """
+SELECT COUNT(*) FROM sensor_reading
+WHERE home_id = ? AND kind = ? AND state IS ? AND ppm IS ? AND instant(observed_at) = ? AND sensor_id = ?
+"""
+_ACTIVITY = """
+SELECT home_id, kind, instant(window_start), readings, active, ppm_hundredths, least_ppm_hundredths,
+    most_ppm_hundredths, instant(first_observed_at), instant(last_observed_at)
+FROM home_activity
+"""
+_RUNS = "SELECT COUNT(*) FROM aggregation_run WHERE status = 'committed'"
+
+
+class Window(NamedTuple):
+    """15 minutes of a home's sensors of one kind, by event time; instants in microseconds since 1970."""
+
+    home_id: str
+    kind: str
+    start_us: int
+
+    def __str__(self) -> str:
+        """For people."""
+        start = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self.start_us)
+        return f"{self.home_id} {self.kind} {start:%Y-%m-%d %H:%M}"
+
+
+class Sums(NamedTuple):
+    """What a window holds; parts per million in hundredths, None where nothing measures them."""
+
+    readings: int
+    active: int
+    ppm_hundredths: int | None
+    least_ppm_hundredths: int | None
+    most_ppm_hundredths: int | None
+    first_us: int
+    last_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recounted:
+    """Both sides of the recount: what the feed's record comes to, what stands, and after how many runs."""
+
+    expected: Mapping[Window, Sums]
+    found: Mapping[Window, Sums]
+    runs: int
+
+    @property
+    def differences(self) -> list[str]:
+        """Which windows differ and in what; the first of them, and how many more."""
+        differing = sorted(one for one in {*self.expected, *self.found} if self._differs(one))
+        told = [f"home_activity: {one}: {self._told(one)}" for one in differing[:SHOWN]]
+        more = len(differing) - len(told)
+        return [*told, f"home_activity: and {more} more windows differ"] if more else told
+
+    @property
+    def busiest_home(self) -> str | None:
+        """The home with the most readings in the aggregate; None when nothing was aggregated."""
+        readings: Counter[str] = Counter()
+        for window, sums in self.found.items():
+            readings[window.home_id] += sums.readings
+        return max(readings, key=lambda home_id: (readings[home_id], home_id), default=None)
+
+    def _differs(self, window: Window) -> bool:
+        return self.expected.get(window) != self.found.get(window)
+
+    def _told(self, window: Window) -> str:
+        expected, found = self.expected.get(window), self.found.get(window)
+        if found is None or expected is None:
+            return "it is missing" if found is None else "nothing was published for it"
+        names = [name for name in Sums._fields if getattr(found, name) != getattr(expected, name)]
+        return ", ".join(f"{name} {getattr(found, name)} instead of {getattr(expected, name)}" for name in names)
+
+
+def recount_activity(store: Path, record: Path) -> Recounted:
+    """Add up what a feed published to a store, and read what stands there."""
+    with recounting(store, record) as connection:
+        expected: dict[Window, Sums] = {}
+        for window, one, copies in _readings(connection):
+            for _ in range(copies):
+                standing = expected.get(window)
+                expected[window] = one if standing is None else _added(standing, one)
+        found = {Window(*row[:3]): Sums(*row[3:]) for row in connection.execute(_ACTIVITY)}
+        return Recounted(expected, found, connection.execute(_RUNS).fetchone()[0])
+
+
+def _readings(connection: sqlite3.Connection) -> Iterator[tuple[Window, Sums, int]]:
+    for home_id, kind, state, ppm, at, sensor_id, least, most in connection.execute(_PUBLISHED).fetchall():
+        copies = least
+        if least != most:
+            copies = connection.execute(_STORED, (home_id, kind, state, ppm, at, sensor_id)).fetchone()[0]
+        hundredths = None if ppm is None else 100 * ppm
+        one = Sums(1, int(state == "active"), hundredths, hundredths, hundredths, at, at)
+        yield Window(home_id, kind, at - at % WINDOW_US), one, copies
+
+
+def _added(one: Sums, other: Sums) -> Sums:
+    return Sums(
+        one.readings + other.readings,
+        one.active + other.active,
+        *_ppm(one, other),
+        min(one.first_us, other.first_us),
+        max(one.last_us, other.last_us),
+    )
+
+
+def _ppm(one: Sums, other: Sums) -> tuple[int | None, int | None, int | None]:
+    """Sum, least and most of two windows' parts per million; None where neither measures them."""
+    sums = [value for value in (one.ppm_hundredths, other.ppm_hundredths) if value is not None]
+    least = [value for value in (one.least_ppm_hundredths, other.least_ppm_hundredths) if value is not None]
+    most = [value for value in (one.most_ppm_hundredths, other.most_ppm_hundredths) if value is not None]
+    return sum(sums) if sums else None, min(least, default=None), max(most, default=None)

@@ -1,0 +1,26 @@
+-- name: read_last_batches
+-- When the newest batch of each partition of a stream was committed; retries and replays do not count.
+-- params: stream_id
+SELECT c.partition_id, (
+       SELECT l.committed_at
+         FROM batch_ledger AS l
+        WHERE l.stream_id = c.stream_id AND l.partition_id = c.partition_id AND l.kind = 'batch'
+        ORDER BY l.first_sequence_number DESC
+        LIMIT 1) AS committed_at
+  FROM event_hub_checkpoint AS c
+ WHERE c.stream_id = :stream_id
+ ORDER BY c.partition_id;
+
+-- name: count_absent
+-- How many numbers of a stream were found absent by batches that were committed since a time. A gap may have been found
+-- long before: the hub was not there to be asked.
+-- params: stream_id, since_at
+SELECT COALESCE(SUM(g.last_sequence_number - g.first_sequence_number + 1), 0) AS absent
+  FROM sequence_gap AS g
+ WHERE g.stream_id = :stream_id AND g.status = 'absent'
+   AND (SELECT l.committed_at
+          FROM batch_ledger AS l
+         WHERE l.stream_id = g.stream_id AND l.partition_id = g.partition_id AND l.kind = 'batch'
+           AND l.first_sequence_number <= g.first_sequence_number
+         ORDER BY l.first_sequence_number DESC
+         LIMIT 1) >= :since_at;

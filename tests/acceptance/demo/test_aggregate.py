@@ -1,0 +1,114 @@
+"""`make demo AGGREGATE=1` and `make serve` as a person starts them: real spark-submit, and a page that answers."""
+
+import http.client
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+import function_app
+from local.aggregating import SUBMIT
+from tests.acceptance.demo.test_demo import KEYS, Start, Started, free_port
+from tests.acceptance.demo.waiting import wait_until
+from tests.spark.here import lacking
+
+SPARK_DEADLINE = 400.0  # seconds: Spark starts several times, perhaps beside others
+WHY = lacking() or (None if SUBMIT.exists() else f"{SUBMIT} is missing")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(WHY is not None, reason=f"the demo cannot aggregate: {WHY}")]
+ROUTES = {
+    binding.get_dict_repr().get("route") for one in function_app.app.get_functions() for binding in one.get_bindings()
+}
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    started: list[Started] = []
+
+    def starting(*command: str) -> Started:
+        started.append(Started(*command))
+        return started[-1]
+
+    yield starting
+    for each in started:
+        each.end()
+
+
+def get(address: str) -> tuple[int, str]:
+    parts = urlsplit(address)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=60)
+    try:
+        connection.request("GET", parts.path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def test_a_demo_that_aggregates_proves_it_and_what_it_kept_is_served(start: Start, tmp_path: Path) -> None:
+    demo = start("local.demo", "--events", "3000", "--kill", "1", "--aggregate", "--folder", str(tmp_path))
+    ended = demo.wait(SPARK_DEADLINE)
+    assert ended.code == 0, ended.err
+    assert demo.left() == []
+    figures = json.loads(ended.out[-1])
+    assert [name for name in figures if name not in ("kills", "gaps")] == [
+        *(name for name in KEYS if name != "gaps"),
+        "aggregate",
+        "home_page",
+    ]
+    aggregate = figures["aggregate"]
+    assert aggregate["equals_recount"] is True and aggregate["runs"] >= 1
+    assert 2_000 < aggregate["readings"] < 3_000 and 0 < aggregate["windows"] <= aggregate["readings"]
+    assert any(f"aggregating: run {aggregate['runs']}, attempt " in line for line in ended.out)
+    (told,) = [line for line in ended.out if line.startswith("a home's page: ")]
+    assert figures["home_page"] in told
+    (folder,) = re.findall(r"make serve FOLDER=(\S+?)`", told)
+    assert Path(folder).parent == tmp_path
+    port = free_port()
+    serve = start("local.serve", "--folder", folder, "--port", str(port))
+    serve.wait_for_line(lambda line: line.startswith(f"ready: http://localhost:{port}/api/ops"))
+    page = figures["home_page"].replace(":7071", f":{port}")
+    served = "homes/{home_id}" in ROUTES
+    status, body = get(page)
+    assert status == (200 if served else 404), body
+    status, body = get(f"http://localhost:{port}/api/status")
+    books = json.loads(body)
+    assert (status, books["accounted"], books["ledger_balanced"]) == (200, 3_000, True)
+    status, body = get(f"http://localhost:{port}/api/aggregations")
+    assert (json.loads(body)["cut"], len(json.loads(body)["runs"])) == (json.loads(body)["reached"], aggregate["runs"])
+    serve.stop(signal.SIGINT)
+    assert serve.wait().code == 0
+    assert serve.left() == []
+    again = start("local.demo", "--events", "500", "--folder", str(tmp_path))
+    assert again.wait().code == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_demo_that_is_stopped_while_spark_works_leaves_no_process_behind(start: Start, tmp_path: Path) -> None:
+    demo = start("local.demo", "--events", "1000000", "--rate", "500", "--aggregate", "--folder", str(tmp_path))
+    demo.wait_for_line(lambda line: line.startswith("publishing"))
+    wait_until(lambda: any(tmp_path.glob("run-*/spark/*/group")))
+    demo.stop(signal.SIGTERM)
+    ended = demo.wait()
+    assert ended.code == 128 + signal.SIGTERM
+    wait_until(lambda: demo.left() == [])
+
+
+def test_make_says_how_to_get_java_and_starts_nothing(tmp_path: Path) -> None:
+    from tests.repo.product import ROOT
+
+    done = subprocess.run(
+        ["make", "--no-print-directory", "demo", "AGGREGATE=1", "JAVA="],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "Java is missing" in done.stderr and "apt-get install openjdk-17-jre-headless" in done.stderr
+    assert "publishing" not in done.stdout

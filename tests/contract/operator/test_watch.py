@@ -1,0 +1,55 @@
+"""What every store tells the watch: when batches were committed, and what was found absent since a time."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from core.commits import SequenceGap
+from core.events import PartitionId, SequenceNumber
+from tests.contract.operator.conftest import Office
+from tests.fakes.builders import EPOCH, NOON, commit, partition, settled
+from tests.fakes.replaying import World, log_of, order
+
+P0, P1 = PartitionId("0"), PartitionId("1")
+
+
+def commit_at(office: Office, at: datetime, first: int, last: int, *gaps: SequenceGap, of: str = "0") -> None:
+    """A range of a partition that is filtered, but for what its gaps say is absent."""
+    absent = sum(gap.last - gap.first + 1 for gap in gaps if gap.status == "absent")
+    state = office.store.read_partition(partition(of))
+    made = commit(state, first, last, settled({}, filtered=last - first + 1 - absent))
+    office.store.commit_batch(replace(made, committed_at=at, absent=absent, gaps=gaps))
+
+
+def gap(first: int, last: int, status: str = "absent") -> SequenceGap:
+    return SequenceGap(SequenceNumber(first), SequenceNumber(last), status)  # type: ignore[arg-type]
+
+
+def test_an_empty_database_tells_nothing(office: Office) -> None:
+    assert (office.desk.books.read_last_batches(), office.desk.books.count_absent(EPOCH)) == ({}, 0)
+
+
+def test_the_newest_batch_of_each_partition_is_told_to_the_microsecond(office: Office) -> None:
+    moment = EPOCH + timedelta(hours=5, microseconds=7)
+    commit_at(office, EPOCH, 0, 4)
+    commit_at(office, moment, 5, 9)
+    commit_at(office, EPOCH + timedelta(hours=1), 0, 3, of="1")
+    assert office.desk.books.read_last_batches() == {P0: moment, P1: EPOCH + timedelta(hours=1)}
+
+
+def test_a_replay_does_not_move_a_partition(office: Office) -> None:
+    world = World(office.store, {"0": log_of("reading a", "quiet")})
+    before = office.desk.books.read_last_batches()
+    world.clock.advance(3_600)
+    world.replay(order(["0"], 1, 1))
+    assert office.desk.books.read_last_batches() == before == {P0: NOON}
+
+
+def test_absent_numbers_count_from_the_time_of_the_commit_that_found_them_so(office: Office) -> None:
+    late = EPOCH + timedelta(hours=2)
+    commit_at(office, EPOCH + timedelta(hours=1), 0, 9, gap(0, 2), gap(3, 9, "healed"))
+    state = office.store.read_partition(partition())
+    office.store.note_gap(state, gap(10, 19), EPOCH)  # found long before it could be settled
+    commit_at(office, late, 10, 19, gap(10, 14), gap(15, 19, "healed"))
+    commit_at(office, late, 0, 3, gap(0, 0), of="1")
+    count = office.desk.books.count_absent
+    assert [count(EPOCH), count(late), count(late + timedelta(microseconds=1))] == [9, 6, 0]

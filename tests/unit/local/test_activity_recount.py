@@ -1,0 +1,144 @@
+"""local/activity_recount.py: the right aggregate agrees with the record, and nothing can be changed in it unseen."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from local.activity_recount import SHOWN, recount_activity
+from local.aggregating import prove_aggregate
+from local.feed.record import ONCE, Copies
+from tests.unit.local.feed.builders import story
+from tests.unit.local.stores import ingest, settle_letters, write_record
+
+# By SQL, beside the plain Python that recounts it.
+AGGREGATE = """
+INSERT INTO home_activity
+SELECT home_id, strftime('%Y-%m-%dT%H:%M:%S.000000Z', unixepoch(observed_at) / 900 * 900, 'unixepoch') AS begins, kind,
+    COUNT(*), SUM(COALESCE(state, '') = 'active'), SUM(ppm) * 100, MIN(ppm) * 100, MAX(ppm) * 100,
+    MIN(observed_at), MAX(observed_at), 1
+FROM sensor_reading GROUP BY home_id, begins, kind
+"""
+
+
+class Aggregated:
+    """A store with its aggregate, and the record of its feed."""
+
+    def __init__(self, folder: Path, copies: Copies = ONCE) -> None:
+        self.store, self.record = folder / "store.db", folder / "record.db"
+        minutes = story(homes=8, events=1200)
+        ingest(self.store, minutes)
+        settle_letters(self.store)
+        write_record(self.record, [(minute, copies if at % 3 == 0 else ONCE) for at, minute in enumerate(minutes)])
+        columns = [row[1] for row in self.change("PRAGMA table_info(home_activity)")]
+        assert columns[:4] == ["home_id", "window_start", "kind", "readings"]
+        self.change(AGGREGATE)
+
+    def change(self, statement: str) -> list[tuple]:
+        with closing(sqlite3.connect(self.store, isolation_level=None)) as connection:
+            return connection.execute(statement).fetchall()
+
+    @property
+    def differences(self) -> list[str]:
+        return recount_activity(self.store, self.record).differences
+
+
+@pytest.fixture
+def aggregated(tmp_path: Path) -> Aggregated:
+    return Aggregated(tmp_path)
+
+
+def test_the_aggregate_of_all_rows_agrees_with_the_record(aggregated: Aggregated) -> None:
+    found = recount_activity(aggregated.store, aggregated.record)
+    assert found.differences == []
+    readings = aggregated.change("SELECT COUNT(*), SUM(ppm) * 100 FROM sensor_reading")
+    assert [
+        (
+            sum(sums.readings for sums in found.expected.values()),
+            sum(sums.ppm_hundredths or 0 for sums in found.expected.values()),
+        )
+    ] == readings
+    assert len({window.start_us for window in found.expected}) >= 3
+    assert len(found.expected) > 100
+
+
+@pytest.mark.parametrize(
+    ("change", "where", "told"),
+    [
+        ("readings = readings + 1", "1", "readings "),
+        ("active = active + 1", "kind = 'motion'", "active "),
+        ("ppm_hundredths = ppm_hundredths + 1", "ppm_hundredths IS NOT NULL", "ppm_hundredths "),
+        ("ppm_hundredths = NULL", "ppm_hundredths IS NOT NULL", "ppm_hundredths None instead of "),
+        ("ppm_hundredths = 0", "ppm_hundredths IS NULL", "ppm_hundredths 0 instead of None"),
+        ("least_ppm_hundredths = least_ppm_hundredths - 1", "ppm_hundredths IS NOT NULL", "least_ppm_hundredths "),
+        ("most_ppm_hundredths = most_ppm_hundredths + 1", "ppm_hundredths IS NOT NULL", "most_ppm_hundredths "),
+        ("first_observed_at = '2020-01-01T00:00:00.000001Z'", "1", "first_us "),
+        ("last_observed_at = '2029-01-01T00:00:00.000000Z'", "1", "last_us "),
+        ("home_id = home_id || 'x'", "1", "it is missing"),
+        ("kind = 'smoke'", "1", "nothing was published for it"),
+        ("window_start = '2020-01-01T00:00:00.000000Z'", "1", "it is missing"),
+    ],
+)
+def test_any_value_that_is_off_is_told_with_its_window(
+    aggregated: Aggregated, change: str, where: str, told: str
+) -> None:
+    key = "home_id, window_start, kind"
+    aggregated.change(
+        f"UPDATE home_activity SET {change} WHERE ({key}) IN (SELECT {key} FROM home_activity WHERE {where} LIMIT 1)"
+    )
+    assert any(one.startswith("home_activity: home-") and told in one for one in aggregated.differences)
+    assert len(aggregated.differences) <= 2
+
+
+def test_a_window_that_is_lacking_is_named_by_home_kind_and_time(aggregated: Aggregated) -> None:
+    ((home_id, start, kind),) = aggregated.change("SELECT home_id, window_start, kind FROM home_activity LIMIT 1")
+    aggregated.change(
+        f"DELETE FROM home_activity WHERE (home_id, window_start, kind) = ('{home_id}', '{start}', '{kind}')"
+    )
+    assert aggregated.differences == [f"home_activity: {home_id} {kind} {start[:10]} {start[11:16]}: it is missing"]
+
+
+def test_of_many_windows_the_first_are_told_and_the_rest_counted(aggregated: Aggregated) -> None:
+    aggregated.change("UPDATE home_activity SET readings = readings + 1")
+    ((windows,),) = aggregated.change("SELECT COUNT(*) FROM home_activity")
+    assert len(aggregated.differences) == SHOWN + 1
+    assert aggregated.differences[-1] == f"home_activity: and {windows - SHOWN} more windows differ"
+
+
+def test_events_whose_answers_were_lost_count_as_often_as_they_are_stored(tmp_path: Path) -> None:
+    aggregated = Aggregated(tmp_path, Copies(0, 2))
+    assert aggregated.differences == []
+    aggregated.change("UPDATE home_activity SET readings = readings + 1 WHERE kind = 'door'")
+    assert aggregated.differences != []
+
+
+def test_the_proof_names_the_page_of_the_home_with_most_readings(aggregated: Aggregated) -> None:
+    aggregated.change(
+        "INSERT INTO aggregation_run (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status,"
+        " planned_at, intent_at, is_snapshot)"
+        " VALUES ('r', 'home_activity', 1, '{}', '{}', 'local', 1, 1, 'committed', 'at', 'at', 0)"
+    )
+    told: list[str] = []
+    figures, differences = prove_aggregate(aggregated.store, aggregated.record, told.append)
+    most = "SELECT home_id FROM home_activity GROUP BY home_id ORDER BY SUM(readings) DESC, home_id DESC LIMIT 1"
+    ((home_id,),) = aggregated.change(most)
+    ((windows, readings),) = aggregated.change("SELECT COUNT(*), SUM(readings) FROM home_activity")
+    assert differences == []
+    assert figures == {
+        "aggregate": {"equals_recount": True, "windows": windows, "readings": readings, "runs": 1},
+        "home_page": f"http://localhost:7071/api/homes/{home_id}",
+    }
+    (line,) = told
+    assert f"http://localhost:7071/api/homes/{home_id}" in line and f"make serve FOLDER={tmp_of(aggregated)}" in line
+
+
+def test_an_aggregate_that_is_empty_proves_nothing(aggregated: Aggregated) -> None:
+    aggregated.change("DELETE FROM home_activity")
+    figures, differences = prove_aggregate(aggregated.store, aggregated.record, print)
+    assert differences[-1] == "home_activity: it is empty"
+    assert figures["home_page"] is None and figures["aggregate"]["equals_recount"] is False  # type: ignore[index]
+
+
+def tmp_of(aggregated: Aggregated) -> Path:
+    return aggregated.store.parent
