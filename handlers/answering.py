@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import sha256
+from typing import Any
 
 import azure.functions as func
 import msgspec
@@ -29,7 +30,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 def answer(req: func.HttpRequest, operation: Operation) -> func.HttpResponse:
-    """The operation's answer, or a problem; one line is logged for what is refused."""
+    """The operation's answer, or a problem; one line is logged for what is changed, and for what is refused."""
     try:
         return _written(req, _answered(req, operation))
     except Problem as problem:
@@ -51,7 +52,13 @@ def _answered(req: func.HttpRequest, operation: Operation) -> Answer:
         return _full(operation.run(call))
     refuse_without_role(req, desk().settings.operator_role)
     claim = KeyClaim(key, _hash_of(operation, path, body), call.at)
-    return once(claim, desk().store.keys, lambda: _full(operation.run(call)))
+    return once(claim, desk().store.keys, lambda: _changed(operation, call))
+
+
+def _changed(operation: Operation, call: Call[Any, Any, Any]) -> Answer:
+    done = _full(operation.run(call))
+    log.info("request done", extra={"action": operation.name, "who": call.who, "status": done.status})
+    return done
 
 
 def once(claim: KeyClaim, keys: KeyStore, run: Callable[[], Answer]) -> Answer:

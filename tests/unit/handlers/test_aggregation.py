@@ -105,9 +105,10 @@ print(json.dumps([len(lines), post(), get()]))
 
 
 def test_a_request_starts_a_run_once_and_the_list_shows_it(app: App) -> None:
-    first, second, listed = app.run("""
+    first, second, listed, logged = app.run("""
 commit()
-print(json.dumps([post(), post(b'{"job": "home_activity"}'), get()]))
+answers = [post(), post(b'{"job": "home_activity"}'), get()]
+print(json.dumps([*answers, [[line["action"], line["who"]] for line in lines if line["msg"] == "request done"]]))
 """)
     assert (first[0], first[1], first[2]["did"]) == (202, "application/json", ["submitted"])
     assert second[2]["run"]["number"] == 1
@@ -117,6 +118,7 @@ print(json.dumps([post(), post(b'{"job": "home_activity"}'), get()]))
     assert (run["cut_to"], run["status"], run["engine"]) == ({"1/0": 1}, "submitted", "local")
     assert run["planned_at"].endswith("Z")
     assert run["closed_at"] is None
+    assert logged == [["start_aggregation", "unknown (a holder of the key)"]] * 2
 
 
 def test_the_same_request_under_a_key_is_answered_the_same_and_another_one_is_refused(app: App) -> None:
