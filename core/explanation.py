@@ -122,14 +122,22 @@ def _outcome(number: SequenceNumber, found: Whereabouts) -> tuple[Outcome, str]:
         return "dead_lettered", f"It is a dead letter, {letter.status}, after {_count(letter.attempts, 'attempt')}."
     if found.rows:
         return "written", f"{_before(found)}ommit {found.rows[0].commit_number} wrote {_what(found)} of it."
-    if found.gap is not None and found.gap.status == "absent" and not _is_decided(_deciding(found.changes)):
-        return "absent", f"The hub no longer had it: numbers {found.gap.first} to {found.gap.last} are absent."
+    deciding = _deciding(found.changes)
+    if found.gap is not None and found.gap.status == "absent" and not _is_decided(deciding):
+        lost = f"The hub no longer had it: numbers {found.gap.first} to {found.gap.last} are absent"
+        return "absent", f"{lost}{_perhaps_since(deciding, found.states_declared)}."
     return _without_trace(found)
 
 
 def _open(found: Whereabouts) -> str:
     is_open = found.gap is not None and found.gap.status == "open"
     return ", in a gap that is being fetched" if is_open else ""
+
+
+def _perhaps_since(deciding: Sequence[LedgerRange], states_declared: bool) -> str:
+    """Replays had a part of their range out of staged events, and which part is not known here."""
+    able = [one.commit_number for one in deciding if set(_possible(one, states_declared)) & {"written", "filtered"}]
+    return f"; commit {able[0]} had a part of its range again, and may have left no row of it" if able else ""
 
 
 def _before(found: Whereabouts) -> str:

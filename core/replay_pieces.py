@@ -1,4 +1,4 @@
-"""Read a range as pieces: events from the hub in one go, and from the letters what they kept."""
+"""Read a range as pieces: events from the hub in one go, and what letters kept or a job staged."""
 
 from collections.abc import Generator
 from itertools import islice
@@ -13,9 +13,9 @@ PIECE = 500  # events, each piece its own transaction: as many as a batch of the
 
 
 class PieceReader:
-    """Cuts what is left of a range into pieces; a number that neither the hub nor a letter has is gone.
+    """Cuts what is left of a range into pieces; a number that no letter, nothing staged and not the hub has is gone.
 
-    Where both have an event, the letter's is taken: it is the one that failed.
+    Where several have an event, the letter's is taken, for it is the one that failed; then the staged one.
     """
 
     def __init__(
@@ -31,10 +31,10 @@ class PieceReader:
         """The events of the first part of a range that is not empty; it begins where the piece before ended."""
         self._read += islice(self._events, self._most - len(self._read))
         last = self._read[-1].sequence_number if len(self._read) == self._most else left.last
-        letters = self._store.read_kept_letters(self._state, Span(left.first, last), self._most)
-        if len(letters) == self._most:
-            last = min(last, letters[-1].sequence_number)
-        found = {event.sequence_number: event for event in (*self._read, *letters) if event.sequence_number <= last}
+        kept = self._store.read_kept_events(self._state, Span(left.first, last), self._most)
+        if len(kept) == self._most:
+            last = min(last, kept[-1].sequence_number)
+        found = {event.sequence_number: event for event in (*self._read, *kept) if event.sequence_number <= last}
         numbers = sorted(found)
         if len(numbers) > self._most:
             last = numbers[self._most - 1]

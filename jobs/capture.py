@@ -5,10 +5,12 @@ NAMESPACE/HUB/PARTITION/YEAR/MONTH/DAY/HOUR/MINUTE/SECOND.
 """
 
 import io
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from core.events import Event, SequenceNumber
@@ -17,10 +19,14 @@ from core.settle import settle
 from core.transforms import load_transform
 from jobs.row_texts import row_of, texts_of
 
-SETTLED = 2_000  # events at a time
+SETTLED, TAKEN = 2_000, 200  # events at a time: to settle, and with their bodies
 RANGE, LETTER = "-range", "-letter"  # what is no row of a table
 OUTCOMES = (
     "partition_id string, sequence_number bigint, ordinal int, table_name string, is_state boolean, texts array<string>"
+)
+EVENTS = (
+    "partition_id string, sequence_number bigint, offset_token string, enqueued_at timestamp, partition_key string,"
+    " properties string, body binary"
 )
 _PLACE = re.compile(r"/(?P<partition>[^/]+)/\d{4}/\d\d/\d\d/\d\d/\d\d/\d\d\.avro$")
 _TIMES = ("%m/%d/%Y %I:%M:%S %p", "%Y-%m-%dT%H:%M:%S.%f%z", "%Y-%m-%dT%H:%M:%S%z")
@@ -72,9 +78,32 @@ def retold(retelling: Retelling) -> Callable[[Iterable[Any]], Iterator[Any]]:
         for batch in batches:
             for path, content in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
                 for outcomes in _outcomes(retelling, partition_of(path), read_events(content)):
-                    yield _arrow(pa, outcomes)
+                    yield _arrow(pa, OUTCOMES, outcomes)
 
     return tell
+
+
+def taken(spans: Mapping[str, tuple[int, int]]) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """For mapInArrow: files (path, content) to EVENTS, those of these partitions from one number to another."""
+
+    def take(batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            for path, content in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+                partition_id = partition_of(path)
+                first, last = spans.get(partition_id, (0, -1))
+                events = (event for event in read_events(content) if first <= event.sequence_number <= last)
+                while some := list(islice(events, TAKEN)):
+                    yield _arrow(pa, EVENTS, [(partition_id, *_kept(event)) for event in some])
+
+    return take
+
+
+def _kept(event: Event) -> tuple[object, ...]:
+    """An event as letters keep theirs."""
+    place = (event.sequence_number, event.offset, event.enqueued_at)
+    return *place, event.partition_key, json.dumps(event.properties, default=str), event.body
 
 
 def _outcomes(retelling: Retelling, partition_id: str, events: Iterable[Event]) -> Iterator[list[tuple[Any, ...]]]:
@@ -111,11 +140,19 @@ def _unbroken(events: Sequence[Event]) -> Iterator[tuple[int, int]]:
     yield first, last
 
 
-def _arrow(pa: Any, outcomes: list[tuple[Any, ...]]) -> Any:
-    kinds = (pa.string(), pa.int64(), pa.int32(), pa.string(), pa.bool_(), pa.list_(pa.string()))
-    columns = list(zip(*outcomes, strict=True)) or [()] * len(kinds)
-    names = [column.split()[0] for column in OUTCOMES.split(", ")]
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+def _arrow(pa: Any, schema: str, rows: list[tuple[Any, ...]]) -> Any:
+    kinds = {
+        "string": pa.string(),
+        "bigint": pa.int64(),
+        "int": pa.int32(),
+        "boolean": pa.bool_(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "binary": pa.binary(),
+        "array<string>": pa.list_(pa.string()),
+    }
+    names, types = zip(*(column.split() for column in schema.split(", ")), strict=True)
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, kinds[kind]) for column, kind in zip(columns, types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=names)
 
 

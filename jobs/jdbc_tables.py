@@ -12,10 +12,12 @@ from core.rows import row_table
 from jobs.ranges import CommitSpan, LedgerRange, Slice
 from jobs.row_texts import kinds_of
 from jobs.tables import (
+    EVENT_KEY,
     LEDGER_COLUMNS,
     Result,
     Run,
     commits_where,
+    event_form,
     position_of,
     quoted,
     readings_where,
@@ -86,6 +88,11 @@ class JdbcTables:
         found = self._rows("batch_ledger", LEDGER_COLUMNS, [commits_where(span) for span in spans])
         return [LedgerRange(*row) for row in found]
 
+    def read_checkpoints(self, stream_id: int) -> dict[str, int]:
+        """See Tables."""
+        columns = "partition_id, sequence_number, stream_id"
+        return {row[0]: row[1] for row in self._rows("event_hub_checkpoint", columns, [f"stream_id = {stream_id}"])}
+
     def readings(self, slices: Sequence[Slice]) -> DataFrame:
         """See Tables."""
         letters = f"{self._dialect.prefix}event_hub_dead_letter"
@@ -139,6 +146,12 @@ class JdbcTables:
         if result.lake_path is not None:  # how a text without a value is sent depends on the driver
             rows = rows.withColumn("lake_path", F.lit(result.lake_path))
         self._append(rows, "aggregation_staging")
+
+    def stage_events(self, events: DataFrame, stream_id: int) -> None:
+        """See Tables; what another job stages meanwhile, the table's key leaves out."""
+        standing = self._selected("staged_event", ", ".join(EVENT_KEY), [f"stream_id = {stream_id}"])
+        new = event_form(events, stream_id, "").join(standing, list(EVENT_KEY), "left_anti")
+        self._append(new.coalesce(WRITERS), "staged_event")
 
     def _windows(self, table: str, where: str) -> DataFrame:
         instants = ("window_start", "first_observed_at", "last_observed_at")

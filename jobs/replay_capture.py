@@ -1,14 +1,13 @@
 """Events older than the hub keeps, out of Capture's files, through the transform of the trigger once more.
 
-A dry run prints what differs from what stands in SQL; with `--stage` the rows are also written to the lake as Parquet,
-by position, for a replay to commit. Nothing in SQL is changed from here. One JSON object is printed.
+It prints what differs from what stands in SQL; with `--stage` the events are also kept there, as far as a replay can
+reach them, for one to commit. No row of theirs is changed from here. One JSON object is printed.
 """
 
 import argparse
 import json
 import os
 import sys
-import uuid
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -19,8 +18,8 @@ from pyspark.sql import functions as F
 from core import rows
 from core.rows import row_table
 from core.transforms import load_transform
-from jobs.capture import LETTER, OUTCOMES, RANGE, Retelling, Wanted, retold
-from jobs.ranges import Slice
+from jobs.capture import EVENTS, LETTER, OUTCOMES, RANGE, Retelling, Wanted, retold, taken
+from jobs.ranges import CommitSpan, Slice
 from jobs.session import open_session
 from jobs.tables import Tables, open_tables
 
@@ -49,19 +48,12 @@ class Replayed:
     letters: dict[str, int]
     states: dict[str, int]
     tables: list[TableDiff]
-    staged: str | None
+    staged: int | None  # events, those included that were staged before
 
 
 def retell(spark: SparkSession, files: str, retelling: Retelling) -> DataFrame:
     """The outcome of every wanted event, once, though Capture may have written it to two files."""
-    found = (
-        spark.read.format("binaryFile")
-        .option("recursiveFileLookup", "true")
-        .option("pathGlobFilter", "*.avro")
-        .load(files)
-        .select("path", "content")
-    )
-    return found.mapInArrow(retold(retelling), OUTCOMES).distinct()
+    return _found(spark, files).mapInArrow(retold(retelling), OUTCOMES).distinct()
 
 
 def compare(outcomes: DataFrame, tables: Tables, row_classes: Iterable[type], stream_id: int) -> list[TableDiff]:
@@ -103,7 +95,7 @@ def replay(spark: SparkSession, tables: Tables, given: argparse.Namespace) -> Re
     ]
     outcomes = retell(spark, given.files, Retelling(given.transform, references, wanted)).persist()
     diffs = compare(outcomes, tables, row_classes, given.stream_id)
-    staged = None if given.stage is None else _stage(outcomes, given.stage, given.stream_id)
+    staged = stage(spark, tables, given) if given.stage else None
     replayed = Replayed(_events(outcomes), _letters(outcomes), _states(outcomes), diffs, staged)
     outcomes.unpersist()
     return replayed
@@ -115,11 +107,36 @@ def row_classes_of(transform: str) -> list[type]:
     return [row_class for row_class in rows.declared() if row_class.__module__ == transform]
 
 
-def _stage(outcomes: DataFrame, lake: str, stream_id: int) -> str:
-    path = f"{lake.rstrip('/')}/replay/{uuid.uuid4().hex}"
-    told = outcomes.where(~F.col("table_name").isin(RANGE, LETTER))
-    told.select(F.lit(stream_id).alias("stream_id"), *POSITION, "table_name", "is_state", "texts").write.parquet(path)
-    return path
+def stage(spark: SparkSession, tables: Tables, given: argparse.Namespace) -> int:
+    """Keep the wanted events that a replay can reach, once each; how many those are."""
+    spans = _reach(tables, given)
+    found = _found(spark, given.files).mapInArrow(taken(spans), EVENTS)
+    events = found.dropDuplicates(["partition_id", "sequence_number"]).persist()
+    tables.stage_events(events, given.stream_id)
+    count = events.count()
+    events.unpersist()
+    return count
+
+
+def _reach(tables: Tables, given: argparse.Namespace) -> dict[str, tuple[int, int]]:
+    """The wanted numbers of each partition, from its first commit to its checkpoint."""
+    checkpoints = tables.read_checkpoints(given.stream_id)
+    ids = [id for id in checkpoints if not given.partition or id in given.partition]
+    firsts = tables.read_ledger([CommitSpan(given.stream_id, id, 0, 1) for id in ids])
+    return {
+        one.partition_id: (max(given.first, one.first), min(given.last, checkpoints[one.partition_id]))
+        for one in firsts
+    }
+
+
+def _found(spark: SparkSession, files: str) -> DataFrame:
+    return (
+        spark.read.format("binaryFile")
+        .option("recursiveFileLookup", "true")
+        .option("pathGlobFilter", "*.avro")
+        .load(files)
+        .select("path", "content")
+    )
 
 
 def _events(outcomes: DataFrame) -> int:
@@ -149,7 +166,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--first", type=int, default=0, help="first sequence number")
     add("--last", type=int, default=EVER, help="last sequence number")
     add("--store", help="default: the setting STORE_CONNECTION")
-    add("--stage", metavar="LAKE", help="also write the rows to this folder or address")
+    add("--stage", action="store_true", help="also keep the events in SQL, for a replay to commit")
     return parser.parse_args(arguments)
 
 

@@ -11,11 +11,13 @@ from pyspark.sql import functions as F
 from core.rows import row_table
 from jobs.ranges import CommitSpan, LedgerRange, Slice
 from jobs.tables import (
+    EVENT_COLUMNS,
     LEDGER_COLUMNS,
     STAGED_COLUMNS,
     Result,
     Run,
     commits_where,
+    event_form,
     position_of,
     readings_where,
     retracted_where,
@@ -28,6 +30,7 @@ WRITTEN = 5_000  # rows in a transaction: the app writes to the same file
 BUSY = 60.0  # seconds that a statement waits for another writer
 
 _RUN = "SELECT run_id, run_number, cut_from, cut_to, attempt, status FROM aggregation_run WHERE run_id = ?"
+_CHECKPOINTS = "SELECT partition_id, sequence_number FROM event_hub_checkpoint WHERE stream_id = ?"
 _CUT = "SELECT cut FROM aggregation_cut WHERE job = ?"
 _LEDGER = f"SELECT {LEDGER_COLUMNS} FROM batch_ledger WHERE "
 _READINGS = "SELECT home_id, kind, state, ppm, observed_at FROM sensor_reading WHERE "
@@ -36,6 +39,10 @@ _ACTIVITY = f"SELECT {', '.join([*KEY, *VALUES])} FROM home_activity"
 _STAGED = f"SELECT DISTINCT {', '.join([*KEY, *VALUES])} FROM home_activity_staging WHERE staging_id = "
 _STAGE = (
     f"INSERT INTO home_activity_staging ({', '.join(STAGED_COLUMNS)}) VALUES ({', '.join('?' * len(STAGED_COLUMNS))})"
+)
+_STAGE_EVENTS = (
+    f"INSERT INTO staged_event ({', '.join(EVENT_COLUMNS)}) VALUES ({', '.join('?' * len(EVENT_COLUMNS))})"
+    " ON CONFLICT (stream_id, partition_id, sequence_number) DO NOTHING"
 )
 _FINISH = (
     "INSERT INTO aggregation_staging (staging_id, run_id, attempt, lake_path, is_snapshot, staged_at)"
@@ -63,6 +70,10 @@ class SqliteTables:
     def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
         """See Tables."""
         return [LedgerRange(*row) for span in spans for row in self._rows(_LEDGER + commits_where(span))]
+
+    def read_checkpoints(self, stream_id: int) -> dict[str, int]:
+        """See Tables."""
+        return dict(self._rows(_CHECKPOINTS, stream_id))
 
     def readings(self, slices: Sequence[Slice]) -> DataFrame:
         """See Tables."""
@@ -94,8 +105,7 @@ class SqliteTables:
 
     def stage(self, windows: DataFrame, staging_id: str, run_id: str) -> None:
         """See Tables."""
-        rows = staged_form(windows, staging_id, run_id, "Z")
-        rows.mapInArrow(_writer(self._path), "written bigint").agg(F.sum("written")).collect()
+        self._write(staged_form(windows, staging_id, run_id, "Z"), _STAGE)
 
     def finish(self, result: Result) -> None:
         """See Tables."""
@@ -103,6 +113,13 @@ class SqliteTables:
         values = (result.staging_id, result.run_id, result.attempt, result.lake_path, result.is_snapshot, staged_at)
         with closing(_open(self._path)) as connection:
             connection.execute(_FINISH, values)
+
+    def stage_events(self, events: DataFrame, stream_id: int) -> None:
+        """See Tables."""
+        self._write(event_form(events, stream_id, "Z"), _STAGE_EVENTS)
+
+    def _write(self, rows: DataFrame, statement: str) -> None:
+        rows.mapInArrow(_writer(self._path, statement), "written bigint").agg(F.sum("written")).collect()
 
     def _selected(self, statements: list[str], schema: str) -> DataFrame:
         """What statements find, a task for each."""
@@ -139,7 +156,7 @@ def _array(pa: Any, column: tuple[Any, ...], kind: Any) -> Any:
     return pa.array(column, pa.string()).cast(kind) if pa.types.is_timestamp(kind) else pa.array(column, kind)
 
 
-def _writer(path: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def _writer(path: str, statement: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
     def write(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
@@ -148,7 +165,7 @@ def _writer(path: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
                 rows = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
                 for at in range(0, len(rows), WRITTEN):
                     connection.execute("BEGIN IMMEDIATE")
-                    connection.executemany(_STAGE, rows[at : at + WRITTEN])
+                    connection.executemany(statement, rows[at : at + WRITTEN])
                     connection.execute("COMMIT")
                 yield pa.RecordBatch.from_arrays([pa.array([len(rows)], pa.int64())], names=["written"])
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from core.jdbc import jdbc_address
@@ -18,6 +18,8 @@ OPEN = ("submitting", "submitted")
 LEDGER_COLUMNS = (
     "stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number, rows_written"
 )
+EVENT_KEY = ("stream_id", "partition_id", "sequence_number")
+EVENT_COLUMNS = (*EVENT_KEY, "offset_token", "enqueued_at", "partition_key", "properties", "body")
 STAGED_COLUMNS = ("staging_id", "run_id", *KEY, "is_whole", *VALUES)
 
 
@@ -60,6 +62,10 @@ class Tables(Protocol):
         """The commits of these spans."""
         ...
 
+    def read_checkpoints(self, stream_id: int) -> dict[str, int]:
+        """How far each partition of a stream is committed."""
+        ...
+
     def readings(self, slices: Sequence[Slice]) -> DataFrame:
         """The sensor readings of these slices, a task for each."""
         ...
@@ -86,6 +92,10 @@ class Tables(Protocol):
 
     def finish(self, result: Result) -> None:
         """Say that a result is whole: the last thing that a job writes."""
+        ...
+
+    def stage_events(self, events: DataFrame, stream_id: int) -> None:
+        """Keep events, as `jobs/capture.py` has them, for a replay; one that is there already stays as it is."""
         ...
 
 
@@ -137,10 +147,7 @@ def quoted(text: str) -> str:
 
 def staged_form(windows: DataFrame, staging_id: str, run_id: str, zone: str) -> DataFrame:
     """Windows as rows of the staging table: instants as ISO text with six digits, and `zone` behind them."""
-    instant = {
-        name: F.concat(F.date_format(name, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"), F.lit(zone))
-        for name in ("window_start", "first_observed_at", "last_observed_at")
-    }
+    instant = {name: _written(name, zone) for name in ("window_start", "first_observed_at", "last_observed_at")}
     named = {
         "staging_id": F.lit(staging_id),
         "run_id": F.lit(run_id),
@@ -148,3 +155,13 @@ def staged_form(windows: DataFrame, staging_id: str, run_id: str, zone: str) -> 
         **instant,
     }
     return windows.select(*(named.get(name, F.col(name)).alias(name) for name in STAGED_COLUMNS))
+
+
+def event_form(events: DataFrame, stream_id: int, zone: str) -> DataFrame:
+    """Events as rows of the table of staged ones."""
+    named = {"stream_id": F.lit(stream_id), "enqueued_at": _written("enqueued_at", zone)}
+    return events.select(*(named.get(name, F.col(name)).alias(name) for name in EVENT_COLUMNS))
+
+
+def _written(name: str, zone: str) -> Column:
+    return F.concat(F.date_format(name, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"), F.lit(zone))

@@ -212,13 +212,14 @@ class ReplayStore(Protocol):
         """The states under these keys that the pieces of a job carried along so far."""
         ...
 
-    def read_kept_letters(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
-        """The events of letters in a range that were kept with their body, rising; the first of them."""
+    def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
+        """The events of a range that letters kept with their body, or else are staged, rising; the first of them."""
         ...
 
     def commit_replay(self, commit: ReplayCommit) -> int:
-        """Take away what the events wrote, write what they write now, settle their letters, record it, and move the
-        progress, in one transaction; return its commit number. The checkpoint stays, and its commit number is raised.
+        """Take away what the events wrote, write what they write now, settle their letters, record it, forget that they
+        were staged, and move the progress, in one transaction; return its commit number. The checkpoint stays, and its
+        commit number is raised.
 
         Raises ReplayConflict (the progress is elsewhere, or the job does not run) and DataRefused, both with nothing
         written, and CommitOutcomeUnknown when the answer was lost.

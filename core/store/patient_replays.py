@@ -73,9 +73,9 @@ class PatientReplays:
         wanted = list(keys)
         return self._patiently(lambda: self._store.read_carried(job_id, partition_id, wanted))
 
-    def read_kept_letters(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
+    def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
         """See ReplayStore."""
-        return self._patiently(lambda: self._store.read_kept_letters(state, span, most))
+        return self._patiently(lambda: self._store.read_kept_events(state, span, most))
 
     def commit_replay(self, commit: ReplayCommit) -> int:
         """See ReplayStore."""

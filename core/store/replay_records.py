@@ -161,7 +161,7 @@ def span_values(state: PartitionState, span: Span) -> dict[str, Any]:
 
 
 def event_of(row: Sequence[Any]) -> Event:
-    """One answer of `read_kept_letters`."""
+    """One answer of `read_kept_events`."""
     number, offset, enqueued_at, partition_key, properties, body = row
     place = (SequenceNumber(number), offset, instant_of(enqueued_at))
     return Event(*place, partition_key, json.loads(properties), bytes(body))

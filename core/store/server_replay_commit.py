@@ -29,7 +29,7 @@ _REPLAYED_LETTER = (
 _OF_LETTERS = {*_REPLAYED_LETTER, "properties", "body", "commit_number"}
 _WRITES = ("count_replay", "resolve_letters", "record_attempts", "record_replay")
 _LETTERS = ("reopen_letters", "add_replayed_letters")
-_JOB = ("advance_replay", "carry_states", "hold_replay_job")
+_JOB = ("forget_staged", "advance_replay", "carry_states", "hold_replay_job")
 _OPENING = ("lock_partitions", "find_overlap", "add_replay_job", "add_replay_progress")
 _REHEARSED = ("advance_replay", "add_replay_diffs", "carry_states", "hold_replay_job")
 _CLOSING = ("close_replay_progress", "hold_replay_job", "end_replay_job", "forget_states")
@@ -106,6 +106,7 @@ def _piece_text(name: str, names: tuple[str, ...], shapes: tuple[Shape, ...], le
         letters=f"{resolve}\n{reopen}" if letters else resolve,
         attempts=queries["record_attempts"],
         ledger=queries["record_replay"],
+        staged=queries["forget_staged"],
         progress=queries["advance_replay"],
         states=queries["carry_states"],
         job=queries["hold_replay_job"],

@@ -113,10 +113,10 @@ class ServerReplays(ABC):
             found = self._rows("read_carried", job_id=str(job_id), partition_id=partition_id, keys=given)
         return {wanted[key]: records.carried_of(wanted[key].row_class, row) for key, *row in map(tuple, found)}
 
-    def read_kept_letters(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
+    def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
         """See ReplayStore."""
         with self._faults():
-            found = self._rows("read_kept_letters", **records.span_values(state, span), most=most)
+            found = self._rows("read_kept_events", **records.span_values(state, span), most=most)
         return tuple(map(records.event_of, found))
 
     def commit_replay(self, commit: ReplayCommit) -> int:

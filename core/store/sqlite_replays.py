@@ -107,17 +107,18 @@ class SqliteReplays(ABC):
             found = run(connection, "read_carried", values).fetchall()
         return {wanted[key]: records.carried_of(wanted[key].row_class, row) for key, *row in found}
 
-    def read_kept_letters(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
+    def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
         """See ReplayStore."""
         with self._reading() as connection:
             values = {**records.span_values(state, span), "most": most}
-            found = run(connection, "read_kept_letters", values).fetchall()
+            found = run(connection, "read_kept_events", values).fetchall()
         return tuple(map(records.event_of, found))
 
     def commit_replay(self, commit: ReplayCommit) -> int:
         """See ReplayStore."""
         with self._changing() as connection:
             values = write_replay(connection, commit)
+            run(connection, "forget_staged", values)
             _move_on(connection, commit, values)
         return int(values["commit_number"])
 

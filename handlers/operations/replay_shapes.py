@@ -70,7 +70,7 @@ class SpanAnswer(Answered):
 
 class CountsAnswer(Answered):
     """What was done so far; a dry run's would have been done. `rows_added`, `rows_removed`, `rows_changed` and
-    `events_changed` are of dry runs. `gone` numbers are neither in the hub nor in a letter."""
+    `events_changed` are of dry runs. `gone` numbers are neither in the hub nor in a letter, nor staged."""
 
     events: int
     written: int

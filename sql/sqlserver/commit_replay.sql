@@ -1,6 +1,6 @@
 -- A piece of a replay in one batch and one round trip. core/store/server_replays.py fills in the parts, in this order:
 -- declarations, the partition's row, what is taken away and the rows of each class, the letters, their attempts, the
--- ledger, then the job's progress, the states it carries along, and the job.
+-- ledger, the staged events, then the job's progress, the states it carries along, and the job.
 SET NOCOUNT ON; SET XACT_ABORT ON;
 {declarations}
 DECLARE @commit_number bigint, @rows_retracted bigint = 0, @letters_resolved bigint = 0, @letters_added bigint = 0;
@@ -14,6 +14,7 @@ SELECT @commit_number = c.commit_number
 {letters}
 {attempts}
 {ledger}
+{staged}
 {progress}
 IF @@ROWCOUNT <> 1 THROW 51008, 'the replay moved on', 1;
 {states}

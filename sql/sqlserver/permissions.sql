@@ -1,5 +1,5 @@
--- The role of the running app: read and write what it does, change no schema, delete only what a replay takes away or
--- carries along, and what an aggregation staged or replaces. Run it once by an owner:
+-- The role of the running app: read and write what it does, change no schema, delete only what a replay takes away,
+-- carries along or found staged, and what an aggregation staged or replaces. Run it once by an owner:
 --   ALTER ROLE hubledger_app ADD MEMBER [name of the app's managed identity];
 IF DATABASE_PRINCIPAL_ID(N'hubledger_app') IS NULL
     CREATE ROLE hubledger_app;
@@ -23,6 +23,7 @@ GRANT SELECT, INSERT, UPDATE ON hubledger.replay_progress TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.replay_diff TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.replay_state TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.retracted_row TO hubledger_app;
+GRANT SELECT, DELETE ON hubledger.staged_event TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.aggregation_cut TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.aggregation_run TO hubledger_app;
 GRANT SELECT, DELETE ON hubledger.aggregation_staging TO hubledger_app;
@@ -36,6 +37,7 @@ IF DATABASE_PRINCIPAL_ID(N'hubledger_job') IS NULL
     CREATE ROLE hubledger_job;
 
 GRANT SELECT ON hubledger.batch_ledger TO hubledger_job;
+GRANT SELECT ON hubledger.event_hub_checkpoint TO hubledger_job;
 GRANT SELECT ON hubledger.event_hub_dead_letter TO hubledger_job;
 GRANT SELECT ON hubledger.event_stream TO hubledger_job;
 GRANT SELECT ON hubledger.home TO hubledger_job;
@@ -47,3 +49,4 @@ GRANT SELECT ON hubledger.aggregation_run TO hubledger_job;
 GRANT SELECT ON hubledger.home_activity TO hubledger_job;
 GRANT SELECT, INSERT ON hubledger.aggregation_staging TO hubledger_job;
 GRANT SELECT, INSERT ON hubledger.home_activity_staging TO hubledger_job;
+GRANT SELECT, INSERT ON hubledger.staged_event TO hubledger_job;

@@ -347,10 +347,10 @@ def test_a_standing_state_says_which_event_of_the_partition_wrote_it(ingested: S
 
 def test_the_events_of_letters_are_read_whole_by_range(ingested: Store) -> None:
     state = ingested.read_partition(P)
-    (kept,) = ingested.read_kept_letters(state, span(0, 9), 10)
+    (kept,) = ingested.read_kept_events(state, span(0, 9), 10)
     assert kept == event(5, "kept")
-    assert ingested.read_kept_letters(state, span(0, 4), 10) == ()
-    assert ingested.read_kept_letters(state, span(5, 9), 0) == ()
+    assert ingested.read_kept_events(state, span(0, 4), 10) == ()
+    assert ingested.read_kept_events(state, span(5, 9), 0) == ()
 
 
 def test_what_can_be_replayed_reaches_from_the_ledgers_beginning_to_the_checkpoint(store: Store) -> None:

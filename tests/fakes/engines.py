@@ -3,13 +3,15 @@
 import json
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast, get_args, get_type_hints
 
+from core.commits import PartitionState
+from core.events import Event
 from core.rows import Row, row_table
 from core.settings import EMBEDDED
 from core.store import Engine as Store
@@ -24,6 +26,7 @@ from tests.fakes.kept import (
     KeptRetracted,
     KeptRow,
     PersistentEngine,
+    staged_values,
 )
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.server_engine import SqlServerEngine
@@ -45,6 +48,8 @@ class MemoryEngine:
         self.replays = self._store.replays
         self.retracted = self._store.retracted
         self.gaps = self._store.gaps
+        self.stage = self._store.stage
+        self.staged = self._store.staged
 
     def open(self) -> Store:
         return self._store
@@ -124,6 +129,16 @@ class SqliteEngine:
             f" FROM sequence_gap {ORDER}, first_sequence_number"
         )
         return [_kept_gap(*one) for one in found]
+
+    def stage(self, state: PartitionState, events: Iterable[Event]) -> None:
+        for event in events:
+            self.sql(
+                "INSERT INTO staged_event VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                *staged_values(state, event),
+            )
+
+    def staged(self) -> list[tuple[str, int]]:
+        return self.sql("SELECT partition_id, sequence_number FROM staged_event ORDER BY partition_id, sequence_number")
 
 
 PERSISTENT: dict[str, Callable[[Path], PersistentEngine]] = {"sqlite": lambda place: SqliteEngine(place / "store.db")}

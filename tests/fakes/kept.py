@@ -1,12 +1,16 @@
 """What a store holds, as tests look at it: the same values from every engine."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from core.commits import PartitionState
+from core.events import Event
 from core.rows import Row, row_table
 from core.store import Engine as Store
+from core.store.records import instant_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,13 @@ class KeptGap:
     attempts: int
 
 
+def staged_values(state: PartitionState, event: Event) -> tuple[object, ...]:
+    """The columns of staged_event, in their order, as the embedded store has them."""
+    place = (state.stream_id, state.partition.partition_id, event.sequence_number)
+    properties = json.dumps(event.properties)
+    return (*place, event.offset, instant_text(event.enqueued_at), event.partition_key, properties, event.body)
+
+
 class Engine(Protocol):
     """A database under test: it opens stores, and shows what they wrote, in order of position."""
 
@@ -155,6 +166,14 @@ class Engine(Protocol):
     def retracted(self) -> list[KeptRetracted]: ...
 
     def gaps(self) -> list[KeptGap]: ...
+
+    def stage(self, state: PartitionState, events: Iterable[Event]) -> None:
+        """Stage events of a partition for a replay, as a job does; one that is staged already stays as it is."""
+        ...
+
+    def staged(self) -> list[tuple[str, int]]:
+        """Partition and number of what is staged."""
+        ...
 
 
 class PersistentEngine(Engine, Protocol):

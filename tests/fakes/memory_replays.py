@@ -125,16 +125,19 @@ class MemoryReplays:
         carried = self._tables.carried
         return {key: carried[job_id, partition_id, key] for key in keys if (job_id, partition_id, key) in carried}
 
-    def read_kept_letters(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
+    def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
         place = (state.stream_id, state.partition.partition_id)
-        letters = (one for key, one in self._tables.letters.items() if key[:2] == place and one.body_kept)
-        found = [one for one in letters if span.first <= one.sequence_number <= span.last]
-        found.sort(key=lambda one: one.sequence_number)
-        return tuple(_event_of(one) for one in found[:most])
+        staged = {key: one for key, one in self._tables.staged.items() if key[:2] == place}
+        letters = {key: one for key, one in self._tables.letters.items() if key[:2] == place and one.body_kept}
+        kept = staged | {key: _event_of(one) for key, one in letters.items()}
+        found = [one for key, one in sorted(kept.items()) if span.first <= key[2] <= span.last]
+        return tuple(found[:most])
 
     def commit_replay(self, commit: ReplayCommit) -> int:
         with self._transaction() as tables:
             number, done = self._write(tables, commit)
+            for replayed in commit.numbers:
+                tables.staged.pop((commit.state.stream_id, commit.partition.partition_id, replayed), None)
             _advance(tables, commit, replace(commit.counts, **_counted(done)))
         return number
 
@@ -169,6 +172,15 @@ class MemoryReplays:
                 stands = replace(stands, status="done", ended_at=at, fault=None)
             tables.jobs[job_id] = replace(stands, updated_at=at)
             _forget(tables, job_id)
+
+    def stage(self, state: PartitionState, events: Iterable[Event]) -> None:
+        place = (state.stream_id, state.partition.partition_id)
+        with self._transaction() as tables:
+            for event in events:
+                tables.staged.setdefault((*place, event.sequence_number), event)
+
+    def staged(self) -> list[tuple[str, int]]:
+        return sorted(key[1:] for key in self._tables.staged)
 
     def replays(self) -> list[KeptRange]:
         return sorted(

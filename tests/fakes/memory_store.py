@@ -21,7 +21,7 @@ from core.dead_letters import (
     RetryCommit,
 )
 from core.errors import CheckpointConflict, DataRefused, LetterConflict
-from core.events import Gap, Partition, PartitionId, SequenceNumber
+from core.events import Event, Gap, Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
 from core.replay_job import ReplayJob
 from core.replay_piece import CarriedState, EventDiff, ReplayCommit
@@ -53,6 +53,7 @@ class _Tables:
     replays: dict[tuple[int, str, int], KeptRange] = field(default_factory=dict)
     carried: dict[tuple[UUID, str, ReferenceKey], CarriedState] = field(default_factory=dict)
     retracted: list[KeptRetracted] = field(default_factory=list)
+    staged: dict[tuple[int, str, int], Event] = field(default_factory=dict)
     opened: dict[int, datetime] = field(default_factory=dict)
     anchors: dict[Place, SequenceNumber] = field(default_factory=dict)
     gaps: dict[tuple[int, str, int], KeptGap] = field(default_factory=dict)

@@ -1,16 +1,19 @@
 """The T-SQL server that MSSQL_CONNECTION names, as an engine of the contract suite."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from core.commits import PartitionState
+from core.events import Event
 from core.rows import row_table
 from core.store import Engine as Store
 from core.store.odbc import Session, connect
 from core.store.records import instant_of
 from core.store.row_statements import row_reader
 from core.store.sqlserver import SqlServerStore
-from tests.fakes.kept import KeptAttempt, KeptGap, KeptLetter, KeptRange, KeptRetracted, KeptRow
+from tests.fakes.kept import KeptAttempt, KeptGap, KeptLetter, KeptRange, KeptRetracted, KeptRow, staged_values
 from tests.fakes.server_schema import empty_schema, shared_schema
 from tests.sql.values import ROW_CLASSES
 
@@ -102,6 +105,18 @@ class SqlServerEngine:
     def gaps(self) -> list[KeptGap]:
         found = self._select("sequence_gap", GAP, ("first_sequence_number",))
         return [_gap([*one[:4], instant_of(one[4]), *one[5:]]) for one in found]
+
+    def stage(self, state: PartitionState, events: Iterable[Event]) -> None:
+        for event in events:
+            values = list(staged_values(state, event))
+            values[4] = str(values[4]).removesuffix("Z")
+            marks = "?, ?, ?, ?, ?, ?, ?, CONVERT(varbinary(max), ?, 2)"
+            text = f"SET NOCOUNT ON; INSERT INTO {self.schema}.staged_event VALUES ({marks});"
+            self.session.run(text, [*values[:7], event.body.hex()])
+
+    def staged(self) -> list[tuple[str, int]]:
+        found = self._select("staged_event", PLACE, ("sequence_number",))
+        return [(one[1], one[2]) for one in found]
 
     def _select(self, table: str, columns: tuple[str, ...], order: tuple[str, ...]) -> list[Any]:
         chosen = ", ".join(f"t.{name}" for name in columns)

@@ -45,7 +45,7 @@ VERBS = [
     "poison",
 ]
 CALLS = {
-    "find_replay", "open_replay", "move_replay", "read_standing_states", "read_carried", "read_kept_letters",
+    "find_replay", "open_replay", "move_replay", "read_standing_states", "read_carried", "read_kept_events",
     "commit_replay", "rehearse_replay", "note_rehearsal", "close_replay", "read_partition", "read_replayable",
     "claim_letters", "read_claimed", "commit_retry", "find_letters", "begin_lone_try", "move_letters", "next_due_at",
     "commit_batch", "anchor_partition", "note_gap", "close_gaps", "read_references",

@@ -12,6 +12,7 @@ import pytest
 
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from jobs.aggregate_home_activity import Order, aggregate
+from jobs.capture import EVENTS
 from jobs.jdbc_tables import Dialect, JdbcTables
 from jobs.ranges import CommitSpan, LedgerRange, Slice
 from jobs.tables import Run
@@ -32,6 +33,7 @@ TABLES = {
         "stream_id INT, partition_id VARCHAR(40), commit_number BIGINT, kind VARCHAR(10), first_sequence_number BIGINT,"
         " last_sequence_number BIGINT, rows_written INT"
     ),
+    "event_hub_checkpoint": "stream_id INT, partition_id VARCHAR(40), sequence_number BIGINT",
     "event_hub_dead_letter": "stream_id INT, partition_id VARCHAR(40), sequence_number BIGINT",
     "sensor_reading": (
         "stream_id INT, partition_id VARCHAR(40), sequence_number BIGINT, ordinal SMALLINT, commit_number BIGINT,"
@@ -49,6 +51,10 @@ TABLES = {
     "aggregation_staging": (
         "staging_id VARCHAR(80), run_id VARCHAR(40), attempt INT, lake_path VARCHAR(400), is_snapshot SMALLINT,"
         " staged_at VARCHAR(40)"
+    ),
+    "staged_event": (
+        "stream_id INT, partition_id VARCHAR(40), sequence_number BIGINT, offset_token VARCHAR(200),"
+        " enqueued_at VARCHAR(40), partition_key CLOB, properties VARCHAR(400), body BLOB"
     ),
 }
 
@@ -138,6 +144,30 @@ def test_the_cut_is_nothing_before_the_first_run_and_then_what_stands(derby: Der
     assert tables.read_cut("home_activity") == '{"1/0":3}'
 
 
+def test_checkpoints_are_those_of_the_stream(derby: Derby, tables: JdbcTables) -> None:
+    for stream_id, id, number in ((1, "0", 7), (1, "1", 2**40), (2, "0", 9)):
+        derby.run(f"INSERT INTO hubledger.event_hub_checkpoint VALUES ({stream_id}, '{id}', {number})")
+    assert tables.read_checkpoints(1) == {"0": 7, "1": 2**40}
+    assert tables.read_checkpoints(3) == {}
+
+
+def test_events_are_staged_once_and_what_stands_stays(spark: Any, derby: Derby, tables: JdbcTables) -> None:
+    def staged() -> list[tuple[Any, ...]]:
+        columns = "stream_id, partition_id, sequence_number, offset_token, enqueued_at, LENGTH(body)"
+        return sorted(derby.select(columns, "staged_event"))
+
+    at = NOON + timedelta(microseconds=5)
+    rows = [("0", number, f"o{number}", at, None if number else "key", "{}", b"x" * number) for number in range(3)]
+    tables.stage_events(spark.createDataFrame(rows[:2], EVENTS), 1)
+    written = [(1, "0", number, f"o{number}", "2026-02-10T12:00:00.000005", number) for number in range(3)]
+    assert staged() == written[:2]
+    derby.run("UPDATE hubledger.staged_event SET offset_token = 'stands' WHERE sequence_number = 1")
+    tables.stage_events(spark.createDataFrame(rows, EVENTS), 1)
+    assert staged() == [written[0], (1, "0", 1, "stands", *written[1][4:]), written[2]]
+    tables.stage_events(spark.createDataFrame(rows[:1], EVENTS), 2)
+    assert [one[:3] for one in staged()][3:] == [(2, "0", 0)]
+
+
 class Recorder:
     """In the place of Spark's reader: keeps the statements that SQL Server would get."""
 
@@ -165,6 +195,8 @@ def test_what_is_sent_to_sql_server_passes_the_parser() -> None:
         lambda: tables.retracted([LedgerRange(1, "0", 2, "replay", 1, 9, 3)]),
         tables.activity,
         lambda: tables.staged("s1"),
+        lambda: tables.read_checkpoints(1),
+        lambda: tables.stage_events(None, 1),
         *(lambda row_class=row_class: tables.texts(row_class, None) for row_class in (Home, HomeAlert)),
     ]
     for ask in asked:

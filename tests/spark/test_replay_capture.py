@@ -13,8 +13,11 @@ import pytest
 
 from core.events import Event, EventBatch, SequenceNumber
 from core.ingest import ingest_batch
+from core.replay import ReplayMeans, open_partitions, replay_slice, request_replay
+from core.replay_job import ReplayJob
 from core.store.sqlite import SqliteStore
 from core.transforms import load_transform
+from core.transforms.home_security import Home, HomeAlert, SensorReading
 from jobs.capture import partition_of, read_events
 from jobs.replay_capture import EVER, Replayed, TableDiff, parse, replay
 from jobs.sqlite_tables import SqliteTables
@@ -22,6 +25,8 @@ from local import capture
 from local.event_hubs.hubs import Hubs, HubSettings
 from tests.fakes.builders import partition, stamps
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.memory_hub import MemoryHub
+from tests.fakes.replaying import order
 from tests.unit.local.event_hubs.messages import message
 
 TRANSFORM = "core.transforms.home_security"
@@ -48,10 +53,46 @@ class Replaying:
     files: Path
     spark: Any
 
-    def run(self, **changed: Any) -> Replayed:
+    def run(self, tables: SqliteTables | None = None, **changed: Any) -> Replayed:
         given = parse(["--files", str(self.files), "--stream-id", "1", "--transform", TRANSFORM])
         asked = argparse.Namespace(**{**vars(given), **changed})
-        return replay(self.spark, SqliteTables(self.spark, str(self.sqlite.path)), asked)
+        return replay(self.spark, tables or SqliteTables(self.spark, str(self.sqlite.path)), asked)
+
+    def events(self) -> list[Event]:
+        return [event for path in sorted(self.files.rglob("*.avro")) for event in read_events(path.read_bytes())]
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """Rows less their commit numbers."""
+        kept = [one for each in (SensorReading, HomeAlert, Home) for one in self.sqlite.rows(each)]
+        return [(one.partition_id, one.sequence_number, one.ordinal, one.row) for one in kept]
+
+    def letters(self) -> list[tuple[object, ...]]:
+        return [(one.sequence_number, one.status, one.body) for one in self.sqlite.letters()]
+
+    def replay(self, *, dry_run: bool = False) -> ReplayJob:
+        """All that is committed, by number and with a hub that has nothing any more, to the end."""
+        store, hub, given = SqliteStore(self.sqlite.path), MemoryHub({"1": []}), stamps(7 + dry_run)
+        means = ReplayMeans(partition("1"), store, hub, load_transform(TRANSFORM), given)
+        job_id = request_replay(order(["1"], 0, len(BODIES), dry_run=dry_run), means, 1_000).request.job_id
+        for id in open_partitions(job_id, means):
+            replay_slice(job_id, id, means, given.now() + timedelta(minutes=1))
+        job = store.find_replay(job_id)
+        store.close()
+        assert job is not None
+        assert hub.asked == ["read_range"]  # its place in the log was never asked for
+        return job
+
+
+class Killed(Exception):
+    """The job's end."""
+
+
+class DyingTables(SqliteTables):
+    """Tables that end their job with half of the events staged."""
+
+    def stage_events(self, events: Any, stream_id: int) -> None:
+        super().stage_events(events.where("sequence_number % 2 = 0"), stream_id)
+        raise Killed
 
 
 @pytest.fixture
@@ -150,21 +191,81 @@ def test_a_file_that_capture_wrote_twice_counts_once(replaying: Replaying) -> No
     assert readings(replaying.run()) == TableDiff("sensor_reading", 0, 0, 0, 20, [])
 
 
-def test_staged_rows_lie_in_the_lake_by_position_for_a_replay_to_commit(replaying: Replaying, tmp_path: Path) -> None:
-    replayed = replaying.run(stage=str(tmp_path / "lake"))
-    assert replayed.staged is not None
-    staged = replaying.spark.read.parquet(replayed.staged).orderBy("sequence_number", "ordinal").collect()
-    assert len(staged) == 41
-    assert staged[0].asDict() == {
-        "stream_id": 1,
-        "partition_id": "1",
-        "sequence_number": 0,
-        "ordinal": 0,
-        "table_name": "home",
-        "is_state": True,
-        "texts": ["home-1", "Europe/Berlin", "1"],
-    }
+ALL = [("1", number) for number in range(len(BODIES))]
+
+
+def test_events_are_staged_whole_and_nothing_else_changes(replaying: Replaying) -> None:
+    replayed = replaying.run(stage=True)
+    assert replayed.staged == len(BODIES)
     assert replace(replayed, staged=None) == replaying.run()
+    assert replaying.sqlite.staged() == ALL
+    ((_, _, number, offset, at, key, properties, body),) = replaying.sqlite.sql(
+        "SELECT * FROM staged_event WHERE sequence_number = 3"
+    )
+    assert (number, key, json.loads(properties), json.loads(body)) == (3, "home-1", {}, BODIES[3])
+    (kept,) = [one for one in replaying.events() if one.sequence_number == 3]
+    assert (offset, datetime.fromisoformat(at)) == (kept.offset, kept.enqueued_at)
+    assert at.endswith(".000000Z")
+
+
+def test_staging_twice_stages_once_and_what_is_staged_stays_as_it_is(replaying: Replaying) -> None:
+    assert replaying.run(stage=True, first=3, last=5).staged == 3
+    replaying.sqlite.sql("UPDATE staged_event SET body = X'00' WHERE sequence_number = 4")
+    before = replaying.sqlite.sql("SELECT * FROM staged_event")
+    assert replaying.run(stage=True, first=3, last=5).staged == 3
+    assert replaying.sqlite.sql("SELECT * FROM staged_event") == before
+    assert replaying.run(stage=True).staged == len(BODIES)
+    assert replaying.sqlite.staged() == ALL
+
+
+def test_a_file_that_capture_wrote_twice_is_staged_once(replaying: Replaying) -> None:
+    first = min(replaying.files.rglob("*.avro"))
+    first.with_name("59.avro").write_bytes(first.read_bytes())
+    assert replaying.run(stage=True).staged == len(BODIES)
+
+
+def test_only_wanted_events_that_a_replay_can_reach_are_staged(replaying: Replaying) -> None:
+    assert replaying.run(stage=True, partition=["0"]).staged == 0
+    assert replaying.run(stage=True, stream_id=2).staged == 0
+    replaying.sqlite.sql("UPDATE event_hub_checkpoint SET sequence_number = 6")
+    replaying.sqlite.sql("UPDATE batch_ledger SET first_sequence_number = 2, written = written - 2")
+    assert replaying.run(stage=True, first=4).staged == 3
+    assert replaying.sqlite.staged() == ALL[4:7]
+    assert replaying.run(stage=True, partition=["1"]).staged == 5
+    assert replaying.sqlite.staged() == ALL[2:7]
+
+
+def test_what_is_staged_is_replayed_as_it_was_ingested_and_forgotten(replaying: Replaying) -> None:
+    before, letters = replaying.rows(), replaying.letters()
+    replaying.run(stage=True)
+    replaying.sqlite.sql("UPDATE sensor_reading SET state = 'idle'")
+    replaying.sqlite.sql("DELETE FROM home_alert")
+    dry = replaying.replay(dry_run=True)
+    counts = dry.counts
+    assert (counts.events, counts.gone, counts.events_changed) == (len(BODIES), 0, 20)
+    assert (counts.rows_added, counts.rows_changed, counts.rows_removed) == (20, 20, 0)
+    assert replaying.sqlite.staged() == ALL
+    assert replaying.rows() != before
+    real = replaying.replay()
+    assert (real.status, real.counts.events, real.counts.gone) == ("done", len(BODIES), 0)
+    assert (replaying.rows(), replaying.letters()) == (before, letters)
+    assert replaying.sqlite.staged() == []
+    assert readings(replaying.run()) == TableDiff("sensor_reading", 0, 0, 0, 20, [])
+
+
+def test_a_staging_that_dies_halfway_harms_nothing_and_is_made_whole_by_the_next(replaying: Replaying) -> None:
+    before = replaying.rows()
+    with pytest.raises(Killed):
+        replaying.run(DyingTables(replaying.spark, str(replaying.sqlite.path)), stage=True)
+    half = replaying.sqlite.staged()
+    assert 0 < len(half) < len(BODIES)
+    kept = {number for _, number in half} | {one.sequence_number for one in replaying.sqlite.letters()}
+    dry = replaying.replay(dry_run=True)
+    assert (dry.counts.events, dry.counts.events_changed) == (len(kept), 0)
+    assert replaying.run(stage=True).staged == len(BODIES)
+    assert replaying.sqlite.staged() == ALL
+    replaying.replay()
+    assert (replaying.rows(), replaying.sqlite.staged()) == (before, [])
 
 
 def test_a_file_of_another_name_is_refused() -> None:

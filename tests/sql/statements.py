@@ -38,7 +38,7 @@ IN_A_BATCH_ONLY = (
     "count_commit", "settle_letters", "record_attempts", "record_retry", "move_letters",
     "count_replay", "resolve_letters", "reopen_letters", "add_replayed_letters", "record_replay", "advance_replay",
     "carry_states", "hold_replay_job", "end_replay_job", "close_replay_progress", "add_replay_diffs", "add_replay_job",
-    "add_replay_progress", "lock_partitions", "find_overlap",
+    "add_replay_progress", "lock_partitions", "find_overlap", "forget_staged",
     *PLAN, *COMMIT,
 )  # fmt: skip
 

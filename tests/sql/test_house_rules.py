@@ -185,15 +185,19 @@ def test_a_batch_of_a_replay_is_one_transaction_that_declares_all_that_it_uses(n
 
 
 @pytest.mark.parametrize("name", replay_batches())
-def test_a_replay_locks_checkpoint_rows_letters_ledger_progress_and_job_in_this_order(name: str) -> None:
+def test_a_replay_locks_checkpoint_rows_letters_ledger_staged_progress_and_job_in_this_order(name: str) -> None:
     text = re.sub(r"INSERT INTO hubledger\.retracted_row.*?;", "", replay_batches()[name], flags=re.S)
-    written = re.findall(r"(?:INSERT INTO|UPDATE|DELETE t FROM|UPDATE [tds]\s+SET.*?FROM) hubledger\.(\w+)", text, re.S)
+    written = re.findall(
+        r"(?:INSERT INTO|UPDATE|DELETE(?: t)? FROM|UPDATE [tds]\s+SET.*?FROM) hubledger\.(\w+)", text, re.S
+    )
     rows = [row_table(one).name for one in ROW_CLASSES]
     order = ["event_hub_checkpoint", *rows, "event_hub_dead_letter", "dead_letter_attempt", "batch_ledger"]
-    order += ["replay_progress", "replay_state", "replay_job"]
+    order += ["staged_event", "replay_progress", "replay_state", "replay_job"]
     assert [order.index(table) for table in written] == sorted(order.index(table) for table in written)
     assert written[0] == "event_hub_checkpoint"
-    assert written[-1] == ("batch_ledger" if name.startswith("rehearsal ") else "replay_job")
+    is_rehearsal = name.startswith("rehearsal ")
+    assert written[-1] == ("batch_ledger" if is_rehearsal else "replay_job")
+    assert ("staged_event" in written) != is_rehearsal
 
 
 @pytest.mark.parametrize("name", replay_batches())
@@ -277,6 +281,8 @@ def test_the_role_of_the_app_may_use_every_table_and_change_no_schema() -> None:
     may = {table: set(verbs.split(", ")) for verbs, table in grants}
     made = set(re.findall(r"CREATE TABLE hubledger\.(\w+)", " ".join(every_batch().values())))
     assert set(may) == made
+    assert may["staged_event"] == {"SELECT", "DELETE"}
+    assert "GRANT SELECT, INSERT ON hubledger.staged_event TO hubledger_job;" in script
     assert set.union(*(may[table] for table in made)) == {"SELECT", "INSERT", "UPDATE", "DELETE"}
     kinds = ("commit ", "query ", "retry ", "move ", "replay ", "rehearsal ", "job ", "plan ")
     sent = " ".join(text for name, text in every_batch().items() if name.startswith(kinds))

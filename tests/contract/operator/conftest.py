@@ -12,6 +12,7 @@ from core.events import Partition
 from core.store.desk import StoreDesk, desk_over
 from tests.fakes.builders import commit, event, letter, partition, reading, settled
 from tests.fakes.engines import ENGINES
+from tests.fakes.kept import Engine
 from tests.sql.values import ROW_CLASSES
 
 WITH_STATEMENTS = sorted(set(ENGINES) - {"memory"})
@@ -19,8 +20,9 @@ WITH_STATEMENTS = sorted(set(ENGINES) - {"memory"})
 
 @dataclass(frozen=True)
 class Office:
-    """A store that is written to, and the desk that looks at it."""
+    """A store that is written to, its engine, and the desk that looks at it."""
 
+    engine: Engine
     store: Any
     desk: StoreDesk
 
@@ -47,7 +49,7 @@ def make_office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
 
     def make() -> Office:
         opened.append(engine.open())
-        return Office(opened[-1], desk_over(opened[-1], partition(""), ROW_CLASSES))
+        return Office(engine, opened[-1], desk_over(opened[-1], partition(""), ROW_CLASSES))
 
     yield make
     for store in opened:

@@ -4,16 +4,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from core.books import read_books
+from core.commits import SequenceGap
 from core.errors import PoisonEvent
 from core.events import Event, PartitionId, SequenceNumber
 from core.explanation import Explanation, explain
 from core.ledger import audit
-from core.recount import END, recount_rows
+from core.recount import END, recount_hub, recount_rows
 from core.replay_job import Span
 from core.retrying import Keeper, claim_due, retry_chunk
 from core.rows import References, Row
 from tests.contract.operator.conftest import Office
-from tests.fakes.builders import EPOCH, event, home, letter, partition, reading, settled
+from tests.fakes.builders import EPOCH, commit, event, home, letter, partition, reading, settled
 from tests.fakes.plain_transform import transform
 from tests.fakes.replaying import World, changed, log_of, order
 
@@ -150,6 +151,67 @@ class TestReplayed:
         world.replay()
         assert [outcome(office, number) for number in (0, 1, 2)] == ["written", "written", "written"]
         assert audit(office.desk.books, None, EPOCH).faults == ()
+
+
+class TestStaged:
+    """Numbers that were absent when they were due, and of which a replay had staged events later."""
+
+    def lost(self, office: Office) -> World:
+        """Ten events, of which 6 and 7 had left the hub."""
+        world = World(office.store, {"0": log_of(*["reading h"] * 5)})
+        state = office.store.read_partition(partition())
+        gap = SequenceGap(SequenceNumber(6), SequenceNumber(7), "absent")
+        office.store.commit_batch(replace(commit(state, 5, 9, settled({}, filtered=3)), absent=2, gaps=(gap,)))
+        world.hub.publish("0", [event(number, "quiet") for number in (5, 8, 9)])
+        return world
+
+    def replayed(self, office: Office, *staged: Event) -> World:
+        world = self.lost(office)
+        office.engine.stage(office.store.read_partition(partition()), staged)
+        assert world.replay(order(["0"], 5, 9, dry_run=True)).counts.events == 3 + len(staged)
+        assert [outcome(office, number) for number in (6, 7)] == ["absent", "absent"]
+        world.replay(order(["0"], 5, 9))
+        return world
+
+    def assert_balanced(self, office: Office, world: World) -> None:
+        books, done = read_books(office.desk.books), audit(office.desk.books, None, EPOCH)
+        assert (books.balanced, done.faults) == (True, ())
+        (one,) = done.partitions
+        assert one.ledger.absent == 2  # they were, when they were due
+        whole = Span(one.ledger.first, one.ledger.checkpoint)
+        assert recount_rows(one, whole, office.desk.books).faults == ()
+        hub = recount_hub(one, whole, world.hub, office.desk.books, world.clock.now())
+        assert (hub.held, hub.absent, hub.not_held, hub.faults) == (8, 2, (), ())
+
+    def test_what_was_absent_and_is_replayed_is_what_became_of_it_and_the_books_balance(self, office: Office) -> None:
+        world = self.replayed(office, event(6, "double h"), event(7, "quiet"))
+        assert [outcome(office, number) for number in (6, 7)] == ["written", "written_or_filtered"]
+        found = asked(office, 6)
+        assert found is not None
+        assert found.sentence == "Commit 3 wrote 2 rows, in a replay, of it."
+        assert [row.ordinal for row in found.found.rows] == [0, 1]
+        self.assert_balanced(office, world)
+
+    def test_a_letter_of_what_was_absent_is_told_and_the_books_balance(self, office: Office) -> None:
+        world = self.replayed(office, event(6, "reading h"), event(7, "poison"))
+        assert [outcome(office, number) for number in (6, 7)] == ["written", "dead_lettered"]
+        assert office.desk.books.count_replay_letters(PartitionId("0")) == (1, 1)
+        self.assert_balanced(office, world)
+
+    def test_of_a_part_that_was_staged_it_is_told_that_it_may_have_left_no_row(self, office: Office) -> None:
+        world = self.replayed(office, event(6, "quiet"))
+        lost = "The hub no longer had it: numbers 6 to 7 are absent"
+        since = "; commit 3 had a part of its range again, and may have left no row of it."
+        found = [asked(office, number) for number in (6, 7)]
+        assert [(one.outcome, one.sentence) for one in found if one] == [("absent", lost + since)] * 2
+        self.assert_balanced(office, world)
+
+    def test_a_replay_of_which_all_was_gone_leaves_it_absent(self, office: Office) -> None:
+        world = self.lost(office)
+        world.replay(order(["0"], 6, 7))
+        found = asked(office, 7)
+        assert found is not None
+        assert found.sentence == "The hub no longer had it: numbers 6 to 7 are absent."
 
 
 def test_retries_of_other_letters_around_a_number_are_not_its_own(office: Office) -> None:

@@ -302,7 +302,7 @@ def test_what_one_piece_writes_of_a_state_the_next_one_sees() -> None:
 
 def test_a_store_that_does_not_answer_is_for_the_caller() -> None:
     class Away(MemoryStore):
-        def read_kept_letters(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
+        def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
             raise StoreUnavailable("away")
 
     small = Small(Away(), {"0": [event(0, "quiet")]}, piece=10)

@@ -25,7 +25,7 @@ class Letters(MemoryStore):
         super().__init__()
         self.kept = kept
 
-    def read_kept_letters(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
+    def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
         return tuple(one for one in self.kept if span.first <= one.sequence_number <= span.last)[:most]
 
 

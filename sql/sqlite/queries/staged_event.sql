@@ -1,0 +1,26 @@
+-- name: read_kept_events
+-- The events of a range that are kept here, the first of them: with a letter's body, or else staged.
+-- params: stream_id, partition_id, first_sequence_number, last_sequence_number, most
+SELECT d.sequence_number, d.offset_token, d.enqueued_at, d.partition_key, d.properties, d.body
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.body_kept = 1
+   AND d.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
+ UNION ALL
+SELECT s.sequence_number, s.offset_token, s.enqueued_at, s.partition_key, s.properties, s.body
+  FROM staged_event AS s
+ WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id
+   AND s.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number
+   AND NOT EXISTS (
+       SELECT 1 FROM event_hub_dead_letter AS l
+        WHERE l.stream_id = s.stream_id AND l.partition_id = s.partition_id
+          AND l.sequence_number = s.sequence_number AND l.body_kept = 1)
+ ORDER BY sequence_number
+ LIMIT :most;
+
+-- name: forget_staged
+-- Staged events that were replayed for good.
+-- params: stream_id, partition_id, sequence_numbers
+DELETE FROM staged_event
+ WHERE stream_id = :stream_id AND partition_id = :partition_id
+   AND sequence_number IN (
+       SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n);

@@ -1,0 +1,176 @@
+"""What every store promises of staged events: a replay takes them where no letter has its event, and forgets them."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from core.dead_letters import LetterPolicy
+from core.errors import ReplayConflict, StreamIncarnationChanged
+from core.events import Event, SequenceNumber
+from core.replay_job import JobMove, PartitionProgress, PartitionRange, Span
+from core.replay_piece import Piece, ReplayCommit
+from core.rows import References, Row
+from core.store import Engine as Store
+from core.transforms.home_security import SensorReading
+from tests.fakes.builders import EPOCH, event, partition, settled
+from tests.fakes.kept import Engine
+from tests.fakes.plain_transform import ROW_CLASSES
+from tests.fakes.replaying import World, changed, log_of, order
+
+LOG = log_of("reading a", "reading b", "quiet", "poison", "reading c", "reading d")
+P = partition()
+
+
+def told(event: Event, references: References) -> Iterable[Row]:
+    """One reading an event, which tells its body."""
+    yield SensorReading(event.body.decode(), "sensor", "told", None, event.sequence_number, event.enqueued_at)
+
+
+def bodies(engine: Engine, id: str = "0") -> dict[int, str]:
+    """What `told` told, by number."""
+    found = [one for one in engine.rows(SensorReading) if one.partition_id == id]
+    return {one.sequence_number: one.row.home_id for one in found if one.row.kind == "told"}  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def world(store: Store) -> World:
+    """Two partitions of which the hub has nothing any more, with a transform that tells the bodies."""
+    made = World(store, {"0": LOG, "1": log_of("reading x", "reading y")})
+    for id in ("0", "1"):
+        made.hub.expire_before(id, 100)
+    made.transform = changed(told)
+    return made
+
+
+def stage(world: World, engine: Engine, *events: Event, id: str = "0") -> None:
+    engine.stage(world.store.read_partition(partition(id)), events)
+
+
+def span(first: int, last: int) -> Span:
+    return Span(SequenceNumber(first), SequenceNumber(last))
+
+
+def kept(world: World, first: int = 0, last: int = 9, most: int = 10) -> list[tuple[int, bytes]]:
+    state = world.store.read_partition(P)
+    return [(one.sequence_number, one.body) for one in world.store.read_kept_events(state, span(first, last), most)]
+
+
+def test_staged_events_are_replayed_although_the_hub_lost_them_and_forgotten(world: World, engine: Engine) -> None:
+    stage(world, engine, *LOG)
+    job = world.replay(order(["0"]))
+    assert (job.status, job.counts.events, job.counts.gone) == ("done", 6, 0)
+    assert bodies(engine) == {one.sequence_number: one.body.decode() for one in LOG}
+    assert engine.staged() == []
+
+
+def test_a_dry_run_shows_what_they_would_change_and_keeps_them(world: World, engine: Engine) -> None:
+    stage(world, engine, *LOG)
+    before = engine.rows(SensorReading)
+    dry = world.replay(order(["0"], dry_run=True))
+    assert (dry.counts.events, dry.counts.events_changed, dry.counts.gone) == (6, 6, 0)
+    assert engine.rows(SensorReading) == before
+    assert engine.staged() == [("0", number) for number in range(6)]
+    real = world.replay(order(["0"]))
+    assert (real.counts.written, real.counts.rows_retracted) == (dry.counts.written, dry.counts.rows_retracted)
+
+
+def test_what_is_not_staged_is_gone_and_keeps_its_rows(world: World, engine: Engine) -> None:
+    stage(world, engine, LOG[1], LOG[4])
+    job = world.replay(order(["0"]))
+    assert [(one.first, one.last) for one in job.partitions[0].gone_ranges] == [(0, 0), (2, 2), (5, 5)]
+    assert bodies(engine) == {1: "reading b", 3: "poison", 4: "reading c"}  # 3 is a letter's
+    readings = [one.sequence_number for one in engine.rows(SensorReading) if one.partition_id == "0"]
+    assert readings == [0, 1, 3, 4, 5]
+
+
+def test_only_what_was_replayed_is_forgotten(world: World, engine: Engine) -> None:
+    stage(world, engine, *LOG)
+    stage(world, engine, *log_of("reading x", "reading y"), id="1")
+    world.replay(order(["0"], 2, 3))
+    assert engine.staged() == [("0", 0), ("0", 1), ("0", 4), ("0", 5), ("1", 0), ("1", 1)]
+
+
+def test_the_letters_event_goes_before_the_staged_one_and_is_one_of_as_many_as_asked(
+    world: World, engine: Engine
+) -> None:
+    stage(world, engine, *(event(number, "staged") for number in (2, 3, 4)))
+    whole = [(2, b"staged"), (3, b"poison"), (4, b"staged")]
+    assert kept(world) == whole
+    assert [kept(world, most=most) for most in range(4)] == [whole[:most] for most in range(4)]
+    assert [kept(world, 3, 3), kept(world, 4, 9), kept(world, 5)] == [whole[1:2], whole[2:], []]
+    world.replay(order(["0"]))
+    assert bodies(engine) == {2: "staged", 3: "poison", 4: "staged"}
+    assert engine.staged() == []
+
+
+def test_a_letter_without_its_body_leaves_the_word_to_the_staged_event(store: Store, engine: Engine) -> None:
+    world = World(store, {"0": LOG}, changed(told, "plain/1"), letters=LetterPolicy(keep_bodies=False))
+    bare = World(store, {"2": LOG}, letters=LetterPolicy(keep_bodies=False))
+    bare.hub.expire_before("2", 100)
+    bare.transform = world.transform
+    stage(bare, engine, event(3, "staged"), id="2")
+    bare.replay(order(["2"]))
+    assert bodies(engine, "2") == {3: "staged"}
+    assert [one.status for one in engine.letters()] == ["resolved"]
+
+
+def test_the_staged_event_goes_before_the_hubs(store: Store, engine: Engine) -> None:
+    world = World(store, {"0": LOG})
+    world.transform = changed(told)
+    stage(world, engine, event(1, "staged"))
+    world.replay(order(["0"], 0, 2))
+    assert bodies(engine) == {0: "reading a", 1: "staged", 2: "quiet"}
+
+
+def test_an_event_that_is_staged_already_stays_as_it_is(world: World, engine: Engine) -> None:
+    stage(world, engine, event(1, "first"))
+    stage(world, engine, event(1, "second"), event(2, "second"))
+    assert kept(world, 1, 2) == [(1, b"first"), (2, b"second")]
+
+
+def test_an_event_is_staged_whole(world: World, engine: Engine) -> None:
+    hostile = "'; DROP TABLE staged_event; --\"\\\n👩‍👩‍👧"
+    whole = replace(
+        event(2),
+        partition_key=hostile,
+        properties={hostile: [1, None, hostile]},
+        body=bytes(range(256)),
+        offset="o" * 200,
+    )
+    plain = replace(event(4), partition_key=None, properties={}, body=b"")
+    stage(world, engine, whole, plain)
+    found = world.store.read_kept_events(world.store.read_partition(P), span(4, 9), 9)
+    assert (world.store.read_kept_events(world.store.read_partition(P), span(2, 2), 9), found) == ((whole,), (plain,))
+
+
+def test_a_piece_that_comes_to_nothing_forgets_nothing(world: World, engine: Engine) -> None:
+    stage(world, engine, LOG[0])
+    job = world.ask(order(["0"], 0, 0))
+    progress = PartitionProgress(PartitionRange(P.partition_id, span(0, 0)), SequenceNumber(0))
+    state, piece = world.store.read_partition(P), Piece(span(0, 0), (LOG[0],))
+    commit = ReplayCommit(
+        job.request.job_id, state, piece, settled({}, filtered=1), {}, ROW_CLASSES, progress, "plain/2", EPOCH
+    )
+    with pytest.raises(ReplayConflict):
+        world.store.commit_replay(commit)  # the job does not run
+    assert engine.staged() == [("0", 0)]
+    world.store.move_replay(JobMove(job.request.job_id, "begin", "somebody", "", EPOCH, None))
+    world.store.rehearse_replay(commit)
+    assert engine.staged() == [("0", 0)]
+    world.store.commit_replay(commit)
+    assert engine.staged() == []
+
+
+def test_staged_events_of_another_hub_end_the_job(world: World, engine: Engine) -> None:
+    checkpoint = world.store.read_partition(P).checkpoint
+    assert checkpoint is not None
+    later = checkpoint.enqueued_at + timedelta(microseconds=1)
+    stage(world, engine, replace(LOG[0], enqueued_at=later))
+    job = world.ask(order(["0"], 0, 0))
+    with pytest.raises(StreamIncarnationChanged):
+        world.work(job)
+    assert world.find(job.request.job_id).status == "failed"
+    assert engine.staged() == [("0", 0)]
+    assert bodies(engine) == {}
