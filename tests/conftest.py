@@ -1,5 +1,6 @@
 """Fixtures of all tests: the engines of the store, and hypothesis made repeatable."""
 
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -67,3 +68,9 @@ def driver_name() -> str:
     if name is None:
         pytest.skip(MISSING)
     return name
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()

@@ -232,10 +232,11 @@ def newest_of_each(table: RowTable, values_of: ValuesOf) -> ValuesOf:
     return newest
 
 
-def fields_of(row_class: type) -> list[tuple[str, Any]]:
+@cache
+def fields_of(row_class: type) -> tuple[tuple[str, Any], ...]:
     """The columns of a row class in order, with their types."""
     hints = get_type_hints(row_class)
-    return [(name, hints[name]) for name in row_table(row_class).columns]
+    return tuple((name, hints[name]) for name in row_table(row_class).columns)
 
 
 def types_of(hint: Any) -> tuple[Any, ...]:

@@ -141,8 +141,7 @@ def _encoded(signature: Signature, function_name: str, returned: Any) -> Any:
         if returned is not None:
             raise RuntimeError(f"function {function_name!r} without a $return binding returned a non-None value")
         return None
-    try:
-        return signature.returns.encode(returned, expected_type=signature.return_annotation)
-    except NotImplementedError:
-        kind = type(returned).__name__
-        raise TypeError(f'unable to encode outgoing TypedData: unsupported Python type "{kind}"') from None
+    kind = type(returned)
+    if not signature.returns.check_output_type_annotation(kind):
+        raise TypeError(f'unable to encode outgoing TypedData: unsupported Python type "{kind.__name__}"')
+    return signature.returns.encode(returned, expected_type=signature.return_annotation)

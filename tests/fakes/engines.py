@@ -5,16 +5,18 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import fields
 from datetime import datetime
+from functools import cache
 from pathlib import Path
-from typing import Any, cast, get_args, get_type_hints
+from tempfile import TemporaryDirectory
+from typing import Any, cast
 
 from core.commits import PartitionState
 from core.events import Event
 from core.rows import Row, row_table
 from core.settings import EMBEDDED
 from core.store import Engine as Store
+from core.store.row_statements import fields_of, types_of
 from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore
 from tests.fakes.kept import (
@@ -55,12 +57,24 @@ class MemoryEngine:
         return self._store
 
 
+@cache
+def _migrated() -> bytes:
+    """A migrated database: it is made once, for it takes longer than most tests."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "store.db"
+        migrate_sqlite(path)
+        return path.read_bytes()
+
+
 class SqliteEngine:
     """A migrated database in a file, looked at through a connection of its own."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        migrate_sqlite(path)
+        if path.exists():
+            migrate_sqlite(path)
+        else:
+            path.write_bytes(_migrated())
 
     def open(self) -> Store:
         return SqliteStore(self.path)
@@ -148,13 +162,12 @@ ENGINES: dict[str, Callable[[Path], Engine]] = {"memory": lambda _: MemoryEngine
 
 
 def _row(row_class: type, values: tuple[Any, ...]) -> Row:
-    hints = get_type_hints(row_class)
-    names = [field.name for field in fields(cast(Any, row_class))]
-    return cast(Row, row_class(*(_value(hints[name], value) for name, value in zip(names, values, strict=True))))
+    typed = zip(fields_of(row_class), values, strict=True)
+    return cast(Row, row_class(*(_value(hint, value) for (_, hint), value in typed)))
 
 
 def _value(hint: Any, value: Any) -> Any:
-    types = get_args(hint) or (hint,)
+    types = types_of(hint)
     if value is None:
         return None
     if datetime in types:

@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any, get_args, get_type_hints
+from typing import Any
 from uuid import UUID
 
 from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap
@@ -28,6 +28,7 @@ from core.replay_piece import CarriedState, EventDiff, ReplayCommit
 from core.rows import PlacedRow, ReferenceKey, Row, row_table
 from core.status import PartitionLedger
 from core.store.records import refuse_stale
+from core.store.row_statements import fields_of, types_of
 from tests.fakes import memory_letters
 from tests.fakes.kept import KeptAttempt, KeptGap, KeptLetter, KeptRange, KeptRetracted, KeptRow
 from tests.fakes.memory_replays import MemoryReplays
@@ -263,11 +264,10 @@ def _newest_of_each(rows: Iterable[PlacedRow]) -> Iterable[PlacedRow]:
 
 def _write_row(tables: _Tables, kept: KeptRow) -> None:
     row_class = type(kept.row)
-    hints = get_type_hints(row_class)
-    for name in row_table(row_class).columns:
+    for name, hint in fields_of(row_class):
         value = getattr(kept.row, name)
         _refuse_unstorable(value)
-        if not isinstance(value, get_args(hints[name]) or hints[name]):
+        if not isinstance(value, types_of(hint)):
             raise DataRefused(f"{name} of {row_class.__name__} cannot be {value!r}")
     if not row_table(row_class).key:
         _add(tables.appended, (row_class, kept.stream_id, kept.partition_id, kept.sequence_number, kept.ordinal), kept)

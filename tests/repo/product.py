@@ -40,15 +40,27 @@ def name_of(path: Path) -> str:
 
 
 @cache
+def text_of(path: Path) -> str:
+    """What a file holds."""
+    return path.read_text(encoding="utf-8")
+
+
+@cache
 def tree_of(path: Path) -> ast.Module:
     """A module, parsed."""
-    return ast.parse(path.read_text(encoding="utf-8"), name_of(path))
+    return ast.parse(text_of(path), name_of(path))
+
+
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """All of a module's syntax."""
+    return tuple(ast.walk(tree_of(path)))
 
 
 def imports_of(path: Path) -> set[str]:
     """The names of all modules that a module imports anywhere in it."""
     found: set[str] = set()
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

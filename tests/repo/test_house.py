@@ -4,15 +4,18 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from tests.repo.product import MODULES, ROOT, TEXTS, imports_of, name_of, tree_of
+from tests.repo.product import MODULES, ROOT, TEXTS, imports_of, name_of, nodes_of, text_of, tree_of
 
 MODULE_LINES, FUNCTION_LINES = 300, 40
-each_module = pytest.mark.parametrize("path", MODULES, ids=name_of)
-each_text = pytest.mark.parametrize("path", TEXTS, ids=name_of)
+PLACES = re.compile(r"\b(TODO|FIXME|XXX)\b|(?<![\w.}])/(work|root|tmp|home/\w+|Users)/")
+
+
+def offenders(paths: list[Path], faults_of: Callable[[Path], object]) -> dict[str, object]:
+    """The files that have faults, each with its own."""
+    return {name_of(path): faults for path in paths if (faults := faults_of(path))}
 
 
 def test_the_product_is_found() -> None:
@@ -21,51 +24,50 @@ def test_the_product_is_found() -> None:
     assert not any("__pycache__" in name or name.startswith((".venv", "tests")) for name in names)
 
 
-@each_module
-def test_a_module_is_short(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= MODULE_LINES
+def test_a_module_is_short() -> None:
+    def lines(path: Path) -> int:
+        return len(text_of(path).splitlines())
+
+    assert offenders(MODULES, lambda path: lines(path) > MODULE_LINES and lines(path)) == {}
 
 
-@each_module
-def test_a_module_begins_by_saying_its_idea(path: Path) -> None:
-    if path.name == "__init__.py" and not path.read_text(encoding="utf-8").strip():
-        return  # only makes its folder a package
-    assert ast.get_docstring(tree_of(path))
+def test_a_module_begins_by_saying_its_idea() -> None:
+    def is_silent(path: Path) -> bool:
+        only_makes_a_package = path.name == "__init__.py" and not text_of(path).strip()
+        return not only_makes_a_package and not ast.get_docstring(tree_of(path))
+
+    assert offenders(MODULES, is_silent) == {}
 
 
-@each_module
-def test_a_function_is_short(path: Path) -> None:
-    functions = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    long = {
-        one.name: length for one in functions if (length := (one.end_lineno or 0) - one.lineno + 1) > FUNCTION_LINES
-    }
-    assert long == {}
+def test_a_function_is_short() -> None:
+    def long(path: Path) -> dict[str, int]:
+        kinds = ast.FunctionDef | ast.AsyncFunctionDef
+        lengths = {one.name: (one.end_lineno or 0) - one.lineno + 1 for one in nodes_of(path) if isinstance(one, kinds)}
+        return {name: length for name, length in lengths.items() if length > FUNCTION_LINES}
+
+    assert offenders(MODULES, long) == {}
 
 
-@each_module
-def test_a_module_imports_no_tests_and_no_measurements(path: Path) -> None:
-    own = name_of(path).split("/")[0]
-    assert not {name for name in imports_of(path) if name.split(".")[0] in {"tests", "bench"} - {own}}
+def test_a_module_imports_no_tests_and_no_measurements() -> None:
+    def foreign(path: Path) -> set[str]:
+        own = name_of(path).split("/")[0]
+        return {name for name in imports_of(path) if name.split(".")[0] in {"tests", "bench"} - {own}}
+
+    assert offenders(MODULES, foreign) == {}
 
 
-@each_module
-def test_core_knows_no_functions_host(path: Path) -> None:
-    if name_of(path).startswith("core/"):
-        assert not {
-            name for name in imports_of(path) if name.startswith(("azure.functions", "azure.durable_functions"))
-        }
+def test_core_knows_no_functions_host() -> None:
+    core = [path for path in MODULES if name_of(path).startswith("core/")]
+    hosts = ("azure.functions", "azure.durable_functions")
+    assert offenders(core, lambda path: {name for name in imports_of(path) if name.startswith(hosts)}) == {}
 
 
-@each_module
-def test_nothing_is_left_to_be_implemented(path: Path) -> None:
-    raised = {ast.unparse(node.exc) for node in ast.walk(tree_of(path)) if isinstance(node, ast.Raise) and node.exc}
-    assert not {each for each in raised if each.startswith("NotImplementedError")}
+def test_nothing_is_left_to_be_implemented() -> None:
+    assert offenders(MODULES, lambda path: "NotImplemented" in text_of(path)) == {}
 
 
-@each_text
-def test_a_file_names_no_place_of_one_machine_and_leaves_nothing_to_do(path: Path) -> None:
-    words = re.compile(r"\b(TODO|FIXME|XXX)\b|(?<![\w.}])/(work|root|tmp|home/\w+|Users)/")
-    assert [found[0] for found in words.finditer(path.read_text(encoding="utf-8"))] == []
+def test_a_file_names_no_place_of_one_machine_and_leaves_nothing_to_do() -> None:
+    assert offenders(TEXTS, lambda path: [found[0] for found in PLACES.finditer(text_of(path))]) == {}
 
 
 def test_indexing_the_app_loads_no_driver_and_no_client() -> None:

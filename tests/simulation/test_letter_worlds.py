@@ -9,8 +9,7 @@ from tests.fakes.engines import MemoryEngine, SqliteEngine
 from tests.fakes.kept import Engine
 from tests.simulation.letter_books import assert_at_rest
 from tests.simulation.letter_world import LetterWorld
-
-BLOCK = 25
+from tests.simulation.seeds import BLOCK, seeds
 
 
 def run(seed: int, engine: Engine) -> LetterWorld:
@@ -27,13 +26,13 @@ def run(seed: int, engine: Engine) -> LetterWorld:
     return world
 
 
-@pytest.mark.parametrize("first", range(0, 500, BLOCK), ids="seeds from {}".format)
+@pytest.mark.parametrize("first", seeds(range(0, 500, BLOCK), 2), ids="seeds from {}".format)
 def test_letters_of_a_world_in_memory_are_settled_exactly_once(first: int) -> None:
     for seed in range(first, first + BLOCK):
         run(seed, MemoryEngine())
 
 
-@pytest.mark.parametrize("seed", range(2_000, 2_015), ids="seed{}".format)
+@pytest.mark.parametrize("seed", seeds(range(2_000, 2_015), 3), ids="seed{}".format)
 def test_letters_of_a_world_over_a_database_are_settled_exactly_once(seed: int, tmp_path: Path) -> None:
     run(seed, SqliteEngine(tmp_path / "store.db"))
 
@@ -45,6 +44,7 @@ def test_the_same_seed_is_the_same_world_of_letters() -> None:
     assert engines[0].attempts() == engines[1].attempts() != []
 
 
+@pytest.mark.slow
 def test_the_worlds_of_letters_do_meet_trouble() -> None:
     seen: Counter[str] = Counter()
     for seed in range(40):

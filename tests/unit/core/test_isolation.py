@@ -55,6 +55,7 @@ class TestOneRefusedEvent:
             assert_equals_one_pass(store, {"0": log})
             assert refused(store) == [place]
 
+    @pytest.mark.slow
     def test_costs_twice_the_logarithm_of_the_batch_in_calls_beside_its_refusal_and_its_letter(self) -> None:
         lengths = [*range(1, 66), *range(66, 601, 89), 127, 128, 129, 255, 256, 257, 511, 512, 513, 600]
         for length in lengths:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.fakes.engines import SqliteEngine
 
+pytestmark = pytest.mark.slow  # each starts a process
 ROOT = Path(__file__).parents[3]
 PROBLEM = "application/problem+json"
 PRELUDE = """

@@ -8,6 +8,7 @@ import pytest
 from tests.fakes.engines import SqliteEngine
 from tests.unit.handlers.test_handlers import App
 
+pytestmark = pytest.mark.slow  # each starts a process
 SCRIPT = """
 import asyncio
 from uuid import uuid4

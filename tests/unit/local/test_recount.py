@@ -15,12 +15,17 @@ from tests.unit.local.feed.builders import registration, story
 from tests.unit.local.stores import Files, first_row, ingest, only, settle_letters, write_record
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Files:
-    minutes, found = story(), Files(tmp_path)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    minutes, found = story(), Files(tmp_path_factory.mktemp("made"))
     ingest(found.store, minutes)
     write_record(found.record, [(minute, ONCE) for minute in minutes])
     return found
+
+
+@pytest.fixture
+def files(made: Files, tmp_path: Path) -> Files:
+    return made.copied_to(tmp_path)
 
 
 def test_a_store_that_the_app_filled_agrees_with_the_record(files: Files) -> None:

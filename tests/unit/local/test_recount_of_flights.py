@@ -17,9 +17,14 @@ LAST = (
 )
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    return agreeing(tmp_path_factory.mktemp("made"), flight_story())
+
+
 @pytest.fixture
-def files(tmp_path: Path) -> Files:
-    return agreeing(tmp_path, flight_story())
+def files(made: Files, tmp_path: Path) -> Files:
+    return made.copied_to(tmp_path)
 
 
 def agreeing(folder: Path, minutes: list[Minute]) -> Files:

@@ -62,6 +62,7 @@ def test_a_job_is_spark_submit_of_the_program_and_its_end_is_noted(engine: Local
     assert ended(engine, engine.submit(request("3", "agg-1-2"))) is JobState.FAILED
 
 
+@pytest.mark.slow
 def test_a_job_is_found_by_another_engine_as_after_a_restart_of_the_app(engine: LocalEngine) -> None:
     job_id = engine.submit(request("long"))
     again = LocalEngine(engine._spark)
@@ -76,6 +77,7 @@ def test_a_name_is_submitted_once(engine: LocalEngine, memory: Path) -> None:
     assert len(list(memory.iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_a_job_whose_processes_are_all_killed_has_failed(engine: LocalEngine, memory: Path) -> None:
     job_id = engine.submit(request("long"))
     os.killpg(int((memory / job_id / "group").read_text()), signal.SIGKILL)

@@ -57,6 +57,18 @@ async def test_a_value_returned_without_a_binding_is_a_failure(empty_app: Path) 
     assert "without a $return binding" in outcome.error
 
 
+async def test_a_value_that_the_binding_cannot_hold_is_a_failure_that_names_its_type(empty_app: Path) -> None:
+    (empty_app / "function_app.py").write_text(HEAD + '@app.route("f")\ndef f(req): return {"a": 1}')
+    worker = BuiltinWorker()
+    await worker.index(empty_app)
+    request = {"method": Datum("GET", "string"), "url": Datum("http://localhost/api/f", "string")}
+    fields: dict[str, dict[str, str]] = {"headers": {}, "query": {}, "params": {}}
+    inputs = {"req": Datum({**request, **fields, "body": Datum(b"", "bytes")}, "http")}
+    outcome = await worker.invoke(Invocation("i", "f", inputs))
+    await worker.close()
+    assert outcome.error == 'TypeError: unable to encode outgoing TypedData: unsupported Python type "dict"'
+
+
 async def test_an_input_that_cannot_be_decoded_is_a_failure(empty_app: Path) -> None:
     (empty_app / "function_app.py").write_text(
         HEAD + '@app.timer_trigger(schedule="0 0 5 * * *", arg_name="t")\ndef f(t): ...'
