@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run demo serve needs-java test test-all test-sqlserver test-spark41 scriptdom azurite screenshots check check-infra smoke format bench clean
+.PHONY: help run demo serve needs-java test test-all test-sqlserver test-spark41 scriptdom azurite screenshots check check-types check-tests check-infra smoke format bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -73,9 +73,14 @@ test: $(VENV)/dev.done $(VENV)/spark.done ## Run every test that this machine ca
 check: $(VENV)/dev.done ## Format, lint, types, import rules and the fast tests
 	@$(BIN)/ruff format --check --quiet . || { echo "make format mends this" >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
+	@$(MAKE) --no-print-directory --jobs=2 check-types check-tests
+
+check-types: # beside the tests, which leave half a core to it
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-cache > $(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
-	@$(BIN)/python -m pytest -n 2 -m "not slow" tests/unit tests/property tests/contract tests/simulation tests/repo
+
+check-tests:
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" tests/unit tests/property tests/contract tests/simulation tests/repo
 
 test-spark41: $(VENV)/spark41/done ## Run the tests of the Spark jobs on Spark 4.1
 	@$(VENV)/spark41/bin/python -m pytest -rs tests/spark tests/unit/jobs

@@ -4,6 +4,7 @@ import tempfile
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,6 +59,7 @@ def _due(status: LetterStatus, number: int) -> datetime | None:
     return NOON + timedelta(minutes=number) if status == "waiting" else None
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(ACTS, max_size=12), st.sampled_from(["waiting", "held", "exhausted"]))
 def test_only_moves_of_the_table_happen_and_both_stores_agree(acts: list, status: str) -> None:

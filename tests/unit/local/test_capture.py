@@ -40,6 +40,7 @@ def test_a_database_that_is_not_there_is_one_line_and_is_not_made(
     assert not (tmp_path / "none.db").exists()
 
 
+@pytest.mark.slow
 def test_a_database_that_an_emulator_holds_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     held = Disk(tmp_path / "hubs.db")
     held.hub("telemetry", 1, 0)

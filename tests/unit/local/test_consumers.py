@@ -51,6 +51,7 @@ def test_a_killed_worker_has_another_in_its_place_and_leaves_its_log(stack: Smal
     workers.refuse_dead()
 
 
+@pytest.mark.slow
 def test_chance_decides_which_worker_is_killed(tmp_path: Path) -> None:
     killed: set[str] = set()
     for seed in range(5):

@@ -157,6 +157,7 @@ def test_a_file_of_a_hub_with_other_partitions_is_refused(tmp_path: Path) -> Non
         Hubs([HubSettings("telemetry", 8)], Clock()).open(tmp_path / "hubs.db")
 
 
+@pytest.mark.slow
 def test_a_file_is_for_one_emulator_at_a_time(tmp_path: Path) -> None:
     with (
         opened(tmp_path / "hubs.db", HubSettings("telemetry")),

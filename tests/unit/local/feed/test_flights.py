@@ -74,6 +74,7 @@ def test_the_partition_key_is_the_flight_number_which_several_carriers_share() -
     assert all(len(own) >= 2 for own in carriers.values())
 
 
+@pytest.mark.slow
 def test_every_flight_number_is_told_of_once_a_round() -> None:
     minutes = list(islice(flight_minutes(FlightScript(NUMBERS)), NUMBERS))
     assert {int(minute.partition_key) for minute in minutes} == set(range(1, NUMBERS + 1))
@@ -94,6 +95,7 @@ def test_the_changes_of_a_flight_come_in_order() -> None:
         assert all(a.status != "departed" or b.status in ("arrived", "diverted") for a, b in pairwise(changes))
 
 
+@pytest.mark.slow
 def test_the_shares_are_kept() -> None:
     minutes = flight_story(
         numbers=500, events=40_000, shares=FlightShares(malformed=0.04, unusable=0.03, duplicate=0.03)

@@ -66,6 +66,7 @@ def test_a_home_says_about_four_things_in_a_minute() -> None:
     assert len(minutes) == pytest.approx(10_000, rel=0.02)
 
 
+@pytest.mark.slow
 def test_the_shares_are_kept() -> None:
     shares = Shares(malformed=0.04, unknown_kind=0.02, duplicate=0.03, late=0.1, rearmed=0.05)
     minutes = story(homes=1_000, events=60_000, shares=shares)

@@ -228,6 +228,7 @@ def echo(context: df.DurableEntityContext) -> None:
     context.set_result(context.get_input())
 
 
+@pytest.mark.slow
 @example(steps=[EXHAUSTED, Step("one", (Leaf("activity"),))], seed=0)
 @given(steps=st.lists(STEPS, max_size=6), seed=st.integers(0, 2**32))
 @settings(max_examples=100, deadline=None)
