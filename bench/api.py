@@ -14,10 +14,10 @@ from typing import Any
 import azure.functions as func
 
 from bench.figures import Figure
-from core.books import read_letter_books
-from core.events import Partition, PartitionId
-from core.remote.hub_ends import HubEnds
-from core.rows import declared
+from core.ledger.books import read_letter_books
+from core.model.events import Partition, PartitionId
+from core.model.rows import declared
+from core.remote.hub.ends import HubEnds
 from core.store.desk import desk_over
 from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore

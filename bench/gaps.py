@@ -11,11 +11,11 @@ from azure.eventhub import EventData, EventHubProducerClient
 from bench.figures import Figure
 from bench.ingest import STAMPS
 from bench.samples import reading
-from core.events import EventBatch, Partition, PartitionId, SequenceNumber
-from core.gaps import Healing
-from core.ingest import ingest_batch
-from core.remote.hub_reader import SdkHubReader
-from core.rows import Row
+from core.ingest.gaps import Healing
+from core.ingest.ingest import ingest_batch
+from core.model.events import EventBatch, Partition, PartitionId, SequenceNumber
+from core.model.rows import Row
+from core.remote.hub.reader import SdkHubReader
 from core.settings import Settings, read_settings
 from core.store.connect import open_store
 from core.store.schema import migrate_sqlite

@@ -11,9 +11,9 @@ from time import perf_counter
 from bench.counting import CountingStore, TakesAll
 from bench.figures import Figure, paired
 from bench.samples import SIZE, batch, decoded, reading
-from core.events import Event
-from core.ingest import Stamps, ingest_batch
-from core.rows import References, Row
+from core.ingest.ingest import Stamps, ingest_batch
+from core.model.events import Event
+from core.model.rows import References, Row
 from core.store.remembered import RememberingStore
 from core.store.row_statements import sqlite_insert
 from core.store.schema import migrate_sqlite, open_database

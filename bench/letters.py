@@ -13,11 +13,11 @@ from time import perf_counter
 from bench.counting import CountingStore
 from bench.figures import Figure
 from bench.samples import START
-from core.commits import BatchCommit, DeadLetter, Settled
-from core.events import Event, Partition, PartitionId, SequenceNumber
-from core.ingest import Stamps
-from core.retrying import Keeper, claim_due, next_due_at, retry_chunk
-from core.rows import PlacedRow
+from core.ingest.ingest import Stamps
+from core.letters.retry import Keeper, claim_due, next_due_at, retry_chunk
+from core.model.commits import BatchCommit, DeadLetter, Settled
+from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.rows import PlacedRow
 from core.store.remembered import RememberingStore
 from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore

@@ -10,11 +10,11 @@ from time import perf_counter
 
 from bench.figures import Figure
 from bench.samples import PARTITION, SIZE, START
-from core.events import Event, EventBatch, Partition, SequenceNumber
-from core.hub import Extent, Place
-from core.ingest import Stamps, ingest_batch
-from core.replay import ReplayMeans, open_partitions, replay_slice, request_replay
-from core.replay_range import ReplayOrder
+from core.ingest.ingest import Stamps, ingest_batch
+from core.model.events import Event, EventBatch, Partition, SequenceNumber
+from core.model.hub import Extent, Place
+from core.replay.ranges import ReplayOrder
+from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
 from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore
 from core.transforms import load_transform

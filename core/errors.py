@@ -27,12 +27,12 @@
             ├── SchemaMismatch         the database's schema is older or newer than this code
             └── StoreUnavailable       the database cannot be reached, or not in time; nothing was written
 
-A **data** fault becomes a dead letter in `core/settle.py`. An **infrastructure** fault is never caught for good.
+A **data** fault becomes a dead letter in `core/settle/settle.py`. An **infrastructure** fault is never caught for good.
 """
 
 from uuid import UUID
 
-from core.events import Gap, Partition, SequenceNumber
+from core.model.events import Gap, Partition, SequenceNumber
 
 
 class HubledgerError(Exception):

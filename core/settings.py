@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from core.anchor import Anchoring
-from core.backoff import Backoff
-from core.dead_letters import LetterPolicy
 from core.errors import SettingsRefused
+from core.ingest.anchor import Anchoring
+from core.model.backoff import Backoff
+from core.model.letters import LetterPolicy
 
 EMBEDDED = "sqlite:"
 SERVER_WORDS = ("driver=", "dsn=")  # one of them is in every ODBC connection string

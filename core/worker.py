@@ -21,15 +21,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from core.errors import HubledgerError, InfrastructureFault
-from core.events import EventBatch, Partition, PartitionId, event_hub_identity
-from core.gaps import NOT_HEALING, Healing, gap_facts
-from core.ingest import Means, Stamps, ingest_batch, report_facts
-from core.remote.consumer import Sharing, open_consumer, receive
-from core.remote.hub_access import check_access
-from core.remote.hub_reader import SdkHubReader
-from core.retrying import Keeper
+from core.ingest.gaps import NOT_HEALING, Healing, gap_facts
+from core.ingest.ingest import Means, Stamps, ingest_batch, report_facts
+from core.ingest.silence import Healed, SilenceCheck
+from core.letters.retry import Keeper
+from core.model.events import EventBatch, Partition, PartitionId, event_hub_identity
+from core.remote.hub.access import check_access
+from core.remote.hub.consumer import Sharing, open_consumer, receive
+from core.remote.hub.reader import SdkHubReader
 from core.settings import Settings, read_settings
-from core.silence import Healed, SilenceCheck
 from core.store import Store
 from core.store.connect import around, open_engine, patient
 from core.transforms import Transform, load_transform

@@ -13,9 +13,9 @@ from typing import Any
 import azure.durable_functions as df
 import azure.functions as func
 
-from core.dead_letters import LetterChunk
 from core.errors import InfrastructureFault
-from core.retrying import claim_due, next_due_at, retry_chunk
+from core.letters.retry import claim_due, next_due_at, retry_chunk
+from core.model.letters import LetterChunk
 from handlers.services import services
 
 log = logging.getLogger("hubledger.dead_letters")

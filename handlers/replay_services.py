@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from core.events import Partition, PartitionId, event_hub_identity
-from core.replay import ReplayMeans
+from core.model.events import Partition, PartitionId, event_hub_identity
+from core.replay.run import ReplayMeans
 from handlers.services import services
 
 

@@ -8,14 +8,14 @@ import uuid
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from core.events import Partition, PartitionId, event_hub_identity
-from core.gaps import Healing
-from core.ingest import Means, Stamps
-from core.remote.hub_ends import HubEnds
-from core.remote.hub_reader import SdkHubReader
-from core.retrying import Keeper
+from core.ingest.gaps import Healing
+from core.ingest.ingest import Means, Stamps
+from core.ingest.silence import SilenceCheck
+from core.letters.retry import Keeper
+from core.model.events import Partition, PartitionId, event_hub_identity
+from core.remote.hub.ends import HubEnds
+from core.remote.hub.reader import SdkHubReader
 from core.settings import Settings, read_settings
-from core.silence import SilenceCheck
 from core.store import AppStore, ReplayStore
 from core.transforms import Transform, load_transform
 

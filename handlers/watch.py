@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 import azure.functions as func
 
-from core.books import LetterBooks
 from core.errors import HubledgerError
-from core.events import Partition, PartitionId, event_hub_identity
-from core.listing import LetterKey
+from core.ledger.books import LetterBooks
+from core.ledger.watch import Watching
+from core.ledger.watch import watch as watch_once
+from core.letters.listing import LetterKey
+from core.model.events import Partition, PartitionId, event_hub_identity
 from core.settings import watch_schedule
-from core.watch import Watching
-from core.watch import watch as watch_once
 from handlers.desk import Desk, desk
 
 log = logging.getLogger("hubledger.watch")

@@ -7,8 +7,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
-from core.commits import BatchCommit, PartitionState
-from core.dead_letters import (
+from core.ledger.status import PartitionLedger
+from core.model.commits import BatchCommit, PartitionState
+from core.model.events import Event, Gap, Partition, PartitionId, SequenceNumber
+from core.model.letters import (
     ClaimedLetter,
     ClaimedPosition,
     FoundLetter,
@@ -17,15 +19,13 @@ from core.dead_letters import (
     LetterMove,
     RetryCommit,
 )
-from core.events import Event, Gap, Partition, PartitionId, SequenceNumber
+from core.model.rows import ReferenceKey, Row
 from core.ownership import Ownership, OwnershipClaim
-from core.rows import ReferenceKey, Row
-from core.status import PartitionLedger
 
 if TYPE_CHECKING:  # their values are not needed to index the functions
-    from core.replay_job import JobMove, PartitionProgress, Replayable, ReplayJob, ReplayRequest, Span
-    from core.replay_piece import CarriedState, EventDiff, Rehearsal, RehearsedPiece, ReplayCommit
-    from core.replay_plan import StandingState
+    from core.replay.job import JobMove, PartitionProgress, Replayable, ReplayJob, ReplayRequest, Span
+    from core.replay.pieces import CarriedState, EventDiff, Rehearsal, RehearsedPiece, ReplayCommit
+    from core.replay.plan import StandingState
 
 
 class Store(Protocol):

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from core.books import CountedLetters, PartitionBooks
-from core.commits import LetterStatus
-from core.events import PartitionId, SequenceNumber
-from core.ledger import LetterFault, RangeFault, RememberedSum
-from core.listing import LetterKey
-from core.recount import CommitRows, RowCount
-from core.replay_job import Span
-from core.rows import row_table
-from core.status import PartitionLedger
+from core.ledger.audit import LetterFault, RangeFault, RememberedSum
+from core.ledger.books import CountedLetters, PartitionBooks
+from core.ledger.recount import CommitRows, RowCount
+from core.ledger.status import PartitionLedger
+from core.letters.listing import LetterKey
+from core.model.commits import LetterStatus
+from core.model.events import PartitionId, SequenceNumber
+from core.model.rows import row_table
+from core.replay.job import Span
 from core.store.named import Stream
 from core.store.records import instant_of, instant_text
 

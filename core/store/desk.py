@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from core.events import Partition, PartitionId, event_hub_identity
+from core.model.events import Partition, PartitionId, event_hub_identity
 from core.settings import Settings
 from core.store import NamedQueries
 from core.store.books import BookReading

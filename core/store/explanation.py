@@ -3,9 +3,9 @@
 from dataclasses import asdict
 from typing import Any, cast
 
-from core.events import PartitionId, SequenceNumber
-from core.explanation import MOST_CHANGES, LedgerRange, NotedGap, Whereabouts, WrittenRow
-from core.rows import row_table
+from core.ledger.explain import MOST_CHANGES, LedgerRange, NotedGap, Whereabouts, WrittenRow
+from core.model.events import PartitionId, SequenceNumber
+from core.model.rows import row_table
 from core.store.listing import LetterListing
 from core.store.named import Stream
 from core.store.records import instant_of

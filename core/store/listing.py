@@ -3,8 +3,16 @@
 import json
 from typing import Any
 
-from core.events import PartitionId, SequenceNumber
-from core.listing import FIRST_PAGE, LetterAttempt, LetterFilter, LetterGroup, LetterKey, ListedLetter, WholeLetter
+from core.letters.listing import (
+    FIRST_PAGE,
+    LetterAttempt,
+    LetterFilter,
+    LetterGroup,
+    LetterKey,
+    ListedLetter,
+    WholeLetter,
+)
+from core.model.events import PartitionId, SequenceNumber
 from core.store.named import Stream, instant_or_none
 from core.store.records import instant_of, instant_text
 

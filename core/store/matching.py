@@ -3,10 +3,10 @@
 import json
 from collections.abc import Sequence
 
-from core.commits import LetterStatus
-from core.dead_letters import LetterPosition
-from core.events import PartitionId, SequenceNumber
-from core.listing import LetterFilter
+from core.letters.listing import LetterFilter
+from core.model.commits import LetterStatus
+from core.model.events import PartitionId, SequenceNumber
+from core.model.letters import LetterPosition
 from core.store.listing import filter_values
 from core.store.named import Stream
 

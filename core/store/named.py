@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from core.events import Partition, PartitionId
+from core.model.events import Partition, PartitionId
 from core.store import NamedQueries
 from core.store.records import instant_of
 

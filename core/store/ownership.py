@@ -16,7 +16,7 @@ from typing import Any
 
 from azure.eventhub.aio import CheckpointStore
 
-from core.events import Partition, PartitionId, event_hub_identity
+from core.model.events import Partition, PartitionId, event_hub_identity
 from core.ownership import Ownership, OwnershipClaim, surplus
 from core.store import OwnershipStore
 

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from core.commits import BatchCommit, PartitionState
-from core.dead_letters import (
+from core.errors import StoreUnavailable
+from core.ledger.status import PartitionLedger
+from core.model.commits import BatchCommit, PartitionState
+from core.model.events import Gap, Partition, SequenceNumber
+from core.model.letters import (
     ClaimedLetter,
     ClaimedPosition,
     FoundLetter,
@@ -17,10 +20,7 @@ from core.dead_letters import (
     LetterMove,
     RetryCommit,
 )
-from core.errors import StoreUnavailable
-from core.events import Gap, Partition, SequenceNumber
-from core.rows import ReferenceKey, Row
-from core.status import PartitionLedger
+from core.model.rows import ReferenceKey, Row
 from core.store import AppStore
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds

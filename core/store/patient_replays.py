@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from core.commits import PartitionState
-from core.events import Event, Partition, PartitionId, SequenceNumber
-from core.replay_job import JobMove, PartitionProgress, Replayable, ReplayJob, ReplayRequest, Span
-from core.replay_piece import CarriedState, EventDiff, Rehearsal, RehearsedPiece, ReplayCommit
-from core.replay_plan import StandingState
-from core.rows import ReferenceKey
+from core.model.commits import PartitionState
+from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.rows import ReferenceKey
+from core.replay.job import JobMove, PartitionProgress, Replayable, ReplayJob, ReplayRequest, Span
+from core.replay.pieces import CarriedState, EventDiff, Rehearsal, RehearsedPiece, ReplayCommit
+from core.replay.plan import StandingState
 from core.store import ReplayStore
 from core.store.patient import Patience, Waiting
 

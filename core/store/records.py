@@ -9,11 +9,11 @@ from uuid import UUID
 
 import msgspec
 
-from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap
 from core.errors import CheckpointConflict
-from core.events import Partition, PartitionId, SequenceNumber
+from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap
+from core.model.events import Partition, PartitionId, SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
-from core.replay_piece import ReplayCommit
+from core.replay.pieces import ReplayCommit
 
 _WITH_FRACTION, _WITHOUT_FRACTION = len("2026-01-01T00:00:00.000000Z"), len("2026-01-01T00:00:00Z")
 

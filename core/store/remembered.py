@@ -5,8 +5,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 
-from core.commits import BatchCommit, PartitionState, Settled
-from core.dead_letters import (
+from core.errors import DataRefused
+from core.ledger.status import PartitionLedger
+from core.model.commits import BatchCommit, PartitionState, Settled
+from core.model.events import Gap, Partition, SequenceNumber
+from core.model.letters import (
     ClaimedLetter,
     ClaimedPosition,
     FoundLetter,
@@ -15,10 +18,7 @@ from core.dead_letters import (
     LetterMove,
     RetryCommit,
 )
-from core.errors import DataRefused
-from core.events import Gap, Partition, SequenceNumber
-from core.rows import ReferenceKey, Row, row_table
-from core.status import PartitionLedger
+from core.model.rows import ReferenceKey, Row, row_table
 from core.store import AppStore
 
 MOST_REFERENCES = 50_000  # rows, about 20 MB; the oldest are forgotten first

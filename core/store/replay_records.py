@@ -8,10 +8,11 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from core.commits import DeadLetter, PartitionState
-from core.events import Event, Partition, PartitionId, SequenceNumber
-from core.replay_diff import document
-from core.replay_job import (
+from core.model.commits import DeadLetter, PartitionState
+from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.rows import ReferenceKey, Row, row_table
+from core.replay.diff import document
+from core.replay.job import (
     COUNTS,
     REPLAY_MOVES,
     JobMove,
@@ -24,9 +25,8 @@ from core.replay_job import (
     ReplayRequest,
     Span,
 )
-from core.replay_piece import CarriedState, EventDiff, RehearsedPiece, ReplayCommit, RetractedRow
-from core.replay_plan import StandingState
-from core.rows import ReferenceKey, Row, row_table
+from core.replay.pieces import CarriedState, EventDiff, RehearsedPiece, ReplayCommit, RetractedRow
+from core.replay.plan import StandingState
 from core.store.letter_records import numbers_json
 from core.store.records import instant_of, instant_text, letter_values
 from core.store.row_statements import fields_of, row_reader, types_of

@@ -7,7 +7,8 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from core.dead_letters import (
+from core.model.events import Partition
+from core.model.letters import (
     ClaimedLetter,
     ClaimedPosition,
     FoundLetter,
@@ -16,8 +17,7 @@ from core.dead_letters import (
     LetterMove,
     RetryCommit,
 )
-from core.events import Partition
-from core.rows import row_table
+from core.model.rows import row_table
 from core.store.letter_records import (
     NOT_RECORDED,
     claim_values,

@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from core.commits import PartitionState
 from core.errors import ReplayOverlap
-from core.events import Event, Partition, PartitionId, SequenceNumber
-from core.replay_job import JobMove, PartitionProgress, Replayable, ReplayJob, ReplayRequest, Span
-from core.replay_piece import CarriedState, EventDiff, Rehearsal, RehearsedPiece, ReplayCommit
-from core.replay_plan import StandingState
-from core.rows import ReferenceKey, keys_by_class, row_table
+from core.model.commits import PartitionState
+from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.rows import ReferenceKey, keys_by_class, row_table
+from core.replay.job import JobMove, PartitionProgress, Replayable, ReplayJob, ReplayRequest, Span
+from core.replay.pieces import CarriedState, EventDiff, Rehearsal, RehearsedPiece, ReplayCommit
+from core.replay.plan import StandingState
 from core.store import replay_records as records
 from core.store.replay_statements import STANDING, server_count_states
 from core.store.row_statements import server_select_states

@@ -10,12 +10,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from core.commits import BatchCommit, PartitionState, Settled
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
-from core.events import Gap, Partition, PartitionId, SequenceNumber
+from core.ledger.status import PartitionLedger
+from core.model.commits import BatchCommit, PartitionState, Settled
+from core.model.events import Gap, Partition, PartitionId, SequenceNumber
+from core.model.rows import ReferenceKey, Row, keys_by_class
 from core.ownership import Ownership, OwnershipClaim
-from core.rows import ReferenceKey, Row, keys_by_class
-from core.status import PartitionLedger
 from core.store.queries import load_queries
 from core.store.records import (
     checkpoint_of,

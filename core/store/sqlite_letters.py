@@ -6,8 +6,10 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
 
-from core.commits import Settled
-from core.dead_letters import (
+from core.errors import LetterConflict
+from core.model.commits import Settled
+from core.model.events import Partition
+from core.model.letters import (
     ClaimedLetter,
     ClaimedPosition,
     FoundLetter,
@@ -16,8 +18,6 @@ from core.dead_letters import (
     LetterMove,
     RetryCommit,
 )
-from core.errors import LetterConflict
-from core.events import Partition
 from core.store.letter_records import (
     NOT_RECORDED,
     claim_values,

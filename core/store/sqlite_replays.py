@@ -8,13 +8,13 @@ from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from uuid import UUID
 
-from core.commits import PartitionState
 from core.errors import ReplayConflict, ReplayOverlap
-from core.events import Event, Partition, PartitionId, SequenceNumber
-from core.replay_job import JobMove, PartitionProgress, Replayable, ReplayJob, ReplayRequest, Span
-from core.replay_piece import CarriedState, EventDiff, Rehearsal, RehearsedPiece, ReplayCommit
-from core.replay_plan import StandingState
-from core.rows import ReferenceKey, keys_by_class, row_table
+from core.model.commits import PartitionState
+from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.rows import ReferenceKey, keys_by_class, row_table
+from core.replay.job import JobMove, PartitionProgress, Replayable, ReplayJob, ReplayRequest, Span
+from core.replay.pieces import CarriedState, EventDiff, Rehearsal, RehearsedPiece, ReplayCommit
+from core.replay.plan import StandingState
 from core.store import replay_records as records
 from core.store.replay_statements import STANDING, sqlite_count_states
 from core.store.row_statements import sqlite_select_states

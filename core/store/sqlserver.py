@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from core.commits import BatchCommit, PartitionState
-from core.dead_letters import RetryCommit
 from core.errors import (
     CheckpointConflict,
     CommitOutcomeUnknown,
@@ -18,10 +16,12 @@ from core.errors import (
     StoreMisconfigured,
     StoreUnavailable,
 )
-from core.events import Gap, Partition, PartitionId, SequenceNumber
+from core.ledger.status import PartitionLedger
+from core.model.commits import BatchCommit, PartitionState
+from core.model.events import Gap, Partition, PartitionId, SequenceNumber
+from core.model.letters import RetryCommit
+from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
 from core.ownership import Ownership, OwnershipClaim
-from core.rows import ReferenceKey, Row, keys_by_class, row_table
-from core.status import PartitionLedger
 from core.store.faults import Fault, classify
 from core.store.odbc import Access, Connections, Deadlines, connect
 from core.store.queries import load_queries

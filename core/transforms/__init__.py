@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from core.errors import InvalidTransform
-from core.events import Event
-from core.rows import ReferenceKey, References, Row, is_row_class
+from core.model.events import Event
+from core.model.rows import ReferenceKey, References, Row, is_row_class
 
 
 @dataclass(frozen=True, slots=True)

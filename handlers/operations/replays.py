@@ -7,11 +7,11 @@ from uuid import UUID
 import msgspec
 
 from core.errors import ReplayOverlap, ReplayRefused
-from core.events import PartitionId, SequenceNumber
-from core.hub import Place
-from core.replay import request_replay
-from core.replay_job import COUNTS, JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayMove, Span
-from core.replay_range import ReplayOrder
+from core.model.events import PartitionId, SequenceNumber
+from core.model.hub import Place
+from core.replay.job import COUNTS, JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayMove, Span
+from core.replay.ranges import ReplayOrder
+from core.replay.run import request_replay
 from handlers.cursors import cursor_of, key_of
 from handlers.operation import (
     Answer,

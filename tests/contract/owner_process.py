@@ -6,9 +6,9 @@ It ingests the batches of partition 0 one after another and prints the number of
 import sys
 
 from core.errors import CheckpointConflict
-from core.events import EventBatch
-from core.gaps import NOT_HEALING, Healing
-from core.ingest import Stamps, ingest_batch
+from core.ingest.gaps import NOT_HEALING, Healing
+from core.ingest.ingest import Stamps, ingest_batch
+from core.model.events import EventBatch
 from core.store import Store
 from core.store.patient import PatientStore
 from tests.contract.separate import opened

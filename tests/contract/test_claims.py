@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from core.events import Event
+from core.model.events import Event
 from core.store import AppStore
 from tests.fakes.builders import NOON, claim, commit, event, hold, keep_letters, letter, partition, settled
 from tests.fakes.kept import Engine

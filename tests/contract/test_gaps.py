@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from core.commits import BatchCommit, GapStatus, PartitionState, SequenceGap
-from core.dead_letters import LetterOutcome, RetryCommit
 from core.errors import CheckpointConflict, DataRefused
-from core.events import Gap, SequenceNumber
-from core.silence import HubEnd
+from core.ingest.silence import HubEnd
+from core.model.commits import BatchCommit, GapStatus, PartitionState, SequenceGap
+from core.model.events import Gap, SequenceNumber
+from core.model.letters import LetterOutcome, RetryCommit
 from core.store import AppStore, Store
 from tests.fakes.builders import EPOCH, claim, commit, event, keep_letters, letter, partition, reading, settled
 from tests.fakes.kept import Engine

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from core.dead_letters import LetterPosition
 from core.errors import CheckpointConflict
-from core.events import SequenceNumber
-from core.ingest import ingest_batch
-from core.retrying import Keeper, Order, claim_due, discard, retry_chunk
+from core.ingest.ingest import ingest_batch
+from core.letters.retry import Keeper, Order, claim_due, discard, retry_chunk
+from core.model.events import SequenceNumber
+from core.model.letters import LetterPosition
 from core.store import AppStore
 from core.transforms.home_security import SensorReading
 from tests.fakes.builders import batch, claim, events, keep_letters, partition, stamps

@@ -8,10 +8,10 @@ from typing import get_args
 
 import pytest
 
-from core.commits import LetterStatus
-from core.dead_letters import MOVES, LetterMove, Move
 from core.errors import LetterConflict
-from core.events import SequenceNumber
+from core.model.commits import LetterStatus
+from core.model.events import SequenceNumber
+from core.model.letters import MOVES, LetterMove, Move
 from core.store import AppStore
 from tests.contract.test_retries import resolved, retry
 from tests.fakes.builders import NOON, claim, commit, event, hold, keep_letters, letter, partition, settled

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from core.events import Partition
+from core.model.events import Partition
 from core.ownership import Ownership, OwnershipClaim
 from core.store import OwnershipStore, Store
 from tests.contract.separate import output, start

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from core.events import Event
-from core.ingest import ingest_batch
-from core.rows import References, Row, appended_to
+from core.ingest.ingest import ingest_batch
+from core.model.events import Event
+from core.model.rows import References, Row, appended_to
 from core.store import Store
 from core.transforms import Transform
 from core.transforms.home_security import SensorReading

@@ -8,10 +8,11 @@ from uuid import UUID
 
 import pytest
 
-from core.commits import PartitionState
 from core.errors import DataRefused, ReplayConflict, ReplayOverlap
-from core.events import PartitionId, SequenceNumber
-from core.replay_job import (
+from core.model.commits import PartitionState
+from core.model.events import PartitionId, SequenceNumber
+from core.model.rows import ReferenceKey
+from core.replay.job import (
     REPLAY_MOVES,
     JobMove,
     LeftOut,
@@ -23,9 +24,8 @@ from core.replay_job import (
     ReplayStatus,
     Span,
 )
-from core.replay_piece import CarriedState, EventDiff, Piece, RehearsedPiece, ReplayCommit
-from core.replay_plan import StandingState
-from core.rows import ReferenceKey
+from core.replay.pieces import CarriedState, EventDiff, Piece, RehearsedPiece, ReplayCommit
+from core.replay.plan import StandingState
 from core.store import Engine as Store
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import EPOCH, commit, event, events, home, ids, letter, partition, reading, settled

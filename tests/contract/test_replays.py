@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from core.dead_letters import LetterPolicy
-from core.events import Event
-from core.rows import References, Row
+from core.model.events import Event
+from core.model.letters import LetterPolicy
+from core.model.rows import References, Row
 from core.store import Engine as Store
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.builders import home, partition

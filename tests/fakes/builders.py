@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from core.commits import BatchCommit, DeadLetter, PartitionState, Settled
-from core.dead_letters import LetterClaim, LetterHold
-from core.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
-from core.ingest import Stamps
-from core.rows import PlacedRow, Row
+from core.ingest.ingest import Stamps
+from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
+from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
+from core.model.letters import LetterClaim, LetterHold
+from core.model.rows import PlacedRow, Row
 from core.store import Store
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 

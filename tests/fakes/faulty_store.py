@@ -7,8 +7,11 @@ from enum import Enum, auto
 from typing import TypeVar
 from uuid import UUID
 
-from core.commits import BatchCommit, PartitionState
-from core.dead_letters import (
+from core.errors import CommitOutcomeUnknown, StoreFault, StoreUnavailable
+from core.ledger.status import PartitionLedger
+from core.model.commits import BatchCommit, PartitionState
+from core.model.events import Gap, Partition, SequenceNumber
+from core.model.letters import (
     ClaimedLetter,
     ClaimedPosition,
     FoundLetter,
@@ -17,10 +20,7 @@ from core.dead_letters import (
     LetterMove,
     RetryCommit,
 )
-from core.errors import CommitOutcomeUnknown, StoreFault, StoreUnavailable
-from core.events import Gap, Partition, SequenceNumber
-from core.rows import ReferenceKey, Row
-from core.status import PartitionLedger
+from core.model.rows import ReferenceKey, Row
 from core.store import AppStore, Store
 
 Answer = TypeVar("Answer")

@@ -4,8 +4,8 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from datetime import datetime
 
 from core.errors import HubUnreachable
-from core.events import Event, Partition, PartitionId, SequenceNumber
-from core.hub import Extent, Place
+from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.hub import Extent, Place
 from tests.fakes.builders import EPOCH, partition
 
 Fails = Callable[[], bool]

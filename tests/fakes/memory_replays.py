@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from core.commits import PartitionState
 from core.errors import DataRefused, ReplayConflict, ReplayOverlap
-from core.events import Event, Partition, PartitionId, SequenceNumber
-from core.replay_job import (
+from core.model.commits import PartitionState
+from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.rows import ReferenceKey, row_table
+from core.replay.job import (
     OPEN_STATUSES,
     REPLAY_MOVES,
     JobMove,
@@ -21,9 +22,8 @@ from core.replay_job import (
     ReplayRequest,
     Span,
 )
-from core.replay_piece import CarriedState, EventDiff, Rehearsal, RehearsedPiece, ReplayCommit, RetractedRow
-from core.replay_plan import StandingState
-from core.rows import ReferenceKey, row_table
+from core.replay.pieces import CarriedState, EventDiff, Rehearsal, RehearsedPiece, ReplayCommit, RetractedRow
+from core.replay.plan import StandingState
 from core.store.replay_records import WHY_RESOLVED, move_values
 from tests.fakes.kept import KeptLetter, KeptRange, KeptRetracted, KeptRow
 from tests.fakes.memory_letters import record_replay

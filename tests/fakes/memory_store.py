@@ -10,8 +10,11 @@ from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
-from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap
-from core.dead_letters import (
+from core.errors import CheckpointConflict, DataRefused, LetterConflict
+from core.ledger.status import PartitionLedger
+from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap
+from core.model.events import Event, Gap, Partition, PartitionId, SequenceNumber
+from core.model.letters import (
     ClaimedLetter,
     ClaimedPosition,
     FoundLetter,
@@ -20,13 +23,10 @@ from core.dead_letters import (
     LetterMove,
     RetryCommit,
 )
-from core.errors import CheckpointConflict, DataRefused, LetterConflict
-from core.events import Event, Gap, Partition, PartitionId, SequenceNumber
+from core.model.rows import PlacedRow, ReferenceKey, Row, row_table
 from core.ownership import Ownership, OwnershipClaim
-from core.replay_job import ReplayJob
-from core.replay_piece import CarriedState, EventDiff, ReplayCommit
-from core.rows import PlacedRow, ReferenceKey, Row, row_table
-from core.status import PartitionLedger
+from core.replay.job import ReplayJob
+from core.replay.pieces import CarriedState, EventDiff, ReplayCommit
 from core.store.records import refuse_stale
 from core.store.row_statements import fields_of, types_of
 from tests.fakes import memory_letters

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import UUID
 
-from core.dead_letters import LetterPolicy
-from core.events import Event, Partition, PartitionId, SequenceNumber
-from core.hub import Place
-from core.ingest import Stamps, ingest_batch
-from core.replay import ReplayMeans, open_partitions, replay_slice, request_replay
-from core.replay_job import ReplayJob
-from core.replay_range import ReplayOrder
-from core.rows import References, Row
+from core.ingest.ingest import Stamps, ingest_batch
+from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.hub import Place
+from core.model.letters import LetterPolicy
+from core.model.rows import References, Row
+from core.replay.job import ReplayJob
+from core.replay.ranges import ReplayOrder
+from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
 from core.store import Engine
 from core.transforms import Transform
 from tests.fakes.builders import FakeClock, batch, event, partition, stamps

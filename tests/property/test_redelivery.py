@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import InfrastructureFault
-from core.events import Event
-from core.gaps import Healing
-from core.ingest import ingest_batch
-from core.rows import References
-from core.settle import settle
+from core.ingest.gaps import Healing
+from core.ingest.ingest import ingest_batch
+from core.model.events import Event
+from core.model.rows import References
+from core.settle.settle import settle
 from core.store.remembered import RememberingStore
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, stamps

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import InfrastructureFault
-from core.ingest import ingest_batch
+from core.ingest.ingest import ingest_batch
 from tests.fakes.builders import batch, event, stamps
 from tests.fakes.faulty_store import Fault, FaultyStore
 from tests.fakes.memory_store import MemoryStore

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 
-from core.dead_letters import LetterChunk, LetterPosition
 from core.errors import InfrastructureFault
-from core.events import PartitionId, SequenceNumber
-from core.gaps import Healing
-from core.ingest import Means, ingest_batch
-from core.retrying import Keeper, Order, claim_due, discard, exhaust, requeue, retry_chunk
-from core.silence import SilenceCheck, Unhealed
+from core.ingest.gaps import Healing
+from core.ingest.ingest import Means, ingest_batch
+from core.ingest.silence import SilenceCheck, Unhealed
+from core.letters.retry import Keeper, Order, claim_due, discard, exhaust, requeue, retry_chunk
+from core.model.events import PartitionId, SequenceNumber
+from core.model.letters import LetterChunk, LetterPosition
 from core.store import Engine
 from core.store.patient import PatientStore, Waiting
 from core.store.remembered import RememberingStore

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from core.backoff import Backoff
-from core.dead_letters import LetterChunk, LetterPolicy, LetterPosition
 from core.errors import HubUnreachable, InfrastructureFault
-from core.events import Event, Partition, PartitionId, SequenceNumber
-from core.ingest import Stamps, ingest_batch
-from core.retrying import Keeper, Order, claim_due, discard, exhaust, next_due_at, requeue, retry_chunk
-from core.rows import References, Row
+from core.ingest.ingest import Stamps, ingest_batch
+from core.letters.retry import Keeper, Order, claim_due, discard, exhaust, next_due_at, requeue, retry_chunk
+from core.model.backoff import Backoff
+from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.letters import LetterChunk, LetterPolicy, LetterPosition
+from core.model.rows import References, Row
 from core.store import AppStore
 from core.store.patient import PatientStore, Waiting
 from core.store.remembered import RememberingStore

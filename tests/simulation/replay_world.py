@@ -16,13 +16,13 @@ from core.errors import (
     ReplayRefused,
     StoreUnavailable,
 )
-from core.events import Event
-from core.ingest import ingest_batch
-from core.replay import ReplayMeans, open_partitions, replay_slice, request_replay
-from core.replay_job import JobMove, ReplayMove
-from core.retrying import Keeper, claim_due, retry_chunk
-from core.rows import References, Row, row_table
-from core.settle import settle
+from core.ingest.ingest import ingest_batch
+from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.model.events import Event
+from core.model.rows import References, Row, row_table
+from core.replay.job import JobMove, ReplayMove
+from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
+from core.settle.settle import settle
 from core.store import Engine
 from core.transforms.home_security import HomeAlert, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, partition, stamps

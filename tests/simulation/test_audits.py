@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from core.books import read_books
-from core.dead_letters import LetterPosition
-from core.events import PartitionId, SequenceNumber
-from core.explanation import Explanation, explain
-from core.gaps import Healing
-from core.ingest import ingest_batch
-from core.ledger import Audit, LedgerFault, audit
-from core.recount import MOST_NUMBERS, recount_hub, recount_rows, window
-from core.replay import ReplayMeans, open_partitions, replay_slice, request_replay
-from core.retrying import Keeper, Order, claim_due, discard, requeue, retry_chunk
+from core.ingest.gaps import Healing
+from core.ingest.ingest import ingest_batch
+from core.ledger.audit import Audit, LedgerFault, audit
+from core.ledger.books import read_books
+from core.ledger.explain import Explanation, explain
+from core.ledger.recount import MOST_NUMBERS, recount_hub, recount_rows, window
+from core.letters.retry import Keeper, Order, claim_due, discard, requeue, retry_chunk
+from core.model.events import PartitionId, SequenceNumber
+from core.model.letters import LetterPosition
+from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
 from core.store.desk import StoreDesk, desk_over
 from core.store.sqlite import SqliteStore
 from core.transforms.home_security import Home, HomeAlert, SensorReading

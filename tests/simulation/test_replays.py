@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from core.events import PartitionId
+from core.model.events import PartitionId
 from core.transforms.home_security import HomeAlert, SensorReading
 from tests.fakes.builders import partition
 from tests.fakes.engines import MemoryEngine, SqliteEngine

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from core.commits import BatchCommit
 from core.errors import InfrastructureFault
-from core.events import Event
-from core.gaps import Healing
-from core.ingest import Means, ingest_batch
-from core.silence import SilenceCheck
+from core.ingest.gaps import Healing
+from core.ingest.ingest import Means, ingest_batch
+from core.ingest.silence import SilenceCheck
+from core.model.commits import BatchCommit
+from core.model.events import Event
 from core.store import AppStore
 from core.store.patient import PatientStore, Waiting
 from core.store.remembered import RememberingStore

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from core.dead_letters import RetryReport
 from core.errors import MissingReference, PoisonEvent
-from core.events import Event
-from core.ingest import ingest_batch
-from core.replay_job import ReplayJob
-from core.replay_range import ReplayOrder
-from core.retrying import Keeper, claim_due, retry_chunk
-from core.rows import References, Row
+from core.ingest.ingest import ingest_batch
+from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.model.events import Event
+from core.model.letters import RetryReport
+from core.model.rows import References, Row
+from core.replay.job import ReplayJob
+from core.replay.ranges import ReplayOrder
 from core.transforms import load_transform
 from core.transforms.home_security import SensorReading
 from tests.fakes.builders import batch, event, partition

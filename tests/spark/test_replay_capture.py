@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from core.events import Event, EventBatch, SequenceNumber
-from core.ingest import ingest_batch
-from core.replay import ReplayMeans, open_partitions, replay_slice, request_replay
-from core.replay_job import ReplayJob
+from core.ingest.ingest import ingest_batch
+from core.model.events import Event, EventBatch, SequenceNumber
+from core.replay.job import ReplayJob
+from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
 from core.store.sqlite import SqliteStore
 from core.transforms import load_transform
 from core.transforms.home_security import Home, HomeAlert, SensorReading

@@ -7,12 +7,12 @@ from functools import cache
 from itertools import product
 from typing import Any
 
-from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap, Settled
-from core.dead_letters import LetterMove, LetterOutcome, Move, RetryCommit
-from core.events import Event, Partition, PartitionId, SequenceNumber
-from core.replay_job import PartitionProgress, PartitionRange, ReplayRequest, Span
-from core.replay_piece import Piece, RehearsedPiece, ReplayCommit
-from core.rows import PlacedRow, row_table
+from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap, Settled
+from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.letters import LetterMove, LetterOutcome, Move, RetryCommit
+from core.model.rows import PlacedRow, row_table
+from core.replay.job import PartitionProgress, PartitionRange, ReplayRequest, Span
+from core.replay.pieces import Piece, RehearsedPiece, ReplayCommit
 from core.store.queries import SQL, load_migrations, load_queries
 from core.store.recount_statements import OF_FAULTS, OF_RANGE, server_count_rows, server_row_faults
 from core.store.replay_statements import STANDING, server_count_states

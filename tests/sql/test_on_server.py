@@ -12,7 +12,7 @@ import pytest
 
 from bench.wire import Cut, Wire
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, SchemaMismatch, StoreMisconfigured
-from core.ingest import Stamps, ingest_batch
+from core.ingest.ingest import Stamps, ingest_batch
 from core.store.odbc import connect
 from core.store.queries import load_migrations
 from core.store.remembered import RememberingStore

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from core.ingest import ingest_batch
-from core.rows import ReferenceKey, Row, appended_to, row_table, state_of
+from core.ingest.ingest import ingest_batch
+from core.model.rows import ReferenceKey, Row, appended_to, row_table, state_of
 from core.store.odbc import Session
 from core.store.sqlserver import SqlServerStore
 from core.transforms import Transform

@@ -13,7 +13,6 @@ from uuid import uuid4
 import pytest
 
 from bench.wire import Cut, Wire
-from core.commits import BatchCommit, SequenceGap
 from core.errors import (
     CheckpointConflict,
     CommitOutcomeUnknown,
@@ -22,9 +21,10 @@ from core.errors import (
     StoreMisconfigured,
     StoreUnavailable,
 )
-from core.events import Event, EventBatch, Gap, SequenceNumber
-from core.ingest import IngestReport, Stamps, ingest_batch
-from core.rows import PlacedRow, ReferenceKey, Row
+from core.ingest.ingest import IngestReport, Stamps, ingest_batch
+from core.model.commits import BatchCommit, SequenceGap
+from core.model.events import Event, EventBatch, Gap, SequenceNumber
+from core.model.rows import PlacedRow, ReferenceKey, Row
 from core.store import Store
 from core.store.odbc import Deadlines
 from core.store.queries import load_migrations

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from core.commits import BatchCommit, DeadLetter, Settled
-from core.events import Partition
+from core.model.commits import BatchCommit, DeadLetter, Settled
+from core.model.events import Partition
 from core.store.desk import StoreDesk, desk_over
 from tests.fakes.builders import commit, event, letter, partition, reading, settled
 from tests.fakes.engines import ENGINES

@@ -7,14 +7,14 @@ from itertools import islice
 
 import pytest
 
-from core.books import read_books
-from core.commits import SequenceGap
-from core.events import Gap, PartitionId, SequenceNumber
-from core.explanation import explain
-from core.ledger import audit
-from core.listing import OPEN, LetterKey
-from core.recount import END
-from core.replay_job import Span
+from core.ledger.audit import audit
+from core.ledger.books import read_books
+from core.ledger.explain import explain
+from core.ledger.recount import END
+from core.letters.listing import OPEN, LetterKey
+from core.model.commits import SequenceGap
+from core.model.events import Gap, PartitionId, SequenceNumber
+from core.replay.job import Span
 from core.store import books as store_books
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, commit, event, home, letter, partition, reading, settled

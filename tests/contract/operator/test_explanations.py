@@ -3,16 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from core.books import read_books
-from core.commits import SequenceGap
 from core.errors import PoisonEvent
-from core.events import Event, PartitionId, SequenceNumber
-from core.explanation import Explanation, explain
-from core.ledger import audit
-from core.recount import END, recount_hub, recount_rows
-from core.replay_job import Span
-from core.retrying import Keeper, claim_due, retry_chunk
-from core.rows import References, Row
+from core.ledger.audit import audit
+from core.ledger.books import read_books
+from core.ledger.explain import Explanation, explain
+from core.ledger.recount import END, recount_hub, recount_rows
+from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.model.commits import SequenceGap
+from core.model.events import Event, PartitionId, SequenceNumber
+from core.model.rows import References, Row
+from core.replay.job import Span
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, commit, event, home, letter, partition, reading, settled
 from tests.fakes.plain_transform import transform

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from core.commits import DeadLetter
-from core.dead_letters import LetterPosition
-from core.events import Event, PartitionId, SequenceNumber
-from core.listing import FIRST_PAGE, LetterFilter, LetterKey, ListedLetter
-from core.retrying import Keeper, Order, discard, requeue
+from core.letters.listing import FIRST_PAGE, LetterFilter, LetterKey, ListedLetter
+from core.letters.retry import Keeper, Order, discard, requeue
+from core.model.commits import DeadLetter
+from core.model.events import Event, PartitionId, SequenceNumber
+from core.model.letters import LetterPosition
 from core.transforms import load_transform
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, commit, event, letter, partition, settled, stamps

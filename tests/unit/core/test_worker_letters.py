@@ -3,11 +3,11 @@
 import asyncio
 from datetime import timedelta
 
-from core.dead_letters import LetterPolicy
 from core.errors import HubUnreachable
-from core.events import Event, Partition, SequenceNumber
-from core.ingest import Stamps
-from core.retrying import Keeper
+from core.ingest.ingest import Stamps
+from core.letters.retry import Keeper
+from core.model.events import Event, Partition, SequenceNumber
+from core.model.letters import LetterPolicy
 from core.worker_letters import PAUSE, keep_letters, keep_round
 from tests.fakes.builders import NOON, FakeClock, ids, partition
 from tests.fakes.builders import keep_letters as given_letters

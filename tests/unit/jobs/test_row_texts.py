@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.rows import Row
+from core.model.rows import Row
 from jobs.row_texts import row_of, texts_of
 from tests.sql.values import ROW_CLASSES
 from tests.sql.values import row_of as sample

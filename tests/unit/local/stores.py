@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zlib import crc32
 
-from core.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
-from core.ingest import Stamps, ingest_batch
-from core.retrying import Keeper, claim_due, retry_chunk
+from core.ingest.ingest import Stamps, ingest_batch
+from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
 from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore
 from core.transforms import load_transform

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from azure.eventhub.aio import CheckpointStore
 
-from core.events import event_hub_identity
+from core.model.events import event_hub_identity
 from core.store.ownership import SqlCheckpointStore
 from tests.fakes.builders import FakeClock, commit, partition
 from tests.fakes.memory_store import MemoryStore

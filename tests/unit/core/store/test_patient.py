@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from core.commits import BatchCommit
-from core.dead_letters import LetterMove, LetterOutcome, RetryCommit
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
-from core.rows import ReferenceKey
+from core.model.commits import BatchCommit
+from core.model.letters import LetterMove, LetterOutcome, RetryCommit
+from core.model.rows import ReferenceKey
 from core.store.patient import FIRST_PAUSE, LONGEST_PAUSE, PatientStore, Waiting
 from core.transforms.home_security import Home
 from tests.fakes.builders import NOON, FakeClock, claim, commit, hold, home, keep_letters, partition, reading, settled

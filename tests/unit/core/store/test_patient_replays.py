@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from core.errors import CommitOutcomeUnknown, ReplayOverlap, StoreUnavailable
-from core.replay import ReplayMeans, note_fault, open_partitions, replay_slice, request_replay
-from core.replay_job import JobMove
+from core.replay.job import JobMove
+from core.replay.run import ReplayMeans, note_fault, open_partitions, replay_slice, request_replay
 from core.store import ReplayStore
 from core.store.patient import Waiting
 from core.store.patient_replays import PatientReplays

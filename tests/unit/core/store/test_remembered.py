@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from core.commits import Settled
-from core.dead_letters import LetterMove, LetterOutcome, RetryCommit
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
-from core.events import SequenceNumber
-from core.ingest import ingest_batch
-from core.rows import ReferenceKey, Row
+from core.ingest.ingest import ingest_batch
+from core.model.commits import Settled
+from core.model.events import SequenceNumber
+from core.model.letters import LetterMove, LetterOutcome, RetryCommit
+from core.model.rows import ReferenceKey, Row
 from core.store.remembered import MOST_REFERENCES, RememberingStore
 from core.transforms.home_security import Home
 from tests.fakes.builders import (

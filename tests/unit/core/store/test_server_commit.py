@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
-from core.commits import BatchCommit, DeadLetter
 from core.errors import DataRefused
-from core.events import Event, SequenceNumber
-from core.rows import Row, appended_to, state_of
+from core.model.commits import BatchCommit, DeadLetter
+from core.model.events import Event, SequenceNumber
+from core.model.rows import Row, appended_to, state_of
 from core.store.server_commit import commit_statement, statement
 from core.store.server_json import FOLDED, PLAIN
 from core.transforms.home_security import Home, SensorReading

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from core.dead_letters import (
+from core.errors import (
+    CommitOutcomeUnknown,
+    DataRefused,
+    LetterConflict,
+    SchemaMismatch,
+    StoreUnavailable,
+)
+from core.model.events import PartitionId, SequenceNumber
+from core.model.letters import (
     ClaimedPosition,
     FoundLetter,
     LetterClaim,
@@ -17,14 +25,6 @@ from core.dead_letters import (
     Move,
     RetryCommit,
 )
-from core.errors import (
-    CommitOutcomeUnknown,
-    DataRefused,
-    LetterConflict,
-    SchemaMismatch,
-    StoreUnavailable,
-)
-from core.events import PartitionId, SequenceNumber
 from core.store.odbc import Access
 from core.store.server_letters import move_statement, retry_statement
 from core.store.sqlserver import SqlServerStore

@@ -7,7 +7,6 @@ from uuid import UUID
 
 import pytest
 
-from core.commits import BatchCommit
 from core.errors import (
     CheckpointConflict,
     CommitOutcomeUnknown,
@@ -16,9 +15,10 @@ from core.errors import (
     StoreMisconfigured,
     StoreUnavailable,
 )
-from core.events import Event, EventBatch, PartitionId, SequenceNumber
-from core.ingest import IngestReport, Stamps, ingest_batch
-from core.rows import ReferenceKey, Row
+from core.ingest.ingest import IngestReport, Stamps, ingest_batch
+from core.model.commits import BatchCommit
+from core.model.events import Event, EventBatch, PartitionId, SequenceNumber
+from core.model.rows import ReferenceKey, Row
 from core.store.odbc import Access
 from core.store.queries import load_migrations
 from core.store.remembered import RememberingStore
@@ -196,7 +196,7 @@ def test_a_key_that_a_server_may_leave_escaped_is_unfolded_there(store: SqlServe
 
 
 class TestLostAnswers:
-    """A commit whose answer is lost, settled by core.ingest through the commit's id."""
+    """A commit whose answer is lost, settled by core.ingest.ingest through the commit's id."""
 
     @staticmethod
     def ingest(store: SqlServerStore) -> IngestReport:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from core.commits import DeadLetter
-from core.events import Event
-from core.ingest import ingest_batch
-from core.rows import ReferenceKey, Row
+from core.ingest.ingest import ingest_batch
+from core.model.commits import DeadLetter
+from core.model.events import Event
+from core.model.rows import ReferenceKey, Row
 from core.transforms import load_transform
 from core.transforms.home_security import Home, HomeAlert, SensorReading, references
 from tests.fakes.builders import batch, event, stamps

@@ -7,10 +7,10 @@ from itertools import islice, pairwise
 
 import pytest
 
-from core.commits import Settled
-from core.events import Event, SequenceNumber
-from core.rows import References
-from core.settle import settle
+from core.model.commits import Settled
+from core.model.events import Event, SequenceNumber
+from core.model.rows import References
+from core.settle.settle import settle
 from core.transforms import load_transform
 from core.transforms.flight_info import FlightChange, FlightStatus
 from local.feed.bodies import ZONES, Zone

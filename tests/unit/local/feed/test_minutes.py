@@ -6,9 +6,9 @@ from itertools import islice
 
 import pytest
 
-from core.events import Event, SequenceNumber
-from core.rows import References
-from core.settle import settle
+from core.model.events import Event, SequenceNumber
+from core.model.rows import References
+from core.settle.settle import settle
 from core.transforms import load_transform
 from local.feed.minutes import Script, Shares, home_minutes
 from local.feed.planned import FILTERED, POISON, REFERENCE, WRITTEN, Minute
