@@ -12,15 +12,15 @@ from statistics import median
 from typing import Any
 
 import azure.functions as func
+from core.store.desk import desk_over
 
 from bench.figures import Figure
 from core.ledger.books import read_letter_books
 from core.model.events import PartitionId, Stream
 from core.model.rows import declared
 from core.remote.hub.ends import HubEnds
-from core.store.desk import desk_over
-from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore
+from core.store.sqlite.schema import migrate_sqlite
 
 LETTERS = int(os.environ.get("BENCH_LETTERS", "1000000"))
 RANGES = int(os.environ.get("BENCH_RANGES", "10000000"))

@@ -9,7 +9,7 @@ from core.model.commits import BatchCommit, PartitionState
 from core.model.events import Partition
 from core.model.rows import ReferenceKey, Row
 from core.model.spans import SequenceNumber
-from core.store import AppStore
+from tests.fakes.store import Store
 
 
 class CountingStore:
@@ -28,9 +28,9 @@ class CountingStore:
 
         return counted
 
-    def as_store(self) -> AppStore:
+    def as_store(self) -> Store:
         """The same, for those who ask for a store."""
-        return cast(AppStore, self)
+        return cast(Store, self)
 
 
 class TakesAll:

@@ -20,7 +20,7 @@ from core.model.transform import Transform
 from core.remote.hub.reader import SdkHubReader
 from core.settings import Settings, read_settings
 from core.store.connect import open_store
-from core.store.schema import migrate_sqlite
+from core.store.sqlite.schema import migrate_sqlite
 from local.event_hubs import Emulator, HubSettings
 
 HUB, EVENTS, SINGLE = "telemetry", 20_000, 200

@@ -8,6 +8,9 @@ from itertools import count
 from pathlib import Path
 from time import perf_counter
 
+from core.store.remembered import RememberingStore
+from core.store.row_statements import sqlite_insert
+
 from bench.counting import CountingStore, TakesAll
 from bench.figures import Figure, paired
 from bench.samples import SIZE, batch, decoded, reading
@@ -16,10 +19,8 @@ from core.model.clock import Clock
 from core.model.events import Event
 from core.model.rows import References, Row
 from core.model.transform import Transform
-from core.store.remembered import RememberingStore
-from core.store.row_statements import sqlite_insert
-from core.store.schema import migrate_sqlite, open_database
 from core.store.sqlite import SqliteStore
+from core.store.sqlite.schema import migrate_sqlite, open_database
 from core.transforms.home_security import SensorReading
 from handlers.adapters import to_batch
 

@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import Path
 from time import perf_counter
 
+from core.store.remembered import RememberingStore
+
 from bench.counting import CountingStore
 from bench.figures import Figure
 from bench.samples import START
@@ -20,9 +22,8 @@ from core.model.events import Event, Partition, PartitionId, Stream
 from core.model.rows import PlacedRow
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.store.remembered import RememberingStore
-from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore
+from core.store.sqlite.schema import migrate_sqlite
 from core.transforms.home_security import Home, references, transform
 
 LETTERS = int(os.environ.get("BENCH_LETTERS", "100000"))

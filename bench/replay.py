@@ -17,8 +17,8 @@ from core.model.hub import Extent, Place
 from core.model.spans import SequenceNumber
 from core.replay.ranges import ReplayOrder
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
-from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore
+from core.store.sqlite.schema import migrate_sqlite
 from core.transforms import load_transform
 
 EVENTS, HOMES = 30_000, 1_000

@@ -123,10 +123,11 @@ def _increments(spark: Any, folder: Path) -> Iterator[Figure]:
 
 
 def _increment(spark: Any, path: Path, times: int) -> float:
+    from core.store.sqlite_aggregation import SqliteAggregationStore
+
     from core.aggregation.runs import planned_run
     from core.aggregation.tick import HOME_ACTIVITY
-    from core.store.schema import migrate_sqlite
-    from core.store.sqlite_aggregation import SqliteAggregationStore
+    from core.store.sqlite.schema import migrate_sqlite
     from jobs.aggregate_home_activity import Order, aggregate
     from jobs.sqlite_tables import SqliteTables
 

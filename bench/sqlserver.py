@@ -12,19 +12,20 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
+from core.store.records import checkpoint_values, ledger_values, letter_values
+from core.store.row_statements import LINEAGE, server_write
+from core.store.server_commit import server_texts
+
 from bench.figures import Figure
 from bench.samples import PARTITION, START, reading
 from bench.wire import Wire
 from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.model.events import Event
 from core.model.spans import SequenceNumber
-from core.store.odbc import Session, connect, load_driver
 from core.store.queries import load_migrations
-from core.store.records import checkpoint_values, ledger_values, letter_values
-from core.store.row_statements import LINEAGE, server_write
-from core.store.server_commit import server_texts
-from core.store.server_schema import migrate_server
 from core.store.sqlserver import SqlServerStore
+from core.store.sqlserver.odbc import Session, connect, load_driver
+from core.store.sqlserver.schema import migrate_server
 from core.transforms.home_security import SensorReading
 
 SIZES, LETTERS, ROUNDS = (100, 500, 2_000), 5, 12

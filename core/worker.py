@@ -34,7 +34,11 @@ from core.remote.hub.access import check_access
 from core.remote.hub.consumer import Sharing, open_consumer, receive
 from core.remote.hub.reader import SdkHubReader
 from core.settings import read_settings
-from core.store.connect import around, open_engine, patient
+from core.store.connect import open_database
+from core.store.database import PatientDatabase
+from core.store.letters import Letters
+from core.store.memory import Memory
+from core.store.partitions import Partitions
 from core.transforms import load_transform
 from core.worker_letters import keep_letters
 
@@ -99,22 +103,23 @@ async def _finished(work: Coroutine[Any, Any, None]) -> None:
 
 async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
     """Receive until a signal comes. Raises HubledgerError when settings, store or hub cannot work."""
-    from core.store.ownership import SqlCheckpointStore  # it needs the SDK, which is heavy
+    from core.store.ownership import Ownerships, SqlCheckpointStore  # it needs the SDK, which is heavy
 
     settings = read_settings(os.environ)
     transform = load_transform(settings.transform)
-    with closing(open_engine(settings)) as engine, closing(SdkHubReader(settings)) as hub:
-        await asyncio.to_thread(engine.read_ledgers)  # says now what is wrong with the store
+    with closing(open_database(settings)) as database, closing(SdkHubReader(settings)) as hub:
+        await asyncio.to_thread(Partitions(database).open_stream, settings.stream)  # says what is wrong with the store
         await asyncio.to_thread(check_access, settings)
         await asyncio.to_thread(hub.check_access)
         healing = Healing(hub, settings.anchoring, settings.heal_deadline)
-        store = around(engine, settings)
+        patient = PatientDatabase(database, settings.store_patience)
+        store = Letters(patient, Memory(settings.reference_memory))
         ingestion = Ingestion(store, transform, healing=healing, letters=settings.letters)
         silence = SilenceCheck(
-            Means(patient(engine, settings), transform, CLOCK, healing, settings.letters), settings.gap_grace
+            Means(Partitions(patient), transform, CLOCK, healing, settings.letters), settings.gap_grace
         )
         keeper = Keeper(settings.stream, store, transform, hub.find_event, CLOCK, settings.letters)
-        client = open_consumer(settings, Sharing(SqlCheckpointStore(engine), *sharing_times))
+        client = open_consumer(settings, Sharing(SqlCheckpointStore(Ownerships(database)), *sharing_times))
         log.info("worker ready", extra={"action": "ready"})
         others = (keep_letters(keeper, settings.letter_look), _look_for_gaps(silence))
         try:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from core.errors import HubledgerError
 from core.store import migrate
-from core.store.odbc import Session, connect
 from core.store.queries import SQL
-from core.store.server_schema import SCHEMA, check_version
+from core.store.sqlserver.odbc import Session, connect
+from core.store.sqlserver.schema import SCHEMA, check_version
 from infra.hooks.errors import HookRefused
 
 USER = Path(__file__).with_name("database_user.sql")

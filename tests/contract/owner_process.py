@@ -5,16 +5,17 @@ It ingests the batches of partition 0 one after another and prints the number of
 
 import sys
 
+from core.store.patient import PatientStore
+
 from core.errors import CheckpointConflict
 from core.ingest.gaps import NOT_HEALING, Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.model.clock import Clock
 from core.model.events import EventBatch
-from core.store import Store
-from core.store.patient import PatientStore
 from tests.contract.separate import opened
 from tests.fakes.builders import PATIENCE, batch, events, stamps
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
 
 
 def main(seed: str, batches: str, size: str) -> None:

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 from core.settings import embedded_path
-from core.store import Engine
 from core.store.sqlite import SqliteStore
 from core.store.sqlserver import SqlServerStore
 from tests.fakes.kept import PersistentEngine
@@ -30,7 +29,7 @@ def output(running: "subprocess.Popen[str]") -> str:
     return out
 
 
-def opened() -> Engine:
+def opened() -> Store:
     """The database that this process was started over: STORE_CONNECTION, and STORE_SCHEMA on a server."""
     connection = os.environ["STORE_CONNECTION"]
     path = embedded_path(connection)

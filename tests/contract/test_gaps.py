@@ -12,9 +12,9 @@ from core.ingest.silence import HubEnd
 from core.model.commits import BatchCommit, GapStatus, PartitionState, SequenceGap
 from core.model.letters import LetterOutcome, RetryCommit
 from core.model.spans import SequenceNumber, Span
-from core.store import AppStore, Store
 from tests.fakes.builders import EPOCH, claim, commit, event, keep_letters, letter, partition, reading, settled
 from tests.fakes.kept import Engine
+from tests.fakes.store import Store
 
 P = partition()
 LATER = EPOCH + timedelta(days=1)  # when the builders' commits are made
@@ -144,7 +144,7 @@ class TestGaps:
             one.note_gap(committed, gap(5, 9), EPOCH)
         assert rows(engine) == []
 
-    def test_a_retry_of_letters_makes_no_state_stale(self, store: AppStore, engine: Engine) -> None:
+    def test_a_retry_of_letters_makes_no_state_stale(self, store: Store, engine: Engine) -> None:
         keep_letters(store, {4: "a"})
         state = store.read_partition(P)
         store.claim_letters(claim())

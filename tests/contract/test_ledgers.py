@@ -1,9 +1,9 @@
 """What every store promises of the books: every partition's sums, in order, and whether they balance."""
 
 from core.ledger.status import PartitionLedger, balanced
-from core.store import Store
 from tests.fakes.builders import commit, event, home, letter, partition, reading, settled
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.store import Store
 
 
 def test_an_empty_database_has_no_books(store: Store) -> None:

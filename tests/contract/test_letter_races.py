@@ -12,23 +12,23 @@ from core.ingest.ingest import Means, ingest_batch
 from core.letters.retry import Keeper, Order, claim_due, discard, retry_chunk
 from core.model.letters import LetterPolicy, LetterPosition
 from core.model.spans import SequenceNumber
-from core.store import AppStore
 from core.transforms.home_security import SensorReading
 from tests.fakes.builders import STREAM, batch, claim, events, keep_letters, partition, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
 
 ROOT = Path(__file__).parents[2]
 LETTERS = 120
 
 
-def keeper(store: AppStore, seed: int, chunk: int = 7) -> Keeper:
+def keeper(store: Store, seed: int, chunk: int = 7) -> Keeper:
     policy = LetterPolicy(chunk=chunk, fan_out=3)
     return Keeper(STREAM, store, PLAIN, lambda place, number: None, stamps(seed), policy)
 
 
-def test_threads_that_claim_at_once_never_hold_the_same_letter(make_store: Callable[[], AppStore]) -> None:
+def test_threads_that_claim_at_once_never_hold_the_same_letter(make_store: Callable[[], Store]) -> None:
     stores = [make_store() for _ in range(4)]
     keep_letters(stores[0], dict.fromkeys(range(LETTERS), "a"))
 
@@ -61,7 +61,7 @@ def test_processes_that_claim_at_once_never_hold_the_same_letter(sqlite: SqliteE
 
 
 def test_keepers_that_race_each_other_a_person_and_a_batch_settle_every_letter_once(
-    make_store: Callable[[], AppStore], engine: Engine
+    make_store: Callable[[], Store], engine: Engine
 ) -> None:
     keep_letters(make_store(), dict.fromkeys(range(LETTERS), "double home-1"))
 

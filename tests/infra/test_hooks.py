@@ -10,8 +10,8 @@ import pytest
 from core.aggregation.spark import JobRequest
 from core.errors import StoreUnavailable
 from core.remote.spark.livy import LivyJobs
-from core.store.odbc import Session
 from core.store.queries import SQL
+from core.store.sqlserver.odbc import Session
 from infra.hooks import __main__ as hooks
 from infra.hooks import database, lake, rights
 from infra.hooks.database import DatabaseUser

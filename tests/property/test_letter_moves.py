@@ -12,10 +12,10 @@ from core.errors import LetterConflict
 from core.model.commits import LetterStatus
 from core.model.letters import MOVES, LetterMove, LetterOutcome, Move, RetryCommit
 from core.model.spans import SequenceNumber
-from core.store import AppStore
 from tests.fakes.builders import NOON, claim, hold, keep_letters, partition, settled
 from tests.fakes.engines import MemoryEngine, SqliteEngine
 from tests.fakes.kept import Engine
+from tests.fakes.store import Store
 
 NUMBERS = st.sets(st.integers(0, 3), min_size=1).map(sorted)
 CLAIMS = st.sampled_from(["claim-1", "claim-2"])
@@ -31,7 +31,7 @@ ACTS = st.one_of(
 EDGES = {(source, allowed.target) for allowed in MOVES.values() for source in allowed.sources}
 
 
-def act(store: AppStore, number: int, what: tuple) -> object:
+def act(store: Store, number: int, what: tuple) -> object:
     """Do it, and answer what can be compared."""
     verb, one, two, three = what
     if verb == "claim":

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from core.store.remembered import RememberingStore
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,10 +13,9 @@ from core.ingest.ingest import Means, ingest_batch
 from core.model.events import Event
 from core.model.rows import References
 from core.settle.settle import settle
-from core.store.remembered import RememberingStore
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, stamps
-from tests.fakes.faulty_store import Fault, FaultyStore
+from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.one_pass import assert_equals_one_pass

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from core.model.letters import ClaimedPosition, FoundLetter, LetterClaim, LetterHold, LetterMove, RetryCommit
 from core.replay.pieces import ReplayCommit
-from core.store import AppStore
+from tests.fakes.store import Store
 
 Key = tuple[str, int]
 
@@ -15,12 +15,12 @@ Key = tuple[str, int]
 class HeldLetters:
     """Keeps beside the store who holds which letter until when; whatever is not about that goes straight through."""
 
-    def __init__(self, store: AppStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self.held: dict[Key, tuple[str, datetime]] = {}
 
-    def as_store(self) -> AppStore:
-        return cast(AppStore, self)
+    def as_store(self) -> Store:
+        return cast(Store, self)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return getattr(self._store, name)

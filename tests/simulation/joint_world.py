@@ -8,6 +8,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 
+from core.store.patient import PatientStore, Waiting
+from core.store.remembered import RememberingStore
+
 from core.errors import InfrastructureFault
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
@@ -16,11 +19,9 @@ from core.letters.retry import Keeper, Order, claim_due, discard, exhaust, reque
 from core.model.events import PartitionId
 from core.model.letters import LetterChunk, LetterPosition
 from core.model.spans import SequenceNumber
-from core.store import Engine
-from core.store.patient import PatientStore, Waiting
-from core.store.remembered import RememberingStore
 from tests.fakes.builders import STREAM, batch, partition
-from tests.fakes.faulty_store import Killed
+from tests.fakes.faulty_database import Killed
+from tests.fakes.store import Store
 from tests.simulation.held_letters import HeldLetters
 from tests.simulation.joint_books import JointBooks
 from tests.simulation.replay_world import ReplayWorld
@@ -33,7 +34,7 @@ PERSON = Order("somebody", "the world asks")
 class JointWorld(ReplayWorld):
     """`lost` are the numbers that left the hub before they were committed: only these may be absent."""
 
-    def __init__(self, seed: int, store: Engine) -> None:
+    def __init__(self, seed: int, store: Store) -> None:
         super().__init__(seed, HeldLetters(store))
         self._skips = self.chance.choice([0.0, 0.1, 0.5])
         self.retention = self.chance.random() < 0.5

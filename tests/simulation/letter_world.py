@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from core.store.patient import PatientStore, Waiting
+from core.store.remembered import RememberingStore
+
 from core.errors import HubUnreachable, InfrastructureFault
 from core.ingest.ingest import Means, ingest_batch
 from core.letters.retry import Keeper, Order, claim_due, discard, exhaust, next_due_at, requeue, retry_chunk
@@ -16,13 +19,11 @@ from core.model.letters import LetterChunk, LetterPolicy, LetterPosition
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.store import AppStore
-from core.store.patient import PatientStore, Waiting
-from core.store.remembered import RememberingStore
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import STREAM, FakeClock, batch, event, ids, partition
-from tests.fakes.faulty_store import Fault, FaultyStore, Killed
+from tests.fakes.faulty_database import Fault, FaultyStore, Killed
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
 from tests.simulation.held_letters import HeldLetters
 
 KEEPERS, STEPS = 2, 70
@@ -59,7 +60,7 @@ class Process:
 class LetterWorld:
     """Steps of trouble, and then none until no letter waits. `told` is what the person was told was discarded."""
 
-    def __init__(self, seed: int, store: AppStore) -> None:
+    def __init__(self, seed: int, store: Store) -> None:
         self.chance = random.Random(seed)
         self.clock = FakeClock()
         self.trouble = self.chance.choice([0.0, 0.05, 0.15, 0.4])
@@ -215,7 +216,7 @@ class LetterWorld:
 
         return Clock(now, lambda: next(source), self.chance.random), policy
 
-    def _connect(self) -> AppStore:
+    def _connect(self) -> Store:
         waiting = Waiting(self.clock.monotonic, self.clock.sleep, self.chance.random)
         faulty = FaultyStore(
             self._store,

@@ -23,10 +23,9 @@ from core.model.rows import References, Row, row_table
 from core.replay.job import JobMove, ReplayMove
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
 from core.settle.settle import settle
-from core.store import Engine
 from core.transforms.home_security import HomeAlert, SensorReading
 from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps
-from tests.fakes.faulty_store import Killed
+from tests.fakes.faulty_database import Killed
 from tests.fakes.kept import KeptRow
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.plain_transform import PLAIN, transform
@@ -98,7 +97,7 @@ def is_refused(event: Event) -> bool:
 class Recording:
     """An engine, with a list of every appended row that a commit of any kind has left behind."""
 
-    def __init__(self, store: Engine) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self.written: list[tuple[int, KeptRow]] = []
 
@@ -151,7 +150,7 @@ class Troubled:
 class ReplayWorld:
     """Steps through deliveries, retries, replays and what operators do, and ends with one replay of everything."""
 
-    def __init__(self, seed: int, store: Engine) -> None:
+    def __init__(self, seed: int, store: Store) -> None:
         self.chance = random.Random(seed)
         self.clock = FakeClock()
         self.record = Recording(store)

@@ -9,17 +9,17 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from core.store.remembered import RememberingStore
+from core.store.server_commit import statement
 
 from bench.wire import Cut, Wire
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, SchemaMismatch, StoreMisconfigured
 from core.ingest.ingest import Means, ingest_batch
 from core.model.clock import Clock
-from core.store.odbc import connect
 from core.store.queries import load_migrations
-from core.store.remembered import RememberingStore
-from core.store.server_commit import statement
-from core.store.server_schema import in_schema, migrate_server
 from core.store.sqlserver import SqlServerStore
+from core.store.sqlserver.odbc import connect
+from core.store.sqlserver.schema import in_schema, migrate_server
 from tests.fakes.builders import batch, commit, events, partition, stamps
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.server_schema import TABLES, drop_schema

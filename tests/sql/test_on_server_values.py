@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from core.ingest.ingest import Means, ingest_batch
 from core.model.rows import ReferenceKey, Row, appended_to, row_table, state_of
 from core.model.transform import Transform
-from core.store.odbc import Session
 from core.store.sqlserver import SqlServerStore
+from core.store.sqlserver.odbc import Session
 from tests.fakes.builders import batch, commit, event, letter, partition, settled, stamps
 from tests.fakes.server_schema import shared_schema
 from tests.sql.values import EPOCH, ROW_CLASSES, awkward_row_of, row_of

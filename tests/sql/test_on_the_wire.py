@@ -11,6 +11,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from core.store.remembered import RememberingStore
 
 from bench.wire import Cut, Wire
 from core.errors import (
@@ -28,15 +29,14 @@ from core.model.events import Event, EventBatch
 from core.model.rows import PlacedRow, ReferenceKey, Row
 from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
-from core.store import Store
-from core.store.odbc import Deadlines
 from core.store.queries import load_migrations
-from core.store.remembered import RememberingStore
-from core.store.server_schema import migrate_server
 from core.store.sqlserver import SqlServerStore
+from core.store.sqlserver.odbc import Deadlines
+from core.store.sqlserver.schema import migrate_server
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import reading
 from tests.fakes.odbc_driver import Error, Server, When, fault, lost
+from tests.fakes.store import Store
 from tests.fakes.tds_server import TdsServer
 from tests.sql.statements import commit_of, commit_with, with_gap
 from tests.sql.values import EPOCH, ROW_CLASSES

@@ -1,11 +1,20 @@
 -- name: add_replay_job
--- A new job, planned.
--- params: job_id, stream_id, is_dry_run, asked, left_out, transform_version, requested_by, reason, requested_at
+-- A new job, planned; touches no row when an open job holds part of its ranges, which dry runs neither hold nor need.
+-- params: job_id, stream_id, is_dry_run, asked, left_out, transform_version, requested_by, reason, requested_at, ranges
 INSERT INTO replay_job
        (job_id, stream_id, is_dry_run, status, asked, left_out, transform_version, requested_by, reason, requested_at,
         updated_at, history)
-VALUES (:job_id, :stream_id, :is_dry_run, 'planned', :asked, :left_out, :transform_version, :requested_by, :reason,
-        :requested_at, :requested_at, '');
+SELECT :job_id, :stream_id, :is_dry_run, 'planned', :asked, :left_out, :transform_version, :requested_by,
+       :reason, :requested_at, :requested_at, ''
+ WHERE :is_dry_run = 1
+    OR NOT EXISTS (
+       SELECT 1
+         FROM replay_progress AS p
+        INNER JOIN replay_job AS j ON j.job_id = p.job_id
+        INNER JOIN json_each(:ranges) AS r ON r.value ->> 0 = p.partition_id
+        WHERE p.stream_id = :stream_id AND p.first_sequence_number <= r.value ->> 2
+          AND p.last_sequence_number >= r.value ->> 1
+          AND j.is_dry_run = 0 AND j.status IN ('planned', 'running', 'paused'));
 
 -- name: find_replay_job
 -- One job of any stream, with the names of its stream.

@@ -1,6 +1,6 @@
 -- name: read_cut
 -- Where a job stands; no row before its first run.
--- params: job
+-- params: job varchar(8000)
 SELECT c.cut, c.run_number
   FROM hubledger.aggregation_cut AS c
  WHERE c.job = @job;
@@ -13,14 +13,14 @@ SELECT c.stream_id, c.partition_id, c.commit_number
 
 -- name: open_cut
 -- A job's first row: it stands before everything.
--- params: job
+-- params: job varchar(8000)
 INSERT INTO hubledger.aggregation_cut (job, cut, run_number)
 SELECT @job, '{}', 0
  WHERE NOT EXISTS (SELECT 1 FROM hubledger.aggregation_cut AS c WHERE c.job = @job);
 
 -- name: number_run
 -- Compare and set, and the lock of a plan: touches no row when the cut moved, or another planned first.
--- params: job, run_number, cut_from, expected_number
+-- params: job varchar(8000), run_number bigint, cut_from nvarchar(max), expected_number bigint
 UPDATE hubledger.aggregation_cut
    SET run_number = @run_number
  WHERE job = @job AND cut = @cut_from AND run_number = @expected_number
@@ -30,7 +30,7 @@ UPDATE hubledger.aggregation_cut
 
 -- name: move_cut
 -- Compare and set: touches no row when the cut is not where the run begins.
--- params: job, cut_from, cut_to
+-- params: job varchar(8000), cut_from nvarchar(max), cut_to nvarchar(max)
 UPDATE hubledger.aggregation_cut
    SET cut = @cut_to
  WHERE job = @job AND cut = @cut_from;

@@ -1,6 +1,6 @@
 -- name: read_staged
 -- The first result of a run that was staged whole.
--- params: run_id
+-- params: run_id varchar(8000)
 SELECT TOP (1) g.staging_id, g.run_id, g.attempt, CONVERT(varchar(33), g.staged_at, 126) AS staged_at
   FROM hubledger.aggregation_staging AS g
  WHERE g.run_id = @run_id

@@ -1,6 +1,6 @@
 -- name: read_activity
 -- A home's windows that begin in a span of time.
--- params: home_id, since_at, until_at
+-- params: home_id nvarchar(4000), since_at datetime2(7), until_at datetime2(7)
 SELECT a.home_id, CONVERT(varchar(33), a.window_start, 126) AS window_start, a.kind, a.readings, a.active,
        a.ppm_hundredths, a.least_ppm_hundredths, a.most_ppm_hundredths,
        CONVERT(varchar(33), a.first_observed_at, 126) AS first_observed_at,
@@ -11,14 +11,14 @@ SELECT a.home_id, CONVERT(varchar(33), a.window_start, 126) AS window_start, a.k
 
 -- name: read_last_window
 -- When the last window of a home begins, of those that begin before an instant; NULL when there is none.
--- params: home_id, until_at
+-- params: home_id nvarchar(4000), until_at datetime2(7)
 SELECT CONVERT(varchar(33), MAX(a.window_start), 126) AS window_start
   FROM hubledger.home_activity AS a
  WHERE a.home_id = @home_id AND a.window_start < @until_at;
 
 -- name: remove_whole_windows
 -- The windows that a result replaces.
--- params: staging_id
+-- params: staging_id varchar(8000)
 DELETE FROM a
   FROM hubledger.home_activity AS a
  WHERE EXISTS (
@@ -28,7 +28,7 @@ DELETE FROM a
 
 -- name: add_to_windows
 -- Add a result to the windows that stand: every value is an integer or an instant, so the order of runs does not matter.
--- params: staging_id, run_number
+-- params: staging_id varchar(8000), run_number bigint
 UPDATE a
    SET readings = a.readings + d.readings, active = a.active + d.active,
        ppm_hundredths = CASE WHEN a.ppm_hundredths IS NULL THEN d.ppm_hundredths
@@ -53,7 +53,7 @@ UPDATE a
 
 -- name: open_windows
 -- The windows of a result that do not stand yet; comes after add_to_windows, which must not see them.
--- params: staging_id, run_number
+-- params: staging_id varchar(8000), run_number bigint
 INSERT INTO hubledger.home_activity
        (home_id, window_start, kind, readings, active, ppm_hundredths, least_ppm_hundredths, most_ppm_hundredths,
         first_observed_at, last_observed_at, run_number)

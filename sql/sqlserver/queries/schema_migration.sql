@@ -16,10 +16,10 @@ SELECT MAX(m.version) FROM hubledger.schema_migration AS m;
 
 -- name: read_newer_migrations
 -- What this database has of migrations behind a version, in order.
--- params: version
+-- params: version int
 SELECT m.version, m.name FROM hubledger.schema_migration AS m WHERE m.version > @version ORDER BY m.version;
 
 -- name: record_migration
 -- A migration was applied.
--- params: version, name, applied_at
+-- params: version int, name nvarchar(4000), applied_at datetime2(7)
 INSERT INTO hubledger.schema_migration (version, name, applied_at) VALUES (@version, @name, @applied_at);

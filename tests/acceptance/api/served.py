@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
 
-from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore
+from core.store.sqlite.schema import migrate_sqlite
 
 ROOT = Path(__file__).parents[3]
 DEADLINE_S = 60.0

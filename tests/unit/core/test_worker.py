@@ -13,13 +13,13 @@ from core.ingest.gaps import Healing
 from core.ingest.ingest import Means
 from core.ingest.silence import SilenceCheck
 from core.model.commits import BatchCommit
-from core.store import Store
 from core.worker import LONGEST_PAUSE, Ingestion, Pausing, _JsonLines, _look_once
 from tests.fakes.builders import batch, events, stamps
-from tests.fakes.faulty_store import Fault, FaultyStore
+from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
 
 GIVEN = batch(events(0, 4, "reading a"))
 

@@ -12,7 +12,7 @@ from core.model.spans import SequenceNumber
 from core.worker_letters import PAUSE, keep_letters, keep_round
 from tests.fakes.builders import NOON, STREAM, FakeClock, ids
 from tests.fakes.builders import keep_letters as given_letters
-from tests.fakes.faulty_store import Fault, FaultyStore
+from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 

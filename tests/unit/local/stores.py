@@ -13,8 +13,8 @@ from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.clock import Clock
 from core.model.events import Event, EventBatch, Partition, PartitionId, Stream
 from core.model.spans import SequenceNumber
-from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore
+from core.store.sqlite.schema import migrate_sqlite
 from core.transforms import load_transform
 from local.feed.domains import HOMES, Domain
 from local.feed.planned import Minute

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from core.store.remembered import RememberingStore
 
 from core.errors import GapNotHealed, HubUnreachable, StoreUnavailable, StreamIncarnationChanged
 from core.ingest.gaps import NOT_HEALING, PIECE, Healing, gap_facts, gap_rows
@@ -13,14 +14,13 @@ from core.model.clock import Clock
 from core.model.events import Event
 from core.model.letters import LetterPolicy
 from core.model.spans import SequenceNumber, Span
-from core.store import Store
-from core.store.remembered import RememberingStore
 from tests.fakes.builders import FakeClock, batch, event, events, partition, stamps
-from tests.fakes.faulty_store import Fault, FaultyStore
+from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.one_pass import assert_equals_one_pass
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
 
 Row = tuple[int, int, str]
 

@@ -6,6 +6,8 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
+from core.store.patient import PatientStore, Waiting
+from core.store.remembered import RememberingStore
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, StoreUnavailable, StreamIncarnationChanged
 from core.ingest.gaps import Healing
@@ -16,16 +18,14 @@ from core.model.events import Event, EventBatch
 from core.model.letters import LetterPolicy
 from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
-from core.store import Store
-from core.store.patient import PatientStore, Waiting
-from core.store.remembered import RememberingStore
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, events, ids, partition, stamps
-from tests.fakes.faulty_store import Fault, FaultyStore
+from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.kept import KeptLetter, KeptRow
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
 
 
 def ingest(store: Store, *given: Event, seed: int = 0) -> IngestReport:

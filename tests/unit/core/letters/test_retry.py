@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import pytest
+from core.store.remembered import RememberingStore
 
 from core.errors import DataRefused, HubUnreachable, InfrastructureFault, LetterConflict, StoreUnavailable
 from core.letters.retry import Keeper, Order, claim_due, discard, exhaust, next_due_at, release, requeue, retry_chunk
@@ -15,14 +16,13 @@ from core.model.letters import LetterChunk, LetterPolicy, LetterPosition, RetryR
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.store import AppStore
-from core.store.remembered import RememberingStore
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.builders import NOON, STREAM, FakeClock, commit, event, home, ids, keep_letters, partition, settled
-from tests.fakes.faulty_store import Fault, FaultyStore, Killed
+from tests.fakes.faulty_database import Fault, FaultyStore, Killed
 from tests.fakes.kept import KeptLetter
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
 
 LEASE = timedelta(seconds=300)
 ASKED = Order("somebody", "because")
@@ -60,7 +60,7 @@ class World:
         self.policy = LetterPolicy(Backoff(attempts=attempts), chunk=10, fan_out=3)
         self.keeper = self.another(self.faulty, transform)
 
-    def another(self, store: AppStore | None = None, transform: Transform = PLAIN, seed: int = 0) -> Keeper:
+    def another(self, store: Store | None = None, transform: Transform = PLAIN, seed: int = 0) -> Keeper:
         source = iter(ids(seed + 100))
         stamps = Clock(self.clock.now, lambda: next(source))
         return Keeper(STREAM, store or self.inner, transform, self.hub.find_event, stamps, self.policy)

@@ -5,6 +5,7 @@ from datetime import timedelta
 from math import log2
 
 import pytest
+from core.store.remembered import RememberingStore
 
 from core.errors import DataRefused, StoreUnavailable
 from core.ingest.gaps import Healing
@@ -12,15 +13,14 @@ from core.ingest.ingest import IngestReport, Means, ingest_batch
 from core.model.commits import BatchCommit
 from core.model.events import Event
 from core.settle.isolate import MOST_REFUSALS
-from core.store import AppStore
-from core.store.remembered import RememberingStore
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, stamps
-from tests.fakes.faulty_store import Fault, FaultyStore
+from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.one_pass import assert_equals_one_pass
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
 
 
 def log_of(length: int, bad: Iterable[int], body: str = "huge a") -> list[Event]:
@@ -28,7 +28,7 @@ def log_of(length: int, bad: Iterable[int], body: str = "huge a") -> list[Event]
     return [event(number, body if number in places else "reading a") for number in range(length)]
 
 
-def ingest(store: AppStore, given: Iterable[Event], seed: int = 0) -> IngestReport:
+def ingest(store: Store, given: Iterable[Event], seed: int = 0) -> IngestReport:
     return ingest_batch(batch(given), Means(store, PLAIN, stamps(seed)))
 
 
@@ -36,7 +36,7 @@ def refused(store: MemoryStore) -> list[int]:
     return [kept.sequence_number for kept in store.letters() if kept.error_class == "refused"]
 
 
-def steady(store: AppStore) -> RememberingStore:
+def steady(store: Store) -> RememberingStore:
     return RememberingStore(store, timedelta(hours=1), FakeClock().monotonic)
 
 
@@ -141,7 +141,7 @@ class TestTogetherWithOtherTrouble:
     def test_a_fault_at_any_turn_of_the_halving_changes_nothing(self, fault: Fault, turn: int) -> None:
         store, log = MemoryStore(), log_of(60, [0, 31, 59])
 
-        def rival(inner: AppStore, commit: BatchCommit) -> None:
+        def rival(inner: Store, commit: BatchCommit) -> None:
             ingest(inner, log[: commit.last.sequence_number + 1], seed=99)
 
         faults = [*[None] * turn, fault]
@@ -152,7 +152,7 @@ class TestTogetherWithOtherTrouble:
     def test_a_rival_that_goes_beyond_the_suspects_ends_the_suspicion(self) -> None:
         store, log = MemoryStore(), log_of(64, [5])
 
-        def rival(inner: AppStore, _: BatchCommit) -> None:
+        def rival(inner: Store, _: BatchCommit) -> None:
             ingest(inner, log[:40], seed=99)
 
         watched = FaultyStore(store, on_commit=[None, None, Fault.RIVAL], rival=rival)

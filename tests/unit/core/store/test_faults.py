@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from core.store.faults import Fault, classify, misses_object
+from core.store.sqlserver.faults import Fault, classify, misses_object
 
 SOURCE = "[Microsoft][ODBC Driver 18 for SQL Server]"
 ENDED = f"; [01000] {SOURCE}[SQL Server]The statement has been terminated. (3621)"

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
+from core.store.patient import FIRST_PAUSE, LONGEST_PAUSE, PatientStore, Waiting
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
 from core.model.commits import BatchCommit
 from core.model.letters import LetterMove, LetterOutcome, RetryCommit
 from core.model.rows import ReferenceKey
-from core.store.patient import FIRST_PAUSE, LONGEST_PAUSE, PatientStore, Waiting
 from core.transforms.home_security import Home
 from tests.fakes.builders import NOON, FakeClock, claim, commit, hold, home, keep_letters, partition, reading, settled
-from tests.fakes.faulty_store import Fault, FaultyStore
+from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_store import MemoryStore
 
 P = partition()

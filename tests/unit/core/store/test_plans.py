@@ -9,11 +9,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-
-from core.store.queries import load_queries
 from core.store.recount_statements import sqlite_count_rows
 from core.store.row_statements import sqlite_select_placed
-from core.store.schema import migrate_sqlite
+
+from core.store.queries import load_queries
+from core.store.sqlite.schema import migrate_sqlite
 from core.transforms.home_security import HomeAlert, SensorReading
 
 LETTERS, LEDGER = "event_hub_dead_letter", "batch_ledger"

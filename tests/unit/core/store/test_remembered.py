@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 import pytest
+from core.store.remembered import MOST_REFERENCES, RememberingStore
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
 from core.ingest.ingest import Means, ingest_batch
@@ -11,7 +12,6 @@ from core.model.commits import Settled
 from core.model.letters import LetterMove, LetterOutcome, RetryCommit
 from core.model.rows import ReferenceKey, Row
 from core.model.spans import SequenceNumber
-from core.store.remembered import MOST_REFERENCES, RememberingStore
 from core.transforms.home_security import Home
 from tests.fakes.builders import (
     NOON,
@@ -29,7 +29,7 @@ from tests.fakes.builders import (
     settled,
     stamps,
 )
-from tests.fakes.faulty_store import Fault, FaultyStore, Killed
+from tests.fakes.faulty_database import Fault, FaultyStore, Killed
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 

@@ -11,8 +11,8 @@ import pytest
 from core.errors import SchemaMismatch, StoreUnavailable
 from core.store.migrate import main
 from core.store.queries import load_migrations
-from core.store.schema import migrate_sqlite, open_checked, open_database
 from core.store.sqlite import SqliteStore
+from core.store.sqlite.schema import migrate_sqlite, open_checked, open_database
 from tests.fakes.builders import claim, commit, event, letter, partition, reading, settled
 
 ROOT = Path(__file__).parents[4]

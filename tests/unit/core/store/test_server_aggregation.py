@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 import pytest
+from core.store.server_aggregation import COMMIT, PLAN, SqlServerAggregationStore, batch, parameters
 
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
 from core.aggregation.tick import HOME_ACTIVITY
 from core.errors import CommitOutcomeUnknown, DataRefused, StoreUnavailable
-from core.store.odbc import Access
-from core.store.server_aggregation import COMMIT, PLAN, SqlServerAggregationStore, batch, parameters
+from core.store.sqlserver.odbc import Access
 from tests.fakes.odbc_driver import FakeDriver, fault, lost
 from tests.sql.values import EPOCH
 

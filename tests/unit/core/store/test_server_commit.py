@@ -8,14 +8,14 @@ from typing import Any
 
 import orjson
 import pytest
+from core.store.server_commit import commit_statement, statement
 
 from core.errors import DataRefused
 from core.model.commits import BatchCommit, DeadLetter
 from core.model.events import Event
 from core.model.rows import Row, appended_to, state_of
 from core.model.spans import SequenceNumber
-from core.store.server_commit import commit_statement, statement
-from core.store.server_json import FOLDED, PLAIN
+from core.store.sqlserver.json import FOLDED, PLAIN
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.odbc_driver import DECLARED
 from tests.sql.statements import commit_of, commit_with, with_gap

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.store.server_json import FOLDED, LONGEST, PLAIN, can_stand, rows_json, storable_json
+from core.store.sqlserver.json import FOLDED, LONGEST, PLAIN, can_stand, rows_json, storable_json
 
 UNFOLD = str.maketrans(FOLDED, PLAIN)
 REFUSED = ["\x00", *map(chr, range(0xFDD0, 0xFDF0)), "\ufffe", "\uffff"]

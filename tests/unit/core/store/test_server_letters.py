@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from core.store.server_letters import move_statement, retry_statement
 
 from core.errors import (
     CommitOutcomeUnknown,
@@ -26,9 +27,8 @@ from core.model.letters import (
     RetryCommit,
 )
 from core.model.spans import SequenceNumber
-from core.store.odbc import Access
-from core.store.server_letters import move_statement, retry_statement
 from core.store.sqlserver import SqlServerStore
+from core.store.sqlserver.odbc import Access
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.odbc_driver import DECLARED, Error, FakeDriver, When, fault, lost
 from tests.sql.statements import MOVED, commit_of, move_of, retry_of

@@ -3,8 +3,8 @@
 import pytest
 
 from core.errors import CommitOutcomeUnknown, DataRefused, ReplayConflict, StoreUnavailable
-from core.store.odbc import Access
 from core.store.sqlserver import SqlServerStore
+from core.store.sqlserver.odbc import Access
 from tests.fakes.odbc_driver import Error, FakeDriver, Server, When, fault, lost
 from tests.sql.statements import replay_of
 from tests.sql.values import ROW_CLASSES

@@ -6,6 +6,7 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
+from core.store.remembered import RememberingStore
 
 from core.errors import (
     CheckpointConflict,
@@ -22,11 +23,10 @@ from core.model.events import Event, EventBatch, PartitionId
 from core.model.rows import ReferenceKey, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.store.odbc import Access
 from core.store.queries import load_migrations
-from core.store.remembered import RememberingStore
-from core.store.server_json import FOLDED, PLAIN
 from core.store.sqlserver import SqlServerStore
+from core.store.sqlserver.json import FOLDED, PLAIN
+from core.store.sqlserver.odbc import Access
 from core.transforms.home_security import Home
 from tests.fakes.odbc_driver import Error, FakeDriver, Server, When, fault, lost
 from tests.sql.statements import commit_of
