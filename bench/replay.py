@@ -17,9 +17,10 @@ from core.model.hub import Extent, Place
 from core.model.spans import SequenceNumber
 from core.replay.ranges import ReplayOrder
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
-from core.store.sqlite import SqliteStore
+from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 from core.transforms import load_transform
+from tests.fakes.store import Store
 
 EVENTS, HOMES = 30_000, 1_000
 TARGET = 5_000  # events a second
@@ -66,7 +67,7 @@ def _timed(run: Callable[[], object]) -> float:
     return perf_counter() - started
 
 
-def _replay(store: SqliteStore, is_dry_run: bool) -> None:
+def _replay(store: Store, is_dry_run: bool) -> None:
     transform = load_transform("core.transforms.home_security")
     means = ReplayMeans(PARTITION.stream, store, ListedHub(_events()), transform, STAMPS)
     order = ReplayOrder(None, None, None, "{}", is_dry_run, "bench", "to be measured")
@@ -79,9 +80,9 @@ def _replay(store: SqliteStore, is_dry_run: bool) -> None:
     assert (job.status, job.counts.events, job.counts.events_changed) == ("done", EVENTS, 0)
 
 
-def _ingested(path: Path) -> SqliteStore:
+def _ingested(path: Path) -> Store:
     migrate_sqlite(path)
-    store, transform, events = SqliteStore(path), load_transform("core.transforms.home_security"), _events()
+    store, transform, events = Store(SqliteDatabase(path)), load_transform("core.transforms.home_security"), _events()
     for start in range(0, EVENTS, SIZE):
         given = EventBatch(PARTITION, tuple(events[start : start + SIZE]), "bench")
         ingest_batch(given, Means(store, transform, STAMPS))
