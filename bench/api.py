@@ -21,7 +21,6 @@ from core.remote.hub.ends import HubEnds
 from core.store.connect import operator_stores
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
-from tests.fakes.store import Store
 
 LETTERS = int(os.environ.get("BENCH_LETTERS", "1000000"))
 RANGES = int(os.environ.get("BENCH_RANGES", "10000000"))
@@ -127,7 +126,7 @@ def _app(path: Path) -> Callable[..., Any]:
     from handlers.letter_counts import LetterCounts
 
     own, own_rows = desks.desk(), declared()
-    store = operator_stores(Store(SqliteDatabase(path)), STREAM, own_rows)
+    store = operator_stores(SqliteDatabase(path), STREAM, own_rows)
     counts = LetterCounts(lambda: read_letter_books(store.ledger))
     desks._made[:] = [replace(own, store=store, hub_ends=Ends(), letter_counts=counts)]
 

@@ -29,7 +29,7 @@ from handlers.adapters import to_batch
 ROUNDS = 120
 STAMPS = Clock(lambda: datetime.now(UTC), uuid.uuid4)
 
-FIRST = 9  # calls of the first batch before its commit: it opens the stream, reads the partition and anchors it
+FIRST = 8  # calls of the first batch before its commit: it opens the stream, reads the partition and anchors it
 
 
 def measure() -> Iterator[Figure]:

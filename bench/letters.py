@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from time import perf_counter
 
-from bench.counting import CountingStore
+from bench.counting import CountingDatabase
 from bench.figures import Figure
 from bench.samples import START
 from core.letters.retry import Keeper, claim_due, next_due_at, retry_chunk
@@ -20,10 +20,11 @@ from core.model.events import Event, Partition, PartitionId, Stream
 from core.model.rows import PlacedRow
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
+from core.store.letters import Letters
+from core.store.memory import Memory
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 from core.transforms.home_security import Home, references, transform
-from tests.fakes.store import Store
 
 LETTERS = int(os.environ.get("BENCH_LETTERS", "100000"))
 PARTITIONS, BATCH, HOMES = 16, 500, 1_000
@@ -50,8 +51,8 @@ def measure() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(dir=".") as folder:
         path = Path(folder) / "letters.db"
         migrate_sqlite(path)
-        counting = CountingStore(Store(SqliteDatabase(path)))
-        store = Store(counting.as_store(), timedelta(seconds=60))
+        counting = CountingDatabase(SqliteDatabase(path))
+        store = Letters(counting, Memory(timedelta(seconds=60)))
         home_security = Transform("bench", transform, references)
         keeper = Keeper(STREAM, store, home_security, lambda place, number: None, Clock(lambda: NOW, uuid.uuid4))
         _fill(store)
@@ -60,7 +61,7 @@ def measure() -> Iterator[Figure]:
         counting.calls = 0
         next_due_at(keeper)
         yield Figure("calls to the store per idle round", counting.calls, "calls", "1", counting.calls == 1)
-        store.close()
+        counting.close()
 
 
 def _rounds(keeper: Keeper) -> Iterator[Round]:
@@ -84,7 +85,7 @@ def _figures(rounds: list[Round]) -> Iterator[Figure]:
     yield Figure(name, growth, "x", "<= 1.15", growth <= 1.15, size)
 
 
-def _fill(store: Store) -> None:
+def _fill(store: Letters) -> None:
     """Readings of homes that are registered by now, as the letters that waited for them."""
     homes = [Home(_home(number), "Europe/Berlin", number % 2 == 0) for number in range(HOMES)]
     placed: dict[type, list[PlacedRow]] = {Home: [(number, 0, home) for number, home in enumerate(homes)]}
@@ -100,7 +101,7 @@ def _fill(store: Store) -> None:
         turn += 1
 
 
-def _commit(store: Store, place: Partition, events: int, settled: Settled) -> None:
+def _commit(store: Letters, place: Partition, events: int, settled: Settled) -> None:
     state = store.read_partition(place)
     first = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1
     last = _event(first + events - 1, 0)

@@ -33,7 +33,7 @@ class JointWorld(ReplayWorld):
     """`lost` are the numbers that left the hub before they were committed: only these may be absent."""
 
     def __init__(self, seed: int, store: Store) -> None:
-        super().__init__(seed, HeldLetters(store))
+        super().__init__(seed, Store(HeldLetters(store.database)))
         self._skips = self.chance.choice([0.0, 0.1, 0.5])
         self.retention = self.chance.random() < 0.5
         self.seen: Counter[str] = Counter()

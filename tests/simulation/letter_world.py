@@ -70,7 +70,7 @@ class LetterWorld:
         self.calm = self.trouble == 0.0
         self.logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 3))}
         self.gone = {at for at in range(60) if self.chance.random() < 0.2}  # numbers that left the hub
-        self._store = HeldLetters(store).as_store()
+        self._store = Store(HeldLetters(store.database))
         self._outage = self._nested = 0
         self._skews = [0.0] * KEEPERS
         self._ingesting = self._stamps(lambda: 0.0), self._connect()

@@ -31,11 +31,13 @@ def run(seed: int, engine: Engine) -> ReplayWorld:
 def assert_one_pass(world: ReplayWorld, engine: Engine) -> None:
     assert world.last is not None
     job = world.record.find_replay(world.last)
+    assert job is not None
     assert (job.status, job.fault) == ("done", None)
     letters = {(one.partition_id, one.sequence_number): one for one in engine.letters()}
     rows = by_event(engine)
     for id in world.logs:
         progress = job.progress_of(PartitionId(id))
+        assert progress is not None
         gone = {n for span in progress.gone_ranges for n in range(span.first, span.last + 1)}
         kept = {number for partition_id, number in letters if partition_id == id}
         expired = set(range(world.begins[id], world.expired[id]))
