@@ -10,7 +10,8 @@ from typing import Any
 from azure.eventhub import CheckpointStore
 from azure.eventhub.aio import CheckpointStore as AioCheckpointStore
 
-_OWNERSHIP = ("fully_qualified_namespace", "eventhub_name", "consumer_group", "partition_id")
+_KEY = ("fully_qualified_namespace", "eventhub_name", "consumer_group", "partition_id")
+_Rows = dict[tuple[str, ...], dict[str, Any]]
 
 
 class MemoryCheckpoints(CheckpointStore):
@@ -18,20 +19,30 @@ class MemoryCheckpoints(CheckpointStore):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._owners: dict[tuple, dict[str, Any]] = {}
-        self.checkpoints: dict[str, int] = {}
-        self._checkpoints: dict[tuple, dict[str, Any]] = {}
+        self._owners: _Rows = {}
+        self._checkpoints: _Rows = {}
+
+    @property
+    def checkpoints(self) -> dict[str, int]:
+        """The sequence number of each partition's checkpoint."""
+        return {key[3]: checkpoint["sequence_number"] for key, checkpoint in list(self._checkpoints.items())}
 
     def list_ownership(self, *place: str, **_: Any) -> list[dict[str, Any]]:
+        return self._list(self._owners, place)
+
+    def list_checkpoints(self, *place: str, **_: Any) -> list[dict[str, Any]]:
+        return self._list(self._checkpoints, place)
+
+    def _list(self, rows: _Rows, place: tuple[str, ...]) -> list[dict[str, Any]]:
         with self._lock:
-            return [dict(owner) for key, owner in self._owners.items() if key[:3] == place]
+            return [dict(row) for key, row in rows.items() if key[:3] == place]
 
     def claim_ownership(self, ownership_list: Any, **_: Any) -> list[dict[str, Any]]:
         with self._lock:
             return [claim for claim in map(self._claim, ownership_list) if claim]
 
     def _claim(self, wanted: dict[str, Any]) -> dict[str, Any] | None:
-        key = tuple(wanted[name] for name in _OWNERSHIP)
+        key = tuple(wanted[name] for name in _KEY)
         current = self._owners.get(key)
         if current and current["etag"] != wanted.get("etag"):
             return None
@@ -40,28 +51,23 @@ class MemoryCheckpoints(CheckpointStore):
 
     def update_checkpoint(self, checkpoint: dict[str, Any], **_: Any) -> None:
         with self._lock:
-            self._checkpoints[tuple(checkpoint[name] for name in _OWNERSHIP)] = dict(checkpoint)
-            self.checkpoints[checkpoint["partition_id"]] = checkpoint["sequence_number"]
-
-    def list_checkpoints(self, *place: str, **_: Any) -> list[dict[str, Any]]:
-        with self._lock:
-            return [dict(checkpoint) for key, checkpoint in self._checkpoints.items() if key[:3] == place]
+            self._checkpoints[tuple(checkpoint[name] for name in _KEY)] = dict(checkpoint)
 
 
 class AioCheckpoints(AioCheckpointStore):
-    """The same for aio consumers."""
+    """A sync store for aio consumers."""
 
-    def __init__(self, kept: MemoryCheckpoints) -> None:
-        self._kept = kept
+    def __init__(self, store: MemoryCheckpoints) -> None:
+        self._store = store
 
     async def list_ownership(self, *place: str, **_: Any) -> list[dict[str, Any]]:
-        return self._kept.list_ownership(*place)
-
-    async def claim_ownership(self, ownership_list: Any, **_: Any) -> list[dict[str, Any]]:
-        return self._kept.claim_ownership(ownership_list)
-
-    async def update_checkpoint(self, checkpoint: Any, **_: Any) -> None:
-        self._kept.update_checkpoint(checkpoint)
+        return self._store.list_ownership(*place)
 
     async def list_checkpoints(self, *place: str, **_: Any) -> list[dict[str, Any]]:
-        return self._kept.list_checkpoints(*place)
+        return self._store.list_checkpoints(*place)
+
+    async def claim_ownership(self, ownership_list: Any, **_: Any) -> list[dict[str, Any]]:
+        return self._store.claim_ownership(ownership_list)
+
+    async def update_checkpoint(self, checkpoint: Any, **_: Any) -> None:
+        self._store.update_checkpoint(checkpoint)
