@@ -47,7 +47,7 @@ class HubSettings:
         if self.retained_events is not None and self.retained_events < 1:
             raise ValueError(f"hub {self.name} retains {self.retained_events} events, not at least 1")
         if self.retained_for is not None and self.retained_for <= timedelta(0):
-            raise ValueError(f"hub {self.name} retains events for {self.retained_for}, not for any time")
+            raise ValueError(f"hub {self.name} retains events for {self.retained_for}, not for longer than 0")
 
 
 class Hub:

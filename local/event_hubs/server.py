@@ -46,7 +46,7 @@ class Emulator:
         clock: Clock = unix_milliseconds,
     ) -> None:
         if not keys:
-            raise ValueError("an emulator without keys lets nobody in")
+            raise ValueError("an emulator needs a key, and none was given")
         self.port = 0
         self._settings = {hub.name: hub for hub in hubs}
         self._database, self._keys, self._clock = database, keys, clock
