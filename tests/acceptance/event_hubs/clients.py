@@ -1,7 +1,5 @@
 """Clients of an emulator: a publisher of bare frames that takes milliseconds, and the SDK's own clients."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib
@@ -12,11 +10,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 from urllib.parse import quote_plus
 
-from azure.eventhub import CheckpointStore, EventData, EventHubConsumerClient, EventHubProducerClient
-from azure.eventhub.aio import CheckpointStore as AioCheckpointStore
+from azure.eventhub import EventData, EventHubConsumerClient, EventHubProducerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioConsumerClient
 
 from local.event_hubs.codec import Described, UInt, ULong, encode
@@ -73,7 +70,8 @@ def publish(emulator: Namespace, bodies: Iterable[object], partition_id: str = "
         attach_sender(f"{HUB}/Partitions/{partition_id}", 1),
         *(transfer(part, 1, 1, BATCH_FORMAT, more=part is not parts[-1]) for part in parts),
     ]
-    assert composite(ACCEPTED) in talk(emulator, AMQP_HEADER + b"".join(map(frame, performatives)))
+    answer = talk(emulator, AMQP_HEADER + b"".join(map(frame, performatives)))
+    assert bytes(composite(ACCEPTED)) in answer
 
 
 def talk(emulator: Namespace, data: bytes) -> bytes:
@@ -97,12 +95,11 @@ def producer(emulator: Namespace, hub: str = HUB, **options: Any) -> EventHubPro
 
 
 class Readings:
-    """The events, errors and partitions of a consumer until now."""
+    """The events and errors of a consumer until now."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, EventData]] = []
         self.errors: list[Exception] = []
-        self.owned: set[str] = set()
         self._changed = threading.Condition()
 
     def note(self, change: Callable[[], object]) -> None:
@@ -110,11 +107,11 @@ class Readings:
             change()
             self._changed.notify_all()
 
-    def wait(self, condition: Callable[[Readings], bool], seconds: float = DEADLINE) -> None:
+    def wait(self, condition: Callable[[Self], bool], seconds: float = DEADLINE) -> None:
         """Return as soon as the condition holds for these readings; fail when it does not in time."""
         with self._changed:
             held = self._changed.wait_for(lambda: condition(self), seconds)
-        assert held, f"not within {seconds} s: {len(self.events)} events, {self.errors}, owned {self.owned}"
+        assert held, f"not within {seconds} s: {len(self.events)} events, {self.errors}"
 
     @property
     def numbers(self) -> list[int]:
@@ -129,16 +126,11 @@ class Readings:
         self.wait(lambda seen: len(seen.events) >= count or bool(seen.errors))
         assert not self.errors
 
-    def callbacks(self) -> dict[str, Callable[..., None]]:
-        """Return the callbacks of a sync consumer."""
-        return {
-            "on_error": lambda context, error: self.note(lambda: self.errors.append(error)),
-            "on_partition_initialize": lambda context: self.note(lambda: self.owned.add(context.partition_id)),
-            "on_partition_close": lambda context, _: self.note(lambda: self.owned.discard(context.partition_id)),
-        }
-
     def take(self, context: Any, events: list[EventData]) -> None:
         self.note(lambda: self.events.extend((context.partition_id, event) for event in events))
+
+    def fail(self, context: Any, error: Exception) -> None:
+        self.note(lambda: self.errors.append(error))
 
 
 def join_consumers() -> None:
@@ -148,29 +140,15 @@ def join_consumers() -> None:
             thread.join(DEADLINE)
 
 
-def _client(kind: Any, emulator: Namespace, group: str, store: Any, options: dict[str, Any]) -> Any:
-    """Make a consumer client, with those of the options that are not for `receive_batch`."""
-    names = [name for name in options if name.startswith(("retry_", "load_", "partition_owner"))]
-    own = {name: options.pop(name) for name in names}
-    string = emulator.connection_string
-    return kind.from_connection_string(string, group, eventhub_name=HUB, checkpoint_store=store, **own)
-
-
 @contextmanager
-def reading(
-    emulator: Namespace, group: str = "$Default", store: CheckpointStore | None = None, **options: Any
-) -> Iterator[Readings]:
+def reading(emulator: Namespace, group: str = "$Default", retry_total: int = 3, **options: Any) -> Iterator[Readings]:
     """Run a sync consumer while the block runs; `retry_total=0` makes it report the first error."""
-    client = _client(EventHubConsumerClient, emulator, group, store, options)
+    client = EventHubConsumerClient.from_connection_string(
+        emulator.connection_string, group, eventhub_name=HUB, retry_total=retry_total
+    )
     seen = Readings()
-
-    def take(context: Any, events: list[EventData]) -> None:
-        seen.take(context, events)
-        if store and events:
-            context.update_checkpoint()
-
-    receive = {"starting_position": "-1", "max_wait_time": 0.1, **options, **seen.callbacks()}
-    threading.Thread(target=client.receive_batch, args=(take,), kwargs=receive, name=CONSUMER, daemon=True).start()
+    receive = {"starting_position": "-1", "max_wait_time": 0.1, **options, "on_error": seen.fail}
+    threading.Thread(target=client.receive_batch, args=(seen.take,), kwargs=receive, name=CONSUMER, daemon=True).start()
     try:
         yield seen
     finally:
@@ -178,21 +156,14 @@ def reading(
 
 
 @contextmanager
-def reading_aio(
-    emulator: Namespace, group: str = "$Default", store: AioCheckpointStore | None = None, **options: Any
-) -> Iterator[Readings]:
+def reading_aio(emulator: Namespace, group: str = "$Default", **options: Any) -> Iterator[Readings]:
     """Run an aio consumer while the block runs, on an event loop in a thread of its own."""
     seen, loop, end = Readings(), asyncio.new_event_loop(), asyncio.Event()
-
-    async def take(context: Any, events: list[EventData]) -> None:
-        seen.take(context, events)
-        if store and events:
-            await context.update_checkpoint()
+    receive = {"starting_position": "-1", **options, "on_error": _as_coroutine(seen.fail)}
 
     async def read() -> None:
-        client = _client(AioConsumerClient, emulator, group, store, options)
-        callbacks = {name: _as_coroutine(callback) for name, callback in seen.callbacks().items()}
-        task = asyncio.create_task(client.receive_batch(take, **{"starting_position": "-1", **options, **callbacks}))
+        client = AioConsumerClient.from_connection_string(emulator.connection_string, group, eventhub_name=HUB)
+        task = asyncio.create_task(client.receive_batch(_as_coroutine(seen.take), **receive))
         await end.wait()
         await client.close()
         task.cancel()

@@ -1,7 +1,5 @@
 """An emulator for each test, which starts in milliseconds, and a clock that tests move."""
 
-from __future__ import annotations
-
 import gc
 import logging
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Faults on demand, restarts, and how the SDK takes them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Publishing with the SDK's producers."""
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from contextlib import suppress

@@ -1,28 +1,13 @@
-"""Reading with the SDK's consumers: positions, groups, epochs, load balancing."""
-
-from __future__ import annotations
+"""Reading with the SDK's consumers: positions, groups, epochs."""
 
 import itertools
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-from azure.eventhub import LoadBalancingStrategy
-
 from local.event_hubs import Emulator
-from tests.acceptance.event_hubs.checkpoints import AioCheckpoints, MemoryCheckpoints
-from tests.acceptance.event_hubs.clients import HUB, join_consumers, publish, reading, reading_aio, wait_until
+from tests.acceptance.event_hubs.clients import HUB, publish, reading, reading_aio, wait_until
 from tests.acceptance.event_hubs.conftest import MovableClock
-
-PARTITIONS = ("0", "1", "2", "3")
-BALANCING = {"load_balancing_interval": 0.2}  # seconds
-
-
-def publish_everywhere(emulator: Emulator, bodies: Iterable[object]) -> None:
-    for partition_id in PARTITIONS:
-        publish(emulator, bodies, partition_id)
 
 
 def test_a_reader_starts_at_the_position_it_names(emulator: Emulator, clock: MovableClock) -> None:
@@ -103,51 +88,3 @@ def test_a_higher_epoch_steals_the_partition(emulator: Emulator) -> None:
             first.wait(lambda seen: bool(seen.errors))
     assert type(first.errors[0]).__name__ == "ConnectionLostError"
     assert "a receiver with epoch 1 took over" in str(first.errors[0])
-
-
-def test_a_consumer_continues_from_the_checkpoints_of_its_store(emulator: Emulator) -> None:
-    store = MemoryCheckpoints()
-    publish_everywhere(emulator, range(10))
-    with reading(emulator, store=store, **BALANCING) as first:
-        first.wait_for_events(40)
-        wait_until(lambda: store.checkpoints == dict.fromkeys(PARTITIONS, 9))
-    join_consumers()
-    publish_everywhere(emulator, range(10, 15))
-    with reading_aio(emulator, store=AioCheckpoints(store), **BALANCING) as second:
-        second.wait_for_events(20)
-    assert sorted(second.numbers) == sorted(list(range(10, 15)) * 4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("strategy", list(LoadBalancingStrategy))
-def test_consumers_share_the_partitions_and_take_over_from_each_other(
-    emulator: Emulator, strategy: LoadBalancingStrategy
-) -> None:
-    store = MemoryCheckpoints()
-    publish_everywhere(emulator, range(50))
-    options: dict[str, Any] = {
-        "store": AioCheckpoints(store),
-        "partition_ownership_expiration_interval": 5,
-        "load_balancing_strategy": strategy,
-        **BALANCING,
-    }
-    with reading_aio(emulator, **options) as first:
-        first.wait(lambda seen: len(seen.owned) == 4)
-        with reading_aio(emulator, **options) as second:
-            wait_until(lambda: (len(first.owned), len(second.owned)) == (2, 2))
-            publish_everywhere(emulator, range(50, 100))
-            wait_until(lambda: store.checkpoints == dict.fromkeys(PARTITIONS, 99))
-        first.wait(lambda seen: len(seen.owned) == 4)
-    seen = {(partition, event.sequence_number) for partition, event in (*first.events, *second.events)}
-    assert seen == {(partition, number) for partition in PARTITIONS for number in range(100)}
-
-
-@pytest.mark.slow
-def test_the_partitions_of_a_consumer_that_vanished_are_taken_over_when_its_claim_expires(emulator: Emulator) -> None:
-    store = MemoryCheckpoints()
-    for partition_id in PARTITIONS:
-        place = {"fully_qualified_namespace": f"localhost:{emulator.port}", "eventhub_name": HUB}
-        claim = {**place, "consumer_group": "$Default", "partition_id": partition_id, "owner_id": "vanished"}
-        store.claim_ownership([claim])
-    with reading(emulator, store=store, **BALANCING, partition_ownership_expiration_interval=1) as seen:
-        seen.wait(lambda now: len(now.owned) == 4)

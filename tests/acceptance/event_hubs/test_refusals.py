@@ -1,12 +1,10 @@
 """Every refusal, as the SDK reports it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -26,8 +24,6 @@ from tests.acceptance.event_hubs.clients import (
     wait_until,
 )
 from tests.acceptance.event_hubs.conftest import MovableClock
-
-Asked = Callable[[EventHubProducerClient], object]
 
 
 def refusal(emulator: Emulator, group: str = "$Default", **options: Any) -> str:
@@ -53,31 +49,26 @@ def send(client: EventHubProducerClient, partition_id: str = "0") -> None:
 
 
 def test_a_producer_is_refused_with_the_reason(emulator: Emulator) -> None:
-    def nowhere() -> EventHubProducerClient:
-        return producer(emulator, "nowhere", retry_total=0)
-
-    def here() -> EventHubProducerClient:
-        return producer(emulator, retry_total=0)
-
-    def wrong_key() -> EventHubProducerClient:
-        wrong = emulator.connection_string.replace("SAS_KEY_VALUE", "wrong")
-        return EventHubProducerClient.from_connection_string(wrong, eventhub_name=HUB, retry_total=0)
-
-    def unexpected(client: EventHubProducerClient, ask: Asked, error: type[Exception], complaint: str) -> str:
-        with client, pytest.raises(error) as refused:
-            ask(client)
-        return "" if complaint in str(refused.value) else f"{complaint}: {refused.value}"
-
-    cases: list[tuple[EventHubProducerClient, Asked, type[Exception], str]] = [
+    here, nowhere = partial(producer, emulator, retry_total=0), partial(producer, emulator, "nowhere", retry_total=0)
+    wrong = emulator.connection_string.replace("SAS_KEY_VALUE", "wrong")
+    wrong_key = EventHubProducerClient.from_connection_string(wrong, eventhub_name=HUB, retry_total=0)
+    expired = with_token(emulator, timedelta(seconds=-5))
+    cases: list[tuple[EventHubProducerClient, Callable[[EventHubProducerClient], object], type[Exception], str]] = [
         (nowhere(), lambda client: client.create_batch(), EventHubError, "'nowhere' could not be found"),
         (nowhere(), lambda client: client.get_eventhub_properties(), EventHubError, "404"),
         (here(), lambda client: send(client, "9"), EventHubError, "Invalid partition 9"),
         (here(), lambda client: client.get_partition_properties("9"), EventHubError, "400"),
-        (wrong_key(), lambda client: client.get_eventhub_properties(), AuthenticationError, "does not match"),
-        (with_token(emulator, timedelta(seconds=-5)), send, AuthenticationError, "expired"),
+        (wrong_key, lambda client: client.get_eventhub_properties(), AuthenticationError, "signature does not match"),
+        (expired, send, AuthenticationError, "expired"),
     ]
+
+    def refuse(client: EventHubProducerClient, ask: Callable, error: type[Exception], complaint: str) -> None:
+        with client, pytest.raises(error, match=complaint):
+            ask(client)
+
     with ThreadPoolExecutor(len(cases)) as pool:
-        assert [each for each in pool.map(lambda case: unexpected(*case), cases) if each] == []
+        for each in [pool.submit(refuse, *case) for case in cases]:
+            each.result()
 
 
 def test_a_reader_of_an_unknown_group_or_of_a_position_past_the_end_is_refused_with_the_reason(
@@ -98,15 +89,6 @@ def test_a_lower_epoch_or_none_beside_a_reader_with_one(emulator: Emulator) -> N
         found = refusals(emulator, {"owner_level": 4}, {})
         assert all("higher epoch of 5 already exists" in each for each in found), found
         assert not owner.errors
-
-
-def test_the_sixth_reader_without_an_epoch(emulator: Emulator) -> None:
-    with ExitStack() as stack:
-        readers = [stack.enter_context(reading_aio(emulator, partition_id="0")) for _ in range(5)]
-        wait_until(lambda: emulator.reader_count(HUB) == 5)
-        assert "there are 5 receivers on partition 0 in consumer group $default already" in refusal(emulator)
-    join_consumers()
-    assert [reader.errors for reader in readers] == [[]] * 5
 
 
 def test_a_token_that_expires_detaches_its_links(emulator: Emulator, clock: MovableClock) -> None:

@@ -1,7 +1,5 @@
 """Broken and random bytes: nothing kills the server, and no connection is left."""
 
-from __future__ import annotations
-
 import logging
 import random
 import socket

@@ -1,7 +1,5 @@
 """Messages and performatives as publishers encode them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from local.event_hubs.codec import Described, Symbol, UInt, ULong, encode
@@ -31,7 +29,13 @@ def attach_sender(address: str, handle: int = 0, capabilities: Any = None) -> by
 
 
 def transfer(
-    payload: bytes, delivery: int = 0, handle: int = 0, message_format: int = 0, *, settled: bool = False, more=False
+    payload: bytes,
+    delivery: int = 0,
+    handle: int = 0,
+    message_format: int = 0,
+    *,
+    settled: bool = False,
+    more: bool = False,
 ) -> bytes:
     """Encode a transfer of a delivery, or of a part of one."""
     head = (UInt(handle), UInt(delivery), b"tag", UInt(message_format), settled, more)

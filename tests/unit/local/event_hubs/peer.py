@@ -1,10 +1,8 @@
 """A peer that speaks AMQP to a connection without a socket, for tests of traffic that the SDK never causes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from local.event_hubs.amqp import Connection
 from local.event_hubs.broker import HubBroker
@@ -70,7 +68,7 @@ class Peer:
         if grant:
             broker.connections[self.connection].add(grant)
 
-    def begin(self, window: int = 1_000_000, max_frame: int = 65_536) -> Peer:
+    def begin(self, window: int = 1_000_000, max_frame: int = 65_536) -> Self:
         """Open the connection and a session on channel 0."""
         self.connection.data_received(AMQP_HEADER)
         self.send(OPEN, "peer", None, UInt(max_frame))

@@ -1,7 +1,5 @@
 """The answers of a connection, frame by frame: order, credit, windows and broken peers."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable
@@ -30,7 +28,7 @@ from local.event_hubs.frames import (
     frame,
 )
 from local.event_hubs.links import CHUNK, MAX_MESSAGE
-from tests.unit.local.event_hubs.messages import message, transfer
+from tests.unit.local.event_hubs.messages import attach_sender, message, transfer
 from tests.unit.local.event_hubs.peer import PARTITION, Peer, make_broker, publisher, reader
 
 pytestmark = pytest.mark.asyncio
@@ -182,7 +180,7 @@ MISCONDUCT: dict[str, Callable[[Peer], object]] = {
     "opens twice": lambda peer: peer.send(OPEN, "again"),
     "begins twice": lambda peer: peer.send(BEGIN, None, UInt(0), UInt(1), UInt(1)),
     "begins past the last channel": lambda peer: peer.send(BEGIN, None, UInt(0), UInt(1), UInt(1), channel=5000),
-    "attaches one handle twice": lambda peer: (peer.attach_sender(), peer.attach_sender()),
+    "attaches one handle twice": lambda peer: peer.put(attach_sender("telemetry"), attach_sender("telemetry")),
     "attaches a number as its name": lambda peer: peer.send(ATTACH, 7, UInt(0), False),
     "attaches a text as its source": lambda peer: peer.send(ATTACH, "a", UInt(0), False, None, None, "no source"),
     "leaves fields out": lambda peer: peer.send(FLOW),

@@ -1,14 +1,12 @@
 """The nodes of the emulator: who may attach which link, and the answers of $management."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from local.event_hubs.codec import Described, Symbol, UInt, ULong, decode, encode
-from local.event_hubs.frames import ACCEPTED, ATTACH, DISPOSITION, REJECTED, SOURCE, TRANSFER
+from local.event_hubs.frames import ACCEPTED, ATTACH, DETACH, DISPOSITION, REJECTED, SOURCE, TRANSFER
 from local.event_hubs.hubs import HubSettings
 from local.event_hubs.readers import Faults
 from local.event_hubs.sections import APPLICATION_PROPERTIES, PROPERTIES, VALUE, sections
@@ -101,7 +99,9 @@ async def test_the_sixth_reader_without_an_epoch_is_refused() -> None:
     peer = Peer(make_broker()).begin()
     for handle in range(6):
         peer.attach_reader(handle=handle)
-    assert peer.refusals() == ["amqp:resource-limit-exceeded"]
+    [refused] = [fields[2].value for code, fields, _ in peer.frames() if code == DETACH]
+    assert refused[0] == "amqp:resource-limit-exceeded"
+    assert "there are 5 receivers on partition 0 in consumer group hubledger already" in refused[1]
 
 
 async def test_the_higher_or_equal_epoch_takes_over() -> None:
