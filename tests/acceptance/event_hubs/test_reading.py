@@ -73,7 +73,6 @@ def test_events_larger_than_a_frame_come_back_whole(emulator: Emulator) -> None:
 def test_a_reader_before_the_retained_events_starts_at_the_first_of_them(emulator: Emulator) -> None:
     publish(emulator, range(20))
     emulator.expire_before(HUB, "0", 15)
-    assert emulator.start_of(HUB)["0"] == 15
     with reading(emulator, partition_id="0", starting_position=3) as seen:
         seen.wait_for_events(5)
     assert seen.numbers == [15, 16, 17, 18, 19]

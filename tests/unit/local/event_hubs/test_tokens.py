@@ -21,7 +21,7 @@ HUB = "sb://localhost/telemetry"
 
 
 def sign(resource: str = HUB, name: str = "root", expiry: int = 2_000, key: str | None = None) -> str:
-    """A token as the page on SAS in the Event Hubs documentation makes one."""
+    """Make a token as the page on SAS in the Event Hubs documentation does."""
     encoded = quote_plus(resource)
     secret = (key or KEYS[name].value).encode()
     signature = base64.b64encode(hmac.new(secret, f"{encoded}\n{expiry}".encode(), hashlib.sha256).digest())
