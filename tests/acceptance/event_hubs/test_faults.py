@@ -60,11 +60,12 @@ def test_delayed_deliveries_come_late_and_in_order(emulator: Emulator) -> None:
     assert arrived - seen.events[0][1].enqueued_time >= delay
 
 
-def test_a_frozen_server_answers_a_send_after_the_thaw_and_not_before(emulator: Emulator) -> None:
-    with producer(emulator) as client:
-        client.send_event(EventData("a"), partition_id="0")
+def test_a_frozen_server_answers_senders_and_readers_after_the_thaw_and_not_before(emulator: Emulator) -> None:
+    with producer(emulator) as client, reading_aio(emulator, partition_id="0") as seen:
+        client.send_event(EventData("0"), partition_id="0")
+        seen.wait_for_events(1)
         emulator.freeze()
-        sending = threading.Thread(target=client.send_event, args=(EventData("b"),), kwargs={"partition_id": "0"})
+        sending = threading.Thread(target=client.send_event, args=(EventData("1"),), kwargs={"partition_id": "0"})
         sending.start()
         sending.join(0.5)
         assert sending.is_alive()
@@ -72,20 +73,9 @@ def test_a_frozen_server_answers_a_send_after_the_thaw_and_not_before(emulator: 
         emulator.thaw()
         sending.join(DEADLINE)
         assert not sending.is_alive()
-    assert emulator.end_of(HUB)["0"] == 1
-
-
-def test_a_reader_of_a_frozen_server_gets_everything_after_the_thaw(emulator: Emulator) -> None:
-    publish(emulator, range(3))
-    with reading_aio(emulator, partition_id="0") as seen:
-        seen.wait_for_events(3)
-        publish(emulator, [3])
+        publish(emulator, range(2, 4))
         seen.wait_for_events(4)
-        emulator.freeze()
-        emulator.thaw()
-        publish(emulator, range(4, 6))
-        seen.wait_for_events(6)
-    assert seen.bodies == ["0", "1", "2", "3", "4", "5"]
+    assert seen.bodies == ["0", "1", "2", "3"]
 
 
 def test_clients_continue_after_a_restart_on_the_same_port() -> None:

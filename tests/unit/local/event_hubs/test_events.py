@@ -15,10 +15,10 @@ def parts(payload: bytes) -> dict[int, Any]:
     return {section.code: decode(payload, section.body)[0] for section in sections(payload)}
 
 
-def test_a_message_is_one_event() -> None:
-    publication = read_publication(message(b"hello"), 0)
-    assert len(publication.events) == 1
-    assert publication.partition_key is None
+def test_a_message_is_one_event_and_a_key_that_is_not_a_string_is_no_key() -> None:
+    for publication in (read_publication(message(), 0), read_publication(message(partition_key=7), 0)):
+        assert len(publication.events) == 1
+        assert publication.partition_key is None
 
 
 def test_a_batch_is_as_many_events_as_it_has_messages_with_its_annotations_where_they_have_none() -> None:
@@ -27,10 +27,6 @@ def test_a_batch_is_as_many_events_as_it_has_messages_with_its_annotations_where
     assert [parts(event.rest)[DATA] for event in publication.events] == [b"a", b"b"]
     assert publication.partition_key == "outer"
     assert [decode(event.annotations[1])[0] for event in publication.events] == ["outer", "own"]
-
-
-def test_a_key_that_is_not_a_string_is_no_key() -> None:
-    assert read_publication(message(partition_key=7), 0).partition_key is None
 
 
 def test_a_stamped_event_says_where_and_when_it_was_enqueued() -> None:

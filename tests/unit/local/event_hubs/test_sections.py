@@ -22,12 +22,10 @@ def test_the_items_of_a_map_are_its_keys_and_values_in_turn_and_of_an_empty_list
     assert items(b"\x45", 0) == []
 
 
-@pytest.mark.parametrize(
-    "encoded", ["41", "c0", "c000", "c00101", "c002ff41", "c0ff0141", "c0040241a1ff", "c0030241a1"]
-)
-def test_a_value_that_is_no_whole_list_has_no_items(encoded: str) -> None:
-    with pytest.raises(DecodeError):
-        items(bytes.fromhex(encoded), 0)
+def test_a_value_that_is_no_whole_list_has_no_items() -> None:
+    for encoded in ["41", "c0", "c000", "c00101", "c002ff41", "c0ff0141", "c0040241a1ff", "c0030241a1"]:
+        with pytest.raises(DecodeError):
+            pytest.fail(f"{encoded} has the items {items(bytes.fromhex(encoded), 0)}")
 
 
 def test_the_sections_of_a_message_cover_it_whatever_the_form_of_their_descriptors() -> None:

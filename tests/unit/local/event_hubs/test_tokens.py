@@ -72,24 +72,22 @@ def test_a_grant_ends_when_its_token_expires_unless_a_newer_token_renews_it() ->
     assert allows(granted(sign(expiry=2_000), sign(expiry=3_000)), SEND, now=2_500_000)
 
 
-@pytest.mark.parametrize(
-    ("token", "reason"),
-    [
-        (sign(key="wrong"), "signature does not match"),
-        (sign().replace("telemetry", "alarms"), "signature does not match"),
-        (sign().replace("skn=root", "skn=nobody"), "signature does not match"),
-        (sign(expiry=999), "has expired"),
-        (sign().replace("se=2000", "se=soon"), "lacks"),
-        ("SharedAccessSignature sr=x", "lacks"),
-        ("eyJhbGciOi.J9.x", "only SharedAccessSignature"),
-        ("", "only SharedAccessSignature"),
-    ],
-)
-def test_a_bad_token_is_refused_with_a_reason_and_without_repeating_it(token: str, reason: str) -> None:
-    with pytest.raises(AmqpError, match=reason) as refused:
-        read_token(token, KEYS, NOW)
-    assert refused.value.condition == "amqp:unauthorized-access"
-    assert "sig=" not in str(refused.value)
+def test_a_bad_token_is_refused_with_a_reason_and_without_repeating_it() -> None:
+    reasons = {
+        sign(key="wrong"): "signature does not match",
+        sign().replace("telemetry", "alarms"): "signature does not match",
+        sign().replace("skn=root", "skn=nobody"): "signature does not match",
+        sign(expiry=999): "has expired",
+        sign().replace("se=2000", "se=soon"): "lacks",
+        "SharedAccessSignature sr=x": "lacks",
+        "eyJhbGciOi.J9.x": "only SharedAccessSignature",
+        "": "only SharedAccessSignature",
+    }
+    for token, reason in reasons.items():
+        with pytest.raises(AmqpError, match=reason) as refused:
+            read_token(token, KEYS, NOW)
+        assert refused.value.condition == "amqp:unauthorized-access"
+        assert "sig=" not in str(refused.value)
 
 
 @given(st.text(max_size=80))
