@@ -283,7 +283,7 @@ class Connection(asyncio.Protocol):
             self._broker.attach(self, link)
         except AmqpError as error:
             _log.info(
-                "refused a link; the peer gets the reason",
+                "a link was refused; the peer gets the reason",
                 extra={"action": "attach", "address": link.address, "reason": str(error)},
             )
             session.refused(link, error)

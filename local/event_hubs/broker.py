@@ -27,7 +27,7 @@ _Act = Callable[[Grants, Request], bytes]
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """The right that a link needs for as long as it is attached."""
+    """The right that a link needs while it is attached."""
 
     grants: Grants
     right: str
@@ -203,6 +203,6 @@ def _take(outbox: deque[bytes], count: int) -> list[bytes]:
 
 
 def _expects_answer(link: Link, requester: Link, request: Request) -> bool:
-    """Return True for the link that gets the answer; the JavaScript SDK replies to the name of a link."""
+    """Return True for the link that gets the answer; the JavaScript SDK gives its name as the address."""
     wanted = request.reply_to in (None, link.name, link.attach.target.address)
     return wanted and link.session is requester.session and link.address == requester.address

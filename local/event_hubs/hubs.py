@@ -126,7 +126,7 @@ class Hubs:
             self._disk = None
 
     def publish(self, hub: Hub, partition: PartitionLog | None, message: bytes, message_format: int) -> None:
-        """Stage the events of a message in one partition, which their key or turn chooses when none is given.
+        """Stage the events of a message in a partition; without one, their key or turn chooses it for all of them.
 
         Raises AmqpError when the message cannot be read.
         """
