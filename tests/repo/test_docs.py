@@ -27,6 +27,8 @@ FILES = sorted(
 )
 FUNCTIONS = sorted(name.removesuffix("()") for name in NAMED if name.endswith("()"))
 CLASSES = sorted(name for name in NAMED if re.fullmatch(r"(?:[A-Z][a-z]+)+", name))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "local" / "README.md", *(ROOT / "docs").rglob("*.md")]
+PRODUCT_PATH = re.compile(r"(?:core|handlers|sql|jobs|local|infra|bench|tests|docs)/[\w./-]*(?:/|\.\w+)")
 HOST_WORDS = {"PartitionContext", "OffsetStringArray", "PropertiesArray"}
 
 
@@ -45,6 +47,13 @@ def test_the_walk_names_files_functions_and_classes() -> None:
 
 def test_every_file_of_the_walk_exists() -> None:
     assert [name for name in FILES if not (ROOT / name).exists()] == []
+
+
+def test_every_path_that_a_page_names_exists() -> None:
+    named = {(page, path) for page in PAGES for path in quoted(page.read_text(encoding="utf-8"))}
+    product = {(page, path) for page, path in named if PRODUCT_PATH.fullmatch(path)}
+    assert len(product) > 50
+    assert sorted((name_of(page), path) for page, path in product if not (ROOT / path).exists()) == []
 
 
 def test_every_function_and_class_of_the_walk_is_defined() -> None:
@@ -87,10 +96,9 @@ def test_every_setting_that_must_be_set_is_in_the_example() -> None:
 
 
 def test_links_between_documents_lead_somewhere() -> None:
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "local" / "README.md", *(ROOT / "docs").rglob("*.md")]
     links = [
         (page, target)
-        for page in pages
+        for page in PAGES
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
     ]
     assert len(links) > 50
