@@ -1,7 +1,8 @@
 """`python -m tests.repo.house`: measure the shape of the house, one column for each `--root`.
 
 Modules are those of `core/` and `handlers/`, with `function_app.py`. A module imports every module that it names in an
-import statement anywhere in it: at its top, under `TYPE_CHECKING` or inside a function. The import of a package counts
+import statement anywhere in it: at its top, under `TYPE_CHECKING` or inside a function. A call such as
+`import_module(f"PACKAGE.{name}")` counts as the import of every member of the package. The import of a package counts
 as the import of its `__init__`, and a package's own `__init__` is not counted as imported by its members.
 """
 
@@ -61,7 +62,8 @@ class House:
     @cached_property
     def imports(self) -> dict[str, set[str]]:
         """The modules that each module imports."""
-        return {name: {*self._imported(tree)} - {name} for name, tree in self.trees.items()}
+        trees = self.trees.items()
+        return {name: {*self._imported(tree), *self._computed(name, tree)} - {name} for name, tree in trees}
 
     @cached_property
     def named(self) -> dict[str, set[str]]:
@@ -147,6 +149,14 @@ class House:
                 for alias in node.names:
                     member, module = f"{node.module}.{alias.name}", node.module or ""
                     yield from [one for one in (member, module) if one in self.paths][:1]
+
+    def _computed(self, name: str, tree: ast.Module) -> Iterator[str]:
+        calls = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        texts = [text for text in calls if re.match(r"(?:importlib\.)?import_module\(", text)]
+        packages = [found[1] for text in texts if (found := re.search(r"\(f['\"]([\w.]+|{__name__})\.{", text))]
+        for package in packages:
+            parent = name if package == "{__name__}" else package
+            yield from (one for one in self.paths if one.rpartition(".")[0] == parent)
 
 
 def read_walks(page: str) -> dict[str, list[str]]:

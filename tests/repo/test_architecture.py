@@ -101,6 +101,13 @@ def test_a_cycle_through_a_type_and_a_late_import_is_seen(tmp_path: Path) -> Non
     assert cycles(house.imports) == [["core.a", "core.b", "core.c"]]
 
 
+def test_a_cycle_through_a_computed_name_is_seen(tmp_path: Path) -> None:
+    loader = 'from importlib import import_module\ndef load(name):\n    return import_module(f"core.letters.{name}")\n'
+    house = planted(tmp_path, loader=loader, letters__plan="import core.loader", letters__port="")
+    assert house.imports["core.loader"] == {"core.letters.plan", "core.letters.port"}
+    assert cycles(house.imports) == [["core.letters.plan", "core.loader"]]
+
+
 def test_floors_are_the_longest_chain_by_room_and_by_module(tmp_path: Path) -> None:
     house = planted(tmp_path, store__top="import core.store.low", store__low="import core.model", model="", settings="")
     assert house.rooms == ["model.py", "settings.py", "store"]
