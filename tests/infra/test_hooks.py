@@ -28,7 +28,6 @@ JOBS = uuid.UUID("89abcdef-0123-4567-89ab-cdef01234567")
 USERS = [DatabaseUser("id-app", CLIENT, "hubledger_app"), DatabaseUser("w", JOBS, "hubledger_job")]
 ENVIRONMENT = {
     "FUNCTION_APP_ID": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/f",
-    "FUNCTION_APP_URI": "https://f.azurewebsites.net",
     "APP_IDENTITY_NAME": "id-app",
     "APP_IDENTITY_CLIENT_ID": str(CLIENT),
     "APP_IDENTITY_PRINCIPAL_ID": str(CLIENT),
@@ -175,7 +174,7 @@ def test_with_synapse_the_workspaces_own_identity_gets_the_role_of_the_jobs() ->
 
 @pytest.mark.parametrize("answer", [{}, {"properties": {}}, {"properties": {"clientId": "x"}}, [], None])
 def test_a_workspace_without_an_identity_is_refused(answer: Any) -> None:
-    with pytest.raises(HookRefused, match="workspaces/w has no identity of its own"):
+    with pytest.raises(HookRefused, match="workspaces/w has no managed identity"):
         rights.database_users(outputs(), Cloud(answer), {})
 
 
