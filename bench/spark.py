@@ -127,7 +127,7 @@ def _increment(spark: Any, path: Path, times: int) -> float:
     from core.runs import planned_run
     from core.store.schema import migrate_sqlite
     from core.store.sqlite_aggregation import SqliteAggregationStore
-    from jobs.aggregate_home_activity import Order, aggregate
+    from jobs.aggregate_home_activity import Execution, aggregate
     from jobs.sqlite_tables import SqliteTables
 
     migrate_sqlite(path)
@@ -141,7 +141,7 @@ def _increment(spark: Any, path: Path, times: int) -> float:
         if run is None or not store.open_run(run):
             raise RuntimeError("nothing to aggregate")
         started = perf_counter()
-        aggregate(spark, tables, Order(run.run_id, 1))
+        aggregate(spark, tables, Execution(run.run_id, 1))
         staged = store.read_staged(run.run_id)
         if staged is None or not store.commit_run(run, staged, datetime.now(UTC)):
             raise RuntimeError("the run was not committed")
