@@ -1,4 +1,4 @@
-"""Stores for measuring: one that counts the calls to another, and one that takes every commit at once."""
+"""Stores for measuring: one that counts the calls to a real store, and one that accepts every commit at once."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -12,7 +12,7 @@ from core.store import AppStore
 
 
 class CountingStore:
-    """Counts the calls that reach a store, whatever their name."""
+    """A store that counts each call and passes it on to a real one."""
 
     def __init__(self, store: object) -> None:
         self._store = store
@@ -28,12 +28,12 @@ class CountingStore:
         return counted
 
     def as_store(self) -> AppStore:
-        """The same, for those who ask for a store."""
+        """Return this object, typed as a store."""
         return cast(AppStore, self)
 
 
 class TakesAll:
-    """A store that keeps nothing: what it is used by is measured alone."""
+    """A store that stores nothing, so that only the code that uses it is measured."""
 
     def __init__(self) -> None:
         self._commits = 0

@@ -161,7 +161,7 @@ def test_a_server_that_is_not_there_is_a_line_that_ends() -> None:
 def test_the_string_leads_through_the_wire(given: str, server: tuple[str, int], rest: str) -> None:
     wire, through = Wire.before(given)
     wire.close()
-    assert wire._server == server
+    assert wire.server == server
     assert through == f"{rest};SERVER=127.0.0.1,{wire.port}"
 
 
