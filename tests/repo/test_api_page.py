@@ -35,7 +35,7 @@ LIMITS = {
 
 
 def routes() -> dict[tuple[str, str], str]:
-    """Method and address of each route of the app, with its level."""
+    """Return the level of each route of the app, by method and address."""
     return {
         (method, f"/api/{binding['route']}"): binding["authLevel"]
         for name, function in index().items()
@@ -46,7 +46,7 @@ def routes() -> dict[tuple[str, str], str]:
 
 
 def asked() -> set[tuple[str, str]]:
-    """Method and address of each curl, without what is behind the question mark."""
+    """Return method and address of each curl, without its query."""
     lines = re.findall(r'^\$ (curl|post) "\$APP(/api/[^"?]*)', PAGE, flags=re.MULTILINE)
     return {("GET" if command == "curl" else "POST", address) for command, address in lines}
 
