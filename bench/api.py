@@ -14,10 +14,10 @@ from typing import Any
 import azure.functions as func
 
 from bench.figures import Figure
-from core.books import read_letter_books
-from core.events import Partition, PartitionId
-from core.remote.hub_ends import HubEnds
-from core.rows import declared
+from core.ledger.books import read_letter_books
+from core.model.events import PartitionId, Stream
+from core.model.rows import declared
+from core.remote.hub.ends import HubEnds
 from core.store.desk import desk_over
 from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore
@@ -28,7 +28,7 @@ PARTITIONS, EVENTS, CAUSES = 16, 10, 40  # events of a range, causes of letters
 RARE = 7  # the one letter of each partition with a rare cause and a rare status
 ROUNDS = 30
 LIMIT_MS = 50.0
-STREAM = Partition("bench/telemetry", "hubledger", PartitionId(""))
+STREAM = Stream("bench/telemetry", "hubledger")
 MOMENT = "strftime('%Y-%m-%dT%H:%M:%S', 1767225600 + {} % 10000000, 'unixepoch') || '.000000Z'"
 
 _RANGES = f"""

@@ -5,9 +5,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
-from core.commits import BatchCommit, PartitionState
-from core.events import Partition, SequenceNumber
-from core.rows import ReferenceKey, Row
+from core.model.commits import BatchCommit, PartitionState
+from core.model.events import Partition
+from core.model.rows import ReferenceKey, Row
+from core.model.spans import SequenceNumber
 from core.store import AppStore
 
 

@@ -123,8 +123,8 @@ def _increments(spark: Any, folder: Path) -> Iterator[Figure]:
 
 
 def _increment(spark: Any, path: Path, times: int) -> float:
-    from core.aggregation import HOME_ACTIVITY
-    from core.runs import planned_run
+    from core.aggregation.runs import planned_run
+    from core.aggregation.tick import HOME_ACTIVITY
     from core.store.schema import migrate_sqlite
     from core.store.sqlite_aggregation import SqliteAggregationStore
     from jobs.aggregate_home_activity import Execution, aggregate

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from core.events import Partition
+from core.model.events import Partition
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from core.aggregation import Aggregation, AggregationReport, aggregate, report_facts
-from core.runs import Patience
+from core.aggregation.port import AggregationStore
+from core.aggregation.runs import Patience
+from core.aggregation.tick import Aggregation, AggregationReport, aggregate, report_facts
 from core.settings import Settings
-from core.store.runs import AggregationStore
 from handlers.services import services
 
 
@@ -43,7 +43,7 @@ def take_step(own: Aggregation) -> AggregationReport:
 
 
 def _make(settings: Settings) -> AggregationServices:
-    from core.remote.engines import job_arguments, open_engine, open_lake  # clients and drivers are not needed
+    from core.remote.spark.open import job_arguments, open_engine, open_lake  # clients and drivers are not needed
     from core.store.aggregation import open_aggregation_store  # to index the functions
 
     engine, lake = open_engine(settings), open_lake(settings)

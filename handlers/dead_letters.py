@@ -13,9 +13,9 @@ from typing import Any
 import azure.durable_functions as df
 import azure.functions as func
 
-from core.dead_letters import LetterChunk
 from core.errors import InfrastructureFault
-from core.retrying import claim_due, next_due_at, retry_chunk
+from core.letters.retry import claim_due, next_due_at, retry_chunk
+from core.model.letters import LetterChunk
 from handlers.services import services
 
 log = logging.getLogger("hubledger.dead_letters")
@@ -120,7 +120,7 @@ async def keep_running(client: Any, instance_id: str, now: datetime) -> None:
 
 def _instance_id() -> str:
     own = services()
-    return f"dead-letters-{own.store.read_partition(own.keeper.stream).stream_id}"
+    return f"dead-letters-{own.store.open_stream(own.keeper.stream)}"
 
 
 def _log_fault(action: str, fault: InfrastructureFault) -> None:

@@ -4,11 +4,11 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from core.books import read_letter_books
-from core.hub import HubReader
-from core.remote.hub_ends import HubEnds
-from core.retrying import Keeper
-from core.rows import declared
+from core.ledger.books import read_letter_books
+from core.letters.retry import Keeper
+from core.model.hub import HubReader
+from core.model.rows import declared
+from core.remote.hub.ends import HubEnds
 from core.settings import Settings
 from handlers.letter_counts import LetterCounts
 from handlers.services import services

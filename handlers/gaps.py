@@ -5,9 +5,9 @@ import os
 
 import azure.functions as func
 
-from core.gaps import gap_facts
+from core.ingest.gaps import gap_facts
+from core.ingest.silence import Healed, Unhealed
 from core.settings import gap_check_schedule
-from core.silence import Healed, Unhealed
 from handlers.services import services
 
 log = logging.getLogger("hubledger.gaps")

@@ -5,8 +5,8 @@ from typing import List  # noqa: UP035
 
 import azure.functions as func
 
-from core.gaps import gap_facts
-from core.ingest import IngestReport, ingest_batch, report_facts
+from core.ingest.gaps import gap_facts
+from core.ingest.ingest import IngestReport, ingest_batch, report_facts
 from handlers.adapters import to_batch
 from handlers.services import services
 from handlers.timestamps import read_times_fast
@@ -34,7 +34,7 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
         return
     own = services()
     batch = to_batch(events, context.invocation_id)
-    _log(ingest_batch(batch, own.store, own.transform, own.stamps, own.healing))
+    _log(ingest_batch(batch, own.means))
 
 
 def _log(report: IngestReport) -> None:

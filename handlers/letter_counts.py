@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from core.books import LetterBooks
 from core.errors import HubledgerError
+from core.ledger.books import LetterBooks
 
 FAST = 0.010  # seconds: what is counted within this is counted for every request
 KEEP = 5.0  # seconds that a slow count holds; then it is taken again, in the background

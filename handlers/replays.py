@@ -14,7 +14,7 @@ import azure.durable_functions as df
 import azure.functions as func
 
 from core.errors import HubledgerError, InfrastructureFault
-from core.events import PartitionId
+from core.model.events import PartitionId
 from core.settings import replay_check_schedule
 from handlers.http import changes, reads, respond
 
@@ -106,7 +106,7 @@ bp.orchestration_trigger(context_name="context")(drive_replay)
 @bp.activity_trigger(input_name="job")
 def open_replay_job(job: str) -> dict:
     """Begin a planned job; {partitions} that have work left, or {error}."""
-    from core.replay import open_partitions  # what replays need is not needed to index the functions
+    from core.replay.run import open_partitions  # what replays need is not needed to index the functions
     from handlers.replay_services import replay_services
 
     try:
@@ -119,7 +119,7 @@ def open_replay_job(job: str) -> dict:
 @bp.activity_trigger(input_name="work")
 def replay_pieces(work: dict) -> dict:
     """A slice of work on one partition: {ok: its report}, or {error}; the pieces before a fault stand."""
-    from core.replay import note_fault, replay_slice
+    from core.replay.run import note_fault, replay_slice
     from handlers.replay_services import replay_services
 
     job = work["job_id"]
@@ -134,7 +134,7 @@ def replay_pieces(work: dict) -> dict:
 
 
 def _failed(job: str, fault: HubledgerError) -> dict:
-    from core.replay import note_fault
+    from core.replay.run import note_fault
     from handlers.replay_services import replay_services
 
     log.warning("replay held up", extra={"action": "replay", "job_id": job, "error": str(fault)})

@@ -11,8 +11,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.lake import Pointer
-from core.remote.lakes import open_container
+from core.aggregation.lake import Pointer
+from core.remote.spark.lakes import open_container
 from jobs.transforms import of_all_runs
 
 CONNECTION = "LAKE_CONNECTION"

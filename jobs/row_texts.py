@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any, cast, get_args, get_type_hints
 
-from core.rows import Row, row_table
+from core.model.rows import Row, row_table
 
 INSTANT = "%Y-%m-%dT%H:%M:%S.%fZ"
 

@@ -8,8 +8,8 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.jdbc import jdbc_address
-from core.rows import row_table
+from core.model.rows import row_table
+from core.remote.spark.jdbc import jdbc_address
 from jobs.ranges import CommitSpan, LedgerRange, Slice
 from jobs.transforms import KEY, VALUES
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from core.remote.spark_local import LocalEngine, LocalSpark
+from core.remote.spark.local import LocalEngine, LocalSpark
 from local.activity_recount import recount_activity
 from local.feed.domains import HOMES
 from local.processes import Pause, tail

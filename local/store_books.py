@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from core.errors import HubledgerError, HubUnreachable
-from core.remote.hub_ends import HubEnds
-from core.remote.hub_reader import SdkHubReader
+from core.ledger.status import balanced
+from core.remote.hub.ends import HubEnds
+from core.remote.hub.reader import SdkHubReader
 from core.settings import read_settings
-from core.status import balanced
 from core.store.connect import open_engine
 from local.books import Books, BooksUnavailable
 

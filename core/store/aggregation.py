@@ -1,7 +1,7 @@
 """Open the aggregation's side of the store that the settings name. No patience: a timer is its own retry."""
 
+from core.aggregation.port import AggregationStore
 from core.settings import Settings, embedded_path
-from core.store.runs import AggregationStore
 
 
 def open_aggregation_store(settings: Settings) -> AggregationStore:

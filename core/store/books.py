@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from core.books import CountedLetters, PartitionBooks
-from core.commits import LetterStatus
-from core.events import PartitionId, SequenceNumber
-from core.ledger import LetterFault, RangeFault, RememberedSum
-from core.listing import LetterKey
-from core.recount import CommitRows, RowCount
-from core.replay_job import Span
-from core.rows import row_table
-from core.status import PartitionLedger
-from core.store.named import Stream
+from core.ledger.audit import LetterFault, RangeFault, RememberedSum
+from core.ledger.books import CountedLetters, PartitionBooks
+from core.ledger.recount import CommitRows, RowCount
+from core.ledger.status import PartitionLedger
+from core.letters.listing import LetterKey
+from core.model.commits import LetterStatus
+from core.model.events import PartitionId
+from core.model.rows import row_table
+from core.model.spans import SequenceNumber, Span
+from core.store.named import NamedStream
 from core.store.records import instant_of, instant_text
 
 REMEMBERED_FROM = 200  # ranges that a reader summed: so many are worth writing the sum down
@@ -23,7 +23,7 @@ STATUSES: tuple[LetterStatus, ...] = ("waiting", "retrying", "held", "exhausted"
 class BookReading:
     """A BookStore, a WatchStore, an AuditStore and a RecountStore over one stream of an engine."""
 
-    def __init__(self, stream: Stream, row_classes: tuple[type, ...]) -> None:
+    def __init__(self, stream: NamedStream, row_classes: tuple[type, ...]) -> None:
         self._stream = stream
         self._row_classes = row_classes
 

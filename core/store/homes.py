@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from core.activity import Alert, RegisteredHome
+from core.aggregation.activity import Alert, RegisteredHome
 from core.store import NamedQueries
 from core.store.named import instant_or_none
 from core.store.records import instant_of, instant_text

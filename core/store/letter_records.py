@@ -4,7 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from core.dead_letters import (
+from core.model.events import Event, PartitionId
+from core.model.letters import (
     MOVES,
     ClaimedLetter,
     ClaimedPosition,
@@ -16,7 +17,7 @@ from core.dead_letters import (
     LetterPosition,
     RetryCommit,
 )
-from core.events import Event, PartitionId, SequenceNumber
+from core.model.spans import SequenceNumber
 from core.store.records import instant_of, instant_text, storable
 
 NOT_RECORDED = ("claim", "release")  # moves that try nothing leave no attempt

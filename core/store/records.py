@@ -2,18 +2,18 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
-from core.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap
 from core.errors import CheckpointConflict
-from core.events import Partition, PartitionId, SequenceNumber
+from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap
+from core.model.events import PartitionId, Stream
+from core.model.spans import SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
-from core.replay_piece import ReplayCommit
+from core.replay.pieces import ReplayCommit
 
 _WITH_FRACTION, _WITHOUT_FRACTION = len("2026-01-01T00:00:00.000000Z"), len("2026-01-01T00:00:00Z")
 
@@ -162,10 +162,10 @@ def gap_values(gap: SequenceGap, commit: BatchCommit) -> dict[str, Any]:
     }
 
 
-def ownership_of(stream: Partition, row: tuple[Any, ...]) -> Ownership:
+def ownership_of(stream: Stream, row: tuple[Any, ...]) -> Ownership:
     """One answer of `read_ownerships`."""
     partition_id, owner_id, etag, last_modified_at = row
-    partition = replace(stream, partition_id=PartitionId(partition_id))
+    partition = stream.partition(PartitionId(partition_id))
     return Ownership(partition, owner_id, etag, instant_of(last_modified_at))
 
 

@@ -5,7 +5,7 @@ Beside core/store/row_statements.py and core/store/replay_statements.py the thir
 
 from functools import cache
 
-from core.rows import row_table
+from core.model.rows import row_table
 
 OF_RANGE = ("stream_id", "partition_id", "first_sequence_number", "last_sequence_number")
 OF_FAULTS = (*OF_RANGE, "most")

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from functools import cache
 from typing import Any
 
-from core.rows import row_table
+from core.model.rows import row_table
 from core.store.records import instant_texts, server_instant_texts
 from core.store.row_statements import (
     STATE_LINEAGE,

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, cast, get_args, get_type_hints
 
 from core.errors import InvalidTransform
-from core.rows import PlacedRow, Row, RowTable, row_table
+from core.model.rows import PlacedRow, Row, RowTable, row_table
 from core.store.records import day_of, day_text, instant_of, instant_texts, server_instant_texts
 
 LINEAGE = ("stream_id", "partition_id", "sequence_number", "ordinal", "commit_number")

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from core.activity import HomeActivity
-from core.runs import AggregationRun, Cut, Staged, Standing, cut_of
+from core.aggregation.activity import HomeActivity
+from core.aggregation.runs import AggregationRun, Cut, Staged, Standing, cut_of
 from core.store.records import instant_of, instant_text
 
 MOST_FAILURE = 2_000  # characters that are kept of why a run failed

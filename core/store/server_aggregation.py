@@ -5,9 +5,9 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from core.activity import HomeActivity
+from core.aggregation.activity import HomeActivity
+from core.aggregation.runs import AggregationRun, Staged, Standing
 from core.errors import CommitOutcomeUnknown
-from core.runs import AggregationRun, Staged, Standing
 from core.store.faults import Fault, classify
 from core.store.queries import load_queries
 from core.store.run_records import (

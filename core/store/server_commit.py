@@ -6,9 +6,9 @@ from typing import Any
 
 import orjson
 
-from core.commits import BatchCommit, Settled
 from core.errors import DataRefused
-from core.rows import row_table
+from core.model.commits import BatchCommit, Settled
+from core.model.rows import row_table
 from core.store.aggregation_types import AGGREGATION_TYPES
 from core.store.operator_types import OPERATOR_TYPES
 from core.store.queries import SQL, load_queries

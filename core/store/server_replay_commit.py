@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from core.replay_job import ReplayRequest
-from core.replay_piece import RehearsedPiece, ReplayCommit
-from core.rows import row_table
+from core.model.rows import row_table
+from core.replay.job import ReplayRequest
+from core.replay.pieces import RehearsedPiece, ReplayCommit
 from core.store.queries import load_queries
 from core.store.replay_records import (
     COUNTED,

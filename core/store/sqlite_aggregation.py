@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from core.activity import HomeActivity
-from core.runs import AggregationRun, Staged, Standing
+from core.aggregation.activity import HomeActivity
+from core.aggregation.runs import AggregationRun, Staged, Standing
 from core.store.run_records import (
     activity_of,
     commit_values,

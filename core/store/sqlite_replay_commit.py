@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.errors import ReplayConflict
-from core.replay_piece import ReplayCommit
-from core.rows import PlacedRow, row_table
+from core.model.rows import PlacedRow, row_table
+from core.replay.pieces import ReplayCommit
 from core.store.queries import load_queries
 from core.store.replay_records import commit_values, replayed_letter_values
 from core.store.replay_statements import sqlite_retraction, sqlite_set_states, sqlite_state_retraction, state_keys

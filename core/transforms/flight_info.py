@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from core.errors import PoisonEvent
-from core.events import Event
-from core.rows import References, Row, appended_to, state_of
+from core.model.events import Event
+from core.model.rows import References, Row, appended_to, state_of
 
 VERSION = "flight_info/1"
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from core.aggregation import HOME_ACTIVITY
-from core.runs import AggregationRun
+from core.aggregation.runs import AggregationRun
+from core.aggregation.tick import HOME_ACTIVITY
 from handlers.aggregation_services import aggregation_services, take_step
 from handlers.cursors import cursor_of, key_of
 from handlers.operation import Answer, Answered, Call, Cursor, Nothing, Operation, Shape

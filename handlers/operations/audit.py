@@ -6,10 +6,9 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from core.events import SequenceNumber
-from core.ledger import AuditedPartition, FaultKind, LedgerFault, audit
-from core.recount import MOST_EVENTS, MOST_NUMBERS, HubRecount, RowRecount, recount_hub, recount_rows, window
-from core.replay_job import Span
+from core.ledger.audit import AuditedPartition, FaultKind, LedgerFault, audit
+from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS, HubRecount, RowRecount, recount_hub, recount_rows, window
+from core.model.spans import SequenceNumber, Span
 from handlers.desk import Desk, desk
 from handlers.operation import (
     Answered,

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from core.books import Books
 from core.errors import HubledgerError
+from core.ledger.books import Books
 from handlers.desk import desk
 from handlers.operation import Answer, Answered, Call, Nothing, Operation
 

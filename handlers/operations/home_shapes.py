@@ -5,7 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from core.activity import HomeActivity
+from core.aggregation.activity import HomeActivity
 from handlers.operation import Answered, Cursor, Instant, Shape
 
 MOST_HOMES = 100

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from core.activity import HomeActivity, Period, end_of_window, steps, totals, within
-from core.aggregation import HOME_ACTIVITY
+from core.aggregation.activity import HomeActivity, Period, end_of_window, steps, totals, within
+from core.aggregation.tick import HOME_ACTIVITY
 from core.store.homes import HomeReading
 from handlers.aggregation_services import aggregation_services
 from handlers.cursors import cursor_of, key_of

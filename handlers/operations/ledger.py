@@ -4,7 +4,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from core.explanation import Explanation, LedgerRange, NotedGap, Outcome, WrittenRow, explain
+from core.ledger.explain import Explanation, LedgerRange, NotedGap, Outcome, WrittenRow, explain
 from handlers.desk import desk
 from handlers.operation import (
     Answered,

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import msgspec
 
-from core.dead_letters import LetterPosition, Unmoved
-from core.letter_orders import CountDiffers, LetterOrder, OrderedMove, OrderReport, Selection, carry_out
-from core.listing import LetterFilter
-from core.retrying import Order
+from core.letters.listing import LetterFilter
+from core.letters.orders import CountDiffers, LetterOrder, OrderedMove, OrderReport, Selection, carry_out
+from core.letters.retry import Order
+from core.model.letters import LetterPosition, Unmoved
 from handlers.desk import desk
 from handlers.operation import (
     Answered,

@@ -7,9 +7,19 @@ from typing import Annotated, Any
 
 import msgspec
 
-from core.commits import ErrorClass, LetterStatus
-from core.events import PartitionId, SequenceNumber
-from core.listing import BEGINNING, END, FIRST_PAGE, LetterFilter, LetterGroup, LetterKey, ListedLetter, WholeLetter
+from core.letters.listing import (
+    BEGINNING,
+    END,
+    FIRST_PAGE,
+    LetterFilter,
+    LetterGroup,
+    LetterKey,
+    ListedLetter,
+    WholeLetter,
+)
+from core.model.commits import ErrorClass, LetterStatus
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
 from handlers.bodies import BodyAnswer, BodyForm, shown
 from handlers.cursors import cursor_of, key_of
 from handlers.desk import desk

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from core.replay_job import ReplayStatus
+from core.replay.job import ReplayStatus
 from handlers.operation import Answered, Cursor, Instant, NumberText, PartitionText, Reason, Shape
 
 PAGE, MOST_OF_A_PAGE = 20, 100

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from core.books import Books, PartitionBooks, lag_of, lag_time
 from core.errors import HubRefused, HubUnreachable
-from core.events import PartitionId
-from core.listing import OPEN, SETTLED, LetterKey
+from core.ledger.books import Books, PartitionBooks, lag_of, lag_time
+from core.letters.listing import OPEN, SETTLED, LetterKey
+from core.model.events import PartitionId
 from handlers.desk import Desk, desk
 from handlers.letter_counts import Counted
 from handlers.operation import Answered, Call, Nothing, Operation

@@ -29,7 +29,7 @@ WIRED = (  # the settings that infra/main.bicep gives the app
 )
 TRIAL = """
 import json, os
-from core.remote.engines import job_arguments, open_engine
+from core.remote.spark.open import job_arguments, open_engine
 from core.settings import read_settings
 from core.transforms import load_transform
 import function_app

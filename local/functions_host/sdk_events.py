@@ -9,7 +9,7 @@ from typing import Any
 
 from azure.eventhub import EventData
 
-from core.remote.hub_events import plain_value, text_of
+from core.remote.hub.events import plain_value, text_of
 from local.functions_host.event_source import HubEvent
 
 SEQUENCE_NUMBER = b"x-opt-sequence-number"

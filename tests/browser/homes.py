@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from core.activity import HomeActivity, end_of_window
-from core.aggregation import HOME_ACTIVITY
-from core.runs import planned_run
+from core.aggregation.activity import HomeActivity, end_of_window
+from core.aggregation.runs import planned_run
+from core.aggregation.tick import HOME_ACTIVITY
 from core.store.records import instant_of
 from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
 from tests.fakes.engines import SqliteEngine

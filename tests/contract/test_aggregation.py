@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from core.activity import HomeActivity
-from core.aggregation import HOME_ACTIVITY
-from core.runs import NO_CUT, AggregationRun, Cut, Staged, planned_run
-from core.store.runs import AggregationStore
+from core.aggregation.activity import HomeActivity
+from core.aggregation.port import AggregationStore
+from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged, planned_run
+from core.aggregation.tick import HOME_ACTIVITY
 from tests.fakes.aggregation_engines import AggregationEngine, engines, finish, ingest, stage
 from tests.fakes.builders import EPOCH, home, reading
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from core.errors import CheckpointConflict, DataRefused
-from core.rows import Row
+from core.model.rows import Row
 from core.store import Store
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.builders import EPOCH, alert, commit, event, home, letter, partition, reading, settled

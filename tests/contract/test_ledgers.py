@@ -1,6 +1,6 @@
 """What every store promises of the books: every partition's sums, in order, and whether they balance."""
 
-from core.status import PartitionLedger, balanced
+from core.ledger.status import PartitionLedger, balanced
 from core.store import Store
 from tests.fakes.builders import commit, event, home, letter, partition, reading, settled
 from tests.fakes.engines import SqliteEngine

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from core.commits import DeadLetter
-from core.events import Event
+from core.model.commits import DeadLetter
+from core.model.events import Event
 from core.store import Store
 from tests.fakes.builders import EPOCH, commit, event, letter, partition, settled
 from tests.fakes.kept import Engine, KeptLetter

@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 
 from core.errors import CheckpointConflict
-from core.events import SequenceNumber
-from core.gaps import Healing
+from core.ingest.gaps import Healing
+from core.model.spans import SequenceNumber
 from core.store import AppStore
 from core.store.patient import PatientStore
 from core.store.remembered import RememberingStore

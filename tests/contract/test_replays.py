@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from core.dead_letters import LetterPolicy
-from core.events import Event
-from core.rows import References, Row
+from core.model.events import Event
+from core.model.letters import LetterPolicy
+from core.model.rows import References, Row
 from core.store import Engine as Store
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.builders import home, partition
@@ -183,7 +183,7 @@ def test_what_a_replay_did_to_a_letter_is_an_attempt_of_it(world: World, engine:
 def test_a_letter_of_a_replay_is_due_as_one_of_a_batch_is(world: World, engine: Engine) -> None:
     world.transform = changed(poisoned)
     world.replay(order(["1"]))
-    first = world.own.letters.backoff.longest(1)
+    first = world.letters.backoff.longest(1)
     assert {one.due_at for one in engine.letters() if one.partition_id == "1"} == {world.clock.now() + first}
 
 

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from core.commits import Settled
-from core.dead_letters import LetterOutcome, LetterPosition, RetryCommit
 from core.errors import CheckpointConflict, DataRefused, LetterConflict
-from core.events import SequenceNumber
-from core.rows import ReferenceKey, Row
+from core.model.commits import Settled
+from core.model.letters import LetterOutcome, LetterPosition, RetryCommit
+from core.model.rows import ReferenceKey, Row
+from core.model.spans import SequenceNumber
 from core.store import AppStore
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.builders import (

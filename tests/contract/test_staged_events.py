@@ -6,12 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from core.dead_letters import LetterPolicy
 from core.errors import ReplayConflict, StreamIncarnationChanged
-from core.events import Event, SequenceNumber
-from core.replay_job import JobMove, PartitionProgress, PartitionRange, Span
-from core.replay_piece import Piece, ReplayCommit
-from core.rows import References, Row
+from core.model.events import Event
+from core.model.letters import LetterPolicy
+from core.model.rows import References, Row
+from core.model.spans import SequenceNumber, Span
+from core.replay.job import JobMove, PartitionProgress, PartitionRange
+from core.replay.pieces import Piece, ReplayCommit
 from core.store import Engine as Store
 from core.transforms.home_security import SensorReading
 from tests.fakes.builders import EPOCH, event, partition, settled

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from core.rows import ReferenceKey, Row
+from core.model.rows import ReferenceKey, Row
 from core.store import Store
 from core.transforms.home_security import Home
 from tests.fakes.builders import commit, home, partition, reading, settled

@@ -7,11 +7,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from core.activity import HomeActivity
-from core.rows import Row
+from core.aggregation.activity import HomeActivity
+from core.aggregation.port import AggregationStore
+from core.model.rows import Row
 from core.store.odbc import Session
 from core.store.records import instant_text, server_instant_text
-from core.store.runs import AggregationStore
 from core.store.server_aggregation import SqlServerAggregationStore
 from core.store.sqlite_aggregation import SqliteAggregationStore
 from tests.fakes.builders import commit, partition, settled

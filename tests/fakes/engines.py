@@ -11,9 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
-from core.commits import PartitionState
-from core.events import Event
-from core.rows import Row, row_table
+from core.model.commits import PartitionState
+from core.model.events import Event
+from core.model.rows import Row, row_table
 from core.settings import EMBEDDED
 from core.store import Engine as Store
 from core.store.row_statements import fields_of, types_of

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from core.commits import PartitionState
-from core.events import Event
-from core.rows import Row, row_table
+from core.model.commits import PartitionState
+from core.model.events import Event
+from core.model.rows import Row, row_table
 from core.store import Engine as Store
 from core.store.records import instant_text
 

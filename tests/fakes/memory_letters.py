@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from core.dead_letters import (
+from core.errors import LetterConflict
+from core.model.events import Event, PartitionId
+from core.model.letters import (
     MOVES,
     ClaimedLetter,
     ClaimedPosition,
@@ -15,8 +17,7 @@ from core.dead_letters import (
     LetterPosition,
     RetryCommit,
 )
-from core.errors import LetterConflict
-from core.events import Event, PartitionId, SequenceNumber
+from core.model.spans import SequenceNumber
 from tests.fakes.kept import KeptAttempt, KeptLetter, KeptRange
 
 Letters = dict[tuple[int, str, int], KeptLetter]

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence, Set
 from typing import Protocol
 
-from core.events import Event
-from core.rows import References
-from core.settle import settle
+from core.model.events import Event
+from core.model.rows import References
+from core.settle.settle import settle
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.kept import KeptGap, KeptLetter, KeptRange, KeptRow
 from tests.fakes.plain_transform import STANDING

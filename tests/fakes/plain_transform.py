@@ -9,9 +9,9 @@ huge HOME         a reading, nowhere HOME a home: the database refuses either
 from collections.abc import Iterable
 
 from core.errors import PoisonEvent, RowsRefused
-from core.events import Event
-from core.rows import ReferenceKey, References, Row
-from core.transforms import Transform
+from core.model.events import Event
+from core.model.rows import ReferenceKey, References, Row
+from core.model.transform import Transform
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 
 VERSION = "plain/1"

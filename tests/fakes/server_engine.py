@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from core.commits import PartitionState
-from core.events import Event
-from core.rows import row_table
+from core.model.commits import PartitionState
+from core.model.events import Event
+from core.model.rows import row_table
 from core.store import Engine as Store
 from core.store.odbc import Session, connect
 from core.store.records import instant_of

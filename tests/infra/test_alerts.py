@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from croniter import croniter
 
-from core.books import Books, LetterBooks
+from core.ledger.books import Books, LetterBooks
+from core.ledger.watch import ABSENT_WITHIN, STOPPED_AFTER, Sight, watch_facts
 from core.settings import watch_schedule
-from core.watch import ABSENT_WITHIN, STOPPED_AFTER, Sight, watch_facts
 from tests.fakes.builders import EPOCH
 from tests.infra.policies import ALERTS
 from tests.infra.test_policies import FILES

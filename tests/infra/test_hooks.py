@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from core.aggregation.spark import JobRequest
 from core.errors import StoreUnavailable
-from core.remote.livy import LivyJobs
-from core.spark import JobRequest
+from core.remote.spark.livy import LivyJobs
 from core.store.odbc import Session
 from core.store.queries import SQL
 from infra.hooks import __main__ as hooks

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.commits import LetterStatus
-from core.dead_letters import MOVES, LetterMove, LetterOutcome, Move, RetryCommit
 from core.errors import LetterConflict
-from core.events import SequenceNumber
+from core.model.commits import LetterStatus
+from core.model.letters import MOVES, LetterMove, LetterOutcome, Move, RetryCommit
+from core.model.spans import SequenceNumber
 from core.store import AppStore
 from tests.fakes.builders import NOON, claim, hold, keep_letters, partition, settled
 from tests.fakes.engines import MemoryEngine, SqliteEngine

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.replay_diff import document
-from core.replay_job import ReplayJob
-from core.rows import row_table
+from core.model.rows import row_table
+from core.replay.diff import document
+from core.replay.job import ReplayJob
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.replaying import World, log_of, order

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from core.commits import DeadLetter
 from core.errors import DataRefused
-from core.rows import ReferenceKey, Row
+from core.model.commits import DeadLetter
+from core.model.rows import ReferenceKey, Row
 from core.store import Store
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import commit, event, home, letter, partition, reading, settled

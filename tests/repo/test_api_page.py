@@ -3,9 +3,9 @@
 import re
 from typing import get_args
 
-from core.ledger import FaultKind
-from core.letter_orders import MOST_MOVED
-from core.recount import MOST_EVENTS, MOST_NUMBERS
+from core.ledger.audit import FaultKind
+from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
+from core.letters.orders import MOST_MOVED
 from handlers.operations.aggregations import MOST_RUNS
 from handlers.operations.letter_orders import MOST_SELECTED
 from handlers.operations.letters import LARGEST_SHOWN, MOST_GROUPS, MOST_LETTERS

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from core.errors import SettingsRefused
-from core.remote import consumer
+from core.remote.hub import consumer
 from core.settings import read_settings
 from tests.repo.product import MODULES, ROOT, name_of, tree_of
 

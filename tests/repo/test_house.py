@@ -20,7 +20,7 @@ def offenders(paths: list[Path], faults_of: Callable[[Path], object]) -> dict[st
 
 def test_the_product_is_found() -> None:
     names = {name_of(path) for path in [*MODULES, *TEXTS]}
-    assert {"function_app.py", "core/ingest.py", "handlers/ingest.py", "docs/one-event.md", "host.json"} <= names
+    assert {"function_app.py", "core/ingest/ingest.py", "handlers/ingest.py", "docs/one-event.md", "host.json"} <= names
     assert not any("__pycache__" in name or name.startswith((".venv", "tests")) for name in names)
 
 

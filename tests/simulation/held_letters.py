@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
-from core.dead_letters import ClaimedPosition, FoundLetter, LetterClaim, LetterHold, LetterMove, RetryCommit
-from core.replay_piece import ReplayCommit
+from core.model.letters import ClaimedPosition, FoundLetter, LetterClaim, LetterHold, LetterMove, RetryCommit
+from core.replay.pieces import ReplayCommit
 from core.store import AppStore
 
 Key = tuple[str, int]

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from core.events import Event
-from core.rows import ReferenceKey, References, Row, row_table
-from core.settle import settle
+from core.model.events import Event
+from core.model.rows import ReferenceKey, References, Row, row_table
+from core.settle.settle import settle
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.builders import partition
 from tests.fakes.kept import KeptGap, KeptLetter, KeptRange, KeptRow

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 
-from core.retry_plan import CRASHED, GONE
+from core.letters.plan import CRASHED, GONE
 from core.store import AppStore
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.kept import Engine, KeptAttempt, KeptLetter

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from core.commits import BatchCommit
 from core.errors import InfrastructureFault
-from core.events import Event
-from core.gaps import Healing
-from core.ingest import Means, ingest_batch
-from core.silence import SilenceCheck
+from core.ingest.gaps import Healing
+from core.ingest.ingest import Means, ingest_batch
+from core.ingest.silence import SilenceCheck
+from core.model.commits import BatchCommit
+from core.model.events import Event
 from core.store import AppStore
 from core.store.patient import PatientStore, Waiting
 from core.store.remembered import RememberingStore
@@ -148,7 +148,7 @@ class World:
         given = handed_over(log, committed, self._skips, self.chance)
         if given:
             means = self._owners[number].means
-            ingest_batch(batch(given, place), means.store, PLAIN, means.stamps, means.healing)
+            ingest_batch(batch(given, place), Means(means.store, PLAIN, means.clock, means.healing))
 
     def _committed(self, partition_id: str) -> int:
         checkpoint = self._store.read_partition(partition(partition_id)).checkpoint

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from azure.storage.blob import BlobServiceClient
 
-from core.aggregation import HOME_ACTIVITY
+from core.aggregation.lake import empty_pointer
+from core.aggregation.tick import HOME_ACTIVITY
 from core.errors import LakeUnreachable
-from core.lake import empty_pointer
-from core.remote.lakes import BlobLake
+from core.remote.spark.lakes import BlobLake
 from jobs.lake import CONNECTION, read_aggregate
 from jobs.transforms import KEY
 from tests.acceptance.storage import azurite

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from core.aggregation import HOME_ACTIVITY
-from core.remote.databricks import DatabricksEngine
-from core.remote.livy import LivyEngine, LivyJobs
-from core.remote.spark_local import LocalEngine, LocalSpark
-from core.runs import AggregationRun
-from core.spark import SparkEngine
+from core.aggregation.runs import AggregationRun
+from core.aggregation.spark import SparkEngine
+from core.aggregation.tick import HOME_ACTIVITY
+from core.remote.spark.databricks import DatabricksEngine
+from core.remote.spark.livy import LivyEngine, LivyJobs
+from core.remote.spark.local import LocalEngine, LocalSpark
 from jobs.package import ARCHIVE, write_package
 from tests.fakes.databricks_service import DatabricksService
 from tests.fakes.livy_service import PATHS, LivyService
@@ -235,7 +235,7 @@ def test_a_cluster_runs_the_job_and_survives_the_death_of_a_worker(world: World,
 
 
 def _planned(world: World) -> AggregationRun:
-    from core.runs import planned_run
+    from core.aggregation.runs import planned_run
 
     run = planned_run(HOME_ACTIVITY, world.store.read_standing(HOME_ACTIVITY), "local", world.clock.now())
     assert run is not None

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.aggregation import HOME_ACTIVITY
+from core.aggregation.tick import HOME_ACTIVITY
 from tests.spark.readings import NOON, by_chance, gas, switch
 from tests.spark.world import Fate, World
 

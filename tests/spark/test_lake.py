@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-import core.lake
-from core.aggregation import HOME_ACTIVITY, aggregate
-from core.lake import StoredPointer
-from core.remote.lakes import FolderLake
+import core.aggregation.lake
+from core.aggregation.lake import StoredPointer
+from core.aggregation.tick import HOME_ACTIVITY, aggregate
+from core.remote.spark.lakes import FolderLake
 from jobs.lake import read_aggregate
 from jobs.transforms import KEY
 from tests.spark.readings import NOON, gas, switch
@@ -98,7 +98,7 @@ def test_another_lake_that_lacks_earlier_runs_gets_a_snapshot_of_everything(
 def test_a_pointer_that_lists_too_much_is_folded_into_one_run(
     world: World, folder: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(core.lake, "LISTED", 2)
+    monkeypatch.setattr(core.aggregation.lake, "LISTED", 2)
     for _ in range(4):
         world.commit([gas(), switch()])
         world.settle()

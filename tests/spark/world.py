@@ -7,13 +7,13 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
-from core.activity import HomeActivity
-from core.aggregation import HOME_ACTIVITY, Aggregation, AggregationReport, aggregate
+from core.aggregation.activity import HomeActivity
+from core.aggregation.lake import Lake
+from core.aggregation.runs import Patience
+from core.aggregation.spark import JobRequest, JobState
+from core.aggregation.tick import HOME_ACTIVITY, Aggregation, AggregationReport, aggregate
 from core.errors import EngineUnreachable
-from core.lake import Lake
-from core.rows import Row
-from core.runs import Patience
-from core.spark import JobRequest, JobState
+from core.model.rows import Row
 from core.store.sqlite_aggregation import SqliteAggregationStore
 from jobs.aggregate_home_activity import Execution
 from jobs.aggregate_home_activity import aggregate as run_job

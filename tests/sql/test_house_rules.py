@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from core.rows import row_table
+from core.model.rows import row_table
 from core.store.queries import SQL, load_migrations, load_queries
 from core.store.server_commit import commit_statement
 from core.store.server_letters import move_statement, retry_statement

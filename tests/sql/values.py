@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 from typing import Any, cast
 from uuid import UUID
 
-from core.rows import Row
+from core.model.rows import Row
 from core.transforms.flight_info import FlightChange, FlightStatus
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 

@@ -1,4 +1,4 @@
-"""core/remote/hub_reader.py and hub_ends.py over real AMQP: the SDK against the emulator."""
+"""core/remote/hub/reader.py and hub_ends.py over real AMQP: the SDK against the emulator."""
 
 import threading
 import time
@@ -11,11 +11,12 @@ import pytest
 from azure.eventhub import EventHubConsumerClient
 
 from core.errors import HubRefused, HubUnreachable
-from core.events import Partition, PartitionId, SequenceNumber
-from core.hub import Place
-from core.remote.hub_ends import HubEnds
-from core.remote.hub_links import PublicLink
-from core.remote.hub_reader import SdkHubReader
+from core.model.events import Partition, PartitionId
+from core.model.hub import Place
+from core.model.spans import SequenceNumber
+from core.remote.hub.ends import HubEnds
+from core.remote.hub.links import PublicLink
+from core.remote.hub.reader import SdkHubReader
 from core.settings import Settings, read_settings
 from local.event_hubs import Emulator, HubSettings, SharedAccessKey
 from tests.acceptance.event_hubs.clients import HUB, publish, reading, wait_until

@@ -13,7 +13,8 @@ from typing import Any
 
 import aiohttp
 
-from core.events import Event, SequenceNumber
+from core.model.events import Event
+from core.model.spans import SequenceNumber
 from handlers import services
 from local.functions_host import HostOptions
 from local.functions_host.builtin_worker import BuiltinWorker

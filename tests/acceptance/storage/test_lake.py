@@ -28,4 +28,4 @@ def test_the_jobs_and_our_modules_are_uploaded_and_a_second_run_replaces_them(
     archive = tmp_path / "got.zip"
     archive.write_bytes(container.download_blob(f"jobs/{ARCHIVE}").readall())
     with zipfile.ZipFile(archive) as packed:
-        assert {"jobs/tables.py", "core/rows.py"} <= set(packed.namelist())
+        assert {"jobs/tables.py", "core/model/rows.py"} <= set(packed.namelist())

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from core.activity import Alert, RegisteredHome
+from core.aggregation.activity import Alert, RegisteredHome
 from core.transforms.home_security import Home, HomeAlert
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, partition, settled

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from core.backoff import Backoff
-from core.dead_letters import LetterPolicy
 from core.errors import SettingsRefused
+from core.model.backoff import Backoff
+from core.model.letters import LetterPolicy
 from core.settings import embedded_path, gap_check_schedule, read_settings, read_store_connection
 
 GOOD = {

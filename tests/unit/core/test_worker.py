@@ -9,10 +9,10 @@ from datetime import timedelta
 
 import pytest
 
-from core.commits import BatchCommit
-from core.gaps import Healing
-from core.ingest import Means
-from core.silence import SilenceCheck
+from core.ingest.gaps import Healing
+from core.ingest.ingest import Means
+from core.ingest.silence import SilenceCheck
+from core.model.commits import BatchCommit
 from core.store import Store
 from core.worker import LONGEST_PAUSE, Ingestion, Pausing, _JsonLines, _look_once
 from tests.fakes.builders import batch, events, stamps

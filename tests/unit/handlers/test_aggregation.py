@@ -125,7 +125,7 @@ print(json.dumps([*answers, [[line["action"], line["who"]] for line in lines if 
 def test_the_same_request_under_a_key_is_answered_the_same_and_another_one_is_refused(app: App) -> None:
     first, again, other, listed = app.run("""
 from handlers.aggregation_services import aggregation_services
-from core.aggregation import HOME_ACTIVITY
+from core.aggregation.tick import HOME_ACTIVITY
 commit()
 answers = [post(key="k-1")]
 run = aggregation_services().store.read_standing(HOME_ACTIVITY).last_run
@@ -199,7 +199,7 @@ def test_a_parameter_that_is_wrong_is_refused_by_its_name(app: App, name: str) -
 def test_runs_come_in_pages_by_cursor(app: App) -> None:
     first, second, damaged = app.run("""
 from handlers.aggregation_services import aggregation_services
-from core.aggregation import HOME_ACTIVITY
+from core.aggregation.tick import HOME_ACTIVITY
 own = aggregation_services()
 for _ in range(3):
     commit()

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from core.books import LetterBooks
 from core.errors import StoreUnavailable
+from core.ledger.books import LetterBooks
 from handlers.letter_counts import FAST, KEEP, OLDEST, Clock, LetterCounts
 from tests.fakes.builders import FakeClock
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from handlers import services as shared
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.builders import event
-from core.events import Partition
+from core.model.events import Partition
 
 class Client:
     started = []

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from core.aggregation import PROGRAM
-from core.remote.databricks import DatabricksEngine
-from core.remote.livy import LivyJobs
-from core.spark import JobRequest
+from core.aggregation.spark import JobRequest
+from core.aggregation.tick import PROGRAM
+from core.remote.spark.databricks import DatabricksEngine
+from core.remote.spark.livy import LivyJobs
 from jobs.package import ARCHIVE, PROGRAMS, WHEEL, main, write_package
 
 
@@ -28,7 +28,12 @@ def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
 def test_the_archives_hold_our_modules_but_not_the_way_to_sql(tmp_path: Path) -> None:
     write_package(tmp_path)
     names = set(zipfile.ZipFile(tmp_path / ARCHIVE).namelist())
-    assert {"jobs/tables.py", "jobs/transforms.py", "core/settle.py", "core/transforms/home_security.py"} <= names
+    assert {
+        "jobs/tables.py",
+        "jobs/transforms.py",
+        "core/settle/settle.py",
+        "core/transforms/home_security.py",
+    } <= names
     assert not any(name.startswith("core/store/") for name in names)
     wheel = zipfile.ZipFile(tmp_path / WHEEL)
     record = wheel.read("hubledger-0.1.0.dist-info/RECORD").decode()
@@ -46,7 +51,8 @@ def test_what_the_engines_name_is_what_is_written(tmp_path: Path) -> None:
 
 def test_the_archive_alone_is_enough_to_settle_events(tmp_path: Path) -> None:
     write_package(tmp_path)
-    script = "import core.settle, core.lake, core.jdbc, core.remote.lakes, core.transforms.home_security, jobs.ranges"
+    remote = "core.remote.spark.jdbc, core.remote.spark.lakes"
+    script = f"import core.settle.settle, core.aggregation.lake, {remote}, core.transforms.home_security, jobs.ranges"
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path / ARCHIVE)!r}); {script}"]
     done = subprocess.run(command, cwd=tmp_path, env={}, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,6 +1,6 @@
 """jobs/row_texts.py: rows as texts and back."""
 
-from core.rows import Row
+from core.model.rows import Row
 from jobs.row_texts import row_of, texts_of
 from tests.offenders import holds_for
 from tests.sql.values import ROW_CLASSES

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from core.commits import BatchCommit
-from core.dead_letters import LetterMove, LetterOutcome, RetryCommit
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
-from core.rows import ReferenceKey
+from core.model.commits import BatchCommit
+from core.model.letters import LetterMove, LetterOutcome, RetryCommit
+from core.model.rows import ReferenceKey
 from core.store.patient import FIRST_PAUSE, LONGEST_PAUSE, PatientStore, Waiting
 from core.transforms.home_security import Home
 from tests.fakes.builders import NOON, FakeClock, claim, commit, hold, home, keep_letters, partition, reading, settled
@@ -102,7 +102,7 @@ def test_every_call_of_letters_is_patient() -> None:
     assert [one.status for one in store.find_letters(asked)] == ["resolved"]
     move = LetterMove("discard", P, asked.sequence_numbers, "move-1", NOON, NOON, "somebody", "because")
     assert [one.status for one in store.move_letters(move)] == ["resolved"]
-    assert store.next_due_at(P) is None
+    assert store.next_due_at(P.stream) is None
     assert world.faulty.calls == [
         call
         for call in (

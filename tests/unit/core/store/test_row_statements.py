@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import pytest
 
-from core.rows import PlacedRow, appended_to, state_of
+from core.model.rows import PlacedRow, appended_to, state_of
 from core.store.row_statements import row_reader, server_write, sqlite_insert, sqlite_select_states
 
 LINEAGE = "stream_id INTEGER, partition_id TEXT, sequence_number INTEGER, ordinal INTEGER, commit_number INTEGER"

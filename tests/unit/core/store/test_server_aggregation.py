@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from core.aggregation import HOME_ACTIVITY
+from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
+from core.aggregation.tick import HOME_ACTIVITY
 from core.errors import CommitOutcomeUnknown, DataRefused, StoreUnavailable
-from core.runs import NO_CUT, AggregationRun, Cut, Staged
 from core.store.odbc import Access
 from core.store.server_aggregation import COMMIT, PLAN, SqlServerAggregationStore, batch, parameters
 from tests.fakes.odbc_driver import FakeDriver, fault, lost

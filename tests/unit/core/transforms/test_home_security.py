@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from itertools import product
 from typing import Any
 
-from core.commits import DeadLetter
-from core.events import Event
-from core.ingest import ingest_batch
-from core.rows import ReferenceKey, Row
+from core.ingest.ingest import Means, ingest_batch
+from core.model.commits import DeadLetter
+from core.model.events import Event
+from core.model.rows import ReferenceKey, Row
 from core.transforms import load_transform
 from core.transforms.home_security import Home, HomeAlert, SensorReading, references
 from tests.fakes.builders import batch, event, stamps
@@ -34,7 +34,7 @@ def body(form: dict[str, Any], **changed: Any) -> bytes:
 def ingest(*bodies: bytes) -> MemoryStore:
     store = MemoryStore()
     given = [event(number, each) for number, each in enumerate(bodies)]
-    ingest_batch(batch(given), store, HOME_SECURITY, stamps())
+    ingest_batch(batch(given), Means(store, HOME_SECURITY, stamps()))
     return store
 
 
@@ -225,7 +225,7 @@ def test_a_reading_needs_its_home_and_registrations_and_heartbeats_need_none() -
 
 
 def letters_of(*given: Event) -> list[DeadLetter]:
-    (commit,) = ingest_batch(batch(given), MemoryStore(), HOME_SECURITY, stamps()).commits
+    (commit,) = ingest_batch(batch(given), Means(MemoryStore(), HOME_SECURITY, stamps())).commits
     return list(commit.settled.letters)
 
 

@@ -5,9 +5,10 @@ from random import Random
 
 import pytest
 
-from core.events import Event, SequenceNumber
-from core.rows import ReferenceKey, References
-from core.settle import settle
+from core.model.events import Event
+from core.model.rows import ReferenceKey, References
+from core.model.spans import SequenceNumber
+from core.settle.settle import settle
 from core.transforms import load_transform
 from core.transforms.home_security import Home
 from local.feed.bodies import ZONES, Zone, reading_body

@@ -7,10 +7,11 @@ from itertools import islice, pairwise
 
 import pytest
 
-from core.commits import Settled
-from core.events import Event, SequenceNumber
-from core.rows import References
-from core.settle import settle
+from core.model.commits import Settled
+from core.model.events import Event
+from core.model.rows import References
+from core.model.spans import SequenceNumber
+from core.settle.settle import settle
 from core.transforms import load_transform
 from core.transforms.flight_info import FlightChange, FlightStatus
 from local.feed.bodies import ZONES, Zone

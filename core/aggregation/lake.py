@@ -1,0 +1,92 @@
+"""The lake's pointer: which files together are the aggregate at a cut. Swapped whole, so no reader sees half a run."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
+
+from core.aggregation.runs import NO_CUT, AggregationRun, Cut
+
+LISTED = 256  # runs that a pointer lists at most; then the next run writes everything once
+
+
+@dataclass(frozen=True, slots=True)
+class LakeRun:
+    """One run in the lake: a folder of Parquet files that are never changed."""
+
+    run_id: str
+    number: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """The aggregate at `cut`: the windows of all `runs` together; later ones add to earlier ones, or replace them."""
+
+    job: str
+    number: int
+    cut: Cut
+    runs: tuple[LakeRun, ...]
+
+    def to_json(self) -> bytes:
+        """The pointer as it lies in the lake."""
+        listed: dict[str, Any] = {**asdict(self), "cut": json.loads(self.cut)}
+        return json.dumps(listed, indent=1).encode()
+
+    @staticmethod
+    def of_json(text: bytes) -> "Pointer":
+        """The pointer again; ValueError or KeyError when it is none."""
+        given = json.loads(text)
+        cut = Cut(json.dumps(given["cut"], sort_keys=True, separators=(",", ":")))
+        return Pointer(given["job"], given["number"], cut, tuple(LakeRun(**run) for run in given["runs"]))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPointer:
+    """A pointer and the etag under which it was read."""
+
+    pointer: Pointer
+    etag: str
+
+
+class Lake(Protocol):
+    """The lake as the function sees it; the jobs write the files. Every method may raise LakeUnreachable."""
+
+    @property
+    def location(self) -> str:
+        """Where jobs write: a folder or an address."""
+        ...
+
+    def read_pointer(self, job: str) -> StoredPointer | None:
+        """The pointer that stands, or None when there is none yet."""
+        ...
+
+    def swap_pointer(self, pointer: Pointer, etag: str | None) -> bool:
+        """Put a pointer in the place of the one with this etag (None: of none); False when another stands there."""
+        ...
+
+
+def empty_pointer(job: str) -> Pointer:
+    """Before the first run."""
+    return Pointer(job, 0, NO_CUT, ())
+
+
+def pointer_after(pointer: Pointer, committed: Sequence[AggregationRun], location: str) -> Pointer:
+    """The pointer with the committed runs that follow it, in order; it ends before a run that is not in this lake.
+
+    A snapshot holds everything up to its run, so it needs nothing before it.
+    """
+    for run in committed:
+        if run.lake_path is None or not run.lake_path.startswith(f"{location}/"):
+            continue
+        listed = LakeRun(run.run_id, run.number, run.lake_path.removeprefix(f"{location}/"))
+        if run.is_snapshot:
+            pointer = Pointer(pointer.job, run.number, run.cut_to, (listed,))
+        elif pointer.cut == run.cut_from:
+            pointer = replace(pointer, number=run.number, cut=run.cut_to, runs=(*pointer.runs, listed))
+    return pointer
+
+
+def needs_snapshot(pointer: Pointer, run: AggregationRun) -> bool:
+    """Whether a run has to write everything: the pointer lacks what came before it, or lists too much."""
+    return pointer.cut != run.cut_from or len(pointer.runs) >= LISTED

@@ -1,0 +1,154 @@
+"""Aggregate what was committed: one tick of a run's life. Spark computes, this commits.
+
+A run covers exactly the commits between two cuts, so late events, resolved letters and replays come with the run of
+their commit. Its row, with the intent to submit, is committed before the engine hears of it, and the job's name follows
+from the row: whoever looks later finds the job by its name or submits it again. A job that runs twice stages two whole
+results, of which one is committed. So a tick may be lost, doubled or cut off anywhere.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from core.aggregation.lake import Lake, StoredPointer, empty_pointer, needs_snapshot, pointer_after
+from core.aggregation.port import AggregationStore
+from core.aggregation.runs import AggregationRun, Patience, Sight, Standing, Step, next_step, planned_run
+from core.aggregation.spark import JobRequest, SparkEngine
+from core.errors import EngineUnreachable
+
+HOME_ACTIVITY = "home_activity"
+PROGRAM = "aggregate_home_activity.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """What a tick works with. `lake` is None where results stay in SQL alone; `arguments` are every job's."""
+
+    store: AggregationStore
+    engine: SparkEngine
+    lake: Lake | None
+    now: Callable[[], datetime]
+    patience: Patience = Patience()  # noqa: RUF009 - it is frozen
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AggregationReport:
+    """What a tick did, in words, and the run that it did it to. `published`: the lake's pointer is up to date."""
+
+    did: tuple[str, ...]
+    run: AggregationRun | None
+    published: bool = True
+
+
+def aggregate(own: Aggregation, job: str = HOME_ACTIVITY) -> AggregationReport:
+    """Take the open run one step further, and begin the next one where none is open.
+
+    Raises InfrastructureFault; whatever was written before it stands, and the next tick goes on from there.
+    """
+    did: list[str] = []
+    standing = own.store.read_standing(job)
+    if standing.open_run is not None:
+        did.append(_go_on(own, standing.open_run))
+        standing = own.store.read_standing(job)
+    published = publish(own, job)
+    if standing.open_run is None:
+        did.append(_begin(own, job, standing))
+        standing = own.store.read_standing(job)
+    return AggregationReport(tuple(did), standing.last_run, published)
+
+
+def publish(own: Aggregation, job: str = HOME_ACTIVITY) -> bool:
+    """Bring the lake's pointer up to what is committed; False while it cannot be, and the next snapshot mends that."""
+    if own.lake is None:
+        return True
+    stored = own.lake.read_pointer(job)
+    pointer = stored.pointer if stored else empty_pointer(job)
+    committed = own.store.read_committed_runs(job, pointer.number)
+    following = pointer_after(pointer, committed, own.lake.location)
+    if following != pointer and not own.lake.swap_pointer(following, stored.etag if stored else None):
+        return False  # another tick swaps it too: the next one sees what is missing
+    return not committed or following.number == committed[-1].number
+
+
+def _begin(own: Aggregation, job: str, standing: Standing) -> str:
+    last, now = standing.last_run, own.now()
+    if last is not None and last.status == "failed" and now - (last.closed_at or now) < own.patience.rest:
+        return "rests after a failed run"
+    run = planned_run(job, standing, own.engine.name, now)
+    if run is None:
+        return "has nothing new"
+    if not own.store.open_run(run):
+        return "left the plan to another"
+    return _submit(own, run)
+
+
+def _go_on(own: Aggregation, run: AggregationRun) -> str:
+    sight = _look(own.engine, run)
+    staged = own.store.read_staged(run.run_id)  # after the look: a job that has ended had staged before
+    step = next_step(run, sight, staged, own.now(), own.patience)
+    if step is Step.COMMIT and staged is not None:
+        return _told(own.store.commit_run(run, staged, own.now()), "committed")
+    if step is Step.ADOPT and sight.job_id is not None:
+        return _told(own.store.note_submitted(run, sight.job_id, own.now()), "adopted a job")
+    if step is Step.GIVE_UP:
+        why = f"no result after {run.attempt} attempts and {run.submits} submits; the last one {_said(sight)}"
+        return _told(own.store.fail_run(run, why, own.now()), "gave up")
+    if step in (Step.SUBMIT_AGAIN, Step.TRY_AGAIN):
+        return _submit_again(own, run, run.attempt + (step is Step.TRY_AGAIN))
+    return "waits"
+
+
+def _submit_again(own: Aggregation, run: AggregationRun, attempt: int) -> str:
+    if run.engine_job_id is not None:
+        own.engine.cancel(run.engine_job_id)
+    now = own.now()
+    if not own.store.renew_intent(run, attempt, now):
+        return "left it to another"
+    return _submit(own, replace(run, attempt=attempt, intent_at=now, status="submitting"))
+
+
+def _submit(own: Aggregation, run: AggregationRun) -> str:
+    """The intent stands. Without an answer the outcome stays unknown until a later tick looks for the name."""
+    try:
+        job_id = own.engine.submit(JobRequest(run.job_name, PROGRAM, _arguments(own, run)))
+    except EngineUnreachable:
+        return "submitted, without an answer"
+    own.store.note_submitted(run, job_id, own.now())
+    return "submitted"
+
+
+def _arguments(own: Aggregation, run: AggregationRun) -> tuple[str, ...]:
+    arguments = ("--run-id", run.run_id, "--attempt", str(run.attempt), *own.arguments)
+    if own.lake is None:
+        return arguments
+    stored: StoredPointer | None = own.lake.read_pointer(run.job)
+    pointer = stored.pointer if stored else empty_pointer(run.job)
+    snapshot = ("--snapshot",) if needs_snapshot(pointer, run) else ()
+    return (*arguments, "--lake", own.lake.location, *snapshot)
+
+
+def _look(engine: SparkEngine, run: AggregationRun) -> Sight:
+    try:
+        if run.engine_job_id is None:
+            return Sight(engine.find(run.job_name), None)
+        return Sight(run.engine_job_id, engine.state(run.engine_job_id))
+    except EngineUnreachable:
+        return Sight(None, None, answered=False)
+
+
+def _said(sight: Sight) -> str:
+    return sight.state.value if sight.state is not None else "was not answered"
+
+
+def _told(done: bool, what: str) -> str:
+    return what if done else "left it to another"
+
+
+def report_facts(report: AggregationReport) -> dict[str, object]:
+    """What the one log line of a tick says, as fields."""
+    run = report.run
+    facts: dict[str, object] = {"action": "aggregate", "did": list(report.did), "published": report.published}
+    if run is not None:
+        facts |= {"run_id": run.run_id, "number": run.number, "attempt": run.attempt, "status": run.status}
+    return facts

@@ -1,0 +1,44 @@
+"""The anchor: the first number of a partition that counts, asked of the hub once and kept for good."""
+
+from datetime import datetime
+from typing import Literal
+
+from core.model.commits import PartitionState
+from core.model.events import Event
+from core.model.hub import HubReader
+from core.model.spans import SequenceNumber
+
+# Where a stream begins: at the first event that the hub holds, at the first one enqueued since the stream was opened,
+# or since a time.
+Anchoring = Literal["first", "latest"] | datetime
+
+
+def choose_anchor(
+    state: PartitionState, anchoring: Anchoring, hub: HubReader, in_hand: Event | None = None
+) -> SequenceNumber:
+    """The number that a partition without a commit begins at; `in_hand` is the first event that was delivered.
+
+    Where nothing was enqueued yet at or behind the time, it is the number that the hub gives next.
+    """
+    if anchoring == "first":
+        return _first_held(state, hub, in_hand)
+    extent = hub.extent(state.partition)  # asked first: what comes in meanwhile lies behind it
+    found = hub.first_at(state.partition, _moment(state, anchoring))
+    return SequenceNumber(extent.last + 1) if found is None else found.sequence_number
+
+
+def _first_held(state: PartitionState, hub: HubReader, in_hand: Event | None) -> SequenceNumber:
+    """Retention may have cut the event in hand meanwhile; it counts all the same. No number is before 0."""
+    if in_hand is None:
+        return hub.extent(state.partition).beginning
+    if in_hand.sequence_number == 0:
+        return in_hand.sequence_number
+    return min(hub.extent(state.partition).beginning, in_hand.sequence_number)
+
+
+def _moment(state: PartitionState, anchoring: Anchoring) -> datetime:
+    if isinstance(anchoring, datetime):
+        return anchoring
+    if state.opened_at is None:
+        raise ValueError(f"{state.partition}: the store did not tell when its stream was opened")
+    return state.opened_at

@@ -1,0 +1,136 @@
+"""Heal what was lost at the end of a partition that then fell silent: no later batch will ever show that gap."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from core.errors import CheckpointConflict, InfrastructureFault, StreamIncarnationChanged
+from core.ingest.gaps import Wound
+from core.ingest.ingest import Means, heal, read_anchored
+from core.model.commits import BatchCommit, PartitionState, SequenceGap, Settled
+from core.model.events import Partition
+from core.model.hub import Extent
+from core.model.spans import SequenceNumber, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Healed:
+    """A gap at the end of a partition, and the commits that closed it."""
+
+    partition: Partition
+    gap: Span
+    commits: tuple[BatchCommit, ...]
+
+    @property
+    def healed(self) -> int:
+        """How many events were fetched back from the hub."""
+        return sum(commit.events for commit in self.commits)
+
+    @property
+    def absent(self) -> int:
+        """How many numbers the hub no longer had."""
+        return sum(commit.absent for commit in self.commits)
+
+
+@dataclass(frozen=True, slots=True)
+class Unhealed:
+    """A partition that could not be looked at, or not be healed."""
+
+    partition: Partition
+    fault: InfrastructureFault
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """A partition behind the hub's end: the number it waits for, and since when it was seen to wait for that one."""
+
+    waits_for: SequenceNumber
+    since: datetime
+
+
+@dataclass(slots=True)
+class SilenceCheck:
+    """Looks at every partition from time to time; `means.store` must not remember, for other processes commit too.
+
+    A partition is healed when it has waited for the same number for as long as `grace`, and the hub's newest event is
+    as old: until then the events may be on their way. Should they come after all, one of both commits wins.
+    """
+
+    means: Means
+    grace: timedelta
+    standing: dict[Partition, Standstill] = field(default_factory=dict)
+
+    def run(self, invocation_id: str) -> Iterator[Healed | Unhealed]:
+        """Look at all partitions once; a fault of one does not keep it from the others."""
+        for partition in self.means.healing.hub.partitions():
+            try:
+                healed = self._look_at(partition, invocation_id)
+            except CheckpointConflict:
+                continue  # somebody goes on there
+            except InfrastructureFault as fault:
+                yield Unhealed(partition, fault)
+            else:
+                if healed is not None:
+                    yield healed
+
+    def _look_at(self, partition: Partition, invocation_id: str) -> Healed | None:
+        state = read_anchored(partition, self.means)
+        extent = self.means.healing.hub.extent(partition)  # asked after the state, which may move on meanwhile
+        if state.checkpoint is not None and extent.last < state.checkpoint.sequence_number:
+            raise StreamIncarnationChanged(partition, extent.last, state.checkpoint.sequence_number, is_end=True)
+        if extent.last < state.next_number:
+            self.standing.pop(partition, None)
+            self.means.store.close_gaps(partition)
+            return None
+        if not self._has_fallen_silent(state, extent):
+            return None
+        gap = Span(state.next_number, extent.last)
+        self.means.store.note_gap(state, gap, self.means.clock.now())
+        commits = heal(Wound(state, gap, (), invocation_id), self.means)
+        return Healed(partition, gap, (*commits, *self._close(gap, extent, invocation_id, partition)))
+
+    def _has_fallen_silent(self, state: PartitionState, extent: Extent) -> bool:
+        now = self.means.clock.now()
+        seen = self.standing.get(state.partition)
+        if seen is None or seen.waits_for != state.next_number:
+            seen = self.standing[state.partition] = Standstill(state.next_number, now)
+        return now - seen.since >= self.grace and now - extent.last_enqueued_at >= self.grace
+
+    def _close(self, gap: Span, extent: Extent, invocation_id: str, partition: Partition) -> list[BatchCommit]:
+        """Commit that the hub holds nothing more up to its end; a conflict means that somebody else went on there."""
+        state = self.means.store.read_partition(partition)
+        if state.next_number > gap.last:
+            return []
+        commit = absent_commit(state, extent, self.means, invocation_id)
+        self.means.store.commit_batch(commit)
+        return [commit]
+
+
+@dataclass(frozen=True, slots=True)
+class HubEnd:
+    """The position of a commit behind which the hub holds nothing; the offset is one to go on from."""
+
+    sequence_number: SequenceNumber
+    offset: str
+    enqueued_at: datetime
+
+
+BEGINNING = "-1"  # the SDK's offset before the first event that the hub holds
+
+
+def absent_commit(state: PartitionState, extent: Extent, means: Means, invocation_id: str) -> BatchCommit:
+    """All numbers up to the hub's end are absent."""
+    first, checkpoint = state.next_number, state.checkpoint
+    offset = checkpoint.offset if checkpoint else BEGINNING
+    return BatchCommit(
+        state=state,
+        commit_id=means.clock.new_id(),
+        first=first,
+        last=HubEnd(extent.last, offset, extent.last_enqueued_at),
+        settled=Settled({}, (), 0, 0),
+        transform_version=means.transform.version,
+        invocation_id=invocation_id,
+        committed_at=means.clock.now(),
+        absent=extent.last - first + 1,
+        gaps=(SequenceGap(first, extent.last, "absent"),),
+    )

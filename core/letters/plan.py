@@ -1,0 +1,85 @@
+"""Decide what a retry makes of its letters: run the transform again, and apply the policy of each class of error."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.errors import ProcessDied
+from core.model.clock import Clock
+from core.model.commits import DeadLetter
+from core.model.letters import (
+    AFTER_FAILURE,
+    LOST_CLAIMS,
+    MOVES,
+    ClaimedLetter,
+    LetterHold,
+    LetterOutcome,
+    LetterPolicy,
+    RetryCommit,
+)
+from core.model.rows import References
+from core.model.transform import Transform
+from core.settle.settle import error_type, settle
+
+GONE = "the event left the hub and its body was not kept"
+CRASHED = f"the process died {LOST_CLAIMS} times while it tried this letter alone"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What letters are tried with."""
+
+    transform: Transform
+    clock: Clock
+    letters: LetterPolicy
+    invocation_id: str
+
+
+def is_to_run(letter: ClaimedLetter) -> bool:
+    """Whether the transform is run: not without the body, and not when that killed its process too often."""
+    return letter.body_kept and letter.lost_claims < LOST_CLAIMS
+
+
+def plan_retry(hold: LetterHold, letters: Sequence[ClaimedLetter], references: References, trial: Trial) -> RetryCommit:
+    """The outcome of every letter, as one value; they rise by sequence number."""
+    settled = settle([letter.event for letter in letters if is_to_run(letter)], references, trial.transform)
+    failures = {failure.event.sequence_number: failure for failure in settled.letters}
+    written = {placed[0] for rows in settled.rows.values() for placed in rows}
+
+    def outcome_of(letter: ClaimedLetter) -> LetterOutcome:
+        number = letter.sequence_number
+        if not is_to_run(letter):
+            return _given_up(letter)
+        if number in failures:
+            return _failed(letter, failures[number], trial)
+        why = "its rows were written" if number in written else "it was filtered"
+        return LetterOutcome(number, MOVES["resolve"].target, why=why)
+
+    return RetryCommit(
+        state=hold.state,
+        claimed_by=hold.claimed_by,
+        outcomes=tuple([outcome_of(letter) for letter in letters]),
+        settled=settled,
+        transform_version=trial.transform.version,
+        invocation_id=trial.invocation_id,
+        committed_at=trial.clock.now(),
+    )
+
+
+def _failed(letter: ClaimedLetter, failure: DeadLetter, trial: Trial) -> LetterOutcome:
+    attempts, backoff = letter.attempts + 1, trial.letters.backoff
+    status = AFTER_FAILURE[failure.error_class]
+    if status == "exhausted":
+        return LetterOutcome(letter.sequence_number, status, failure, why=f"{failure.error_class}: not tried again")
+    if backoff.is_spent(attempts):
+        exhausted = MOVES["exhaust"].target
+        return LetterOutcome(letter.sequence_number, exhausted, failure, why=f"it failed {attempts} times")
+    due_at = trial.clock.now() + backoff.pause(attempts, trial.clock.chance())
+    return LetterOutcome(letter.sequence_number, status, failure, due_at)
+
+
+def _given_up(letter: ClaimedLetter) -> LetterOutcome:
+    number, exhausted = letter.sequence_number, MOVES["exhaust"].target
+    if letter.lost_claims < LOST_CLAIMS:
+        return LetterOutcome(number, exhausted, why=GONE, attempted=False)
+    crash = DeadLetter(letter.event, "crash", error_type(ProcessDied), CRASHED, "crash", exhausted)
+    return LetterOutcome(number, exhausted, crash, why=CRASHED, attempted=False)

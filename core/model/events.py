@@ -1,0 +1,83 @@
+"""What arrives: an event, the batch of one invocation, and the partition that both belong to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NewType, Protocol
+
+from core.model.spans import SequenceNumber, Span
+
+PartitionId = NewType("PartitionId", str)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An event hub as one consumer group sees it; `event_hub` is "namespace/hub"."""
+
+    event_hub: str
+    consumer_group: str
+
+    def partition(self, partition_id: PartitionId) -> "Partition":
+        """Return a partition of this stream."""
+        return Partition(self.event_hub, self.consumer_group, partition_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition as one consumer group sees it; `event_hub` is "namespace/hub"."""
+
+    event_hub: str
+    consumer_group: str
+    partition_id: PartitionId
+
+    @property
+    def stream(self) -> Stream:
+        """The stream that this partition belongs to."""
+        return Stream(self.event_hub, self.consumer_group)
+
+    def __str__(self) -> str:
+        hub = self.event_hub.rpartition("/")[2]
+        return f"{hub}/{self.consumer_group}/{self.partition_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event of the hub. `enqueued_at` is aware UTC; `offset` is opaque and never compared."""
+
+    sequence_number: SequenceNumber
+    offset: str
+    enqueued_at: datetime
+    partition_key: str | None
+    properties: Mapping[str, object]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """The events of one invocation: one partition, at least one event, sequence numbers rising.
+
+    `asked` is the range for which the hub was asked: what the batch leaves out of it is absent.
+    """
+
+    partition: Partition
+    events: tuple[Event, ...]
+    invocation_id: str
+    asked: Span | None = None
+
+
+class Position(Protocol):
+    """Where a commit ends: an event, or the hub's end behind which nothing is left."""
+
+    @property
+    def sequence_number(self) -> SequenceNumber: ...
+
+    @property
+    def offset(self) -> str: ...
+
+    @property
+    def enqueued_at(self) -> datetime: ...
+
+
+def stream_of(namespace: str, event_hub: str, consumer_group: str) -> Stream:
+    """Return the stream under its name in our tables: "namespace/hub", without the port of an emulator's address."""
+    return Stream(f"{namespace.partition(':')[0]}/{event_hub}", consumer_group)

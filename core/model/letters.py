@@ -1,0 +1,268 @@
+"""Dead letters: the states they pass through, the policy of each class of error, and the values of a retry.
+
+A letter is `waiting` until it is due; a keeper claims it for a while, the lease, and it is `retrying`; the outcome of
+that makes it `resolved`, `waiting` again or `exhausted`. Every change of state is one of MOVES, and one transaction
+with its effect. `resolved` and `discarded` are the end. A person's discard takes a letter from whoever is retrying it:
+that keeper's commit finds it gone and writes nothing of it. `held` has its place; nothing makes a letter held yet.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal
+
+from core.model.backoff import Backoff
+from core.model.commits import DeadLetter, ErrorClass, LetterStatus, PartitionState, Settled
+from core.model.events import Event, Partition, PartitionId, Stream
+from core.model.spans import SequenceNumber
+
+Move = Literal["claim", "resolve", "fail", "exhaust", "release", "requeue", "discard", "free"]
+
+LOST_CLAIMS = 3  # claims whose holder died while it tried this letter alone: it is not tried again
+
+# Finds an event in the hub, where its body was not kept; None when the hub no longer has it. InfrastructureFault when
+# the hub cannot be asked.
+EventFinder = Callable[[Partition, SequenceNumber], Event | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """One row of the table of moves: from any of these states to that one."""
+
+    sources: tuple[LetterStatus, ...]
+    target: LetterStatus
+
+
+MOVES: Mapping[Move, Allowed] = {
+    "claim": Allowed(("waiting", "retrying"), "retrying"),  # from retrying when the lease has ended
+    "resolve": Allowed(("retrying",), "resolved"),
+    "fail": Allowed(("retrying",), "waiting"),  # once more, after a pause
+    "exhaust": Allowed(("waiting", "retrying"), "exhausted"),
+    "release": Allowed(("retrying",), "waiting"),  # not tried: no attempt is counted
+    "requeue": Allowed(("waiting", "exhausted"), "waiting"),  # a person asks: due now, attempts begin anew
+    "discard": Allowed(("waiting", "retrying", "exhausted", "held"), "discarded"),
+    "free": Allowed(("held",), "waiting"),  # the letter of its key before it is settled
+}
+
+# What becomes of a letter of each class when its attempt failed and others are left.
+AFTER_FAILURE: Mapping[ErrorClass, LetterStatus] = {
+    "poison": "exhausted",  # it can never succeed
+    "reference": "waiting",  # the row may come later
+    "refused": "waiting",  # the table may be mended
+    "unknown": "waiting",  # the next deployment may have mended the bug
+    "crash": "exhausted",  # a person has to look before it kills another process
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LetterPolicy:
+    """How letters are kept and tried: settings, all of them. `chunk` letters are one transaction, `fan_out` chunks one
+    claim, which holds for the length of `lease`."""
+
+    backoff: Backoff = field(default_factory=Backoff)
+    keep_bodies: bool = True
+    chunk: int = 100
+    fan_out: int = 16
+    lease: timedelta = timedelta(seconds=300)
+
+
+@dataclass(frozen=True, slots=True)
+class LetterPosition:
+    """Where a letter is in its stream."""
+
+    partition_id: PartitionId
+    sequence_number: SequenceNumber
+
+
+@dataclass(frozen=True, slots=True)
+class LetterChunk:
+    """Letters of one partition under one claim: ids alone, so that it can travel through an orchestration.
+
+    `alone`: the claim of each was lost before, so each is tried by itself; run such a chunk after the others.
+    """
+
+    partition_id: PartitionId
+    sequence_numbers: tuple[SequenceNumber, ...]
+    claimed_by: str
+    alone: bool = False
+
+    def to_json(self) -> dict[str, object]:
+        """The chunk as JSON holds it."""
+        numbers = list(self.sequence_numbers)
+        return {
+            "partition_id": self.partition_id,
+            "sequence_numbers": numbers,
+            "claimed_by": self.claimed_by,
+            "alone": self.alone,
+        }
+
+    @staticmethod
+    def from_json(given: Mapping[str, object]) -> "LetterChunk":
+        """The chunk again; KeyError, TypeError or ValueError for anything else."""
+        numbers = given["sequence_numbers"]
+        if not isinstance(numbers, Sequence):
+            raise TypeError(f"sequence_numbers must be a list, not {numbers!r}")
+        return LetterChunk(
+            PartitionId(str(given["partition_id"])),
+            tuple(SequenceNumber(int(number)) for number in numbers),
+            str(given["claimed_by"]),
+            bool(given.get("alone", False)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LetterClaim:
+    """Asks for up to `most` letters of a stream that are due."""
+
+    stream: Stream
+    claimed_by: str
+    claimed_at: datetime
+    claimed_until: datetime
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedPosition:
+    """A letter that a claim got, and how many claims of it were lost before."""
+
+    position: LetterPosition
+    lost_claims: int
+
+
+@dataclass(frozen=True, slots=True)
+class LetterHold:
+    """Names letters of one partition that a claim holds, unless somebody took them from it."""
+
+    state: PartitionState
+    sequence_numbers: tuple[SequenceNumber, ...]
+    claimed_by: str
+
+    @property
+    def partition(self) -> Partition:
+        """The partition of all of them."""
+        return self.state.partition
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedLetter:
+    """A letter as it is read for a retry. `event` has an empty body when the body was not kept."""
+
+    event: Event
+    body_kept: bool
+    attempts: int
+    lost_claims: int
+
+    @property
+    def sequence_number(self) -> SequenceNumber:
+        """Its position in the partition."""
+        return self.event.sequence_number
+
+
+@dataclass(frozen=True, slots=True)
+class LetterOutcome:
+    """What a retry makes of a letter. `failure` is None when it keeps the reason it has; `due_at` is of a waiting one,
+    `why` says why it is settled; `attempted` is False when its transform was not run."""
+
+    sequence_number: SequenceNumber
+    status: LetterStatus
+    failure: DeadLetter | None = None
+    due_at: datetime | None = None
+    why: str | None = None
+    attempted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RetryCommit:
+    """All that one transaction writes of a retry: rows, outcomes, attempts, and a ledger row of kind `retry`."""
+
+    state: PartitionState
+    claimed_by: str
+    outcomes: tuple[LetterOutcome, ...]
+    settled: Settled
+    transform_version: str
+    invocation_id: str
+    committed_at: datetime
+
+    @property
+    def partition(self) -> Partition:
+        """The partition whose commits this counts with; its checkpoint stays where it is."""
+        return self.state.partition
+
+    @property
+    def sequence_numbers(self) -> tuple[SequenceNumber, ...]:
+        """The letters that this settles, rising."""
+        return tuple(outcome.sequence_number for outcome in self.outcomes)
+
+
+@dataclass(frozen=True, slots=True)
+class LetterMove:
+    """A move of letters that runs no transform. Sent twice under one `move_id` it has the effect of once.
+
+    `claimed_by`: only those that this claim holds; None for whoever holds them. `due_at` is of letters that wait then.
+    """
+
+    move: Move
+    partition: Partition
+    sequence_numbers: tuple[SequenceNumber, ...]
+    move_id: str
+    moved_at: datetime
+    due_at: datetime
+    by: str
+    why: str
+    claimed_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLetter:
+    """A letter as it stands, and the claim or the move that touched it last."""
+
+    sequence_number: SequenceNumber
+    status: LetterStatus
+    touched_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unmoved:
+    """A letter that a move did not find in a state it may leave; `status` is None where there is no such letter."""
+
+    position: LetterPosition
+    status: LetterStatus | None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveReport:
+    """Which letters a person's request moved, and which it did not."""
+
+    moved: tuple[LetterPosition, ...]
+    unmoved: tuple[Unmoved, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RetryReport:
+    """How many letters of a chunk went which way. `lost` ones were taken from the claim: nothing of them was written;
+    `released` ones were not tried and wait."""
+
+    partition_id: PartitionId
+    resolved: int = 0
+    waiting: int = 0
+    exhausted: int = 0
+    released: int = 0
+    lost: int = 0
+    commits: int = 0
+    rows_written: int = 0
+
+    def to_json(self) -> dict[str, str | int]:
+        """The report as JSON holds it."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def chunks_of(claimed: Sequence[ClaimedPosition], claimed_by: str, most: int) -> tuple[LetterChunk, ...]:
+    """Cut a claim into chunks of one partition each, in order of position; those to be tried alone come last."""
+    groups: dict[tuple[bool, PartitionId], list[SequenceNumber]] = {}
+    for each in sorted(claimed, key=lambda one: one.position.sequence_number):
+        groups.setdefault((each.lost_claims > 0, each.position.partition_id), []).append(each.position.sequence_number)
+    return tuple(
+        LetterChunk(partition_id, tuple(numbers[start : start + most]), claimed_by, alone)
+        for (alone, partition_id), numbers in sorted(groups.items(), key=lambda group: group[0])
+        for start in range(0, len(numbers), most)
+    )

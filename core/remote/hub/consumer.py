@@ -1,0 +1,59 @@
+"""Receive a hub with the SDK, sharing its partitions with peers through a checkpoint store."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from core.model.events import EventBatch, PartitionId, stream_of
+from core.remote.hub.client import aio_credential, open_client
+from core.remote.hub.events import to_event
+from core.settings import Settings
+
+BATCH_SIZE, PREFETCH = 500, 500  # events; host.json says the same for the trigger, and why
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How partitions are shared: where ownership is kept, how often it is balanced, when an owner counts as gone."""
+
+    checkpoint_store: Any
+    interval: timedelta
+    expiry: timedelta
+
+
+def open_consumer(settings: Settings, sharing: Sharing) -> Any:
+    """An aio EventHubConsumerClient; close it to release its partitions."""
+    from azure.eventhub.aio import EventHubConsumerClient
+
+    return open_client(
+        settings,
+        EventHubConsumerClient,
+        aio_credential,
+        checkpoint_store=sharing.checkpoint_store,
+        load_balancing_interval=sharing.interval.total_seconds(),
+        partition_ownership_expiration_interval=sharing.expiry.total_seconds(),
+    )
+
+
+async def receive(
+    client: Any, take: Callable[[EventBatch], Awaitable[None]], failed: Callable[[str | None, Exception], None]
+) -> None:
+    """Hand over batches, one at a time per partition and in order, until the client is closed."""
+
+    async def on_batch(context: Any, events: Sequence[Any]) -> None:
+        if events:
+            await take(_batch(context, events))
+
+    async def on_error(context: Any, error: Exception) -> None:
+        failed(None if context is None else context.partition_id, error)
+
+    await client.receive_batch(
+        on_batch, on_error=on_error, max_batch_size=BATCH_SIZE, prefetch=PREFETCH, starting_position="-1"
+    )
+
+
+def _batch(context: Any, events: Sequence[Any]) -> EventBatch:
+    stream = stream_of(context.fully_qualified_namespace, context.eventhub_name, context.consumer_group)
+    partition = stream.partition(PartitionId(context.partition_id))
+    return EventBatch(partition, tuple(map(to_event, events)), f"{context.partition_id}@{events[0].sequence_number}")

@@ -1,0 +1,139 @@
+"""One receiving link to a partition, from a place on: opened in milliseconds where the SDK's private side allows it.
+
+The SDK's own `receive` needs half a second to begin and one to end, for it keeps partitions in turn and a thread alive.
+`EventHubConsumer`, on which it rests, does the same at once; its name is private, so the public call is the fallback.
+Source: azure-eventhub 5.15, `_consumer.py`.
+"""
+
+import queue
+import threading
+from contextlib import suppress
+from typing import Any, Protocol
+
+from core.model.hub import Place
+
+OPENING = 5.0  # seconds; the sync SDK itself would wait for ever on a hub that takes a connection and says nothing
+TURN = 0.2  # seconds that a call may wait for events
+BEGINNING = "-1"  # the offset before the first event
+
+
+class Link(Protocol):
+    """Receives from one place on. For one thread; errors are the SDK's."""
+
+    def receive(self) -> list[Any]:
+        """Events that have arrived, possibly none: it waits for a fraction of a second."""
+        ...
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the hub has accepted the link: until then it cannot have sent anything."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+def open_link(client: Any, group: str, partition_id: str, place: Place, count: int) -> Link:
+    """A link of an EventHubConsumerClient (sync) that begins with the first event at the place.
+
+    `count` is how many events it shall take at once, at most.
+    """
+    if hasattr(client, "_create_consumer"):
+        return _DirectLink(client, group, partition_id, place, count)
+    return PublicLink(client, partition_id, place, count)
+
+
+class _DirectLink:
+    def __init__(self, client: Any, group: str, partition_id: str, place: Place, count: int) -> None:
+        self._arrived: list[Any] = []
+        self._count = count
+        self._consumer = client._create_consumer(
+            group,
+            partition_id,
+            place,
+            self._arrived.extend,
+            event_position_inclusive=_is_inclusive(place),
+            prefetch=count,
+        )
+        self._consumer._keep_alive = 0  # its thread sleeps for a second before it ends
+        self._watchdog = threading.Timer(OPENING, lambda: cut(self._consumer._handler))
+        self._watchdog.daemon = True
+        self._watchdog.start()
+
+    def receive(self) -> list[Any]:
+        if not self.is_ready:
+            self._consumer._open_with_retry()  # one step; `receive` is silent about one that fails
+            return []
+        self._watchdog.cancel()
+        self._consumer.receive(batch=True, max_batch_size=self._count)
+        arrived = self._arrived.copy()
+        self._arrived.clear()
+        return arrived
+
+    @property
+    def is_ready(self) -> bool:
+        return bool(self._consumer.handler_ready)
+
+    def close(self) -> None:
+        self._watchdog.cancel()
+        self._consumer.close()
+
+
+def _is_inclusive(place: Place) -> bool:
+    return place != BEGINNING
+
+
+def cut(handler: Any) -> None:
+    """Shut the socket under an AMQP client, so that the thread that waits on it is told."""
+    with suppress(AttributeError, OSError):
+        handler._connection._transport.sock.shutdown(2)
+
+
+class PublicLink:
+    """The same with the public call, which needs a thread and a client of its own."""
+
+    def __init__(self, client: Any, partition_id: str, place: Place, count: int) -> None:
+        self._client = client
+        self._arrived: queue.Queue[list[Any] | Exception] = queue.Queue(2)
+        self._ended = threading.Event()
+        self._asked = False
+        options = {
+            "partition_id": partition_id,
+            "starting_position": place,
+            "starting_position_inclusive": _is_inclusive(place),
+            "prefetch": count,
+            "max_batch_size": count,
+            "max_wait_time": TURN,
+            "on_error": lambda _, error: self._put(error),
+        }
+        self._thread = threading.Thread(target=client.receive_batch, args=(self._take,), kwargs=options, daemon=True)
+        self._thread.start()
+
+    def receive(self) -> list[Any]:
+        try:
+            arrived = self._arrived.get(timeout=TURN)
+        except queue.Empty:
+            return []
+        self._asked = True
+        if isinstance(arrived, Exception):
+            raise arrived
+        return arrived
+
+    @property
+    def is_ready(self) -> bool:
+        return self._asked
+
+    def close(self) -> None:
+        self._ended.set()
+        self._client.close()
+        self._thread.join(OPENING)
+
+    def _take(self, _: Any, events: list[Any]) -> None:
+        self._put(events)
+
+    def _put(self, arrived: list[Any] | Exception) -> None:
+        while not self._ended.is_set():
+            with suppress(queue.Full):
+                self._arrived.put(arrived, timeout=TURN)
+                return

@@ -1,0 +1,67 @@
+"""Spark on Databricks: one-time runs of the Jobs API 2.2, whose idempotency token makes a submit happen once."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from core.aggregation.spark import JobRequest, JobState
+from core.errors import EngineUnreachable
+from core.remote.spark.http import JsonHttp, NotFound, Token
+
+PAGE, MOST_PAGES = 25, 40
+TASK = "job"
+_ENDED = ("TERMINATED", "SKIPPED", "INTERNAL_ERROR")
+_UNKNOWN_RUN = "does not exist"
+
+
+class DatabricksEngine:
+    """A SparkEngine. `jobs` is where the programs are; `cluster` is `new_cluster` or `existing_cluster_id`."""
+
+    name = "databricks"
+
+    def __init__(self, address: str, token: Token, jobs: str, cluster: Mapping[str, Any]) -> None:
+        self._http = JsonHttp(f"{address}/api/2.2/jobs/runs", token)
+        self._jobs = jobs
+        self._cluster = cluster
+
+    def submit(self, request: JobRequest) -> str:
+        """See SparkEngine. The same name again gives the same run."""
+        answer = self._http.post("/submit", self._body(request))
+        if answer.get("run_id") is None:
+            raise EngineUnreachable(f"the answer has no run_id, only {sorted(answer)}")
+        return str(answer["run_id"])
+
+    def find(self, name: str) -> str | None:
+        """See SparkEngine."""
+        query: dict[str, object] = {"run_type": "SUBMIT_RUN", "limit": PAGE}
+        for _ in range(MOST_PAGES):
+            page = self._http.get("/list", **query)
+            for run in page.get("runs") or []:
+                if run.get("run_name") == name:
+                    return str(run["run_id"])
+            if not page.get("next_page_token"):
+                return None
+            query["page_token"] = page["next_page_token"]
+        return None
+
+    def state(self, job_id: str) -> JobState:
+        """See SparkEngine."""
+        try:
+            state = self._http.get("/get", run_id=job_id).get("state") or {}
+        except NotFound:
+            return JobState.LOST
+        if state.get("life_cycle_state") not in _ENDED:
+            return JobState.RUNNING
+        return JobState.SUCCEEDED if state.get("result_state") == "SUCCESS" else JobState.FAILED
+
+    def cancel(self, job_id: str) -> None:
+        """See SparkEngine."""
+        try:
+            self._http.post("/cancel", {"run_id": int(job_id)})
+        except NotFound:
+            return
+
+    def _body(self, request: JobRequest) -> dict[str, Any]:
+        program = {"python_file": f"{self._jobs}/{request.program}", "parameters": list(request.arguments)}
+        libraries = [{"whl": f"{self._jobs}/hubledger-0.1.0-py3-none-any.whl"}]
+        task = {"task_key": TASK, "spark_python_task": program, "libraries": libraries, **self._cluster}
+        return {"run_name": request.name, "idempotency_token": request.name, "tasks": [task]}

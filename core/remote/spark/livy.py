@@ -1,0 +1,101 @@
+"""Spark behind Livy: Synapse, Fabric and Apache Livy, whose batches differ in little. Ids are opaque texts.
+
+Sources: Livy's REST API, "Spark Batch" of Azure Synapse (2019-11-01-preview), the Livy API of Microsoft Fabric.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.aggregation.spark import JobRequest, JobState
+from core.errors import EngineRefused, EngineUnreachable
+from core.remote.spark.http import JsonHttp, NotFound, Token
+
+PAGE, MOST_PAGES = 100, 50
+DUPLICATE = "Duplicate session name"  # Apache Livy: a live batch has this name already
+SMALL = {"driverMemory": "28g", "driverCores": 4, "executorMemory": "28g", "executorCores": 4, "numExecutors": 2}
+CONF = {"spark.sql.session.timeZone": "UTC"}
+_ENDED = {
+    "success": JobState.SUCCEEDED,
+    "dead": JobState.FAILED,
+    "error": JobState.FAILED,
+    "killed": JobState.FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LivyJobs:
+    """Where the programs are, and what else every batch says: sizes, and `conf` on top of ours."""
+
+    folder: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def batch(self, request: JobRequest) -> dict[str, Any]:
+        """The body that starts a job."""
+        return {
+            "name": request.name,
+            "file": f"{self.folder}/{request.program}",
+            "pyFiles": [f"{self.folder}/hubledger.zip"],
+            "args": list(request.arguments),
+            **self.options,
+            "conf": {**CONF, **self.options.get("conf", {})},
+        }
+
+
+class LivyEngine:
+    """A SparkEngine. Livy has no token that makes a submit happen once; the batch's name takes its place."""
+
+    name = "livy"
+
+    def __init__(self, address: str, token: Token, jobs: LivyJobs) -> None:
+        self._http = JsonHttp(address, token)
+        self._jobs = jobs
+
+    def submit(self, request: JobRequest) -> str:
+        """See SparkEngine."""
+        try:
+            return _id_of(self._http.post("/batches", self._jobs.batch(request)))
+        except EngineRefused as error:
+            if DUPLICATE in str(error):
+                raise EngineUnreachable(f"{request.name} was submitted before: {error}") from error
+            raise
+
+    def find(self, name: str) -> str | None:
+        """See SparkEngine. Of several with one name, the one that still counts: not failed, and the first."""
+        found = [batch for batch in self._batches() if batch.get("name") == name]
+        found.sort(key=lambda batch: _state_of(batch) is JobState.FAILED)
+        return _id_of(found[0]) if found else None
+
+    def state(self, job_id: str) -> JobState:
+        """See SparkEngine."""
+        try:
+            return _state_of(self._http.get(f"/batches/{job_id}"))
+        except NotFound:
+            return JobState.LOST
+
+    def cancel(self, job_id: str) -> None:
+        """See SparkEngine."""
+        try:
+            self._http.delete(f"/batches/{job_id}")
+        except NotFound:
+            return
+
+    def _batches(self) -> Iterator[Mapping[str, Any]]:
+        first = 0
+        for _ in range(MOST_PAGES):
+            page = self._http.get("/batches", **{"from": first, "size": PAGE})
+            batches = page.get("sessions") or page.get("items") or []
+            yield from batches
+            first += len(batches)
+            if not batches or first >= page.get("total", 0):
+                return
+
+
+def _state_of(batch: Mapping[str, Any]) -> JobState:
+    return _ENDED.get(str(batch.get("state", "")).lower(), JobState.RUNNING)
+
+
+def _id_of(batch: Mapping[str, Any]) -> str:
+    if batch.get("id") is None:
+        raise EngineUnreachable(f"the answer has no id of a batch, only {sorted(batch)}")
+    return str(batch["id"])

@@ -1,0 +1,78 @@
+"""The engine and the lake that the settings name."""
+
+from pathlib import Path
+
+from core.aggregation.lake import Lake
+from core.aggregation.spark import SparkEngine
+from core.errors import SettingsRefused
+from core.remote.spark import tokens
+from core.remote.spark.databricks import DatabricksEngine
+from core.remote.spark.http import Token
+from core.remote.spark.jdbc import jdbc_address
+from core.remote.spark.lakes import BlobLake, FolderLake
+from core.remote.spark.livy import SMALL, LivyEngine, LivyJobs
+from core.remote.spark.local import APP, LocalEngine, LocalSpark
+from core.settings import Settings, SparkSettings, embedded_path
+
+_SCOPES = {"synapse": tokens.SYNAPSE, "fabric": tokens.FABRIC}
+
+
+def open_engine(settings: Settings) -> SparkEngine | None:
+    """The engine, or None for SPARK_ENGINE=none. Nothing is connected yet."""
+    spark = settings.spark
+    if spark.engine == "local":
+        return LocalEngine(_local(settings))
+    if spark.engine == "livy":
+        return LivyEngine(spark.livy_url, _token(spark), LivyJobs(_jobs(spark), _livy_options(spark)))
+    if spark.engine == "databricks":
+        token = tokens.entra_token(tokens.DATABRICKS)
+        return DatabricksEngine(spark.databricks_url, token, _jobs(spark), spark.options)
+    return None
+
+
+def open_lake(settings: Settings) -> Lake | None:
+    """The lake, or None where results stay in SQL. Jobs of this machine have a folder of it without being told."""
+    spark = settings.spark
+    if spark.lake is None:
+        return FolderLake(_beside_store(settings) / "lake") if spark.engine == "local" else None
+    if "://" in spark.lake:
+        return BlobLake(spark.lake, spark.lake_connection)
+    return FolderLake(Path(spark.lake))
+
+
+def job_arguments(settings: Settings) -> tuple[str, ...]:
+    """What every job is told besides its run. Nothing secret: a local job inherits our environment instead.
+
+    SettingsRefused when a job elsewhere could not reach the store.
+    """
+    if settings.spark.engine == "local":
+        return ()
+    try:
+        address = jdbc_address(settings.store_connection)
+    except ValueError as error:
+        raise SettingsRefused([f"STORE_CONNECTION: {error}"]) from error
+    return ("--store", address.url)
+
+
+def _local(settings: Settings) -> LocalSpark:
+    spark = settings.spark
+    jobs = Path(spark.jobs) if spark.jobs else APP / "jobs"
+    return LocalSpark(spark.submit, jobs, _beside_store(settings) / "spark", spark.options.get("conf", {}))
+
+
+def _beside_store(settings: Settings) -> Path:
+    path = embedded_path(settings.store_connection)
+    return path.parent if path else Path(".local-run")
+
+
+def _livy_options(spark: SparkSettings) -> dict[str, object]:
+    return {**(SMALL if spark.livy_dialect == "synapse" else {}), **spark.options}
+
+
+def _token(spark: SparkSettings) -> Token:
+    scope = _SCOPES.get(spark.livy_dialect)
+    return tokens.no_token if scope is None else tokens.entra_token(scope)
+
+
+def _jobs(spark: SparkSettings) -> str:
+    return (spark.jobs or "").rstrip("/")

@@ -1,0 +1,145 @@
+"""What a dry run shows: per event the rows that would be added, removed and changed, by column.
+
+The diff of an event is JSON: `outcome` (written, filtered, dead_lettered), `error` of a letter, and the lists `added`
+and `removed` (table, row) and `changed` (table, row, columns: name to [before, after]). The rows of an event in one
+appended table are compared in their order; a state is compared with the one that stands under its key.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from itertools import zip_longest
+from typing import Any
+
+from core.model.rows import ReferenceKey, Row, row_table
+from core.model.spans import SequenceNumber
+from core.replay.pieces import EventDiff, Rehearsal, RehearsedPiece, ReplayCommit, StandingState
+
+SHOWN = 1_000  # events of a partition whose diff is kept; the counts are of all
+
+States = Mapping[ReferenceKey, StandingState]
+Document = dict[str, Any]
+RowsByTable = dict[type, list[Row]]
+
+
+@dataclass(slots=True)
+class _Change:
+    """What would become of the rows of one event."""
+
+    added: list[Document] = field(default_factory=list)
+    removed: list[Document] = field(default_factory=list)
+    changed: list[Document] = field(default_factory=list)
+
+    def compare(self, before: Row | None, after: Row | None) -> None:
+        """Note what becomes of one row."""
+        if before is None and after is not None:
+            self.added.append(_named(after))
+        elif after is None and before is not None:
+            self.removed.append(_named(before))
+        elif before is not None and after is not None:
+            old, new = document(before), document(after)
+            columns = {name: [old[name], new[name]] for name in new if old[name] != new[name]}
+            if columns:
+                self.changed.append({**_named(after), "columns": columns})
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.changed)
+
+
+def rehearsed_piece(commit: ReplayCommit, rehearsal: Rehearsal, standing: States) -> RehearsedPiece:
+    """The counts of a rehearsed commit, and the diffs of its first events that would change.
+
+    `standing` are the states under the keys that the commit writes, as they stood.
+    """
+    changes = dict(_changes(commit, rehearsal, standing))
+    room = max(0, SHOWN - commit.progress.counts.events_changed)
+    counts = replace(
+        commit.counts,
+        letters_added=rehearsal.letters_added,
+        letters_resolved=rehearsal.letters_resolved,
+        rows_retracted=len(rehearsal.retracted),
+        events_changed=len(changes),
+        rows_added=sum(len(change.added) for change in changes.values()),
+        rows_removed=sum(len(change.removed) for change in changes.values()),
+        rows_changed=sum(len(change.changed) for change in changes.values()),
+        states_rewritten=_rewritten(commit, rehearsal),
+    )
+    return RehearsedPiece(commit, counts, tuple(_shown(commit, dict(list(changes.items())[:room]))))
+
+
+def newest_states(commit: ReplayCommit) -> dict[ReferenceKey, tuple[SequenceNumber, Row]]:
+    """The states that a commit would set, each by the last event that writes it."""
+    return {
+        ReferenceKey.of(row): (SequenceNumber(number), row)
+        for row_class, placed in commit.settled.rows.items()
+        if row_table(row_class).key
+        for number, _, row in placed
+    }
+
+
+def document(row: Row) -> Document:
+    """A row's columns as JSON holds them: instants are RFC 3339 in UTC."""
+    return {name: _plain(getattr(row, name)) for name in row_table(type(row)).columns}
+
+
+def _changes(commit: ReplayCommit, rehearsal: Rehearsal, standing: States) -> Iterator[tuple[SequenceNumber, _Change]]:
+    before, after = _retracted(rehearsal), _appended(commit)
+    changes = {number: _Change() for number in commit.numbers}
+    for number, change in changes.items():
+        old, new = before.get(number, {}), after.get(number, {})
+        for row_class in dict.fromkeys((*old, *new)):
+            for pair in zip_longest(old.get(row_class, ()), new.get(row_class, ())):
+                change.compare(*pair)
+    for key, (number, row) in newest_states(commit).items():
+        stands = standing.get(key)
+        if stands is None or stands.gives_way_to(number):
+            changes[number].compare(None if stands is None else stands.row, row)
+    return ((number, change) for number, change in changes.items() if change)
+
+
+def _retracted(rehearsal: Rehearsal) -> dict[SequenceNumber, RowsByTable]:
+    rows: dict[SequenceNumber, RowsByTable] = {}
+    for one in sorted(rehearsal.retracted, key=lambda one: one.ordinal):
+        if not row_table(type(one.row)).key:
+            rows.setdefault(one.sequence_number, {}).setdefault(type(one.row), []).append(one.row)
+    return rows
+
+
+def _appended(commit: ReplayCommit) -> dict[SequenceNumber, RowsByTable]:
+    rows: dict[SequenceNumber, RowsByTable] = {}
+    for row_class, placed in commit.settled.rows.items():
+        if not row_table(row_class).key:
+            for number, _, row in placed:
+                rows.setdefault(SequenceNumber(number), {}).setdefault(row_class, []).append(row)
+    return rows
+
+
+def _rewritten(commit: ReplayCommit, rehearsal: Rehearsal) -> int:
+    """How many of the states that its own events had written would be written again."""
+    numbers = set(commit.numbers)
+    return sum(1 for one in rehearsal.retracted if row_table(type(one.row)).key and one.sequence_number in numbers)
+
+
+def _shown(commit: ReplayCommit, changes: Mapping[SequenceNumber, _Change]) -> Iterator[EventDiff]:
+    errors = {letter.event.sequence_number: letter.error for letter in commit.settled.letters}
+    written = {number for placed in commit.settled.rows.values() for number, _, _ in placed}
+    for number, change in changes.items():
+        outcome = "dead_lettered" if number in errors else "written" if number in written else "filtered"
+        told: Document = {"outcome": outcome}
+        if number in errors:
+            told["error"] = errors[number]
+        told.update(added=change.added, removed=change.removed, changed=change.changed)
+        yield EventDiff(commit.partition.partition_id, number, json.dumps(told, ensure_ascii=True))
+
+
+def _named(row: Row) -> Document:
+    return {"table": row_table(type(row)).name, "row": document(row)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -1,0 +1,119 @@
+"""Decide what a piece of a replay writes: the transform of today over its events, and the states as they stood then.
+
+A replayed event sees of each state the newest that an event before it wrote: one that the replay itself has come by and
+carries along from piece to piece, or one that stands from before. Where there is none, for states keep no history, it
+sees the state that stands now, as the retry of a letter does.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+from uuid import UUID
+
+from core.errors import RowsRefused, StreamIncarnationChanged
+from core.model.clock import Clock
+from core.model.commits import PartitionState
+from core.model.events import Event
+from core.model.letters import LetterPolicy
+from core.model.rows import ReferenceKey, References, Row, RowType
+from core.model.spans import SequenceNumber
+from core.model.transform import Transform
+from core.replay.job import PartitionProgress
+from core.replay.pieces import CarriedState, Piece, ReplayCommit, StandingState
+from core.settle.settle import scheduled, settle
+
+
+@dataclass(frozen=True, slots=True)
+class KnownStates:
+    """What is known of the states that a piece refers to: those that stand, and those that the replay carries along."""
+
+    standing: Mapping[ReferenceKey, StandingState] = field(default_factory=dict)
+    carried: Mapping[ReferenceKey, CarriedState] = field(default_factory=dict)
+
+
+class ReplayReferences(References):
+    """The references of a replay, as they were before the event in work, which is `at`."""
+
+    __slots__ = ("_standing", "at", "carried")
+
+    def __init__(self, known: KnownStates) -> None:
+        super().__init__({})
+        self._standing = known.standing
+        self.carried = dict(known.carried)
+        self.at = SequenceNumber(0)
+
+    def find(self, row_class: type[RowType], *key: object) -> RowType | None:
+        """See References."""
+        wanted = ReferenceKey(row_class, key)
+        stands, carried = self._standing.get(wanted), self.carried.get(wanted)
+        if carried is None:
+            return None if stands is None else cast(RowType, stands.row)
+        is_newer = stands is not None and stands.written_by is not None and carried.number < stands.written_by < self.at
+        return cast(RowType, stands.row if stands is not None and is_newer else carried.row)
+
+    def learn(self, row: Row) -> None:
+        """See References."""
+        self.carried[ReferenceKey.of(row)] = CarriedState(self.at, row)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayTrial:
+    """What pieces of one partition are replayed with; `refused` are events that the database refuses, and its words."""
+
+    job_id: UUID
+    state: PartitionState
+    transform: Transform
+    refused: Mapping[SequenceNumber, str]
+    letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
+
+
+def plan_replay(
+    piece: Piece,
+    progress: PartitionProgress,
+    known: KnownStates,
+    trial: ReplayTrial,
+    clock: Clock,
+) -> ReplayCommit:
+    """The outcome of every event of a piece, as one value.
+
+    Raises StreamIncarnationChanged when an event before the checkpoint was enqueued after it: it is of another hub.
+    """
+    _refuse_another_hub(piece, trial.state)
+    transform, references = trial.transform, ReplayReferences(known)
+    settled, now = settle(piece.events, references, _over(references, trial)), clock.now()
+    return ReplayCommit(
+        job_id=trial.job_id,
+        state=trial.state,
+        piece=piece,
+        settled=scheduled(settled, trial.letters, clock, now),
+        carried=_newly(references, piece) if transform.references_of else {},
+        row_classes=tuple(dict.fromkeys((*transform.row_classes, *settled.rows))),
+        progress=progress,
+        transform_version=transform.version,
+        committed_at=now,
+    )
+
+
+def _newly(references: ReplayReferences, piece: Piece) -> dict[ReferenceKey, CarriedState]:
+    """The states that this piece wrote last: events behind it see them."""
+    return {key: state for key, state in references.carried.items() if state.number >= piece.span.first}
+
+
+def _over(references: ReplayReferences, trial: ReplayTrial) -> Transform:
+    """The transform over these references, but for the events that stand alone: they are refused."""
+
+    def rows_of(event: Event, learning: References) -> Iterable[Row]:
+        words = trial.refused.get(event.sequence_number)
+        if words is not None:
+            raise RowsRefused(words)
+        references.at = event.sequence_number
+        return tuple(trial.transform.rows_of(event, learning))
+
+    return Transform(trial.transform.version, rows_of)
+
+
+def _refuse_another_hub(piece: Piece, state: PartitionState) -> None:
+    checkpoint = state.checkpoint
+    for event in piece.events:
+        if checkpoint is not None and event.enqueued_at > checkpoint.enqueued_at:
+            raise StreamIncarnationChanged(state.partition, event.sequence_number, checkpoint.sequence_number)

@@ -1,0 +1,122 @@
+"""From what a person asks for to numbers: which events of which partitions are replayed, what is left out, and why."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from core.errors import ReplayRefused
+from core.model.events import Partition, PartitionId, Stream
+from core.model.hub import HubReader, Place
+from core.model.spans import SequenceNumber, Span
+from core.replay.job import LeftOut, PartitionRange, Replayable
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOrder:
+    """What a person asks for: `partitions` is None for all of them, `start` and `end` for as far as the ledger reaches.
+
+    A range by number or offset holds both its ends; one by time ends before `end`. `asked` is the same as JSON.
+    """
+
+    partitions: tuple[PartitionId, ...] | None
+    start: Place | None
+    end: Place | None
+    asked: str
+    is_dry_run: bool
+    requested_by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What can be replayed at all: the stream, how far its partitions are committed, and how many events at most."""
+
+    stream: Stream
+    replayable: Sequence[Replayable]
+    hub: HubReader
+    most_events: int
+
+
+Ranges = tuple[tuple[PartitionRange, ...], tuple[LeftOut, ...]]
+
+
+def ranges_of(order: ReplayOrder, reach: Reach) -> Ranges:
+    """The numbers to replay of each partition, and the partitions that have none of them.
+
+    Raises ReplayRefused, which names the field; HubUnreachable or HubRefused when the hub has to be asked and cannot.
+    """
+    _refuse_backwards(order, reach.most_events)
+    found = [_range_of(order, one, reach) for one in _chosen(order, reach.replayable)]
+    ranges = tuple(one for one in found if isinstance(one, PartitionRange))
+    left_out = tuple(one for one in found if isinstance(one, LeftOut))
+    if not ranges:
+        raise ReplayRefused("from", left_out[0].why if left_out else "nothing is committed yet")
+    _refuse_too_many("to", sum(one.span.length for one in ranges), reach.most_events)
+    return ranges, left_out
+
+
+def _refuse_backwards(order: ReplayOrder, most: int) -> None:
+    start, end = order.start, order.end
+    if isinstance(start, int) and isinstance(end, int):
+        if end < start:
+            raise ReplayRefused("to", f"the range is backwards: it ends at {end}, before {start}")
+        _refuse_too_many("to", end - start + 1, most)
+    if isinstance(start, datetime) and isinstance(end, datetime) and end <= start:
+        raise ReplayRefused("to", f"the range is backwards: it ends at {end.isoformat()}, not after its beginning")
+    for field, place in (("from", start), ("to", end)):
+        if isinstance(place, str) and (order.partitions is None or len(order.partitions) != 1):
+            raise ReplayRefused(field, "an offset belongs to one partition: name that one")
+
+
+def _refuse_too_many(field: str, events: int, most: int) -> None:
+    if events > most:
+        raise ReplayRefused(field, f"the range has {events} events, and REPLAY_MOST_EVENTS allows {most}")
+
+
+def _chosen(order: ReplayOrder, replayable: Sequence[Replayable]) -> Iterator[Replayable]:
+    known = {one.partition_id: one for one in replayable}
+    for partition_id in known if order.partitions is None else dict.fromkeys(order.partitions):
+        if partition_id not in known:
+            raise ReplayRefused("partitions", f"nothing of partition {partition_id} is committed, so nothing to replay")
+        yield known[partition_id]
+
+
+def _range_of(order: ReplayOrder, one: Replayable, reach: Reach) -> PartitionRange | LeftOut:
+    partition = reach.stream.partition(one.partition_id)
+    first, before = _first(order.start, one, partition, reach.hub)
+    if first > one.checkpoint:
+        ends = f"partition {one.partition_id} is committed up to {one.checkpoint}"
+        return LeftOut(one.partition_id, f"{ends}, and only events up to there can be replayed")
+    last, behind = _last(order.end, one, partition, reach.hub)
+    if first > last:
+        return LeftOut(one.partition_id, f"no event of partition {one.partition_id} lies in the range")
+    note = "; ".join(filter(None, (before, behind)))
+    return PartitionRange(one.partition_id, Span(SequenceNumber(first), SequenceNumber(last)), note or None)
+
+
+def _first(start: Place | None, one: Replayable, partition: Partition, hub: HubReader) -> tuple[int, str | None]:
+    if start is None:
+        return one.first, None
+    if isinstance(start, int):
+        return max(start, one.first), f"the ledger begins at {one.first}" if start < one.first else None
+    event = hub.first_at(partition, start)
+    if event is None:
+        return one.checkpoint + 1, None
+    beginning = hub.extent(partition).beginning
+    if event.sequence_number > beginning or beginning <= one.first:
+        return max(event.sequence_number, one.first), None
+    gone = f"the hub begins at {beginning}: what was enqueued before it is gone, and can only be named by its number"
+    return event.sequence_number, gone
+
+
+def _last(end: Place | None, one: Replayable, partition: Partition, hub: HubReader) -> tuple[int, str | None]:
+    if end is None:
+        return one.checkpoint, None
+    if isinstance(end, int):
+        beyond = f"events after the checkpoint at {one.checkpoint} are left out" if end > one.checkpoint else None
+        return min(end, one.checkpoint), beyond
+    event = hub.first_at(partition, end)
+    if event is None:
+        return one.checkpoint, None
+    is_the_end = isinstance(end, str) and event.offset == end
+    return min(event.sequence_number if is_the_end else event.sequence_number - 1, one.checkpoint), None

@@ -1,0 +1,128 @@
+"""Settle each event: its rows, nothing, or a dead letter. The one place that catches what a transform raises."""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from traceback import extract_tb
+
+from core.errors import MissingReference, PoisonEvent, RowsRefused
+from core.model.clock import Clock
+from core.model.commits import DeadLetter, ErrorClass, Settled
+from core.model.events import Event
+from core.model.letters import AFTER_FAILURE, LetterPolicy
+from core.model.rows import PlacedRow, ReferenceKey, References, row_table
+from core.model.transform import Transform
+
+ERROR_LENGTH = 2_000  # characters of an error that a letter keeps
+_VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
+
+
+def settle(events: Sequence[Event], references: References, transform: Transform) -> Settled:
+    """Apply the transform to each event, in order; every event ends as written, filtered or a letter."""
+    rows_of = transform.rows_of
+    blocks: dict[type, list[PlacedRow]] = {}
+    sinks: dict[type, Callable[[PlacedRow], None]] = {}
+    keyed: set[type] = set()
+    letters: list[DeadLetter] = []
+    filtered = 0
+    for event in events:
+        try:
+            rows = tuple(rows_of(event, references))
+            for row in rows:
+                if type(row) not in sinks:
+                    block: list[PlacedRow] = []
+                    sinks[type(row)] = _sink(type(row), block, references)
+                    blocks[type(row)] = block
+                    if row_table(type(row)).key:
+                        keyed.add(type(row))
+                if keyed and type(row) in keyed:
+                    hash(ReferenceKey.of(row))  # a key that cannot be one is this event's fault, here and not later
+        except Exception as error:  # noqa: BLE001 - whatever a transform raises is this event's outcome
+            letters.append(dead_letter(event, error))
+            continue
+        if not rows:
+            filtered += 1
+        ordinal = 0
+        for row in rows:
+            sinks[type(row)]((event.sequence_number, ordinal, row))
+            ordinal += 1  # noqa: SIM113 - enumerate would cost as much as the rest of this loop
+    return Settled(blocks, letters, len(events) - filtered - len(letters), filtered)
+
+
+def scheduled(settled: Settled, policy: LetterPolicy, clock: Clock, now: datetime) -> Settled:
+    """Return the outcome with the first retry of its letters set, and with or without their bodies."""
+    if not settled.letters:
+        return settled
+    return replace(settled, letters=[_scheduled(letter, policy, clock, now) for letter in settled.letters])
+
+
+def _scheduled(letter: DeadLetter, policy: LetterPolicy, clock: Clock, now: datetime) -> DeadLetter:
+    due_at = now + policy.backoff.pause(1, clock.chance()) if letter.status == "waiting" else None
+    return replace(letter, due_at=due_at, keeps_body=policy.keep_bodies)
+
+
+def _sink(row_class: type, block: list[PlacedRow], references: References) -> Callable[[PlacedRow], None]:
+    """Where rows of a class go: into their block, and a state also in sight of the events that follow."""
+    if not row_table(row_class).key:
+        return block.append
+
+    def keep(placed: PlacedRow) -> None:
+        block.append(placed)
+        references.learn(placed[2])
+
+    return keep
+
+
+def reference_keys(events: Iterable[Event], transform: Transform) -> set[ReferenceKey]:
+    """The reference rows that a run needs; an event that cannot say needs none, for its transform fails as well."""
+    references_of = transform.references_of
+    keys: set[ReferenceKey] = set()
+    if references_of is None:
+        return keys
+    for event in events:
+        try:
+            keys.update(references_of(event))
+        except Exception:  # noqa: BLE001 - settle meets the same fault and keeps it
+            continue
+    return keys
+
+
+def dead_letter(event: Event, error: Exception) -> DeadLetter:
+    """The letter of an event whose transform raised; MemoryError is no event's fault and goes on."""
+    if isinstance(error, MemoryError):
+        raise error
+    error_class = _class_of(error)
+    text = (_said(error) or type(error).__name__)[:ERROR_LENGTH]
+    name = error_type(type(error))
+    return DeadLetter(event, error_class, name, text, _fingerprint(name, text, error), AFTER_FAILURE[error_class])
+
+
+def error_type(error_class: type[BaseException]) -> str:
+    """Return the name under which letters keep a class of errors."""
+    return f"{error_class.__module__}.{error_class.__qualname__}"
+
+
+def _said(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - an error that cannot say what it is, is still this event's outcome
+        return ""
+
+
+def _class_of(error: Exception) -> ErrorClass:
+    if isinstance(error, PoisonEvent):
+        return "poison"
+    if isinstance(error, MissingReference):
+        return "reference"
+    if isinstance(error, RowsRefused):
+        return "refused"
+    return "unknown"
+
+
+def _fingerprint(name: str, text: str, error: Exception) -> str:
+    """The same for the same fault of other events: names of the frames, and the text less its values."""
+    frames = [frame.name for frame in extract_tb(error.__traceback__)]
+    cause = "|".join([name, _VARYING.sub("?", text), *frames[1:]])
+    return hashlib.sha256(cause.encode("utf-8", "replace")).hexdigest()[:16]

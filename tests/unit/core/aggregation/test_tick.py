@@ -1,0 +1,289 @@
+"""core/aggregation/tick.py over the embedded store, with an engine that stages by hand and fails on demand."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from core.aggregation.activity import HomeActivity
+from core.aggregation.runs import AggregationRun, Patience, Standing
+from core.aggregation.spark import JobRequest, JobState
+from core.aggregation.tick import HOME_ACTIVITY, Aggregation, AggregationReport, aggregate, report_facts
+from core.errors import EngineRefused, EngineUnreachable, StoreUnavailable
+from core.remote.spark.lakes import FolderLake
+from core.store.sqlite_aggregation import SqliteAggregationStore
+from tests.fakes.aggregation_engines import SqliteAggregation, finish, ingest, stage
+from tests.fakes.builders import EPOCH, FakeClock, reading
+from tests.fakes.engines import SqliteEngine
+
+WINDOW = HomeActivity("home-1", EPOCH, "motion", 1, 1, None, None, None, EPOCH, EPOCH)
+
+
+@dataclass
+class FakeEngine:
+    """Keeps jobs by name; they end when a test says so. `answers` go wrong one after the other."""
+
+    answers: list[Exception | None] = field(default_factory=list)
+    accepts: bool = True
+    requests: list[JobRequest] = field(default_factory=list)
+    states: dict[str, JobState] = field(default_factory=dict)
+    cancelled: list[str] = field(default_factory=list)
+    deaf: bool = False
+    name: str = "fake"
+
+    def submit(self, request: JobRequest) -> str:
+        self.requests.append(request)
+        answer = self.answers.pop(0) if self.answers else None
+        if answer is None or self.accepts:
+            self.states[request.name] = JobState.RUNNING
+        if answer is not None:
+            raise answer
+        return f"id-{request.name}"
+
+    def find(self, name: str) -> str | None:
+        self._hear()
+        return f"id-{name}" if name in self.states else None
+
+    def state(self, job_id: str) -> JobState:
+        self._hear()
+        return self.states.get(job_id.removeprefix("id-"), JobState.LOST)
+
+    def cancel(self, job_id: str) -> None:
+        self.cancelled.append(job_id)
+
+    def _hear(self) -> None:
+        if self.deaf:
+            raise EngineUnreachable("no answer")
+
+
+class World:
+    """A store, an engine, and a clock that a test moves."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = SqliteAggregation(SqliteEngine(folder / "store.db"))
+        self.store: SqliteAggregationStore = self.database.open()
+        self.engine = FakeEngine()
+        self.clock = FakeClock()
+        patience = Patience(timedelta(minutes=10), timedelta(hours=2), timedelta(hours=1), attempts=2, submits=5)
+        self.own = Aggregation(self.store, self.engine, None, self.clock.now, patience)
+
+    def tick(self, minutes: float = 5) -> tuple[str, ...]:
+        did = aggregate(self.own).did
+        self.clock.advance(60 * minutes)
+        return did
+
+    @property
+    def run(self) -> AggregationRun:
+        run = self.store.read_standing(HOME_ACTIVITY).last_run
+        assert run is not None
+        return run
+
+    def finish(self, staging_id: str = "s") -> None:
+        """The job of the open run stages a window, and ends."""
+        stage(self.database, staging_id, self.run.run_id, [WINDOW])
+        finish(self.database, staging_id, self.run.run_id, self.clock.now())
+        self.engine.states[self.run.job_name] = JobState.SUCCEEDED
+
+    def fail(self) -> None:
+        self.engine.states[self.run.job_name] = JobState.FAILED
+
+    def readings(self) -> int:
+        return sum(one.readings for one in self.store.read_activity("home-1", EPOCH, EPOCH + timedelta(days=1)))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    ingest(made.store, [reading()])
+    yield made
+    made.store.close()
+
+
+def test_without_anything_new_nothing_happens(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    assert world.tick() == ("has nothing new",)
+    assert world.engine.requests == []
+    world.store.close()
+
+
+def test_a_run_is_submitted_waited_for_committed_and_followed_by_the_next(world: World) -> None:
+    assert world.tick() == ("submitted",)
+    assert world.engine.requests[0].arguments == ("--run-id", world.run.run_id, "--attempt", "1")
+    assert world.engine.requests[0].name == world.run.job_name
+    assert world.tick() == ("waits",)
+    world.finish()
+    ingest(world.store, [reading()])
+    assert world.tick() == ("committed", "submitted")
+    assert (world.run.number, world.readings()) == (2, 1)
+
+
+class DyingStore(SqliteAggregationStore):
+    """Its process dies after the intent, before the engine is asked."""
+
+    def open_run(self, run: AggregationRun) -> bool:
+        super().open_run(run)
+        raise StoreUnavailable("killed")
+
+
+def test_the_intent_stands_before_the_engine_hears_of_the_run(world: World) -> None:
+    dying = DyingStore(world.database.sqlite.path)
+    with pytest.raises(StoreUnavailable):
+        aggregate(replace(world.own, store=dying))
+    dying.close()
+    assert (world.run.status, world.engine.requests) == ("submitting", [])
+    world.clock.advance(60)
+    assert world.tick() == ("waits",)
+    world.clock.advance(600)
+    assert world.tick() == ("submitted",)
+
+
+def test_a_submit_whose_answer_was_lost_is_adopted(world: World) -> None:
+    world.engine.answers = [EngineUnreachable("lost")]
+    assert world.tick() == ("submitted, without an answer",)
+    assert world.tick() == ("adopted a job",)
+    assert (world.run.status, world.run.engine_job_id) == ("submitted", f"id-{world.run.job_name}")
+    assert len(world.engine.requests) == 1
+
+
+def test_a_submit_that_did_not_come_through_is_repeated_under_the_same_name_after_the_grace(world: World) -> None:
+    world.engine.answers, world.engine.accepts = [EngineUnreachable("503")], False
+    assert [world.tick(), world.tick(), world.tick()] == [
+        ("submitted, without an answer",),
+        ("waits",),
+        ("waits",),
+    ]
+    assert world.tick() == ("submitted",)
+    assert len({request.name for request in world.engine.requests}) == 1
+    assert (world.run.attempt, world.run.submits) == (1, 2)
+
+
+def test_an_engine_that_refuses_is_an_error_and_the_submits_are_bounded(world: World) -> None:
+    world.engine.answers, world.engine.accepts = [EngineRefused("400")] * 9, False
+    for _ in range(5):
+        with pytest.raises(EngineRefused):
+            world.tick()
+        world.clock.advance(660)
+    assert world.tick()[0] == "gave up"
+    assert "5 submits" in (world.run.failure or "")
+
+
+def test_attempts_are_bounded_and_a_failed_run_rests_before_the_next_one_takes_over_its_commits(world: World) -> None:
+    world.tick()
+    world.fail()
+    assert world.tick() == ("submitted",)
+    assert (world.run.attempt, world.engine.requests[1].name[-2:]) == (2, "-2")
+    world.fail()
+    assert world.tick() == ("gave up", "rests after a failed run")
+    assert (world.run.status, world.run.failure) == (
+        "failed",
+        "no result after 2 attempts and 2 submits; the last one failed",
+    )
+    assert world.tick() == ("rests after a failed run",)
+    world.clock.advance(3600)
+    assert world.tick() == ("submitted",)
+    assert (world.run.number, world.run.cut_from) == (2, "{}")
+    world.finish()
+    assert world.tick()[0] == "committed"
+    assert world.readings() == 1
+
+
+def test_a_job_that_the_engine_lost_after_it_staged_is_committed(world: World) -> None:
+    world.tick()
+    world.finish()
+    world.engine.states.clear()
+    assert world.tick()[0] == "committed"
+
+
+def test_what_is_staged_is_committed_although_the_engine_is_deaf(world: World) -> None:
+    world.tick()
+    world.finish()
+    world.engine.deaf = True
+    assert world.tick()[0] == "committed"
+
+
+def test_a_job_beyond_its_deadline_is_cancelled_and_tried_again(world: World) -> None:
+    world.tick(121)
+    first = world.run.engine_job_id
+    assert world.tick() == ("submitted",)
+    assert (world.engine.cancelled, world.run.attempt) == ([first], 2)
+
+
+def test_a_second_timer_changes_nothing(world: World) -> None:
+    def tick_alone(_: int) -> AggregationReport:
+        return aggregate(world.own)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(tick_alone, range(8)))
+        assert len(world.engine.requests) == 1
+        world.finish()
+        list(pool.map(tick_alone, range(8)))
+    assert (world.readings(), len(world.engine.requests), world.run.number) == (1, 1, 1)
+
+
+def test_a_second_result_of_the_same_run_counts_for_nothing(world: World) -> None:
+    world.tick()
+    world.finish("first")
+    world.finish("second")
+    world.tick()
+    ingest(world.store, [reading()])
+    world.tick()
+    world.finish("third")
+    world.tick()
+    assert world.readings() == 2
+
+
+class BlindStore(SqliteAggregationStore):
+    """Sees the standing of a moment ago, as a timer does that was held up."""
+
+    stale: Standing
+
+    def read_standing(self, job: str) -> Standing:
+        return self.stale
+
+
+def test_a_timer_that_was_held_up_neither_plans_nor_submits_nor_commits_again(world: World) -> None:
+    blind = BlindStore(world.database.sqlite.path)
+    held_up = replace(world.own, store=blind)
+    blind.stale = world.store.read_standing(HOME_ACTIVITY)
+    world.tick()
+    assert aggregate(held_up).did == ("left the plan to another",)
+    blind.stale = world.store.read_standing(HOME_ACTIVITY)
+    world.fail()
+    world.tick()
+    assert aggregate(held_up).did == ("left it to another",)
+    blind.stale = world.store.read_standing(HOME_ACTIVITY)
+    world.finish()
+    world.tick()
+    assert aggregate(held_up).did[0] in ("left it to another", "waits")
+    assert (world.readings(), len(world.engine.requests)) == (1, 2)
+    blind.close()
+
+
+def test_the_lake_is_told_to_jobs_and_its_pointer_follows_the_commit(world: World, tmp_path: Path) -> None:
+    lake = FolderLake(tmp_path / "lake")
+    world.own = replace(world.own, lake=lake, arguments=("--store", "jdbc:x"))
+    world.tick()
+    assert world.engine.requests[0].arguments[4:] == ("--store", "jdbc:x", "--lake", str(tmp_path / "lake"))
+    assert lake.read_pointer(HOME_ACTIVITY) is None
+    world.finish(f"{tmp_path / 'lake'}")
+    world.database.sqlite.sql("UPDATE aggregation_staging SET lake_path = ?", f"{tmp_path / 'lake'}/run")
+    world.tick()
+    stored = lake.read_pointer(HOME_ACTIVITY)
+    assert stored is not None
+    assert [run.path for run in stored.pointer.runs] == ["run"]
+
+
+def test_a_report_is_one_line_of_facts(world: World) -> None:
+    facts = report_facts(aggregate(world.own))
+    assert facts == {
+        "action": "aggregate",
+        "did": ["submitted"],
+        "published": True,
+        "run_id": world.run.run_id,
+        "number": 1,
+        "attempt": 1,
+        "status": "submitted",
+    }

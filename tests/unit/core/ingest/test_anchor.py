@@ -1,0 +1,107 @@
+"""core/ingest/anchor.py: where a partition begins, once and for good."""
+
+from datetime import timedelta
+
+import pytest
+
+from core.errors import HubUnreachable
+from core.ingest.anchor import Anchoring, choose_anchor
+from core.ingest.gaps import Healing
+from core.ingest.ingest import Means, ingest_batch
+from core.model.commits import PartitionState
+from core.model.events import Partition
+from core.model.hub import Extent
+from core.model.spans import SequenceNumber
+from tests.fakes.builders import EPOCH, batch, event, events, partition, stamps
+from tests.fakes.memory_hub import MemoryHub
+from tests.fakes.memory_store import MemoryStore
+from tests.fakes.plain_transform import PLAIN
+
+
+def at(second: int) -> Anchoring:
+    return EPOCH + timedelta(seconds=second)
+
+
+def hub(last: int = 20, first: int = 0) -> MemoryHub:
+    """Event n was enqueued n seconds after EPOCH."""
+    made = MemoryHub({"0": events(0, last, "quiet")})
+    made.expire_before("0", first)
+    return made
+
+
+def state(opened: int = 12) -> PartitionState:
+    return PartitionState(partition(), 1, None, None, EPOCH + timedelta(seconds=opened))
+
+
+@pytest.mark.parametrize(
+    ("anchoring", "given", "anchor"),
+    [
+        ("first", hub(first=3), 3),
+        ("first", hub(last=-1), 0),
+        ("first", hub(first=21), 21),
+        ("latest", hub(), 12),
+        ("latest", hub(last=8), 9),
+        ("latest", hub(first=15), 15),
+        (at(5), hub(), 5),
+        (at(0), hub(first=7), 7),
+        (at(99), hub(), 21),
+        (at(99), hub(last=-1), 0),
+    ],
+)
+def test_a_partition_begins_at_the_first_event_that_counts(anchoring: Anchoring, given: MemoryHub, anchor: int) -> None:
+    assert choose_anchor(state(), anchoring, given) == anchor
+
+
+def test_an_event_that_was_delivered_counts_although_retention_cut_it_meanwhile() -> None:
+    assert choose_anchor(state(), "first", hub(first=9), event(6)) == 6
+
+
+def test_no_number_is_before_zero_so_the_hub_need_not_be_asked() -> None:
+    asked = hub()
+    assert choose_anchor(state(), "first", asked, event(0)) == 0
+    assert asked.asked == []
+
+
+class GrowingHub(MemoryHub):
+    """One more event comes in right behind the first answer."""
+
+    def extent(self, partition: Partition) -> Extent:
+        found = super().extent(partition)
+        self.publish("0", [event(found.last + 1)])
+        return found
+
+
+def test_an_event_that_comes_in_between_two_questions_is_not_left_out() -> None:
+    assert choose_anchor(state(opened=99), "latest", GrowingHub({"0": events(0, 8)})) == 9
+
+
+class TestInTheStore:
+    def ingest(self, store: MemoryStore, first: int, last: int, anchoring: Anchoring, seed: int = 0) -> int:
+        """How many events of the batch were dropped."""
+        healing = Healing(hub(last=40), anchoring)
+        return ingest_batch(batch(events(first, last, "quiet")), Means(store, PLAIN, stamps(seed), healing)).redelivered
+
+    def test_events_before_the_anchor_are_dropped_and_the_first_range_begins_there(self) -> None:
+        store = MemoryStore()
+        assert self.ingest(store, 0, 4, at(7)) == 5
+        assert self.ingest(store, 5, 9, at(7)) == 2
+        assert [(kept.first, kept.last) for kept in store.ledger()] == [(7, 9)]
+        assert [books.balanced for books in store.read_ledgers()] == [True]
+
+    def test_another_setting_later_moves_no_anchor(self) -> None:
+        store = MemoryStore()
+        assert self.ingest(store, 0, 4, at(7)) == 5
+        assert self.ingest(store, 5, 9, "first", seed=1) == 2
+        assert [(kept.first, kept.last) for kept in store.ledger()] == [(7, 9)]
+
+    def test_a_hub_that_cannot_be_asked_leaves_the_partition_without_a_beginning(self) -> None:
+        store, away = MemoryStore(), MemoryHub({"0": events(0, 9)}, fails=lambda: True)
+        with pytest.raises(HubUnreachable):
+            ingest_batch(batch(events(0, 4)), Means(store, PLAIN, stamps(), Healing(away, "latest")))
+        assert store.read_partition(partition()).anchor is None
+
+    def test_of_two_owners_that_anchor_at_the_same_time_the_first_decides(self) -> None:
+        store = MemoryStore()
+        before = store.read_partition(partition())
+        assert store.anchor_partition(before, SequenceNumber(3), EPOCH).anchor == 3
+        assert store.anchor_partition(before, SequenceNumber(8), EPOCH).anchor == 3

@@ -1,0 +1,114 @@
+"""core/ledger/books.py: what balances, how far a partition lags, and that one moment is looked at."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from core.ledger.books import (
+    LOOKS,
+    Books,
+    CountedLetters,
+    LetterBooks,
+    PartitionBooks,
+    lag_of,
+    lag_time,
+    read_letter_books,
+)
+from core.letters.listing import LetterKey
+from core.model.commits import LetterStatus
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
+from tests.fakes.builders import EPOCH
+
+FIRST, LAST = SequenceNumber(10), SequenceNumber(19)
+EVEN = PartitionBooks(PartitionId("0"), LAST, EPOCH, 3, None, FIRST, LAST, 3, 0, 4, 3, 2, 1, 0, 3)
+
+
+class Ledger:
+    """A BookStore whose books come one after the other; commits come between the statements of a reader."""
+
+    def __init__(self, *moments: tuple[PartitionBooks, int]) -> None:
+        self.moments = list(moments)
+        self.letters = 0
+
+    def read_books(self) -> tuple[PartitionBooks, ...]:
+        books, self.letters = self.moments.pop(0) if len(self.moments) > 1 else self.moments[0]
+        return (books,)
+
+    def count_letters(self) -> CountedLetters:
+        return CountedLetters({"exhausted": self.letters}, 0)
+
+    def find_oldest_letter(self, statuses: Sequence[LetterStatus]) -> LetterKey | None:
+        return LetterKey(EPOCH, PartitionId("0"), FIRST) if "exhausted" in statuses else None
+
+
+def test_books_that_are_even_balance() -> None:
+    books = Books((EVEN, EVEN), LetterBooks({"waiting": 1, "resolved": 3}, 4))
+    assert (books.numbers, books.accounted, books.balanced) == (20, 20, True)
+
+
+OFF = (("holes", 1), ("checkpoint", 20), ("last", 18), ("written", 5), ("absent", 1), ("first", 11))
+
+
+@pytest.mark.parametrize(("name", "value"), OFF)
+def test_anything_that_is_off_shows(name: str, value: int) -> None:
+    assert not replace(EVEN, **{name: value}).balanced  # type: ignore[arg-type]
+
+
+def test_letters_that_replays_made_are_counted_beside_those_of_the_ledger() -> None:
+    assert Books((EVEN,), LetterBooks({"waiting": 5}, 2, 3)).balanced
+    assert not Books((EVEN,), LetterBooks({"waiting": 5}, 2, 4)).balanced
+    assert not Books((EVEN,), LetterBooks({"waiting": 5}, 2, 2)).balanced
+
+
+@pytest.mark.parametrize("letters", [1, 3])
+def test_letters_that_are_more_or_fewer_than_the_ledger_says_show(letters: int) -> None:
+    assert not Books((EVEN,), LetterBooks({"waiting": letters}, 2)).balanced
+
+
+def test_a_commit_between_two_statements_does_not_look_like_an_imbalance() -> None:
+    busy = [(replace(EVEN, commit_number=3 + at, dead_lettered=2 + at), 3 + at) for at in range(2)]
+    assert read_letter_books(Ledger(*busy, (replace(EVEN, commit_number=9, dead_lettered=8), 8))).balanced
+
+
+def test_an_imbalance_that_stays_is_told() -> None:
+    found = read_letter_books(Ledger((EVEN, 1)))
+    assert (found.balanced, found.open, found.oldest is not None) == (False, 1, True)
+
+
+def test_books_that_never_rest_are_not_looked_at_for_ever() -> None:
+    busy = [(replace(EVEN, commit_number=at, dead_lettered=at), at + 2) for at in range(LOOKS * 3)]
+    assert not read_letter_books(Ledger(*busy)).balanced
+
+
+def test_letters_that_come_without_rest_are_no_imbalance() -> None:
+    busy = [(replace(EVEN, commit_number=at, dead_lettered=at), at + 1) for at in range(LOOKS * 3)]
+    found = read_letter_books(Ledger(*busy))
+    assert (found.balanced, found.dead_lettered, sum(found.counts.values())) == (True, LOOKS, LOOKS)
+
+
+@pytest.mark.parametrize(("hub_end", "lag"), [(None, None), (-1, 0), (19, 0), (25, 6), (5, 0)])
+def test_lag_is_what_the_hub_has_beyond_the_checkpoint(hub_end: int | None, lag: int | None) -> None:
+    assert lag_of(EVEN, hub_end) == lag
+
+
+def test_the_lag_of_a_partition_without_a_commit_is_all_that_its_hub_ever_had() -> None:
+    assert (lag_of(None, 4), lag_of(None, -1), lag_time(None, 5, EPOCH), lag_time(None, 0, EPOCH)) == (
+        5, 0, None, timedelta(),
+    )  # fmt: skip
+
+
+def test_who_waits_has_waited_no_longer_than_since_the_checkpoint_s_event() -> None:
+    now = EPOCH + timedelta(seconds=90)
+    assert lag_time(EVEN, 3, now) == timedelta(seconds=90)
+    assert lag_time(EVEN, 0, now) == timedelta()
+    assert lag_time(EVEN, 3, EPOCH - timedelta(seconds=5)) == timedelta()
+    assert lag_time(EVEN, None, now) is None
+
+
+def test_numbers_are_counted_from_the_anchor() -> None:
+    late = replace(EVEN, anchor=SequenceNumber(8))
+    assert (late.numbers, late.balanced) == (12, False)
+    assert replace(EVEN, anchor=FIRST).balanced

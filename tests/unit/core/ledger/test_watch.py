@@ -1,0 +1,165 @@
+"""core/ledger/watch.py: what alerts are told of one moment, and when the hub is asked for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from core.errors import HubUnreachable
+from core.ledger.books import LetterBooks, PartitionBooks
+from core.ledger.watch import ABSENT_WITHIN, ASKED_FROM, STOPPED_AFTER, Watching, watch
+from core.letters.listing import LetterKey
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
+from tests.fakes.builders import EPOCH, STREAM, event
+from tests.fakes.memory_hub import MemoryHub
+
+NOW = EPOCH + timedelta(days=1)
+P0, P1 = PartitionId("0"), PartitionId("1")
+CALM = LetterBooks({"resolved": 3}, 3)
+LONG = STOPPED_AFTER + timedelta(seconds=1)
+
+
+def books(checkpoint: int, ago: timedelta, id: PartitionId = P0) -> PartitionBooks:
+    """Balanced books of events 0 up to a checkpoint, whose event was enqueued so long ago."""
+    first, last = SequenceNumber(0), SequenceNumber(checkpoint)
+    return PartitionBooks(id, last, NOW - ago, 1, None, first, last, 1, 0, checkpoint + 1, 0, 0, 0, 0, 1)
+
+
+@dataclass
+class Books:
+    """A WatchStore."""
+
+    books: tuple[PartitionBooks, ...] = ()
+    moved: dict[PartitionId, datetime] = field(default_factory=dict)
+    anchors: dict[PartitionId, SequenceNumber] = field(default_factory=dict)
+    absent: dict[datetime, int] = field(default_factory=dict)
+
+    def read_books(self) -> tuple[PartitionBooks, ...]:
+        return self.books
+
+    def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
+        return self.anchors.get(partition_id)
+
+    def read_last_batches(self) -> Mapping[PartitionId, datetime]:
+        return self.moved
+
+    def count_absent(self, since: datetime) -> int:
+        return sum(count for at, count in self.absent.items() if at >= since)
+
+
+def hub_of(waits: timedelta, *, last: int = 14, first: int = 0) -> MemoryHub:
+    """A hub whose partition 0 has events up to a number, of which each is so old."""
+    return MemoryHub({"0": [event(number, at=NOW - waits) for number in range(first, last + 1)]})
+
+
+def seen(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_at: datetime | None = None) -> dict:
+    own = Watching(
+        STREAM,
+        store,
+        hub,
+        lambda: letters,
+        lambda key: letter_at,
+        lambda: {PartitionId(id): last for id, last in hub.last.items()},
+    )
+    return watch(own, NOW)
+
+
+def test_where_all_is_accounted_for_nothing_waits_and_the_hub_is_not_asked() -> None:
+    hub = hub_of(timedelta(days=1))
+    assert seen(Books((books(14, timedelta(days=1)),)), hub) == {
+        "action": "watch",
+        "event_hub": "namespace/telemetry",
+        "ledger_balanced": True,
+        "lag_seconds": 0.0,
+        "partitions_stopped": 0,
+        "letters_open": 0,
+        "oldest_letter_seconds": 0.0,
+        "absent_new": 0,
+    }
+    assert hub.asked == []
+
+
+def test_lag_is_the_age_of_the_oldest_event_that_waits_and_not_the_age_of_the_checkpoint() -> None:
+    store = Books((books(9, timedelta(hours=10)),), {P0: NOW - timedelta(hours=10)})
+    facts = seen(store, hub_of(timedelta(seconds=2.5)))
+    assert (facts["lag_seconds"], facts["partitions_stopped"]) == (2.5, 0)
+
+
+def test_a_lag_that_cannot_be_long_is_told_by_the_checkpoint_without_asking_the_hub() -> None:
+    hub = hub_of(timedelta(seconds=1))
+    facts = seen(Books((books(9, ASKED_FROM - timedelta(seconds=1)),)), hub)
+    assert (facts["lag_seconds"], hub.asked) == (59.0, [])
+
+
+@pytest.mark.parametrize(
+    ("waits", "moved", "stopped"),
+    [
+        (LONG, LONG, 1),
+        (LONG, STOPPED_AFTER, 1),
+        (STOPPED_AFTER - timedelta(seconds=1), LONG, 0),  # its event has just come
+        (LONG, timedelta(minutes=1), 0),  # behind, and on its way
+    ],
+)
+def test_a_partition_has_stopped_when_events_wait_and_nothing_is_committed_for_long(
+    waits: timedelta, moved: timedelta, stopped: int
+) -> None:
+    store = Books((books(9, timedelta(hours=1)),), {P0: NOW - moved})
+    assert seen(store, hub_of(waits))["partitions_stopped"] == stopped
+
+
+def test_a_partition_whose_events_left_the_hub_while_they_waited_has_stopped() -> None:
+    hub = hub_of(timedelta(days=2))
+    hub.expire_before("0", 15)
+    facts = seen(Books((books(9, timedelta(days=2)),), {P0: NOW - timedelta(days=2)}), hub)
+    assert (facts["lag_seconds"], facts["partitions_stopped"]) == (0.0, 1)
+
+
+def test_a_partition_that_never_committed_waits_from_its_anchor_on() -> None:
+    hub = hub_of(LONG)
+    assert seen(Books(), hub)["partitions_stopped"] == 1
+    assert seen(Books(anchors={P0: SequenceNumber(14)}), hub)["partitions_stopped"] == 1
+    assert seen(Books(anchors={P0: SequenceNumber(15)}), hub)["partitions_stopped"] == 0
+
+
+def test_an_empty_partition_waits_for_nothing() -> None:
+    assert seen(Books(), MemoryHub({"0": []}))["lag_seconds"] == 0.0
+
+
+def test_the_longest_wait_of_all_partitions_counts() -> None:
+    hub = hub_of(timedelta(minutes=3))
+    hub.recreate("1")
+    hub.publish("1", [event(0, at=NOW - timedelta(minutes=4))])
+    facts = seen(Books((books(9, timedelta(hours=1)),)), hub)
+    assert facts["lag_seconds"] == 240.0
+
+
+def test_an_imbalance_of_a_partition_or_of_letters_shows() -> None:
+    calm, hub = books(14, timedelta()), hub_of(timedelta())
+    assert seen(Books((replace(calm, holes=1),)), hub)["ledger_balanced"] is False
+    assert seen(Books((calm,)), hub, LetterBooks({"waiting": 2}, 3))["ledger_balanced"] is False
+
+
+def test_open_letters_and_the_age_of_the_oldest_ones_event_are_told() -> None:
+    key = LetterKey(NOW - timedelta(hours=1), P0, SequenceNumber(3))
+    letters = LetterBooks({"waiting": 2, "exhausted": 1, "resolved": 4}, 7, oldest=key)
+    facts = seen(Books(), MemoryHub({"0": []}), letters, NOW - timedelta(hours=2))
+    assert (facts["letters_open"], facts["oldest_letter_seconds"]) == (3, 7200.0)
+
+
+def test_an_event_of_a_clock_that_is_ahead_of_ours_is_not_younger_than_now() -> None:
+    facts = seen(Books((books(9, timedelta(hours=1)),)), hub_of(timedelta(seconds=-5)))
+    assert facts["lag_seconds"] == 0.0
+
+
+def test_what_was_found_absent_is_told_for_as_long_as_the_alert_on_silence_waits() -> None:
+    absent = {NOW - ABSENT_WITHIN: 5, NOW - ABSENT_WITHIN - timedelta(seconds=1): 7}
+    assert seen(Books(absent=absent), MemoryHub({"0": []}))["absent_new"] == 5
+
+
+def test_a_hub_that_does_not_answer_fails_the_tick() -> None:
+    hub = hub_of(LONG)
+    hub.fails = lambda: True
+    with pytest.raises(HubUnreachable):
+        seen(Books((books(9, timedelta(hours=1)),)), hub)

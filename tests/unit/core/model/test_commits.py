@@ -1,0 +1,31 @@
+"""core/model/commits.py: what a commit says of itself."""
+
+from core.model.commits import Checkpoint, PartitionState
+from core.model.spans import SequenceNumber
+from tests.fakes.builders import alert, commit, event, ids, partition, reading, settled
+
+NEW = PartitionState(partition(), 7, None)
+
+
+def test_the_first_commit_of_a_partition_expects_no_checkpoint() -> None:
+    first = commit(NEW, 3, 8)
+    assert (first.expected, first.events, first.partition) == (None, 6, partition())
+
+
+def test_the_state_after_a_commit_is_what_the_next_one_expects() -> None:
+    first = commit(NEW, 3, 8)
+    state = first.state_after(12)
+    last = event(8)
+    assert state.checkpoint == Checkpoint(SequenceNumber(8), last.offset, last.enqueued_at, 12, first.commit_id)
+    assert (state.partition, state.stream_id) == (partition(), 7)
+    assert commit(state, 9, 9).expected == 8
+
+
+def test_rows_are_counted_over_all_classes() -> None:
+    assert settled({0: [reading(), alert()], 1: [reading()]}).rows_written == 3
+    assert settled({}).rows_written == 0
+
+
+def test_seeded_ids_repeat() -> None:
+    one, other = iter(ids(3)), iter(ids(3))
+    assert [next(one) for _ in range(5)] == [next(other) for _ in range(5)]

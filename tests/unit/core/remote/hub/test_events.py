@@ -1,0 +1,58 @@
+"""core/remote/hub/events.py: from the SDK's events to ours, whatever kinds of values they carry."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+from azure.eventhub import EventData
+from azure.eventhub._pyamqp.message import Header, Message, Properties
+
+from core.errors import BatchRefused
+from core.remote.hub.events import to_event
+
+STAMPED = {b"x-opt-sequence-number": 41, b"x-opt-offset": b"2624", b"x-opt-enqueued-time": 1_767_225_600_123}
+
+
+def received(stamps: dict[bytes, Any] = STAMPED, **given: Any) -> EventData:
+    """An event as the SDK makes it of what comes over the wire."""
+    body = {"data": [b"{}"]} if not {"value", "sequence"} & set(given) else {}
+    message = Message(message_annotations=stamps, header=Header(), properties=Properties(), **{**body, **given})
+    return EventData._from_message(message)
+
+
+def test_an_event_keeps_its_place_time_key_and_body() -> None:
+    event = to_event(received({**STAMPED, b"x-opt-partition-key": "möwe".encode()}, data=[b"ab", b"c\xff"]))
+    assert (event.sequence_number, event.offset, event.partition_key) == (41, "2624", "möwe")
+    assert event.enqueued_at == datetime(2026, 1, 1, 0, 0, 0, 123_000, tzinfo=UTC)
+    assert event.body == b"abc\xff"
+
+
+def test_an_event_without_key_and_properties_has_none() -> None:
+    event = to_event(received())
+    assert (event.partition_key, event.properties) == (None, {})
+
+
+def test_properties_are_texts_and_plain_values() -> None:
+    id = UUID(int=7)
+    given = {b"a": b"text", "b": 5, b"c": 1.5, b"d": None, b"e": True, b"f": id, b"g": [b"x", {b"y": b"\xff"}]}
+    assert dict(to_event(received(application_properties=given)).properties) == {
+        "a": "text",
+        "b": 5,
+        "c": 1.5,
+        "d": None,
+        "e": True,
+        "f": str(id),
+        "g": ["x", {"y": "\ufffd"}],
+    }
+
+
+@pytest.mark.parametrize("missing", STAMPED)
+def test_an_event_that_the_hub_did_not_stamp_is_refused(missing: bytes) -> None:
+    with pytest.raises(BatchRefused):
+        to_event(received({name: value for name, value in STAMPED.items() if name != missing}))
+
+
+def test_a_body_that_is_no_data_is_taken_as_its_text() -> None:
+    assert to_event(received(value=b"abc")).body == b"abc"
+    assert to_event(received(value=5)).body == b"5"

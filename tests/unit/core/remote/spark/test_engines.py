@@ -1,0 +1,169 @@
+"""The clients of Livy and Databricks before stand-ins that start small processes, and answer badly on demand."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from core.aggregation.spark import JobRequest, JobState, SparkEngine
+from core.errors import EngineRefused, EngineUnreachable
+from core.remote.spark.databricks import DatabricksEngine
+from core.remote.spark.livy import LivyEngine, LivyJobs
+from tests.fakes.databricks_service import DatabricksService
+from tests.fakes.livy_service import PATHS, LivyService
+from tests.fakes.spark_service import Service, Serving
+
+KINDS = [*PATHS, "databricks"]
+WELL, BADLY, LONG = "0", "3", "long"
+CLUSTER = {"existing_cluster_id": "c"}
+
+
+def command(program: str, arguments: list[str]) -> list[str]:
+    """A job that ends with the code that it is told, or not at all."""
+    code = "import sys; sys.stdin.read()" if arguments == [LONG] else f"raise SystemExit({arguments[0]})"
+    return [sys.executable, "-c", code] if arguments != [LONG] else ["sleep", "600"]
+
+
+def service_of(kind: str) -> Service:
+    return DatabricksService(command) if kind == "databricks" else LivyService(command, dialect=kind)
+
+
+def engine_of(kind: str, address: str, token: str | None = "token") -> SparkEngine:
+    if kind == "databricks":
+        return DatabricksEngine(address, lambda: token, "dbfs:/jobs", CLUSTER)
+    return LivyEngine(address + PATHS[kind], lambda: token, LivyJobs("abfss://jobs", {"conf": {"a": "b"}}))
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def serving(kind: str) -> Iterator[Serving]:
+    with Serving(service_of(kind)) as serving:
+        yield serving
+
+
+@pytest.fixture
+def engine(kind: str, serving: Serving) -> SparkEngine:
+    return engine_of(kind, serving.address)
+
+
+def request(name: str = "agg-1-1", ending: str = WELL) -> JobRequest:
+    return JobRequest(name, "job.py", (ending,))
+
+
+def until(wanted: Callable[[], Any], seconds: float = 20.0) -> Any:
+    """Wait for a condition, with a deadline."""
+    deadline = time.monotonic() + seconds
+    while not (found := wanted()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+def ended(engine: SparkEngine, job_id: str) -> JobState:
+    until(lambda: engine.state(job_id) is not JobState.RUNNING)
+    return engine.state(job_id)
+
+
+def test_a_job_is_submitted_with_its_program_and_arguments_and_ends(
+    engine: SparkEngine, serving: Serving, kind: str
+) -> None:
+    assert ended(engine, engine.submit(request())) is JobState.SUCCEEDED
+    assert ended(engine, engine.submit(request("agg-1-2", BADLY))) is JobState.FAILED
+    body = serving.service.batches[0].request
+    if kind == "databricks":
+        assert body["idempotency_token"] == body["run_name"] == "agg-1-1"
+        (task,) = body["tasks"]
+        assert task["spark_python_task"] == {"python_file": "dbfs:/jobs/job.py", "parameters": [WELL]}
+        assert (task["existing_cluster_id"], len(task["libraries"])) == ("c", 1)
+    else:
+        assert (body["name"], body["file"], body["args"]) == ("agg-1-1", "abfss://jobs/job.py", [WELL])
+        assert body["pyFiles"] == ["abfss://jobs/hubledger.zip"]
+        assert body["conf"] == {"spark.sql.session.timeZone": "UTC", "a": "b"}
+
+
+def test_a_job_is_found_by_its_name_among_many(engine: SparkEngine) -> None:
+    ids = {name: engine.submit(request(name)) for name in (f"agg-{number}-1" for number in range(7))}
+    assert {name: engine.find(name) for name in ids} == ids
+    assert engine.find("agg-7-1") is None
+
+
+def test_a_submit_whose_answer_is_lost_is_unknown_and_its_job_is_found_later(
+    engine: SparkEngine, serving: Serving
+) -> None:
+    serving.service.faults = ["drop"]
+    with pytest.raises(EngineUnreachable):
+        engine.submit(request())
+    serving.service.hidden = 2
+    assert [engine.find("agg-1-1"), engine.find("agg-1-1")] == [None, None]
+    assert engine.find("agg-1-1") == serving.service.batches[0].id
+
+
+def test_a_service_that_is_busy_has_started_nothing(engine: SparkEngine, serving: Serving) -> None:
+    serving.service.faults = ["503"]
+    with pytest.raises(EngineUnreachable, match="503"):
+        engine.submit(request())
+    assert serving.service.batches == []
+
+
+def test_a_job_runs_until_it_is_cancelled(engine: SparkEngine) -> None:
+    job_id = engine.submit(request(ending=LONG))
+    assert engine.state(job_id) is JobState.RUNNING
+    engine.cancel(job_id)
+    assert ended(engine, job_id) is JobState.FAILED
+
+
+def test_a_job_that_the_service_does_not_know_is_lost_and_cancelling_it_is_nothing(engine: SparkEngine) -> None:
+    assert engine.state("999") is JobState.LOST
+    engine.cancel("999")
+
+
+def test_of_two_submits_under_one_name_databricks_starts_one_and_apache_livy_refuses_the_second(
+    engine: SparkEngine, serving: Serving, kind: str
+) -> None:
+    first = engine.submit(request(ending=LONG))
+    if kind == "databricks":
+        assert engine.submit(request(ending=LONG)) == first
+    if kind == "apache":
+        with pytest.raises(EngineUnreachable, match="submitted before"):
+            engine.submit(request(ending=LONG))
+    if kind in ("databricks", "apache"):
+        assert len(serving.service.batches) == 1
+    assert engine.find("agg-1-1") == first
+
+
+def test_of_several_of_one_name_the_one_that_has_not_failed_counts(kind: str) -> None:
+    if kind in ("databricks", "apache"):
+        pytest.skip("there is one of a name at most")
+    with Serving(service_of(kind)) as serving:
+        engine = engine_of(kind, serving.address)
+        serving.service.faults = ["kill"]
+        engine.submit(request(ending=LONG))
+        second = engine.submit(request(ending=LONG))
+        assert engine.find("agg-1-1") == second
+
+
+def test_a_token_that_is_refused_names_the_call(serving: Serving, kind: str) -> None:
+    if kind == "apache":
+        pytest.skip("Apache Livy asks for none")
+    with pytest.raises(EngineRefused, match="answers 401"):
+        engine_of(kind, serving.address, "other").submit(request())
+
+
+def test_nobody_at_the_address_is_unreachable(kind: str) -> None:
+    with Serving(service_of(kind)) as gone:
+        address = gone.address
+    engine = engine_of(kind, address)
+    calls: list[Callable[[], Any]] = [
+        lambda: engine.submit(request()),
+        lambda: engine.find("a"),
+        lambda: engine.state("1"),
+    ]
+    for call in calls:
+        with pytest.raises(EngineUnreachable):
+            call()

@@ -1,0 +1,98 @@
+"""core/remote/spark/local.py, with a shell script in the place of spark-submit."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.aggregation.spark import JobRequest, JobState
+from core.errors import EngineRefused
+from core.remote.spark.local import LocalEngine, LocalSpark
+
+SCRIPT = """#!/bin/sh
+echo "$@"
+for last; do :; done
+case "$last" in
+  long) exec sleep 600;;
+  *) exit "$last";;
+esac
+"""
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Path:
+    return tmp_path / "memory"
+
+
+@pytest.fixture
+def engine(tmp_path: Path, memory: Path) -> LocalEngine:
+    script = tmp_path / "spark-submit"
+    script.write_text(SCRIPT)
+    script.chmod(0o755)
+    return LocalEngine(LocalSpark(str(script), tmp_path / "jobs", memory, {"spark.a": "b"}))
+
+
+def request(ending: str, name: str = "agg-1-1") -> JobRequest:
+    return JobRequest(name, "job.py", ("--run-id", "1", ending))
+
+
+def ended(engine: LocalEngine, job_id: str) -> JobState:
+    until(lambda: engine.state(job_id) is not JobState.RUNNING)
+    return engine.state(job_id)
+
+
+def until(wanted: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 20
+    while not wanted():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_job_is_spark_submit_of_the_program_and_its_end_is_noted(engine: LocalEngine, memory: Path) -> None:
+    assert ended(engine, engine.submit(request("0"))) is JobState.SUCCEEDED
+    words = (memory / "agg-1-1" / "out").read_text()
+    assert "--name agg-1-1 --master local[2]" in words
+    assert "--conf spark.ui.enabled=false" in words
+    assert "--conf spark.a=b" in words
+    assert words.rstrip().endswith("jobs/job.py --run-id 1 0")
+    assert ended(engine, engine.submit(request("3", "agg-1-2"))) is JobState.FAILED
+
+
+@pytest.mark.slow
+def test_a_job_is_found_by_another_engine_as_after_a_restart_of_the_app(engine: LocalEngine) -> None:
+    job_id = engine.submit(request("long"))
+    again = LocalEngine(engine._spark)
+    assert again.find("agg-1-1") == job_id
+    assert again.state(job_id) is JobState.RUNNING
+    again.cancel(job_id)
+    assert ended(again, job_id) is JobState.FAILED
+
+
+def test_a_name_is_submitted_once(engine: LocalEngine, memory: Path) -> None:
+    assert engine.submit(request("0")) == engine.submit(request("0")) == "agg-1-1"
+    assert len(list(memory.iterdir())) == 1
+
+
+@pytest.mark.slow
+def test_a_job_whose_processes_are_all_killed_has_failed(engine: LocalEngine, memory: Path) -> None:
+    job_id = engine.submit(request("long"))
+    os.killpg(int((memory / job_id / "group").read_text()), signal.SIGKILL)
+    assert ended(engine, job_id) is JobState.FAILED
+
+
+def test_a_job_that_never_began_is_not_found_and_lost(engine: LocalEngine, memory: Path) -> None:
+    assert (engine.find("agg-1-1"), engine.state("agg-1-1")) == (None, JobState.LOST)
+    (memory / "agg-1-1").mkdir(parents=True)  # the app died between the folder and the process
+    assert engine.submit(request("0")) == "agg-1-1"
+    assert (engine.find("agg-1-1"), engine.state("agg-1-1")) == (None, JobState.LOST)
+    engine.cancel("agg-1-1")
+
+
+def test_a_command_that_is_not_there_names_its_setting(tmp_path: Path) -> None:
+    engine = LocalEngine(LocalSpark(str(tmp_path / "none"), tmp_path, tmp_path / "memory"))
+    with pytest.raises(EngineRefused, match=r"^SPARK_SUBMIT: .*none is not here"):
+        engine.submit(request("0"))

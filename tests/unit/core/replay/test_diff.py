@@ -1,0 +1,113 @@
+"""core/replay/diff.py: what a dry run shows of each event, and its exact counts."""
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from core.model.events import Event
+from core.model.rows import References, Row
+from core.replay.diff import SHOWN, document
+from core.replay.job import ReplayJob
+from core.transforms.flight_info import FlightChange
+from core.transforms.home_security import HomeAlert, SensorReading
+from tests.fakes.builders import alert, home, reading
+from tests.fakes.memory_store import MemoryStore
+from tests.fakes.replaying import World, changed, log_of, order
+from tests.sql.values import row_of
+
+Rows = Callable[[Event, References], Iterable[Row]]
+
+
+def dry_run(before: Rows, after: Rows, *bodies: str) -> tuple[ReplayJob, dict[int, Any]]:
+    """The job and the diffs by number, of a log that was ingested by one transform and rehearsed by another."""
+    world = World(MemoryStore(), {"0": log_of(*(bodies or ("x",)))}, changed(before, "before"))
+    world.transform = changed(after, "after")
+    job = world.replay(order(dry_run=True))
+    diffs = world.store.read_replay_diffs(job.request.job_id, None, 10_000)
+    return job, {one.sequence_number: json.loads(one.diff) for one in diffs}
+
+
+def always(*rows: Row) -> Rows:
+    return lambda event, references: rows
+
+
+def failing(event: Event, references: References) -> Iterable[Row]:
+    raise ValueError("no more")
+
+
+def changes(job: ReplayJob) -> tuple[int, int, int, int]:
+    counts = job.counts
+    return counts.events_changed, counts.rows_added, counts.rows_removed, counts.rows_changed
+
+
+def test_rows_that_stay_the_same_are_no_change() -> None:
+    same = always(reading("a"), alert("a"), home("a"))
+    job, diffs = dry_run(same, same, "x", "y")
+    assert (changes(job), diffs) == ((0, 0, 0, 0), {})
+
+
+def test_a_changed_row_shows_its_columns_before_and_after() -> None:
+    job, diffs = dry_run(always(reading("a", ppm=5)), always(reading("a", ppm=None)))
+    assert changes(job) == (1, 0, 0, 1)
+    assert diffs[0]["outcome"] == "written"
+    (row,) = diffs[0]["changed"]
+    assert (row["table"], row["columns"]) == ("sensor_reading", {"ppm": [5, None]})
+    assert row["row"] == document(reading("a", ppm=None))
+
+
+def test_rows_more_and_less_are_added_and_removed() -> None:
+    job, diffs = dry_run(always(reading("a"), reading("b")), always(reading("a"), alert("a")))
+    assert changes(job) == (1, 1, 1, 0)
+    assert [one["table"] for one in diffs[0]["added"]] == ["home_alert"]
+    assert [one["row"]["home_id"] for one in diffs[0]["removed"]] == ["b"]
+
+
+def test_a_row_that_only_comes_later_among_the_others_of_its_event_is_no_change() -> None:
+    job, diffs = dry_run(always(reading("a")), always(alert("a"), reading("a")))
+    assert changes(job) == (1, 1, 0, 0)
+    assert diffs[0]["changed"] == []
+
+
+def test_an_event_that_fails_now_shows_its_error_and_its_rows_removed() -> None:
+    job, diffs = dry_run(always(reading("a"), alert("a")), failing)
+    assert changes(job) == (1, 0, 2, 0)
+    assert (diffs[0]["outcome"], diffs[0]["error"]) == ("dead_lettered", "no more")
+    assert (job.counts.letters_added, job.counts.dead_lettered) == (1, 1)
+
+
+def test_an_event_that_writes_nothing_now_is_filtered() -> None:
+    job, diffs = dry_run(always(reading("a")), always())
+    assert (changes(job), diffs[0]["outcome"]) == ((1, 0, 1, 0), "filtered")
+
+
+def test_a_state_is_compared_with_the_one_that_stands() -> None:
+    job, diffs = dry_run(always(home("a")), always(home("a", armed=True)), "x", "y")
+    assert changes(job) == (1, 0, 0, 1)  # the first event's state gave way long ago
+    assert diffs[1]["changed"][0]["columns"] == {"armed": [False, True]}
+    job, diffs = dry_run(always(home("a")), always(home("a"), home("b")), "x", "y")
+    assert (changes(job), diffs[1]["added"][0]["row"]["home_id"]) == ((1, 1, 0, 0), "b")
+
+
+def test_a_state_that_a_newer_event_wrote_is_no_change_of_an_older_one() -> None:
+    def by_place(event: Event, references: References) -> Iterable[Row]:
+        return [home("a", armed=event.body == b"on")]
+
+    world = World(MemoryStore(), {"0": log_of("on", "off")}, changed(by_place))
+    job = world.replay(order(["0"], 0, 0, dry_run=True))
+    assert changes(job) == (0, 0, 0, 0)
+
+
+def test_only_the_first_events_that_change_are_shown_and_all_are_counted() -> None:
+    job, diffs = dry_run(always(reading("a")), always(reading("b")), *["x"] * (SHOWN + 70))
+    assert changes(job) == (SHOWN + 70, 0, 0, SHOWN + 70)
+    assert sorted(diffs) == list(range(SHOWN))
+
+
+@pytest.mark.parametrize("row_class", [SensorReading, HomeAlert, FlightChange])
+def test_a_document_is_json_with_instants_in_utc(row_class: type) -> None:
+    told = document(row_of(row_class))
+    assert json.loads(json.dumps(told)) == told
+    stamp = told.get("observed_at", told.get("changed_at"))
+    assert stamp == "2026-01-01T00:00:00Z"

@@ -1,0 +1,264 @@
+"""core/settle/settle.py: the outcome of every event, whatever its transform does."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pytest
+
+from core.errors import MissingReference, PoisonEvent
+from core.model.commits import DeadLetter, Settled
+from core.model.events import Event
+from core.model.rows import ReferenceKey, References, Row
+from core.model.transform import Transform
+from core.settle.settle import ERROR_LENGTH, reference_keys, settle
+from core.transforms.home_security import Home, HomeAlert, SensorReading
+from tests.fakes.builders import alert, event, events, home, reading
+from tests.fakes.plain_transform import PLAIN
+
+RowsOf = Callable[[Event, References], Iterable[Row]]
+
+
+def settle_with(rows_of: RowsOf, *given: Event, known: Iterable[Row] = ()) -> Settled:
+    references = References({ReferenceKey.of(row): row for row in known})
+    return settle(given or (event(0),), references, Transform("test/1", rows_of))
+
+
+def raising(error: BaseException) -> RowsOf:
+    def rows_of(event: Event, references: References) -> Iterable[Row]:
+        raise error
+
+    return rows_of
+
+
+def only_letter(done: Settled) -> DeadLetter:
+    (letter,) = done.letters
+    assert (done.written, done.filtered, done.rows_written) == (0, 0, 0)
+    return letter
+
+
+def test_rows_are_gathered_by_class_with_number_and_ordinal() -> None:
+    done = settle_with(lambda event, _: [reading(), alert(), reading("b")], event(4), event(5))
+    assert done.rows[SensorReading] == [(n, at, row) for n in (4, 5) for at, row in ((0, reading()), (2, reading("b")))]
+    assert done.rows[HomeAlert] == [(4, 1, alert()), (5, 1, alert())]
+    assert (done.written, done.filtered, done.letters, done.rows_written) == (2, 0, [], 6)
+
+
+def test_an_event_without_rows_is_filtered() -> None:
+    done = settle_with(lambda event, _: (), event(0), event(1))
+    assert (done.written, done.filtered, done.letters, done.rows_written) == (0, 2, [], 0)
+
+
+def test_poison_is_exhausted_at_once() -> None:
+    letter = only_letter(settle_with(raising(PoisonEvent("no such kind"))))
+    assert (letter.error_class, letter.status, letter.error) == ("poison", "exhausted", "no such kind")
+    assert letter.error_type == "core.errors.PoisonEvent"
+    assert letter.event == event(0)
+
+
+def test_a_missing_reference_waits() -> None:
+    letter = only_letter(settle_with(lambda _, references: [references.get(Home, "home-9")]))
+    assert (letter.error_class, letter.status) == ("reference", "waiting")
+    assert letter.error == "home home-9 is not registered"
+    assert letter.error_type == "core.errors.MissingReference"
+
+
+class SharperPoison(PoisonEvent):
+    pass
+
+
+class SharperMissing(MissingReference):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("error", "error_class", "status"),
+    [
+        (KeyError("x"), "unknown", "waiting"),
+        (RecursionError(), "unknown", "waiting"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"), "unknown", "waiting"),
+        (ExceptionGroup("several", [ValueError("x")]), "unknown", "waiting"),
+        (AssertionError(), "unknown", "waiting"),
+        (OSError(5, "a transform does no I/O, and yet"), "unknown", "waiting"),
+        (StopIteration(), "unknown", "waiting"),
+        (SharperPoison("x"), "poison", "exhausted"),
+        (SharperMissing("x"), "reference", "waiting"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
+)
+def test_whatever_a_transform_raises_is_kept_with_its_class(error: Exception, error_class: str, status: str) -> None:
+    letter = only_letter(settle_with(raising(error)))
+    assert (letter.error_class, letter.status) == (error_class, status)
+
+
+def test_an_error_without_a_text_is_named() -> None:
+    assert only_letter(settle_with(raising(AssertionError()))).error == "AssertionError"
+
+
+@pytest.mark.parametrize("error", [MemoryError(), KeyboardInterrupt(), SystemExit(1)], ids=repr)
+def test_what_is_no_events_fault_goes_on(error: BaseException) -> None:
+    with pytest.raises(type(error)) as escaped:
+        settle_with(raising(error))
+    assert escaped.value is error
+
+
+def test_a_bad_event_does_not_touch_its_neighbours() -> None:
+    bodies = ["reading a", "poison", "quiet", "bug", "look nobody", "double a"]
+    done = settle([event(number, body) for number, body in enumerate(bodies)], References({}), PLAIN)
+    assert [letter.event.sequence_number for letter in done.letters] == [1, 3, 4]
+    assert [letter.error_class for letter in done.letters] == ["poison", "unknown", "reference"]
+    assert [number for number, _, _ in done.rows[SensorReading]] == [0, 5]
+    assert (done.written, done.filtered) == (2, 1)
+
+
+def test_a_generator_that_fails_half_way_leaves_none_of_its_rows() -> None:
+    def half(event: Event, references: References) -> Iterator[Row]:
+        yield reading()
+        yield home(armed=True)
+        raise PoisonEvent("and then")
+
+    assert only_letter(settle_with(half)).error == "and then"
+
+
+def test_what_a_failed_event_wrote_is_not_learnt() -> None:
+    def transform(event: Event, references: References) -> Iterator[Row]:
+        if event.sequence_number == 0:
+            yield home()
+            raise PoisonEvent("and then")
+        yield references.get(Home, "home-1")
+
+    assert [letter.error_class for letter in settle_with(transform, event(0), event(1)).letters] == [
+        "poison",
+        "reference",
+    ]
+
+
+@dataclass(frozen=True)
+class Undeclared:
+    home_id: str
+
+
+@pytest.mark.parametrize("made", [Undeclared("a"), "a text", None, 7], ids=repr)
+def test_what_is_not_a_declared_row_is_a_letter_and_leaves_no_row(made: object) -> None:
+    letter = only_letter(settle_with(lambda event, _: cast("list[Row]", [reading(), made])))
+    assert (letter.error_class, letter.error_type) == ("unknown", "core.errors.InvalidTransform")
+    assert type(made).__name__ in letter.error
+
+
+@pytest.mark.parametrize("made", [None, 7, reading()], ids=["None", "number", "a bare row"])
+def test_a_transform_that_returns_no_rows_to_go_through_is_a_letter(made: Any) -> None:
+    assert only_letter(settle_with(lambda event, _: made)).error_type == "builtins.TypeError"
+
+
+def test_an_undeclared_row_does_not_spoil_its_class_for_later_events() -> None:
+    def transform(event: Event, references: References) -> Iterable[Row]:
+        return cast("list[Row]", [home(), Undeclared("a")] if event.sequence_number == 0 else [home()])
+
+    done = settle_with(transform, event(0), event(1))
+    assert done.rows[Home] == [(1, 0, home())]
+    assert (done.written, len(done.letters)) == (1, 1)
+
+
+def test_an_event_sees_what_earlier_events_of_its_batch_wrote() -> None:
+    bodies = ["look a", "home a 1", "look a", "home a 0", "look a"]
+    done = settle([event(number, body) for number, body in enumerate(bodies)], References({}), PLAIN)
+    assert [letter.event.sequence_number for letter in done.letters] == [0]
+    assert [cast(SensorReading, row).sensor_id for _, _, row in done.rows[SensorReading]] == [
+        "sensorTrue",
+        "sensorFalse",
+    ]
+
+
+def test_a_learnt_state_takes_the_place_of_the_one_read() -> None:
+    done = settle_with(
+        lambda event, references: [home(armed=not references.get(Home, "home-1").armed)],
+        *events(0, 2),
+        known=[home(armed=False)],
+    )
+    assert [cast(Home, row).armed for _, _, row in done.rows[Home]] == [True, False, True]
+
+
+class TestFingerprint:
+    """Groups letters of one cause."""
+
+    def of(self, rows_of: RowsOf) -> str:
+        return only_letter(settle_with(rows_of)).fingerprint
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("home 17 is not registered", "home 4711 is not registered"),
+            ("no 'abc' here", "no 'x y' here"),
+            ('no "abc" here', 'no "" here'),
+            ("byte 3 of '1'", "byte 99 of 'long'"),
+        ],
+    )
+    def test_is_the_same_for_other_values_of_the_same_fault(self, one: str, other: str) -> None:
+        assert self.of(raising(ValueError(one))) == self.of(raising(ValueError(other)))
+
+    def test_is_the_same_for_other_events(self) -> None:
+        done = settle([event(0, "poison"), event(1, "poison now")], References({}), PLAIN)
+        assert len({letter.fingerprint for letter in done.letters}) == 1
+
+    def test_differs_by_class(self) -> None:
+        assert self.of(raising(ValueError("x"))) != self.of(raising(KeyError("x")))
+
+    def test_differs_by_text(self) -> None:
+        assert self.of(raising(ValueError("too long"))) != self.of(raising(ValueError("too short")))
+
+    def test_differs_by_where_it_was_raised(self) -> None:
+        def elsewhere(event: Event, references: References) -> Iterable[Row]:
+            raise ValueError("x")
+
+        assert self.of(raising(ValueError("x"))) != self.of(elsewhere)
+
+    def test_is_sixteen_hexadecimal_digits(self) -> None:
+        assert set(self.of(raising(ValueError("x")))) <= set("0123456789abcdef")
+        assert len(self.of(raising(ValueError("x")))) == 16
+
+    def test_stands_for_an_error_with_a_lone_surrogate(self) -> None:
+        assert len(self.of(raising(ValueError("\ud800")))) == 16
+
+
+@pytest.mark.parametrize("length", [ERROR_LENGTH - 1, ERROR_LENGTH, ERROR_LENGTH + 1, 1_000_000])
+def test_the_text_of_an_error_is_bounded(length: int) -> None:
+    letter = only_letter(settle_with(raising(ValueError("x" * length))))
+    assert letter.error == "x" * min(length, ERROR_LENGTH)
+
+
+class TestReferenceKeys:
+    def test_are_those_of_all_events_once(self) -> None:
+        given = [event(0, "look a"), event(1, "look b"), event(2, "look a"), event(3, "quiet")]
+        assert reference_keys(given, PLAIN) == {ReferenceKey(Home, ("a",)), ReferenceKey(Home, ("b",))}
+
+    def test_are_none_without_a_function_that_says(self) -> None:
+        assert reference_keys([event(0, "look a")], Transform("test/1", PLAIN.rows_of)) == set()
+
+    def test_of_an_event_that_cannot_say_are_left_out(self) -> None:
+        given = [event(0, b"\xff"), event(1, b""), event(2, "look"), event(3, "look b")]
+        assert reference_keys(given, PLAIN) == {ReferenceKey(Home, ("b",))}
+
+    def test_that_cannot_be_keys_are_left_out(self) -> None:
+        def references(event: Event) -> Iterable[ReferenceKey]:
+            return [ReferenceKey(Home, (["not", "a", "key"],))]
+
+        assert reference_keys([event(0)], Transform("test/1", PLAIN.rows_of, references)) == set()
+
+
+def test_a_state_whose_key_cannot_be_one_is_a_letter() -> None:
+    made = Home(["no", "text"], "UTC", True)  # type: ignore[arg-type]
+    done = settle([event(0)], References({}), Transform("test/1", lambda event, _: [made]))
+    assert [letter.error_type for letter in done.letters] == ["builtins.TypeError"]
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("nothing to say")
+
+
+def test_an_error_that_cannot_say_what_it_is_is_a_letter() -> None:
+    def transform(event: Event, references: References) -> list[Home]:
+        raise Mute
+
+    done = settle([event(0)], References({}), Transform("test/1", transform))
+    assert [letter.error for letter in done.letters] == ["Mute"]
