@@ -1,4 +1,4 @@
-"""handlers/answering.py: a request under a key is run once, and what failed may come again."""
+"""handlers/web/answering.py: a request under a key runs once, and a failed one may be sent again."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -7,9 +7,9 @@ import pytest
 
 from core.errors import StoreUnavailable
 from core.idempotency import KEPT_FOR, KeptKey, KeyClaim
-from handlers.answering import once
-from handlers.operation import Answer
-from handlers.problems import Problem, invalid, of_fault, problem_response
+from handlers.web.answering import once
+from handlers.web.operation import Answer
+from handlers.web.problems import Problem, invalid, of_fault, problem_response
 from tests.fakes.builders import EPOCH
 
 CLAIM = KeyClaim("key", "a" * 64, EPOCH)
