@@ -1,4 +1,4 @@
-"""handlers/web: requests.py, cursors.py and bodies.py read a request completely, or refuse it by the name of a field."""
+"""handlers/web: requests.py, cursors.py and bodies.py read a request completely, or refuse it by the field's name."""
 
 import base64
 import json
