@@ -1,4 +1,4 @@
-"""Retry and discard over HTTP: the count asked back, once under a key, with who and why."""
+"""Retry and discard over HTTP: with the expected count, once under a key, with who and why."""
 
 import sqlite3
 from base64 import b64encode
@@ -11,18 +11,25 @@ from uuid import uuid4
 import pytest
 
 from tests.acceptance.api.conftest import fill
-from tests.acceptance.api.served import Served
+from tests.acceptance.api.served import Contents, Served
 
 WHO = {"X-MS-CLIENT-PRINCIPAL-NAME": "ada@example.org"}
 
 
-@pytest.fixture
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """One for each test: they change it."""
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Contents]]:
+    """One for the module, and the contents of its store."""
     made = Served(tmp_path_factory.mktemp("orders"))
     fill(made)
-    yield made
+    yield made, made.contents()
     made.close()
+
+
+@pytest.fixture
+def served(host: tuple[Served, Contents]) -> Iterator[Served]:
+    """The same, with its first contents: every test changes them."""
+    yield host[0]
+    host[0].restore(host[1])
 
 
 def asked(served: Served, statement: str) -> list[Any]:
