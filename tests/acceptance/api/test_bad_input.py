@@ -155,11 +155,8 @@ def test_a_replay_of_what_cannot_be_replayed_is_refused(served: Served) -> None:
 
 
 def test_a_move_of_a_replay_needs_a_reason_and_nothing_else(served: Served) -> None:
-    bodies: tuple[tuple[dict[str, object], str], ...] = (
-        *(({"reason": reason}, "reason") for reason in (1, "no", "x" * 401)),
-        ({}, "reason"),
-        ({"reason": "because", "force": True}, "force"),
-    )
+    bodies: list[tuple[dict[str, object], str]] = [({"reason": bad}, "reason") for bad in (1, "no", "x" * 401)]
+    bodies += [({}, "reason"), ({"reason": "because", "force": True}, "force")]
     for move in ("pause", "resume", "cancel"):
         for body, field in bodies:
             names(served.post(f"replays/{JOB}/{move}", body), field, (move, body))
