@@ -106,7 +106,7 @@ def test_earlier_days_are_looked_at_and_left_again(home: "Page") -> None:
 
 def test_a_home_that_says_nothing_says_so(aggregated: Run, open_page: Opener) -> None:
     page = open_page(f"/api/homes/{EMPTY}")
-    page.wait_for_selector("#nothing:has-text('Nothing was heard')")
+    page.wait_for_selector("#nothing:has-text('has sent a reading yet')")
     assert page.inner_text("#calm") == "No alerts in the week."
     assert page.locator("main svg").count() == 0
 

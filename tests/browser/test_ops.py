@@ -63,7 +63,7 @@ def test_from_a_poisoned_batch_to_a_discarded_letter(page: "Page", run: Run, pic
     page.click("table[aria-label='Letters by cause'] a")
     page.wait_for_selector("table[aria-label=Letters] tbody tr")
     page.click("table[aria-label=Letters] tbody tr:first-child a")
-    page.wait_for_selector("text=Showing it leaves a line in the log")
+    page.wait_for_selector("text=To show it is logged with your name")
     page.click("button[data-form=text]")
     page.wait_for_selector("#body")
     assert page.inner_text("#body") == "{broken"
@@ -162,7 +162,8 @@ def test_the_explorer_tells_where_a_number_went(page: "Page", picture: Picture) 
     page.wait_for_selector("#outcome:has-text('7 / 13')")
     page.fill("input[name=number]", "999999")
     page.click("text=Explain")
-    page.wait_for_selector("text=/behind the checkpoint/")
+    page.wait_for_selector("#outcome .badge:has-text('not yet')")
+    assert "the checkpoint at" in page.inner_text("section[aria-label=Outcome]")
 
 
 def test_a_number_that_is_none_is_refused_in_words(page: "Page") -> None:
