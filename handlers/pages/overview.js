@@ -84,9 +84,9 @@ function letters(status) {
       el("div", {}, el("dt", {}, "open"), el("dd", { id: "open-letters" }, count(found.open)))),
     el("ul", { class: "legend" }, ["waiting", "retrying", "held", "exhausted", "resolved", "discarded"].map((word) =>
       el("li", {}, `${count(found[word])} ${word}`))),
-    oldest ? el("p", {}, `The oldest open letter failed ${duration(age)} ago: `,
+    el("p", { hidden: !oldest }, oldest ? [`The oldest open letter failed ${duration(age)} ago: `,
       el("a", { class: "whole", href: `#/letters/${oldest.partition_id}/${oldest.sequence_number}` },
-        `${oldest.partition_id} / ${grouped(oldest.sequence_number)}`)) : null,
+        `${oldest.partition_id} / ${grouped(oldest.sequence_number)}`)] : null), // a later one moves no focus
     el("p", {}, el("a", { href: "#/letters" }, "Show the letters")));
 }
 

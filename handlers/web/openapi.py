@@ -112,12 +112,12 @@ def _require_one_of(shape: type, components: Mapping[str, dict[str, Any]]) -> No
 def _parameter(name: str, place: str, schema: Mapping[str, Any], required: bool) -> dict[str, Any]:
     """Describe a parameter; it may be left out, and is never null."""
     given = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
-    kept = {key: value for key, value in {**schema, **given[0]}.items() if key != "anyOf"}
-    if kept.get("default", "") is None:
-        del kept["default"]
-    described = {"name": name, "in": place, "required": required, "schema": kept}
-    if "description" in kept:
-        described["description"] = kept.pop("description")
+    plain = {key: value for key, value in {**schema, **given[0]}.items() if key != "anyOf"}
+    if plain.get("default", "") is None:
+        del plain["default"]
+    described = {"name": name, "in": place, "required": required, "schema": plain}
+    if "description" in plain:
+        described["description"] = plain.pop("description")
     return described
 
 

@@ -113,7 +113,7 @@ def number_of(text: str, field_name: str) -> SequenceNumber:
     """Read a sequence number of a request; more than 63 bits are a problem."""
     number = int(text)
     if number > LARGEST_NUMBER:
-        raise invalid(field_name, f"a sequence number is at most {LARGEST_NUMBER}")
+        raise invalid(field_name, f"the largest sequence number is {LARGEST_NUMBER}")
     return SequenceNumber(number)
 
 
