@@ -53,7 +53,7 @@ def _body(home_id: str, kind: str, sensor_id: str, at: datetime, **value: object
 
 
 def aggregate(path: Path, now: datetime) -> None:
-    """One run over all that was committed since the last: summed here by hand, and committed by the store."""
+    """Make one run over all commits since the last run: summed here by hand, and committed by the store."""
     sqlite = SqliteEngine(path)
     database = SqliteAggregation(sqlite)
     store = database.open()

@@ -111,7 +111,7 @@ def test_a_home_that_says_nothing_says_so(aggregated: Run, open_page: Opener) ->
     assert page.locator("main svg").count() == 0
 
 
-def test_a_home_that_is_not_there_is_told_in_words(aggregated: Run, open_page: Opener) -> None:
+def test_a_home_that_is_not_there_is_reported_in_words(aggregated: Run, open_page: Opener) -> None:
     page = open_page("/api/homes/NOWHERE")
     page.wait_for_selector("main .fault:has-text('no home is registered as NOWHERE')")
 
@@ -168,7 +168,7 @@ def test_the_page_fits_the_screen_in_either_colour_scheme(
                 picture(page, "home-phone")
 
 
-def test_everything_is_reached_by_keyboard_and_kept_in_focus(home: "Page") -> None:
+def test_everything_is_reached_by_keyboard_and_stays_in_focus(home: "Page") -> None:
     press_until(home, "Last week")
     home.keyboard.press("Enter")
     home.wait_for_selector("[data-span=week][aria-pressed=true]")

@@ -18,7 +18,7 @@ STATUS = "#replay-status .badge"
 
 
 def rows(run: Run, statement: str, *values: object) -> list[tuple[object, ...]]:
-    """What a person with a database tool would do."""
+    """Run a statement, as a person with a database tool would."""
     with closing(sqlite3.connect(run.store, timeout=10)) as connection, connection:
         return connection.execute(statement, values).fetchall()
 
@@ -145,7 +145,7 @@ def test_hostile_words_of_a_replay_are_shown_as_text(page: "Page") -> None:
     assert page.evaluate("window.hacked") is None
 
 
-def test_a_replay_is_asked_for_and_committed_by_keyboard(page: "Page") -> None:
+def test_a_replay_is_requested_and_committed_by_keyboard(page: "Page") -> None:
     press_until(page, "Replays")
     page.keyboard.press("Enter")
     page.wait_for_selector("input[name=partitions]")

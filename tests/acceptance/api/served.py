@@ -74,7 +74,7 @@ class Served:
     def post(
         self, path: str, body: object, *, key: str | None = None, headers: Mapping[str, str] | None = None
     ) -> Reply:
-        """POST JSON below /api, under a key of its own unless one is given."""
+        """POST JSON below /api, under a new key unless one is given."""
         given = {"Content-Type": "application/json", "Idempotency-Key": key or uuid4().hex, **(headers or {})}
         octets = body if isinstance(body, bytes) else json.dumps(body).encode()
         return self.request("POST", f"/api/{path}", octets, given)

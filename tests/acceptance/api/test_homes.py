@@ -34,7 +34,7 @@ def fill(served: Served) -> None:
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Contents]]:
-    """One for the module, and the contents of its store before the aggregation."""
+    """One host for the module, and the contents of its store before the aggregation."""
     made = Served(tmp_path_factory.mktemp("homes"))
     fill(made)
     filled = made.contents()
@@ -177,7 +177,7 @@ def test_bad_input_is_400_and_names_the_field(served: Served) -> None:
         assert (refused.status, refused.fields) == (400, [field]), (path, query)
 
 
-def test_a_cursor_of_another_prefix_is_refused(served: Served) -> None:
+def test_a_cursor_of_a_different_prefix_is_refused(served: Served) -> None:
     first = served.get("homes", prefix="H", limit=1).json
     refused = served.get("homes", prefix="H1", limit=1, cursor=first["next"])
     assert (refused.status, refused.fields) == (400, ["cursor"])

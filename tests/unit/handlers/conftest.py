@@ -1,4 +1,4 @@
-"""The app in this process, put together anew for each test."""
+"""The app in this process, put together again for each test."""
 
 from collections.abc import Iterator
 

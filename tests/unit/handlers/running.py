@@ -29,7 +29,7 @@ SETTINGS = {
 
 @cache
 def functions() -> Mapping[str, Callable[..., Any]]:
-    """What the worker calls for each function, by its name."""
+    """Return the functions that the worker calls, by name."""
     all_of_them = func.FunctionApp()
     for module in (ingest, gaps, watch, dead_letters, replays, aggregation_timer, api):
         all_of_them.register_functions(module.bp)
@@ -59,7 +59,7 @@ def reply_of(response: func.HttpResponse) -> Reply:
 
 
 def request(method: str, body: object = None, **given: Any) -> func.HttpRequest:
-    """A request: of JSON, under a key of its own, unless `headers` say otherwise."""
+    """Make a request, by default of JSON and under a new key."""
     headers = {"Content-Type": "application/json", "Idempotency-Key": uuid4().hex, **given.pop("headers", {})}
     octets = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
     return func.HttpRequest(method, "/api", headers=headers, body=octets, **given)

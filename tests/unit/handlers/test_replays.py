@@ -17,7 +17,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass
 class Context:
-    """What an orchestration sees of Durable, noting what it asks for."""
+    """The context of an orchestration; it notes the requests."""
 
     again: list[str] = field(default_factory=list)
     current_utc_datetime: datetime = NOW

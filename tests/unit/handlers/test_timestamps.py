@@ -31,7 +31,7 @@ assert read_times_fast()
 
 
 def reading(converter: Any, stamp: str | None) -> tuple[object, ...]:
-    """What a converter makes of a stamp: the moment and its zone, or the class of what it raises."""
+    """Convert a stamp: to the moment and its zone, or to the class of the error."""
     try:
         moment = converter._parse_datetime(stamp)
     except Exception as error:  # noqa: BLE001 - which one is the answer
@@ -40,7 +40,7 @@ def reading(converter: Any, stamp: str | None) -> tuple[object, ...]:
 
 
 def assert_same(stamp: str | None) -> None:
-    """What the library reads is read the same, and nothing else is raised than what it raises."""
+    """Compare both readers: the fast one may only read a stamp that the library refuses with ValueError."""
     fast, slow = reading(FAST, stamp), reading(SLOW, stamp)
     assert fast == slow or (slow == (ValueError,) and isinstance(fast[0], datetime)), stamp
 

@@ -65,7 +65,7 @@ def test_a_request_that_failed_may_come_again(trouble: BaseException) -> None:
     assert once(CLAIM, keys, done) == done()
 
 
-def test_another_request_under_the_key_is_refused() -> None:
+def test_a_different_request_under_the_key_is_refused() -> None:
     keys = Keys()
     once(CLAIM, keys, done)
     with pytest.raises(Problem) as caught:

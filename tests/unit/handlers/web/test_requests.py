@@ -128,7 +128,7 @@ def principal(*roles: str) -> str:
     return base64.b64encode(json.dumps({"claims": claims}).encode()).decode()
 
 
-def test_a_role_is_asked_for_only_where_changes_are_reserved_for_it() -> None:
+def test_a_role_is_required_only_where_changes_are_reserved_for_it() -> None:
     refuse_without_role(request(), None)
     refuse_without_role(request(headers={"x-ms-client-principal": principal("a", "b")}), "b")
     for given in (
@@ -151,7 +151,7 @@ class TestCursors:
         assert key_of(Given(count=2), cursor, tuple[datetime, str, int]) == self.KEY
         assert cursor.isascii() and "=" not in cursor
 
-    def test_a_cursor_of_another_query_is_refused(self) -> None:
+    def test_a_cursor_of_a_different_query_is_refused(self) -> None:
         with pytest.raises(Problem, match="a different query"):
             key_of(Given(count=3), cursor_of(Given(count=2), self.KEY), tuple[datetime, str, int])
 
@@ -180,7 +180,7 @@ class TestBodies:
         assert shown(b"a\xffb", 3, "hex").shown == "61ff62"
 
     @pytest.mark.parametrize("body", [b"{", b"", b"\xff", b"[" * 100_000])
-    def test_what_is_no_json_is_told_and_not_shown(self, body: bytes) -> None:
+    def test_a_body_that_is_no_json_is_named_so_and_not_shown(self, body: bytes) -> None:
         answer = shown(body, len(body), "json")
         assert (answer.shown, bool(answer.fault)) == (None, True)
 
