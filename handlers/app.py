@@ -57,8 +57,8 @@ class LetterCount:
 class App:
     """One of each for the whole process.
 
-    `store`, `silence` and `replays` wait for a database that does not answer; the others, for a person, do not.
-    `find_stream` reaches the database and nothing more.
+    `store`, `silence` and `replays` wait for a database that does not answer. The others do not: a person sees the
+    fault at once, and a timer retries. `find_stream` only reaches the database.
     """
 
     settings: Settings
