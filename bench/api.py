@@ -14,12 +14,8 @@ from typing import Any
 import azure.functions as func
 
 from bench.figures import Figure
-from core.ledger.books import read_letter_books
-from core.model.events import PartitionId, Stream
-from core.model.rows import declared
+from core.model.events import PartitionId
 from core.remote.hub.ends import HubEnds
-from core.store.connect import operator_stores
-from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 
 LETTERS = int(os.environ.get("BENCH_LETTERS", "1000000"))
@@ -28,7 +24,6 @@ PARTITIONS, EVENTS, CAUSES = 16, 10, 40  # events of a range, causes of letters
 RARE = 7  # the one letter of each partition with a rare cause and a rare status
 ROUNDS = 30
 LIMIT_MS = 50.0
-STREAM = Stream("bench/telemetry", "hubledger")
 MOMENT = "strftime('%Y-%m-%dT%H:%M:%S', 1767225600 + {} % 10000000, 'unixepoch') || '.000000Z'"
 
 _RANGES = f"""
@@ -111,7 +106,7 @@ def _figures(path: Path) -> Iterator[Figure]:
     for name, call in limited.items():
         taken = _milliseconds(call, ROUNDS)
         yield Figure(f"{name}, median of {ROUNDS}", taken, "ms", f"< {LIMIT_MS:g}", taken < LIMIT_MS)
-    yield Figure("status, all letters counted again", _milliseconds(lambda: _counted_again(ask), 5), "ms", "", None)
+    yield Figure("status, all letters counted again", _milliseconds(lambda: _counted_anew(ask), 5), "ms", "", None)
     yield Figure("letters by cause, all of them", _milliseconds(lambda: ask("group_letters"), 3), "ms", "", None)
     yield Figure("audit of every range", _milliseconds(lambda: ask("audit_ledger"), 1), "ms", "", None)
 
@@ -120,22 +115,19 @@ def _app(path: Path) -> Callable[..., Any]:
     """Return a function that runs an operation over this store, as the HTTP functions do."""
     os.environ.update(STORE_CONNECTION=f"sqlite:{path}", EVENTHUB_NAME="telemetry", EVENTHUB_CONSUMER_GROUP="hubledger")
     os.environ["EVENTHUB"] = "Endpoint=sb://bench;SharedAccessKeyName=n;SharedAccessKey=s"
-    import function_app  # noqa: F401 - registers the routes
-    from handlers import desk as desks
-    from handlers.http import respond
-    from handlers.letter_counts import LetterCounts
+    from handlers.api import ROUTES
+    from handlers.app import app
+    from handlers.web.answering import answer
 
-    own, own_rows = desks.desk(), declared()
-    store = operator_stores(SqliteDatabase(path), STREAM, own_rows)
-    counts = LetterCounts(lambda: read_letter_books(store.ledger))
-    desks._made[:] = [replace(own, store=store, hub_ends=Ends(), letter_counts=counts)]
+    app.value = replace(app(), hub_ends=Ends())
+    routes = {route.name: route for route in ROUTES}
 
     def ask(operation: str, **values: str) -> Any:
         in_path = {
             name: values.pop(name) for name in ("partition_id", "sequence_number") if operation == "explain_number"
         }
         request = func.HttpRequest("GET", "/api", params=values, route_params=in_path, body=b"")
-        response = respond(request, operation)
+        response = answer(request, routes[operation])
         if response.status_code != 200:
             raise RuntimeError(response.get_body().decode())
         return response
@@ -143,10 +135,10 @@ def _app(path: Path) -> Callable[..., Any]:
     return ask
 
 
-def _counted_again(ask: Callable[..., Any]) -> None:
-    from handlers import desk as desks
+def _counted_anew(ask: Callable[..., Any]) -> None:
+    from handlers.app import app
 
-    desks.desk().letter_counts.forget()
+    app().letter_counts.forget()
     ask("status")
 
 

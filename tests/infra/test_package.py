@@ -100,7 +100,7 @@ def test_every_wired_setting_is_known_to_the_hooks_as_an_output_of_the_same_valu
     [
         ("function_app.py", "import no_such_module\n", "no_such_module"),
         ("function_app.py", "import azure.functions as func\napp = func.FunctionApp()\n", "without a single function"),
-        ("handlers/status.py", "def broken(:\n", "SyntaxError"),
+        ("handlers/watch.py", "def broken(:\n", "SyntaxError"),
         ("requirements.txt", "azure-functions>=1.26\n", "must name one version"),
     ],
 )

@@ -10,8 +10,8 @@ from handlers.operations.aggregations import MOST_RUNS
 from handlers.operations.letter_orders import MOST_SELECTED
 from handlers.operations.letters import LARGEST_SHOWN, MOST_GROUPS, MOST_LETTERS
 from handlers.operations.replay_shapes import MOST_OF_A_PAGE
-from handlers.problems import PREFIX, TYPES
-from handlers.requests import LARGEST_BODY, LARGEST_QUERY
+from handlers.web.problems import PREFIX, TYPES
+from handlers.web.requests import LARGEST_BODY, LARGEST_QUERY
 from tests.repo.product import ROOT
 from tests.unit.handlers.test_function_app import index
 

@@ -15,7 +15,7 @@ import aiohttp
 
 from core.model.events import Event
 from core.model.spans import SequenceNumber
-from handlers import services
+from handlers.app import app
 from local.functions_host import HostOptions
 from local.functions_host.builtin_worker import BuiltinWorker
 from tests.acceptance.functions_host.real_app import READING, REGISTRATION, _status
@@ -44,7 +44,7 @@ def _put_a_hub_behind_the_app() -> None:
     """Both workers run the app in this process: no hub listens at its address."""
     log = [Event(SequenceNumber(n), str(n), LONG_AGO, None, {}, body) for n, body in enumerate(BODIES)]
     hub: Any = MemoryHub({"1": log})
-    services._made[0] = replace(services.services(), hub=hub)
+    app.value = replace(app(), hub=hub)
 
 
 async def _replayed(session: aiohttp.ClientSession) -> Any:

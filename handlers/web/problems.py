@@ -1,4 +1,4 @@
-"""Problems: every refusal and fault of the API as RFC 9457 has it, each of a stable type. No stack ever leaves."""
+"""Problems: every refusal and fault of the API, as RFC 9457 defines them, of stable types. No stack is ever shown."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,13 +10,13 @@ import msgspec
 from core.errors import HubledgerError, HubUnreachable, StoreMisconfigured, StoreUnavailable
 
 PREFIX = "urn:hubledger:problem:"
-PASSING = (StoreUnavailable, HubUnreachable)  # what may be over in a moment
-PATIENCE = "5"  # seconds that a client should wait then
+PASSING = (StoreUnavailable, HubUnreachable)  # these may pass by themselves
+PATIENCE = "5"  # seconds that a client should wait for them
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemType:
-    """A kind of problem: its name in the type's URI, its title, its status."""
+    """A kind of problem: the name in its type URI, its title, its status."""
 
     name: str
     title: str
@@ -50,7 +50,7 @@ TYPES = (
 
 
 class FieldFault(msgspec.Struct, frozen=True):
-    """What is wrong with one field, parameter or header."""
+    """The fault of one field, parameter or header."""
 
     field: str
     detail: str
@@ -58,7 +58,7 @@ class FieldFault(msgspec.Struct, frozen=True):
 
 @dataclass(eq=False)
 class Problem(Exception):
-    """Raised by an operation: nothing was changed. `more` are members of the problem besides those of the RFC."""
+    """Raised by an operation that changed nothing. `more` holds members of the problem besides those of the RFC."""
 
     kind: ProblemType
     detail: str
@@ -68,30 +68,30 @@ class Problem(Exception):
 
 
 def invalid(field_name: str, detail: str) -> Problem:
-    """The problem of one field."""
+    """Make the problem of one field."""
     return Problem(INVALID, f"{field_name}: {detail}", (FieldFault(field_name, detail),))
 
 
 def not_found(field_name: str, detail: str) -> Problem:
-    """Something that a field names is not there."""
+    """Make the problem of a field that names a missing thing."""
     return Problem(NOT_FOUND, detail, (FieldFault(field_name, detail),))
 
 
 def of_fault(fault: HubledgerError) -> Problem:
-    """An infrastructure fault as a problem: 503, and a time to come back when it may pass by itself."""
+    """Make a problem of an infrastructure fault: 503, with Retry-After where the fault may pass by itself."""
     headers = {"Retry-After": PATIENCE} if isinstance(fault, PASSING) else {}
     return Problem(UNAVAILABLE, _said(fault), more={"fault": type(fault).__name__}, headers=headers)
 
 
 def _said(fault: HubledgerError) -> str:
-    """What is wrong with a connection string is for the log: a driver may repeat parts of it."""
+    """Leave the fault of a connection string to the log: a driver may repeat parts of the string."""
     if isinstance(fault, StoreMisconfigured):
-        return "STORE_CONNECTION: the database refuses it as it stands; the log has the reason"
+        return "STORE_CONNECTION: the database refuses this connection string; the log has the reason"
     return str(fault)
 
 
 def problem_response(problem: Problem) -> func.HttpResponse:
-    """The problem as an answer."""
+    """Write a problem as an answer."""
     kind = problem.kind
     body = {"type": kind.uri, "title": kind.title, "status": kind.status, "detail": problem.detail, **problem.more}
     if problem.errors:

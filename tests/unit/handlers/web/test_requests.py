@@ -1,4 +1,4 @@
-"""handlers/requests.py, cursors.py and bodies.py: what comes in is read completely, or refused by the field's name."""
+"""handlers/web: requests.py, cursors.py and bodies.py read a request completely, or refuse it by the field's name."""
 
 import base64
 import json
@@ -9,11 +9,11 @@ import azure.functions as func
 import msgspec
 import pytest
 
-from handlers.bodies import shown
-from handlers.cursors import cursor_of, key_of
-from handlers.operation import Answered, Call, Instant, Nothing, NumberText, Operation, Shape, number_of, utc
-from handlers.problems import Problem
-from handlers.requests import (
+from handlers.web.bodies import shown
+from handlers.web.cursors import cursor_of, key_of
+from handlers.web.operation import Answered, Call, Instant, NumberText, Shape, number_of, operation, utc
+from handlers.web.problems import Problem
+from handlers.web.requests import (
     LARGEST_BODY,
     UNKNOWN,
     idempotency_key,
@@ -42,11 +42,9 @@ class Told(Answered):
     pass
 
 
-def nothing(call: Call[Nothing, Nothing, Nothing]) -> Told:
+@operation("a test", "tests")
+def tested(call: Call[Inner, Given, Given]) -> Told:
     return Told()
-
-
-OPERATION = Operation("test", "a test", nothing, {200: Told}, path=Inner, query=Given, body=Given)
 
 
 def request(body: bytes = b"", *, headers: dict[str, str] | None = None, **params: Any) -> func.HttpRequest:
@@ -60,8 +58,8 @@ def field_of(caught: pytest.ExceptionInfo[Problem]) -> list[str]:
 
 def test_path_query_and_body_are_read_into_their_shapes() -> None:
     asked = request(b'{"name":"a","at":"2026-01-01T01:00:00+01:00"}', count="3", code="secret", clientId="x")
-    query, body = read_query(asked, OPERATION), read_body(asked, OPERATION)
-    assert read_path(asked, OPERATION) == Inner(number="7")
+    query, body = read_query(asked, tested), read_body(asked, tested)
+    assert read_path(asked, tested) == Inner(number="7")
     assert query == Given(count=3)
     assert isinstance(body, Given)
     assert (body.name, utc(body.at, "at")) == ("a", datetime(2026, 1, 1, tzinfo=UTC))
@@ -73,7 +71,7 @@ def test_path_query_and_body_are_read_into_their_shapes() -> None:
 )
 def test_a_parameter_is_refused_by_its_name(params: dict[str, Any], field: str) -> None:
     with pytest.raises(Problem) as caught:
-        read_query(request(**params), OPERATION)
+        read_query(request(**params), tested)
     assert field_of(caught) == [field]
 
 
@@ -93,15 +91,15 @@ def test_a_parameter_is_refused_by_its_name(params: dict[str, Any], field: str) 
 )
 def test_a_field_of_the_body_is_refused_by_its_place(body: bytes, field: str) -> None:
     with pytest.raises(Problem) as caught:
-        read_body(request(body), OPERATION)
+        read_body(request(body), tested)
     assert (field_of(caught), caught.value.kind.status) == ([field], 400)
 
 
 def test_a_body_that_is_too_large_or_not_json_is_refused() -> None:
     with pytest.raises(Problem) as large:
-        read_body(request(b" " * (LARGEST_BODY + 1)), OPERATION)
+        read_body(request(b" " * (LARGEST_BODY + 1)), tested)
     with pytest.raises(Problem) as other:
-        read_body(request(b"{}", headers={"content-type": "text/html"}), OPERATION)
+        read_body(request(b"{}", headers={"content-type": "text/html"}), tested)
     assert (large.value.kind.status, other.value.kind.status) == (413, 415)
 
 
@@ -130,7 +128,7 @@ def principal(*roles: str) -> str:
     return base64.b64encode(json.dumps({"claims": claims}).encode()).decode()
 
 
-def test_a_role_is_asked_for_only_where_changes_are_reserved_for_it() -> None:
+def test_a_role_is_required_only_where_changes_are_reserved_for_it() -> None:
     refuse_without_role(request(), None)
     refuse_without_role(request(headers={"x-ms-client-principal": principal("a", "b")}), "b")
     for given in (
@@ -153,8 +151,8 @@ class TestCursors:
         assert key_of(Given(count=2), cursor, tuple[datetime, str, int]) == self.KEY
         assert cursor.isascii() and "=" not in cursor
 
-    def test_a_cursor_of_another_query_is_refused(self) -> None:
-        with pytest.raises(Problem, match="another query"):
+    def test_a_cursor_of_a_different_query_is_refused(self) -> None:
+        with pytest.raises(Problem, match="a different query"):
             key_of(Given(count=3), cursor_of(Given(count=2), self.KEY), tuple[datetime, str, int])
 
     @pytest.mark.parametrize("cursor", ["", "x", "é", "W10", "bnVsbA", "WyJhIiwxXQ", "a" * 999])
@@ -182,7 +180,7 @@ class TestBodies:
         assert shown(b"a\xffb", 3, "hex").shown == "61ff62"
 
     @pytest.mark.parametrize("body", [b"{", b"", b"\xff", b"[" * 100_000])
-    def test_what_is_no_json_is_told_and_not_shown(self, body: bytes) -> None:
+    def test_a_body_that_is_no_json_is_named_so_and_not_shown(self, body: bytes) -> None:
         answer = shown(body, len(body), "json")
         assert (answer.shown, bool(answer.fault)) == (None, True)
 

@@ -1,13 +1,12 @@
-"""The description of the API, OpenAPI 3.1, made from the declarations that validate requests and write answers."""
+"""Describe the API in OpenAPI 3.1, from the declarations that validate requests and write answers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from handlers.http import CHANGING, OPEN, Route
-from handlers.operation import JSON, Answered, Nothing, Operation, Shape
-from handlers.problems import (
+from handlers.web.operation import JSON, Nothing, Operation, Shape, find_operation
+from handlers.web.problems import (
     IN_WORK,
     INVALID,
     KEY_REUSED,
@@ -20,20 +19,21 @@ from handlers.problems import (
     FieldFault,
     ProblemType,
 )
-from handlers.requests import KEY, LARGEST_BODY
+from handlers.web.requests import KEY, LARGEST_BODY
+from handlers.web.route import CHANGING, OPEN, Route
 
 VERSION = "1"
 _REF = "#/components/schemas/{name}"
 _OF_CHANGES = (NOT_ALLOWED, IN_WORK, TOO_LARGE, NOT_JSON, KEY_REUSED)
 _ABOUT = (
-    "What an operator asks of Hubledger and tells it. Errors are problems (RFC 9457) with a stable `type`. Sequence"
-    " numbers are strings. Instants are RFC 3339, in UTC. Words (statuses, outcomes, classes) and fields may be added:"
-    f" ignore what you do not know. Bodies have at most {LARGEST_BODY} octets."
+    "The operations of Hubledger. Errors are problems (RFC 9457) with a stable `type`. Sequence numbers are strings."
+    " Instants are RFC 3339, in UTC. Words (statuses, outcomes, classes) and fields may be added: ignore those that"
+    f" you do not know. The limit of a body is {LARGEST_BODY} octets."
 )
 
 
 class ProblemAnswer(msgspec.Struct, omit_defaults=True):
-    """A problem (RFC 9457). `errors` names the fields that are at fault."""
+    """A problem (RFC 9457). `errors` names the fields at fault."""
 
     type: str
     title: str
@@ -42,13 +42,12 @@ class ProblemAnswer(msgspec.Struct, omit_defaults=True):
     errors: list[FieldFault] = []
 
 
-def describe(operations: Iterable[Operation], routes: Mapping[str, Route]) -> dict[str, Any]:
-    """The whole description; KeyError for an operation without a route."""
-    listed = list(operations)
-    shapes = _Shapes(listed)
+def describe(routes: Iterable[Route]) -> dict[str, Any]:
+    """Describe all routes, in their order."""
+    operations = {route: find_operation(route.operation) for route in routes}
+    shapes = _Shapes(operations.values())
     paths: dict[str, dict[str, Any]] = {}
-    for operation in listed:
-        route = routes[operation.name]
+    for route, operation in operations.items():
         described = _operation(operation, route, shapes)
         paths.setdefault(f"/{route.template}", {})[route.method.lower()] = described
     return {
@@ -71,15 +70,15 @@ _KEYS = {
         "type": "apiKey",
         "in": "header",
         "name": "x-functions-key",
-        "description": "The app's master key: changes ask for it.",
+        "description": "The app's master key: changes need it.",
     },
 }
 
 
 class _Shapes:
-    """The JSON schemas of all shapes; those of parameters are taken apart."""
+    """The JSON schemas of all shapes; those of parameters are split into their fields."""
 
-    def __init__(self, operations: Iterable[Operation]) -> None:
+    def __init__(self, operations: Collection[Operation]) -> None:
         types: list[type] = [ProblemAnswer]
         for one in operations:
             types += [one.path, one.query, one.body]
@@ -90,18 +89,18 @@ class _Shapes:
         of_parameters = {shape.__name__ for one in operations for shape in (one.path, one.query)} | {"Nothing"}
         self.components = {name: shape for name, shape in components.items() if name not in of_parameters}
         for shape in dict.fromkeys(types):
-            _tell_one_of(shape, self.components)
+            _require_one_of(shape, self.components)
         self.components["ProblemAnswer"]["properties"]["type"]["enum"] = [kind.uri for kind in TYPES]
 
     def parameters(self, shape: type[Shape], place: str) -> list[dict[str, Any]]:
-        """The fields of a shape as parameters of the path or the query."""
+        """Describe the fields of a shape as parameters of the path or the query."""
         schema = self._all[shape.__name__] if shape is not Nothing else {"properties": {}}
         required = schema.get("required", ())
         return [_parameter(name, place, of, name in required) for name, of in schema["properties"].items()]
 
 
-def _tell_one_of(shape: type, components: Mapping[str, dict[str, Any]]) -> None:
-    """Fields of which exactly one has to be given are never null."""
+def _require_one_of(shape: type, components: Mapping[str, dict[str, Any]]) -> None:
+    """Require exactly one of the fields in ONE_OF; these fields are never null."""
     names: tuple[str, ...] = getattr(shape, "ONE_OF", ())
     for name in names:
         properties = components[shape.__name__]["properties"]
@@ -111,14 +110,14 @@ def _tell_one_of(shape: type, components: Mapping[str, dict[str, Any]]) -> None:
 
 
 def _parameter(name: str, place: str, schema: Mapping[str, Any], required: bool) -> dict[str, Any]:
-    """A parameter is there or not, and never null."""
+    """Describe a parameter; it may be left out, and is never null."""
     given = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
-    kept = {key: value for key, value in {**schema, **given[0]}.items() if key != "anyOf"}
-    if kept.get("default", "") is None:
-        del kept["default"]
-    described = {"name": name, "in": place, "required": required, "schema": kept}
-    if "description" in kept:
-        described["description"] = kept.pop("description")
+    plain = {key: value for key, value in {**schema, **given[0]}.items() if key != "anyOf"}
+    if plain.get("default", "") is None:
+        del plain["default"]
+    described = {"name": name, "in": place, "required": required, "schema": plain}
+    if "description" in plain:
+        described["description"] = plain.pop("description")
     return described
 
 
@@ -142,7 +141,7 @@ _IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": True,
-    "description": "Made by the caller. For a day, the same request under it is done once and answered the same.",
+    "description": "Made by the caller. For a day, a request under this key runs once; a repetition gets its answer.",
     "schema": {"type": "string", "pattern": f"^{KEY.pattern}$"},
 }
 
@@ -167,8 +166,3 @@ def _add_problem(response: dict[str, Any], kind: ProblemType, shapes: _Shapes) -
     said = f"{kind.title} (`{PREFIX}{kind.name}`)."
     response["description"] = f"{response['description']} {said}".strip()
     response["content"]["application/problem+json"] = {"schema": shapes.refs[ProblemAnswer]}
-
-
-def answers_of(operation: Operation) -> tuple[type[Answered], ...]:
-    """The bodies of an operation that are JSON."""
-    return tuple(answer for answer in operation.answers.values() if not isinstance(answer, str))

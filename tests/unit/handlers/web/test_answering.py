@@ -1,4 +1,4 @@
-"""handlers/answering.py: a request under a key is run once, and what failed may come again."""
+"""handlers/web/answering.py: a request under a key runs once, and a failed one may be sent again."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -7,9 +7,9 @@ import pytest
 
 from core.errors import StoreUnavailable
 from core.idempotency import KEPT_FOR, KeptKey, KeyClaim
-from handlers.answering import once
-from handlers.operation import Answer
-from handlers.problems import Problem, invalid, of_fault, problem_response
+from handlers.web.answering import once
+from handlers.web.operation import Answer
+from handlers.web.problems import Problem, invalid, of_fault, problem_response
 from tests.fakes.builders import EPOCH
 
 CLAIM = KeyClaim("key", "a" * 64, EPOCH)
@@ -65,7 +65,7 @@ def test_a_request_that_failed_may_come_again(trouble: BaseException) -> None:
     assert once(CLAIM, keys, done) == done()
 
 
-def test_another_request_under_the_key_is_refused() -> None:
+def test_a_different_request_under_the_key_is_refused() -> None:
     keys = Keys()
     once(CLAIM, keys, done)
     with pytest.raises(Problem) as caught:

@@ -1,4 +1,4 @@
-"""Read a request into the shapes of an operation: completely, or a problem that names the field."""
+"""Read a request into the shapes of its operation: completely, or as a problem that names the field."""
 
 import base64
 import binascii
@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 import azure.functions as func
 import msgspec
 
-from handlers.operation import Nothing, Operation, Shape
-from handlers.problems import INVALID, NOT_ALLOWED, NOT_JSON, TOO_LARGE, FieldFault, Problem, invalid
+from handlers.web.operation import Nothing, Operation, Shape
+from handlers.web.problems import INVALID, NOT_ALLOWED, NOT_JSON, TOO_LARGE, FieldFault, Problem, invalid
 
 LARGEST_BODY = 256 * 1024  # octets
 LARGEST_QUERY = 8_000  # characters of all parameters together
-OF_THE_HOST = {"code", "clientid"}  # parameters that carry a key: the host reads them
+OF_THE_HOST = {"code", "clientid"}  # the host's own parameters: they carry a key
 KEY = re.compile(r"[!-~]{1,100}")
 DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
 UNKNOWN = "unknown (a holder of the key)"
@@ -26,15 +26,15 @@ _FIELD = re.compile(r"Object (?:contains unknown|missing required) field `(?P<na
 
 
 def read_path(req: func.HttpRequest, operation: Operation) -> Shape:
-    """The values of the route."""
+    """Read the values in the path."""
     return _converted(dict(req.route_params), operation.path)
 
 
 def read_query(req: func.HttpRequest, operation: Operation) -> Shape:
-    """The parameters behind the question mark."""
+    """Read the parameters after the question mark."""
     given = {name: value for name, value in req.params.items() if name.lower() not in OF_THE_HOST}
     if sum(len(name) + len(value) for name, value in given.items()) > LARGEST_QUERY:
-        raise invalid("query", f"all parameters together have at most {LARGEST_QUERY} characters")
+        raise invalid("query", f"all parameters together may have {LARGEST_QUERY} characters")
     read = _converted(given, operation.query)
     for name, text in given.items():
         _refuse_other_forms(name, text, getattr(read, name))
@@ -44,15 +44,15 @@ def read_query(req: func.HttpRequest, operation: Operation) -> Shape:
 def _refuse_other_forms(name: str, text: str, value: object) -> None:
     """msgspec also reads null, whole numbers as 1e2 and 1.0, and instants as seconds since 1970."""
     if value is None:
-        raise invalid(name, "null is no value of a parameter: leave it out")
+        raise invalid(name, "a parameter cannot be null: leave it out")
     if type(value) is int and text != str(value):
-        raise invalid(name, "a whole number, in digits")
+        raise invalid(name, "must be a whole number, in digits")
     if isinstance(value, datetime) and not DATED.match(text):
-        raise invalid(name, "an instant as RFC 3339 writes it")
+        raise invalid(name, "must be an instant in the form of RFC 3339")
 
 
 def read_body(req: func.HttpRequest, operation: Operation) -> Shape:
-    """The JSON body; none is read where the operation takes none."""
+    """Read the JSON body, if the operation takes one."""
     if operation.body is Nothing:
         return Nothing()
     octets = req.get_body()
@@ -70,24 +70,24 @@ def read_body(req: func.HttpRequest, operation: Operation) -> Shape:
 
 
 def idempotency_key(req: func.HttpRequest) -> str:
-    """The key under which this request is done once, however often it comes."""
+    """Read the key under which this request runs once, however often it is sent."""
     key = req.headers.get("idempotency-key", "")
     if not KEY.fullmatch(key):
-        raise invalid("Idempotency-Key", "this header must be there, with 1 to 100 visible ASCII characters")
+        raise invalid("Idempotency-Key", "this header is required, with 1 to 100 visible ASCII characters")
     return key
 
 
 def who(req: func.HttpRequest) -> str:
-    """Who sent it: the name that App Service authentication gives, or the words for anybody with a key.
+    """Name the sender: by App Service authentication, or as an unknown holder of the key.
 
-    Without App Service authentication in front, whoever holds the key may write any name.
+    Without App Service authentication, a holder of the key may send any name.
     """
     name = req.headers.get("x-ms-client-principal-name", "").strip()
     return "".join(letter for letter in name if letter.isprintable())[:200] or UNKNOWN
 
 
 def refuse_without_role(req: func.HttpRequest, role: str | None) -> None:
-    """A problem unless the caller has the app role that changes are reserved for."""
+    """Raise a problem unless the caller has the app role that changes are reserved for."""
     if role is not None and role not in _roles(req.headers.get("x-ms-client-principal", "")):
         raise Problem(NOT_ALLOWED, f"changes are reserved for the app role {role}")
 
@@ -103,7 +103,7 @@ def _roles(principal: str) -> set[str]:
 def _one_of(given: Read) -> Read:
     named = [name for name in given.ONE_OF if getattr(given, name) is not None]
     if given.ONE_OF and len(named) != 1:
-        raise invalid(named[-1] if named else given.ONE_OF[0], f"name exactly one of {', '.join(given.ONE_OF)}")
+        raise invalid(named[-1] if named else given.ONE_OF[0], f"set exactly one of {', '.join(given.ONE_OF)}")
     return given
 
 
@@ -115,7 +115,7 @@ def _converted(given: Mapping[str, Any], shape: type[Read]) -> Read:
 
 
 def _refused(text: str, whole: str) -> Problem:
-    """msgspec names the field in its text: its first fault, which is the one that is told."""
+    """Take the field from the text of msgspec, which reports the first fault."""
     placed = _PLACED.fullmatch(text)
     what, at = (placed["what"], placed["at"] or "") if placed else (text, "")
     named = _FIELD.fullmatch(what)

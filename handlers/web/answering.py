@@ -1,4 +1,4 @@
-"""Answer a request with its operation: read it, run it, write what it gives; once per key where it changes things."""
+"""Answer a request with the operation of its route: read it, run it, write the answer; once per key for changes."""
 
 import logging
 from collections.abc import Callable
@@ -11,48 +11,49 @@ import msgspec
 
 from core.errors import HubledgerError
 from core.idempotency import KeyClaim, KeyStore, standing
-from handlers.desk import desk
-from handlers.http import CHANGING, ROUTES
-from handlers.operation import Answer, Answered, Call, Operation
-from handlers.problems import IN_WORK, KEY_REUSED, Problem, of_fault, problem_response
-from handlers.requests import idempotency_key, read_body, read_path, read_query, refuse_without_role, who
+from handlers.app import app
+from handlers.web.operation import Answer, Answered, Call, Operation, find_operation
+from handlers.web.problems import IN_WORK, KEY_REUSED, Problem, of_fault, problem_response
+from handlers.web.requests import idempotency_key, read_body, read_path, read_query, refuse_without_role, who
+from handlers.web.route import CHANGING, Route
 
 log = logging.getLogger("hubledger.api")
-TURNS = 3  # claims of a key that others were faster at
+CLAIMS = 3  # attempts to claim a key while other requests claim it first
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """An answer as it is kept under a key."""
+class StoredAnswer(msgspec.Struct, frozen=True):
+    """An answer in the form that is stored under a key."""
 
     status: int
     headers: dict[str, str]
     body: msgspec.Raw
 
 
-def answer(req: func.HttpRequest, operation: Operation) -> func.HttpResponse:
-    """The operation's answer, or a problem; one line is logged for what is changed, and for what is refused."""
+def answer(req: func.HttpRequest, route: Route) -> func.HttpResponse:
+    """Return the answer of the route's operation, or a problem; log one line for a change and one for a refusal."""
     try:
-        return _written(req, _answered(req, operation))
+        return _written(req, _answered(req, route))
     except Problem as problem:
         facts = {"problem": problem.kind.name, "detail": problem.detail, "who": who(req)}
-        log.info("request refused", extra={"action": operation.name, **facts})
+        log.info("request refused", extra={"action": route.name, **facts})
         return problem_response(problem)
     except HubledgerError as fault:
-        log.warning("request failed", extra={"action": operation.name, "error": str(fault)})
+        log.warning("request failed", extra={"action": route.name, "error": str(fault)})
         return problem_response(of_fault(fault))
 
 
-def _answered(req: func.HttpRequest, operation: Operation) -> Answer:
-    changing = ROUTES[operation.name].level is CHANGING
+def _answered(req: func.HttpRequest, route: Route) -> Answer:
+    operation = find_operation(route.operation)
+    changing = route.level is CHANGING
     key = idempotency_key(req) if changing else ""
     path, query = read_path(req, operation), read_query(req, operation)
     body = read_body(req, operation)
     call = Call(path, query, body, who(req), datetime.now(UTC))
     if not changing:
         return _full(operation.run(call))
-    refuse_without_role(req, desk().settings.operator_role)
+    refuse_without_role(req, app().settings.operator_role)
     claim = KeyClaim(key, _hash_of(operation, path, body), call.at)
-    return once(claim, desk().store.keys, lambda: _changed(operation, call))
+    return once(claim, app().keys, lambda: _changed(operation, call))
 
 
 def _changed(operation: Operation, call: Call[Any, Any, Any]) -> Answer:
@@ -62,17 +63,17 @@ def _changed(operation: Operation, call: Call[Any, Any, Any]) -> Answer:
 
 
 def once(claim: KeyClaim, keys: KeyStore, run: Callable[[], Answer]) -> Answer:
-    """Run under a key, or answer what an earlier run under it answered. Nothing is kept of a run that fails."""
-    for _ in range(TURNS):
-        kept = keys.read_key(claim.key)
-        stands = standing(claim, kept)
-        if stands == "answered" and kept is not None:
-            return _again(kept.answer or "")
+    """Run a request under its key, or return the answer of its earlier run. A run that fails stores nothing."""
+    for _ in range(CLAIMS):
+        stored = keys.read_key(claim.key)
+        stands = standing(claim, stored)
+        if stands == "answered" and stored is not None:
+            return _again(stored.answer or "")
         if stands == "other_request":
-            raise Problem(KEY_REUSED, f"Idempotency-Key {claim.key} was used for another request: take a new one")
+            raise Problem(KEY_REUSED, f"a different request used Idempotency-Key {claim.key}: send a new key")
         if stands == "free" and keys.claim_key(claim):
             return _claimed(claim, keys, run)
-    raise Problem(IN_WORK, f"the request under {claim.key} is in work: ask again", headers={"Retry-After": "2"})
+    raise Problem(IN_WORK, f"the request under {claim.key} still runs: send it again", headers={"Retry-After": "2"})
 
 
 def _claimed(claim: KeyClaim, keys: KeyStore, run: Callable[[], Answer]) -> Answer:
@@ -81,18 +82,18 @@ def _claimed(claim: KeyClaim, keys: KeyStore, run: Callable[[], Answer]) -> Answ
     except BaseException:
         keys.release_key(claim)
         raise
-    kept = Kept(done.status, dict(done.headers), msgspec.Raw(_octets(done)))
-    keys.keep_answer(claim, msgspec.json.encode(kept).decode())
+    stored = StoredAnswer(done.status, dict(done.headers), msgspec.Raw(_octets(done)))
+    keys.keep_answer(claim, msgspec.json.encode(stored).decode())
     return done
 
 
-def _again(answer: str) -> Answer:
-    kept = msgspec.json.decode(answer, type=Kept)
-    return Answer(bytes(kept.body), kept.status, kept.headers)
+def _again(text: str) -> Answer:
+    stored = msgspec.json.decode(text, type=StoredAnswer)
+    return Answer(bytes(stored.body), stored.status, stored.headers)
 
 
 def _hash_of(operation: Operation, path: object, body: object) -> str:
-    """Of what was read, not of its octets: white space and the order of fields make no other request."""
+    """Hash the values of a request, not its octets: white space and the order of fields make no difference."""
     return sha256(msgspec.json.encode([operation.name, path, body])).hexdigest()
 
 
