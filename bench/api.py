@@ -1,4 +1,4 @@
-"""The operator's API over a large store: status and letters, as the handlers answer them, the hub's answer left out."""
+"""The operator's API over a large store: the handlers' time for status and letters, without the hub's."""
 
 import os
 import sqlite3
@@ -25,7 +25,7 @@ from core.store.sqlite.schema import migrate_sqlite
 LETTERS = int(os.environ.get("BENCH_LETTERS", "1000000"))
 RANGES = int(os.environ.get("BENCH_RANGES", "10000000"))
 PARTITIONS, EVENTS, CAUSES = 16, 10, 40  # events of a range, causes of letters
-RARE = 7  # of each partition the letter that is of a cause and a status of its own
+RARE = 7  # the one letter of each partition with a rare cause and a rare status
 ROUNDS = 30
 LIMIT_MS = 50.0
 STREAM = Stream("bench/telemetry", "hubledger")
@@ -59,18 +59,18 @@ SELECT 1, :partition_id, i * {EVENTS}, 'o', '2026-01-01T00:00:00.000000Z', 'home
 
 
 class Ends(HubEnds):
-    """Hub ends that come at once: how long a hub takes is not ours."""
+    """Hub ends without a hub, so that its time is not measured."""
 
     def __init__(self) -> None:
-        """No hub is asked."""
+        """Connect to no hub."""
 
     def read(self) -> Mapping[PartitionId, int]:
-        """As many as there are partitions."""
+        """Return an end for each partition."""
         return {PartitionId(str(number)): RANGES // PARTITIONS * EVENTS + 5 for number in range(PARTITIONS)}
 
 
 def measure() -> Iterator[Figure]:
-    """Status and the pages of letters against their limit; what has none is told beside it."""
+    """Measure status and pages of letters against their limit, and other requests without one."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
         path = Path(folder) / "store.db"
         migrate_sqlite(path)
@@ -111,13 +111,13 @@ def _figures(path: Path) -> Iterator[Figure]:
     for name, call in limited.items():
         taken = _milliseconds(call, ROUNDS)
         yield Figure(f"{name}, median of {ROUNDS}", taken, "ms", f"< {LIMIT_MS:g}", taken < LIMIT_MS)
-    yield Figure("status, all letters counted anew", _milliseconds(lambda: _counted_anew(ask), 5), "ms", "", None)
+    yield Figure("status, all letters counted again", _milliseconds(lambda: _counted_again(ask), 5), "ms", "", None)
     yield Figure("letters by cause, all of them", _milliseconds(lambda: ask("group_letters"), 3), "ms", "", None)
     yield Figure("audit of every range", _milliseconds(lambda: ask("audit_ledger"), 1), "ms", "", None)
 
 
 def _app(path: Path) -> Callable[..., Any]:
-    """The operations as the functions run them, over this store."""
+    """Return a function that runs an operation over this store, as the HTTP functions do."""
     os.environ.update(STORE_CONNECTION=f"sqlite:{path}", EVENTHUB_NAME="telemetry", EVENTHUB_CONSUMER_GROUP="hubledger")
     os.environ["EVENTHUB"] = "Endpoint=sb://bench;SharedAccessKeyName=n;SharedAccessKey=s"
     import function_app  # noqa: F401 - registers the routes
@@ -143,7 +143,7 @@ def _app(path: Path) -> Callable[..., Any]:
     return ask
 
 
-def _counted_anew(ask: Callable[..., Any]) -> None:
+def _counted_again(ask: Callable[..., Any]) -> None:
     from handlers import desk as desks
 
     desks.desk().letter_counts.forget()

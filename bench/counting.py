@@ -1,4 +1,4 @@
-"""Stores for measuring: one that counts the calls to another, and one that takes every commit at once."""
+"""Stores for measuring: one that counts the calls to a real store, and one that accepts every commit at once."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -13,7 +13,7 @@ from tests.fakes.store import Store
 
 
 class CountingStore:
-    """Counts the calls that reach a store, whatever their name."""
+    """A store that counts each call and passes it on to a real one."""
 
     def __init__(self, store: object) -> None:
         self._store = store
@@ -29,12 +29,12 @@ class CountingStore:
         return counted
 
     def as_store(self) -> Store:
-        """The same, for those who ask for a store."""
+        """Return this object, typed as a store."""
         return cast(Store, self)
 
 
 class TakesAll:
-    """A store that keeps nothing: what it is used by is measured alone."""
+    """A store that stores nothing, so that only the code that uses it is measured."""
 
     def __init__(self) -> None:
         self._commits = 0

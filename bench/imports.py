@@ -1,4 +1,4 @@
-"""What importing `function_app` costs over importing azure.functions and azure.durable_functions alone."""
+"""The time to import `function_app`, beyond that of azure.functions and azure.durable_functions."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ _CODE = "import time; started = time.perf_counter(); {}; print(time.perf_counter
 
 
 def measure() -> Iterator[Figure]:
-    """The difference of medians, in milliseconds; both are measured in turn in fresh processes."""
+    """Measure the difference of medians in milliseconds, in turn in new processes."""
     bare, ours = [], []
     for _ in range(ROUNDS):
         bare.append(_seconds(_BARE))

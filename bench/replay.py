@@ -1,4 +1,4 @@
-"""Replay into SQLite: events per second, for good and as a dry run, with a transform of the product and real bodies."""
+"""Replay into SQLite: events per second, committed and as a dry run, with a transform of the app and real bodies."""
 
 import tempfile
 import uuid
@@ -27,7 +27,7 @@ STAMPS = Clock(lambda: datetime.now(UTC), uuid.uuid4)
 
 
 class ListedHub:
-    """A hub whose events are at hand, so that only the replay is measured."""
+    """A hub with its events in memory, so that only the replay is measured."""
 
     def __init__(self, events: list[Event]) -> None:
         self._events = events
@@ -51,7 +51,7 @@ class ListedHub:
 
 
 def measure() -> Iterator[Figure]:
-    """Two figures: a replay for good, and a dry run."""
+    """Measure a committed replay and a dry run."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
         store = _ingested(Path(folder) / "store.db")
         for name, is_dry_run in (("replay into SQLite", False), ("dry run of a replay in SQLite", True)):
@@ -75,8 +75,8 @@ def _replay(store: SqliteStore, is_dry_run: bool) -> None:
         for id in ids:
             replay_slice(job_id, id, means, datetime.now(UTC) + timedelta(seconds=30))
     job = store.find_replay(job_id)
-    assert job is not None
-    assert (job.status, job.counts.events, job.counts.events_changed) == ("done", EVENTS, 0)
+    if job is None or (job.status, job.counts.events, job.counts.events_changed) != ("done", EVENTS, 0):
+        raise RuntimeError(f"the replay did not end as expected, with {EVENTS} unchanged events: {job}")
 
 
 def _ingested(path: Path) -> SqliteStore:
@@ -89,7 +89,7 @@ def _ingested(path: Path) -> SqliteStore:
 
 
 def _events() -> list[Event]:
-    """Homes that are registered, and then their readings: one in ten is an alert."""
+    """Return registrations of homes and then their readings, of which one in ten is an alert."""
     return [Event(SequenceNumber(n), str(n * 200), START, None, {}, _body(n)) for n in range(EVENTS)]
 
 

@@ -1,4 +1,4 @@
-"""The one-call commit against executemany and fast_executemany, on the T-SQL server that MSSQL_CONNECTION names."""
+"""The commit in one call against executemany and fast_executemany, on the T-SQL server that MSSQL_CONNECTION names."""
 
 import os
 import re
@@ -39,7 +39,7 @@ Write = Callable[[BatchCommit], object]
 
 
 def measure() -> Iterator[Figure]:
-    """Three sizes against two other ways to write the same, and the requests of a batch; nothing without a server."""
+    """Measure three sizes against two other ways to write, and the requests of a batch; skip without a server."""
     server = os.environ.get("MSSQL_CONNECTION")
     if not server:
         print("sqlserver: skipped, MSSQL_CONNECTION names no T-SQL server")
@@ -56,7 +56,7 @@ def measure() -> Iterator[Figure]:
 
 @contextmanager
 def _ways(server: str, schema: str) -> Iterator[tuple[SqlServerStore, list[tuple[str, Write]]]]:
-    """A store, and the ways to write a commit: its own, and two over one more connection."""
+    """Open a store, and give the ways to write a commit: the store's, and two over a second connection."""
     store = SqlServerStore(server, schema=schema)
     connection = load_driver().connect(server, autocommit=False)
     try:
@@ -82,7 +82,7 @@ def _compare(server: str, schema: str, size: int) -> Iterator[Figure]:
 
 
 def _requests(server: str, schema: str) -> Iterator[Figure]:
-    """Counted on the wire, in the steady state: a batch of 500 each way, after one that opens what it needs."""
+    """Count the requests on the wire for a batch of 500, each way, in the steady state."""
     wire, through = Wire.before(server)
     try:
         with _ways(through, schema) as (store, ways):
@@ -100,7 +100,7 @@ def _requests(server: str, schema: str) -> Iterator[Figure]:
 
 
 def _medians(store: SqlServerStore, ways: list[tuple[str, Write]], size: int) -> dict[str, float]:
-    """Each way writes the batch that follows the last one's, in turn, so that all see the same machine."""
+    """Write batches with each way in turn, so that all see the same machine; return their median seconds."""
     times: dict[str, list[float]] = {name: [] for name, _ in ways}
     for _ in range(ROUNDS):
         for name, write in ways:
@@ -126,7 +126,7 @@ def _letter(number: int) -> DeadLetter:
 
 
 def _many(connection: Any, schema: str, fast: bool) -> Write:
-    """The same commit as one would write it with the driver's own means: a statement for each table."""
+    """Return a way to write a commit with the means of the driver: a statement for each table."""
     cursor = connection.cursor()
 
     def write(commit: BatchCommit) -> None:
@@ -155,7 +155,7 @@ def _many(connection: Any, schema: str, fast: bool) -> Write:
 
 
 def _spaced(values: dict[str, Any]) -> dict[str, Any]:
-    """Times as ODBC writes them: with fast_executemany the driver converts them itself."""
+    """Return the values with times in ODBC's form, since fast_executemany lets the driver convert them."""
     return {
         name: value.replace("T", " ") if name.endswith("_at") and value else value for name, value in values.items()
     }
@@ -177,7 +177,7 @@ def _advance(cursor: Any, schema: str, values: dict[str, Any]) -> None:
         [values[name] for name in (*moved, "stream_id", "partition_id", "expected")],
     )
     if cursor.rowcount != 1:
-        raise RuntimeError("the checkpoint moved: somebody else writes here")
+        raise RuntimeError("the checkpoint moved: a different process writes to this schema; run the benchmark alone")
 
 
 def _insert(schema: str, table: str, names: tuple[str, ...] | list[str]) -> str:

@@ -22,6 +22,7 @@ from core.settings import watch_schedule
 from tests.fakes.builders import EPOCH
 from tests.infra.policies import ALERTS
 from tests.infra.test_policies import FILES
+from tests.offenders import holds_for
 from tests.repo.product import ROOT
 
 QUERIES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "infra" / "alerts").glob("*.kql")}
@@ -29,21 +30,20 @@ PAGE = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
 FACTS = dict(re.findall(r"^\| `(\w+)` \| (truth|number|text) \|", PAGE, flags=re.MULTILINE))
 KINDS = {bool: "truth", int: "number", float: "number", str: "text"}
 CONVERTED = {"truth": "tobool", "number": "to(?:long|double)", "text": "tostring"}
-each_query = pytest.mark.parametrize("name", sorted(QUERIES))
 
 
 def test_every_alert_has_a_query_and_every_query_an_alert() -> None:
     assert set(QUERIES) == ALERTS
 
 
-@each_query
+@holds_for(QUERIES)
 def test_a_query_says_its_purpose_and_asks_the_watch(name: str) -> None:
     first, *rest = QUERIES[name].splitlines()
     assert re.fullmatch(r"// [A-Z].*\.", first)
     assert rest[:2] == ["AppTraces", '| where Properties.action == "watch"']
 
 
-@each_query
+@holds_for(QUERIES)
 def test_a_query_reads_facts_of_the_page_as_what_they_are(name: str) -> None:
     read = dict(re.findall(r"(to\w+)\(Properties\.(\w+)\)", QUERIES[name]))
     asked = set(re.findall(r"Properties\.(\w+)", QUERIES[name])) - {"action"}
@@ -51,7 +51,7 @@ def test_a_query_reads_facts_of_the_page_as_what_they_are(name: str) -> None:
     assert all(re.fullmatch(CONVERTED[FACTS[fact]], conversion) for conversion, fact in read.items())
 
 
-@each_query
+@holds_for(QUERIES)
 def test_a_query_has_no_limit_left_to_fill_in(name: str) -> None:
     limits = set(re.findall(r"\{(\w+)\}", QUERIES[name]))
     text = FILES["app/alerts.bicep"].text
@@ -60,9 +60,8 @@ def test_a_query_has_no_limit_left_to_fill_in(name: str) -> None:
     assert limits == filled
 
 
-@each_query
-def test_the_page_explains_the_alert(name: str) -> None:
-    assert f"| `{name}` |" in PAGE
+def test_the_page_explains_each_alert() -> None:
+    assert [name for name in QUERIES if f"| `{name}` |" not in PAGE] == []
 
 
 def test_the_line_of_the_watch_has_the_facts_of_the_page_as_what_they_are() -> None:

@@ -28,7 +28,6 @@ JOBS = uuid.UUID("89abcdef-0123-4567-89ab-cdef01234567")
 USERS = [DatabaseUser("id-app", CLIENT, "hubledger_app"), DatabaseUser("w", JOBS, "hubledger_job")]
 ENVIRONMENT = {
     "FUNCTION_APP_ID": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/f",
-    "FUNCTION_APP_URI": "https://f.azurewebsites.net",
     "APP_IDENTITY_NAME": "id-app",
     "APP_IDENTITY_CLIENT_ID": str(CLIENT),
     "APP_IDENTITY_PRINCIPAL_ID": str(CLIENT),
@@ -175,7 +174,7 @@ def test_with_synapse_the_workspaces_own_identity_gets_the_role_of_the_jobs() ->
 
 @pytest.mark.parametrize("answer", [{}, {"properties": {}}, {"properties": {"clientId": "x"}}, [], None])
 def test_a_workspace_without_an_identity_is_refused(answer: Any) -> None:
-    with pytest.raises(HookRefused, match="workspaces/w has no identity of its own"):
+    with pytest.raises(HookRefused, match="workspaces/w has no managed identity"):
         rights.database_users(outputs(), Cloud(answer), {})
 
 
@@ -214,9 +213,8 @@ def test_a_database_out_of_reach_is_refused_in_one_line() -> None:
 
 @pytest.mark.parametrize("gate", sorted(gates()))
 def test_the_statement_for_the_user_is_t_sql(gate: str) -> None:
-    texts = {"database_user": database.USER.read_text("utf-8")}
-    assert gates()[gate](texts) == {}
-    assert gates()[gate]({"database_user": texts["database_user"].replace("BEGIN", "BEGINN")}) != {}
+    text = database.USER.read_text("utf-8")
+    assert list(gates()[gate]({"whole": text, "damaged": text.replace("BEGIN", "BEGINN")})) == ["damaged"]
 
 
 def test_a_step_that_is_refused_ends_with_1_and_a_line_for_each_fault(

@@ -114,15 +114,14 @@ def test_an_app_that_would_not_start_is_refused(project: Path, name: str, text: 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"TRANSFORM": "no.such.transform"}, "no.such.transform"),
-        ({"STORE_CONNECTION": ""}, "STORE_CONNECTION"),
-        ({"STORE_PATIENCE_SECONDS": "soon"}, "STORE_PATIENCE_SECONDS"),
+        ({"TRANSFORM": "no.such.transform"}, ["no.such.transform"]),
+        ({"STORE_CONNECTION": "", "STORE_PATIENCE_SECONDS": "soon"}, ["STORE_CONNECTION", "STORE_PATIENCE_SECONDS"]),
     ],
 )
-def test_settings_that_the_app_would_refuse_are_refused_before(change: dict[str, str], said: str) -> None:
+def test_settings_that_the_app_would_refuse_are_refused_before(change: dict[str, str], said: list[str]) -> None:
     with pytest.raises(HookRefused) as refusal:
         app_start.refuse_unstartable(ROOT, {**SETTINGS, **change})
-    assert said in str(refusal.value)
+    assert [name for name in said if name not in str(refusal.value)] == []
 
 
 def test_the_step_shows_list_and_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

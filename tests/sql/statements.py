@@ -7,14 +7,6 @@ from functools import cache
 from itertools import product
 from typing import Any
 
-from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap, Settled
-from core.model.events import Event, Partition, PartitionId
-from core.model.letters import LetterMove, LetterOutcome, Move, RetryCommit
-from core.model.rows import PlacedRow, row_table
-from core.model.spans import SequenceNumber, Span
-from core.replay.job import PartitionProgress, PartitionRange, ReplayRequest
-from core.replay.pieces import Piece, RehearsedPiece, ReplayCommit
-from core.store.queries import SQL, load_migrations, load_queries
 from core.store.recount_statements import OF_FAULTS, OF_RANGE, server_count_rows, server_row_faults
 from core.store.replay_statements import STANDING, server_count_states
 from core.store.row_statements import server_select_placed, server_select_states
@@ -28,6 +20,15 @@ from core.store.server_replay_commit import (
     open_replay_statement,
     rehearse_replay_statement,
 )
+
+from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap, Settled
+from core.model.events import Event, Partition, PartitionId
+from core.model.letters import LetterMove, LetterOutcome, Move, RetryCommit
+from core.model.rows import PlacedRow, row_table
+from core.model.spans import SequenceNumber, Span
+from core.replay.job import PartitionProgress, PartitionRange, ReplayRequest
+from core.replay.pieces import Piece, RehearsedPiece, ReplayCommit
+from core.store.queries import SQL, load_migrations, load_queries
 from tests.sql.values import EPOCH, ID, ROW_CLASSES, awkward_row_of, row_of
 
 STATES = tuple(row_class for row_class in ROW_CLASSES if row_table(row_class).key)

@@ -3,15 +3,17 @@
 import ast
 import re
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
+from typing import Any
 
-import pytest
-
-from core.model.rows import row_table
-from core.store.queries import SQL, load_migrations, load_queries
 from core.store.server_commit import commit_statement
 from core.store.server_letters import move_statement, retry_statement
 from core.store.server_replay_commit import commit_replay_statement, rehearse_replay_statement
+
+from core.model.rows import row_table
+from core.store.queries import SQL, load_migrations, load_queries
+from tests.offenders import holds_for
 from tests.sql.statements import (
     MOVED,
     commit_batches,
@@ -71,39 +73,51 @@ PLANTED = {
 }
 
 
+OUTPUT_TABLES = [row_table(one).name for one in ROW_CLASSES]
+
+
 def in_code(text: str) -> str:
-    """Without remarks and quoted texts."""
+    """Return the text without comments and quoted texts."""
     return re.sub(r"'[^']*'", "''", without_comments(text))
 
 
-@pytest.mark.parametrize("rule", FORBIDDEN)
+def is_one_transaction(text: str) -> bool:
+    """Find one transaction, after the declarations, that ends at the first error."""
+    parts = ("SET XACT_ABORT ON;", "DECLARE", "BEGIN TRANSACTION;", "COMMIT TRANSACTION;")
+    places = [text.find(part) for part in parts]
+    return -1 not in places and places == sorted(places) and text.count("TRANSACTION") == 2
+
+
+def is_one_statement(between: re.Match[str] | None) -> bool:
+    """Find one whole statement: a further one would set @@ROWCOUNT anew, and THROW needs the semicolon before it."""
+    return between is not None and between[1].count(";") == 1 and between[1].rstrip().endswith(";")
+
+
+@holds_for(FORBIDDEN)
 def test_no_statement_breaks_a_rule_and_a_planted_one_is_seen(rule: str) -> None:
     pattern = re.compile(FORBIDDEN[rule], re.I)
     assert pattern.search(in_code(PLANTED[rule]))
     assert {name: found[0] for name, text in every_batch().items() if (found := pattern.search(in_code(text)))} == {}
 
 
-@pytest.mark.parametrize("name", [name for name in every_batch() if name != "permissions.sql"])
+@holds_for(every_batch().keys() - {"permissions.sql"})
 def test_a_batch_counts_no_rows_so_that_errors_are_not_held_back(name: str) -> None:
     assert without_comments(every_batch()[name]).strip().startswith("SET NOCOUNT ON;")
 
 
-@pytest.mark.parametrize("name", commit_batches())
-def test_a_commit_is_one_transaction_that_ends_at_the_first_error(name: str) -> None:
-    text = commit_batches()[name]
-    places = [
-        text.index(part) for part in ("SET XACT_ABORT ON;", "DECLARE", "BEGIN TRANSACTION;", "COMMIT TRANSACTION;")
-    ]
-    assert places == sorted(places)
-    assert text.count("TRANSACTION") == 2
-    assert text.rstrip().endswith("SELECT @commit_number AS commit_number;")
+@holds_for([*commit_batches(), *run_batches(), *retry_batches(), *move_batches()])
+def test_a_batch_that_writes_is_one_transaction_that_ends_at_the_first_error(name: str) -> None:
+    assert is_one_transaction(every_batch()[name])
 
 
-@pytest.mark.parametrize("name", run_batches())
-def test_a_run_is_planned_and_committed_in_one_transaction_behind_its_cut(name: str) -> None:
+@holds_for(commit_batches())
+def test_a_commit_ends_with_its_number(name: str) -> None:
+    assert commit_batches()[name].rstrip().endswith("SELECT @commit_number AS commit_number;")
+
+
+@holds_for(run_batches())
+def test_a_run_is_planned_and_committed_after_its_cut_and_looks_at_each_update(name: str) -> None:
     text = run_batches()[name]
-    places = [text.index(part) for part in ("SET XACT_ABORT ON;", "DECLARE", "BEGIN TRANSACTION;", "COMMIT TRANS")]
-    assert places == sorted(places)
     first, *_ = re.findall(r"(?:UPDATE|INSERT INTO|DELETE FROM) hubledger\.(\w+)", text)
     assert first == "aggregation_cut"
     for guarded in re.findall(r"UPDATE hubledger\.aggregation_\w+(.*?)IF @@ROWCOUNT <> 1 THROW", text, re.S):
@@ -111,68 +125,46 @@ def test_a_run_is_planned_and_committed_in_one_transaction_behind_its_cut(name: 
     assert len(re.findall(r"UPDATE hubledger\.", text)) == text.count("IF @@ROWCOUNT <> 1 THROW 51000")
 
 
-@pytest.mark.parametrize("name", commit_batches())
+@holds_for(commit_batches())
 def test_the_guard_directly_follows_the_checkpoint(name: str) -> None:
-    """Any statement between them would set @@ROWCOUNT anew; THROW needs the semicolon before it."""
-    between = re.search(
-        r"(?:UPDATE|INSERT INTO) hubledger\.event_hub_checkpoint(.*?)IF @@ROWCOUNT <> 1 THROW",
-        commit_batches()[name],
-        re.S,
-    )
-    assert between
-    assert between[1].count(";") == 1
-    assert between[1].rstrip().endswith(";")
+    checked = r"(?:UPDATE|INSERT INTO) hubledger\.event_hub_checkpoint(.*?)IF @@ROWCOUNT <> 1 THROW"
+    assert is_one_statement(re.search(checked, commit_batches()[name], re.S))
 
 
-@pytest.mark.parametrize("name", commit_batches())
+@holds_for(commit_batches())
 def test_a_commit_locks_checkpoint_rows_letters_and_ledger_in_this_order(name: str) -> None:
     text = commit_batches()[name]
     written = re.findall(r"(?:INSERT INTO|UPDATE|UPDATE [tg]\s+SET[^;]*?FROM) hubledger\.(\w+)", text)
-    order = ["event_hub_checkpoint", *(row_table(one).name for one in ROW_CLASSES), "event_hub_dead_letter"]
-    order += ["batch_ledger", "sequence_gap"]
+    order = ["event_hub_checkpoint", *OUTPUT_TABLES, "event_hub_dead_letter", "batch_ledger", "sequence_gap"]
     assert written[0] == "event_hub_checkpoint"
     assert written[-1] == ("sequence_gap" if " gaps" in name else "batch_ledger")
     assert [order.index(table) for table in written] == sorted(map(order.index, written))
 
 
-@pytest.mark.parametrize("name", [*retry_batches(), *move_batches()])
-def test_a_batch_of_letters_is_one_transaction_that_ends_at_the_first_error(name: str) -> None:
-    text = every_batch()[name]
-    places = [
-        text.index(part) for part in ("SET XACT_ABORT ON;", "DECLARE", "BEGIN TRANSACTION;", "COMMIT TRANSACTION;")
-    ]
-    assert places == sorted(places)
-    assert text.count("TRANSACTION") == 2
-
-
-@pytest.mark.parametrize("name", retry_batches())
+@holds_for(retry_batches())
 def test_a_retry_counts_its_letters_right_after_it_settled_them(name: str) -> None:
-    """Any statement between them would set @@ROWCOUNT anew."""
-    between = re.search(r"UPDATE d\n(.*?)IF @@ROWCOUNT <> @letter_count THROW 51002", retry_batches()[name], re.S)
-    assert between
-    assert between[1].count(";") == 1
-    assert between[1].rstrip().endswith(";")
+    checked = r"UPDATE d\n(.*?)IF @@ROWCOUNT <> @letter_count THROW 51002"
+    assert is_one_statement(re.search(checked, retry_batches()[name], re.S))
 
 
-@pytest.mark.parametrize("name", retry_batches())
+@holds_for(retry_batches())
 def test_a_retry_locks_checkpoint_rows_letters_attempts_and_ledger_in_this_order(name: str) -> None:
     written = re.findall(
         r"(?:INSERT INTO|UPDATE|UPDATE [td]\s+SET.*?FROM) hubledger\.(\w+)", retry_batches()[name], re.S
     )
-    rows = [row_table(one).name for one in ROW_CLASSES]
-    order = ["event_hub_checkpoint", *rows, "event_hub_dead_letter", "dead_letter_attempt", "batch_ledger"]
+    order = ["event_hub_checkpoint", *OUTPUT_TABLES, "event_hub_dead_letter", "dead_letter_attempt", "batch_ledger"]
     assert written[0] == "event_hub_checkpoint"
     assert written[-3:] == order[-3:]
-    assert [order.index(table) for table in written] == sorted(order.index(table) for table in written)
+    assert [order.index(table) for table in written] == sorted(map(order.index, written))
 
 
-def test_a_retry_never_moves_the_checkpoint_and_never_takes_the_id_of_a_batch() -> None:
-    for text in retry_batches().values():
-        (changed,) = re.findall(r"UPDATE hubledger\.event_hub_checkpoint\s+SET (.*?)\s+WHERE", text, re.S)
-        assert changed == "commit_number = commit_number + 1"
+@holds_for([*retry_batches(), *replay_batches()])
+def test_a_retry_or_replay_never_moves_the_checkpoint_and_never_takes_the_id_of_a_batch(name: str) -> None:
+    changed = re.findall(r"UPDATE hubledger\.event_hub_checkpoint\s+SET (.*?)\s+WHERE", every_batch()[name], re.S)
+    assert changed == ["commit_number = commit_number + 1"]
 
 
-@pytest.mark.parametrize("name", [*replay_batches(), *job_batches()])
+@holds_for([*replay_batches(), *job_batches()])
 def test_a_batch_of_a_replay_is_one_transaction_that_declares_all_that_it_uses(name: str) -> None:
     text = every_batch()[name]
     declared = set(re.findall(r"@(\w+) [a-z0-9]+(?:\([^)]*\))?(?: =|[,;])", "".join(re.findall(r"DECLARE.*?;", text))))
@@ -184,48 +176,45 @@ def test_a_batch_of_a_replay_is_one_transaction_that_declares_all_that_it_uses(n
     assert text.index("SET XACT_ABORT ON;") < text.index("BEGIN TRANSACTION;")
 
 
-@pytest.mark.parametrize("name", replay_batches())
+@holds_for(replay_batches())
 def test_a_replay_locks_checkpoint_rows_letters_ledger_staged_progress_and_job_in_this_order(name: str) -> None:
     text = re.sub(r"INSERT INTO hubledger\.retracted_row.*?;", "", replay_batches()[name], flags=re.S)
     written = re.findall(
         r"(?:INSERT INTO|UPDATE|DELETE(?: t)? FROM|UPDATE [tds]\s+SET.*?FROM) hubledger\.(\w+)", text, re.S
     )
-    rows = [row_table(one).name for one in ROW_CLASSES]
-    order = ["event_hub_checkpoint", *rows, "event_hub_dead_letter", "dead_letter_attempt", "batch_ledger"]
+    order = ["event_hub_checkpoint", *OUTPUT_TABLES, "event_hub_dead_letter", "dead_letter_attempt", "batch_ledger"]
     order += ["staged_event", "replay_progress", "replay_state", "replay_job"]
-    assert [order.index(table) for table in written] == sorted(order.index(table) for table in written)
+    assert [order.index(table) for table in written] == sorted(map(order.index, written))
     assert written[0] == "event_hub_checkpoint"
     is_rehearsal = name.startswith("rehearsal ")
     assert written[-1] == ("batch_ledger" if is_rehearsal else "replay_job")
     assert ("staged_event" in written) != is_rehearsal
 
 
-@pytest.mark.parametrize("name", replay_batches())
+@holds_for(replay_batches())
 def test_a_replay_looks_at_each_compare_and_set_right_after_it(name: str) -> None:
     """Any statement between them would set @@ROWCOUNT anew."""
-    guards = re.findall(r"([^;]*);\s*IF @@ROWCOUNT <> 1 THROW 51008", replay_batches()[name])
-    tables = [re.search(r"UPDATE hubledger\.(\w+)", guard) for guard in guards]
-    wanted = ["event_hub_checkpoint"] if name.startswith("rehearsal ") else [
-        "event_hub_checkpoint", "replay_progress", "replay_job"
-    ]  # fmt: skip
-    assert [table[1] for table in tables if table] == wanted
+    checked = r"UPDATE hubledger\.(\w+)[^;]*;\s*IF @@ROWCOUNT <> 1 THROW 51008"
+    wanted = ["event_hub_checkpoint", "replay_progress", "replay_job"]
+    assert re.findall(checked, replay_batches()[name]) == wanted[: 1 if name.startswith("rehearsal ") else 3]
 
 
-def test_a_replay_never_moves_the_checkpoint_nor_takes_the_id_of_a_batch() -> None:
-    for text in replay_batches().values():
-        (changed,) = re.findall(r"UPDATE hubledger\.event_hub_checkpoint\s+SET (.*?)\s+WHERE", text, re.S)
-        assert changed == "commit_number = commit_number + 1"
+def with_their_values() -> Iterator[tuple[str, list[Any]]]:
+    """Give the batches of each kind with the values that they bind."""
+    yield from job_statements().values()
+    yield from (move_statement(move_of(move), 1) for move in MOVED)
+    yield from (retry_statement(retry_of(classes)) for classes in ((), ROW_CLASSES))
+    for shape, letters in product((True, False), (True, False)):
+        yield commit_statement(commit_of(ROW_CLASSES, first=shape, letters=letters))
+        replay = replay_of(ROW_CLASSES if shape else (), letters=letters)
+        yield from (commit_replay_statement(replay), rehearse_replay_statement(replay))
 
 
-def test_a_batch_of_a_replay_has_as_many_values_as_markers_and_each_is_something() -> None:
-    batches = [*job_statements().values()]
-    for classes in ((), ROW_CLASSES):
-        for letters in (True, False):
-            commit = replay_of(classes, letters=letters)
-            batches += [commit_replay_statement(commit), rehearse_replay_statement(commit)]
-    for text, given in batches:
-        assert text.count("?") == len(given)
-        assert None not in given
+@holds_for(with_their_values())
+def test_a_batch_has_as_many_values_as_markers_and_each_is_something(batch: tuple[str, list[Any]]) -> None:
+    text, given = batch
+    assert text.count("?") == len(given)
+    assert None not in given
 
 
 def test_a_claim_is_one_statement_whose_predicate_is_on_the_row_that_it_changes() -> None:
@@ -233,31 +222,17 @@ def test_a_claim_is_one_statement_whose_predicate_is_on_the_row_that_it_changes(
     assert re.findall(r"\b(SELECT|UPDATE|OUTPUT|WHERE)\b", without_comments(text)) == ["UPDATE", "OUTPUT", "WHERE"]
 
 
-@pytest.mark.parametrize("name", every_batch())
+@holds_for(every_batch())
 def test_every_column_that_is_put_out_says_of_which_side_it_is(name: str) -> None:
     for columns in re.findall(r"\bOUTPUT\s+(.*?)\n", in_code(every_batch()[name])):
         assert all(column.strip().startswith(("inserted.", "deleted.")) for column in columns.split(","))
 
 
-@pytest.mark.parametrize("name", every_batch())
+@holds_for(every_batch())
 def test_throw_follows_a_condition_or_a_semicolon(name: str) -> None:
-    for before in re.findall(r"([^\n]*)\bTHROW\b", in_code(every_batch()[name])):
-        assert re.search(r"(;|^|\bIF\b.*)\s*$", before)
-
-
-def test_a_commit_has_as_many_values_as_markers_and_each_is_something() -> None:
-    for letters in (True, False):
-        for first in (True, False):
-            text, given = commit_statement(commit_of(ROW_CLASSES, first=first, letters=letters))
-            assert text.count("?") == len(given)
-            assert None not in given
-
-
-def test_a_batch_of_letters_has_as_many_values_as_markers_and_each_is_something() -> None:
-    batches = [retry_statement(retry_of(classes)) for classes in ((), ROW_CLASSES)]
-    for text, given in [*batches, *(move_statement(move_of(move), 1) for move in MOVED)]:
-        assert text.count("?") == len(given)
-        assert None not in given
+    for line in in_code(every_batch()[name]).splitlines():
+        for throw in re.finditer(r"\bTHROW\b", line):
+            assert re.search(r"(;|^|\bIF\b.*)\s*$", line[: throw.start()])
 
 
 def test_remarks_in_what_takes_values_hold_no_marker() -> None:

@@ -230,7 +230,7 @@ def test_a_port_where_nobody_listens_is_unavailable(driver_name: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     text = f"DRIVER={{{driver_name}}};SERVER=127.0.0.1,{port};UID=a;PWD=b;Encrypt=no"
-    store = SqlServerStore(text, Deadlines(timedelta(seconds=2), timedelta(seconds=2)))
+    store = SqlServerStore(text, Deadlines(timedelta(seconds=1), timedelta(seconds=1)))
     with pytest.raises(StoreUnavailable, match=r"^STORE_CONNECTION: "):
         store.read_partition(PARTITION)
 

@@ -2,11 +2,11 @@
 
 import re
 
-import pytest
-
-from core.store.queries import Query, load_migrations, load_queries
 from core.store.server_commit import _GAP, _LETTER, _TYPES, UNFOLDING
 from core.store.server_letters import _OUTCOME
+
+from core.store.queries import load_migrations, load_queries
+from tests.offenders import holds_for
 from tests.sql.statements import without_comments
 
 SERVER, EMBEDDED = load_queries("sqlserver"), load_queries("sqlite")
@@ -57,21 +57,22 @@ def test_the_queries_have_the_same_names_in_the_same_files() -> None:
     assert list(SERVER) == list(EMBEDDED)
 
 
-@pytest.mark.parametrize("name", EMBEDDED)
-def test_a_query_declares_the_same_params_and_purpose_kind_in_both_dialects(name: str) -> None:
+@holds_for(EMBEDDED)
+def test_a_query_declares_the_same_params_in_both_dialects(name: str) -> None:
     assert SERVER[name].params == EMBEDDED[name].params
 
 
-@pytest.mark.parametrize("query", SERVER.values(), ids=lambda query: query.name)
-def test_every_param_is_used_as_a_variable_or_as_a_column_of_json(query: Query) -> None:
+@holds_for(SERVER)
+def test_every_param_is_used_as_a_variable_or_as_a_column_of_json(name: str) -> None:
+    query = SERVER[name]
     columns = {re.sub(f"^({'|'.join(CUT_OUT)})_(at|length)$", r"\1", name) for name in json_columns(query.text)}
     assert set(query.params) == variables(query.text) - AS_JSON | columns
 
 
-@pytest.mark.parametrize("query", SERVER.values(), ids=lambda query: query.name)
-def test_every_param_has_a_type(query: Query) -> None:
-    in_json = set(json_columns(query.text)) | CUT_OUT
-    assert set(query.params) - in_json - {"commit_number"} <= set(_TYPES)
+@holds_for(SERVER)
+def test_every_param_has_a_type(name: str) -> None:
+    in_json = set(json_columns(SERVER[name].text)) | CUT_OUT
+    assert set(SERVER[name].params) - in_json - {"commit_number"} <= set(_TYPES)
 
 
 def test_every_type_is_of_some_param() -> None:
@@ -80,17 +81,11 @@ def test_every_type_is_of_some_param() -> None:
     assert set(_TYPES) <= used
 
 
-def test_a_letter_is_written_in_the_order_in_which_it_is_read() -> None:
-    assert json_columns(SERVER["add_letter"].text) == list(_LETTER)
-
-
-@pytest.mark.parametrize("name", ["settle_gap", "add_gap"])
-def test_a_part_of_a_gap_is_written_in_the_order_in_which_it_is_read(name: str) -> None:
-    assert json_columns(SERVER[name].text) == list(_GAP)
-
-
-def test_an_outcome_is_written_in_the_order_in_which_it_is_read() -> None:
-    assert json_columns(SERVER["settle_letters"].text) == list(_OUTCOME)
+def test_a_letter_a_part_of_a_gap_and_an_outcome_are_written_in_the_order_in_which_they_are_read() -> None:
+    written = {"add_letter": _LETTER, "settle_gap": _GAP, "add_gap": _GAP, "settle_letters": _OUTCOME}
+    assert {name: json_columns(SERVER[name].text) for name in written} == {
+        name: list(columns) for name, columns in written.items()
+    }
 
 
 def test_the_migrations_are_the_same_by_version_and_name() -> None:
@@ -98,7 +93,7 @@ def test_the_migrations_are_the_same_by_version_and_name() -> None:
     assert server == embedded
 
 
-@pytest.mark.parametrize("version", [one.version for one in load_migrations("sqlite")])
+@holds_for(one.version for one in load_migrations("sqlite"))
 def test_a_migration_makes_the_same_tables_columns_and_constraints(version: int) -> None:
     server, embedded = (
         next(one.text for one in load_migrations(of) if one.version == version) for of in ("sqlserver", "sqlite")

@@ -66,6 +66,5 @@ def test_every_statement_passes_the_gate(gate: str) -> None:
 
 
 @each_gate
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_a_broken_statement_does_not_pass_the_gate(gate: str, damage: str) -> None:
-    assert (damage in faults(gate)) == (damage not in UNSEEN.get(gate, ()))
+def test_a_broken_statement_does_not_pass_the_gate(gate: str) -> None:
+    assert DAMAGE.keys() - faults(gate).keys() == UNSEEN.get(gate, set())
