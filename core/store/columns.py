@@ -55,7 +55,9 @@ def _utc(moment: datetime) -> datetime:
 
 
 def day_text(day: date) -> str:
-    """Return a calendar day, ISO 8601."""
+    """Return a calendar day, ISO 8601; ValueError for a value that is none."""
+    if not isinstance(day, date):
+        raise ValueError(f"{day!r} is not a date")
     return day.isoformat()
 
 
