@@ -43,7 +43,7 @@ class SqliteDatabase:
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
         kept: Kept = {step.counts: 0 for step in script.steps if step.counts}
         rows: list[tuple[Any, ...]] = []
-        with suppress(_RolledBack), self._writing, _faults(), self._transaction() as connection:
+        with suppress(_RolledBack), self._writing, _faults(), self._transaction(script) as connection:
             for step in script.steps:
                 found = self._do(connection, step, kept)
                 rows = found if step.answers else rows
@@ -77,7 +77,7 @@ class SqliteDatabase:
         return self._texts[statement] if isinstance(statement, str) else rows_text(statement)
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, script: Script) -> Iterator[sqlite3.Connection]:
         connection = self._connection()
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -90,7 +90,8 @@ class SqliteDatabase:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             self._drop(connection)
-            raise CommitOutcomeUnknown(f"{self._path}: the commit was not answered: {error}") from error
+            unanswered = StoreUnavailable if script.may_repeat else CommitOutcomeUnknown
+            raise unanswered(f"{self._path}: {script.subject}: the commit was not answered: {error}") from error
 
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
