@@ -118,7 +118,7 @@ class TestTheText:
 
     def test_is_the_same_object_for_scripts_of_one_shape(self) -> None:
         one, other = commit_of((Home,), first=False, letters=True), commit_of((Home,), first=False, letters=True)
-        several = replace(other, settled=replace(other.settled, letters=other.settled.letters * 3))
+        several = replace(other, settled=replace(other.settled, letters=[*other.settled.letters] * 3))
         later = replace(several, committed_at=datetime(2027, 1, 1, tzinfo=UTC))
         assert run_batch(batch_script(one), False)[0] is run_batch(batch_script(later), False)[0]
         retry = retry_of((Home,))
@@ -267,7 +267,7 @@ class TestLetters:
 
     @pytest.mark.parametrize("body", [b"", b"\x00\xff", "👩‍👩‍👧".encode(), bytes(range(256)) * 3600], ids=len)
     def test_have_bodies_of_any_bytes_and_properties_of_any_form(self, body: bytes) -> None:
-        properties = {"tenant": "ß👩", "deep": {"a": ['"', "\\", "\x00"]}}
+        properties: dict[str, Any] = {"tenant": "ß👩", "deep": {"a": ['"', "\\", "\x00"]}}
         ((*_, _, _, _, _, text, digits, _, _, _, _, _, _, _, _, _),) = self.sent(self.letter(body, **properties))
         assert (orjson.loads(text), bytes.fromhex(digits)) == (properties, body)
 
