@@ -12,14 +12,14 @@ from statistics import median
 from typing import Any
 
 import azure.functions as func
-from core.store.desk import desk_over
 
 from bench.figures import Figure
 from core.ledger.books import read_letter_books
 from core.model.events import PartitionId, Stream
 from core.model.rows import declared
 from core.remote.hub.ends import HubEnds
-from core.store.sqlite import SqliteStore
+from core.store.connect import operator_stores
+from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
 
 LETTERS = int(os.environ.get("BENCH_LETTERS", "1000000"))
@@ -126,8 +126,8 @@ def _app(path: Path) -> Callable[..., Any]:
     from handlers.letter_counts import LetterCounts
 
     own, own_rows = desks.desk(), declared()
-    store = desk_over(SqliteStore(path), STREAM, own_rows)
-    counts = LetterCounts(lambda: read_letter_books(store.books))
+    store = operator_stores(SqliteDatabase(path), STREAM, own_rows)
+    counts = LetterCounts(lambda: read_letter_books(store.ledger))
     desks._made[:] = [replace(own, store=store, hub_ends=Ends(), letter_counts=counts)]
 
     def ask(operation: str, **values: str) -> Any:

@@ -123,17 +123,17 @@ def _increments(spark: Any, folder: Path) -> Iterator[Figure]:
 
 
 def _increment(spark: Any, path: Path, times: int) -> float:
-    from core.store.sqlite_aggregation import SqliteAggregationStore
-
     from core.aggregation.runs import planned_run
     from core.aggregation.tick import HOME_ACTIVITY
+    from core.store.aggregation import Aggregations
+    from core.store.sqlite.database import SqliteDatabase
     from core.store.sqlite.schema import migrate_sqlite
     from jobs.aggregate_home_activity import Execution, aggregate
     from jobs.sqlite_tables import SqliteTables
 
     migrate_sqlite(path)
     _fill(path, 0, NEW * times)
-    store, tables = SqliteAggregationStore(path), SqliteTables(spark, str(path))
+    store, tables = Aggregations(SqliteDatabase(path)), SqliteTables(spark, str(path))
     costs = []
     for end in (0, *(at + 1 for at in range(ROUNDS))):
         if end:

@@ -1,7 +1,30 @@
-"""Open the database that the settings name."""
+"""Open the database that the settings name, and all that operators ask of it."""
 
+from dataclasses import dataclass
+
+from core.model.events import Stream
 from core.settings import Settings, embedded_path
 from core.store.database import Database
+from core.store.homes import Homes
+from core.store.keys import Keys
+from core.store.ledger import Explanations, Ledger
+from core.store.listing import LetterListing
+from core.store.stream import OneStream
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorStores:
+    """The stores behind the HTTP API, all of one stream but homes and keys, which are of all.
+
+    They have no patience: an operator sees at once what is wrong.
+    """
+
+    stream: OneStream
+    ledger: Ledger
+    letters: LetterListing
+    explanations: Explanations
+    keys: Keys
+    homes: Homes
 
 
 def open_database(settings: Settings) -> Database:
@@ -14,3 +37,11 @@ def open_database(settings: Settings) -> Database:
     from core.store.sqlserver.database import SqlServerDatabase
 
     return SqlServerDatabase(settings.store_connection)
+
+
+def operator_stores(database: Database, of: Stream, row_classes: tuple[type, ...]) -> OperatorStores:
+    """Return the stores of a stream whose events become rows of these classes."""
+    stream = OneStream(database, of)
+    explanations = Explanations(stream, row_classes)
+    letters, keys, homes = LetterListing(stream), Keys(database), Homes(database)
+    return OperatorStores(stream, Ledger(stream, row_classes), letters, explanations, keys, homes)

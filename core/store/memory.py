@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 
 from core.model.commits import PartitionState, Settled
-from core.model.events import Partition
+from core.model.events import Partition, Stream
 from core.model.rows import ReferenceKey, Row, row_table
 
 MOST_REFERENCES = 50_000  # rows, about 20 MB; the oldest are forgotten first
@@ -22,6 +22,7 @@ class Memory:
     def __init__(self, keep: timedelta, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._keep = keep.total_seconds()
         self._monotonic = monotonic
+        self.stream_ids: dict[Stream, int] = {}
         self._states: dict[Partition, PartitionState] = {}
         self._references: dict[ReferenceKey, tuple[float, Row]] = {}
         self._lock = threading.Lock()
@@ -36,8 +37,9 @@ class Memory:
         return state
 
     def forget(self, partition: Partition) -> None:
-        """Forget the state of a partition: it is read again."""
+        """Forget the state of a partition and the id of its stream: they are read again."""
         self._states.pop(partition, None)
+        self.stream_ids.pop(partition.stream, None)
 
     def forget_references(self) -> None:
         """Forget all references: a partition is read anew because others may have written."""

@@ -29,11 +29,16 @@ class Partitions:
         self._memory = memory
 
     def open_stream(self, stream: Stream) -> int:
+        known = None if self._memory is None else self._memory.stream_ids.get(stream)
+        if known is not None:
+            return known
         key = {"event_hub": stream.event_hub, "consumer_group": stream.consumer_group}
         found = self._database.ask("find_stream", **key)
         if not found:
             write(self._database, str(stream), "open_stream", **key, anchored_at=instant_text(datetime.now(UTC)))
             found = self._database.ask("find_stream", **key)
+        if self._memory:
+            self._memory.stream_ids[stream] = int(found[0][0])
         return int(found[0][0])
 
     def read_partition(self, partition: Partition) -> PartitionState:

@@ -8,7 +8,7 @@ from pathlib import Path
 from core.aggregation.activity import HomeActivity, end_of_window
 from core.aggregation.runs import planned_run
 from core.aggregation.tick import HOME_ACTIVITY
-from core.store.records import instant_of
+from core.store.columns import instant_of
 from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
 from tests.fakes.engines import SqliteEngine
 

@@ -5,8 +5,6 @@ It ingests the batches of partition 0 one after another and prints the number of
 
 import sys
 
-from core.store.patient import PatientStore
-
 from core.errors import CheckpointConflict
 from core.ingest.gaps import NOT_HEALING, Healing
 from core.ingest.ingest import Means, ingest_batch
@@ -20,7 +18,7 @@ from tests.fakes.store import Store
 
 def main(seed: str, batches: str, size: str) -> None:
     """Go through all batches; what another owner commits meanwhile is dropped by the guard."""
-    store, own = PatientStore(opened(), PATIENCE), stamps(int(seed))
+    store, own = opened().patient(PATIENCE), stamps(int(seed))
     length = int(size)
     for number in range(int(batches)):
         handed_over(batch(events(number * length, number * length + length - 1, "double home-1")), store, own)

@@ -82,7 +82,7 @@ class TestAnchors:
         for id, first in (("0", 3), ("1", 4)):
             state = store.anchor_partition(store.read_partition(partition(id)), number(3), LATER)
             store.commit_batch(commit(state, first, 9))
-        assert [(books.holes, books.balanced) for books in store.read_ledgers()] == [(0, True), (1, False)]
+        assert [books.balanced for books in store.read_books()] == [True, False]
 
 
 class TestAbsentNumbers:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
-from typing import cast
 
 import pytest
 
@@ -26,7 +25,7 @@ def owned(owner_id: str, etag: str, place: Partition = P) -> Ownership:
 
 @pytest.fixture
 def owners(store: Store) -> Store:
-    return cast(Store, store)
+    return store
 
 
 def test_a_stream_that_nobody_owns_has_no_ownerships(owners: Store) -> None:
@@ -72,14 +71,14 @@ def test_streams_and_partitions_are_owned_apart(owners: Store) -> None:
 
 
 def test_an_ownership_is_seen_by_others_at_once(make_store: Callable[[], Store]) -> None:
-    one, other = cast(Store, make_store()), cast(Store, make_store())
+    one, other = make_store(), make_store()
     one.claim_ownership(OwnershipClaim(owned("one", "etag-1"), NEVER_OWNED))
     assert other.read_ownerships(P.stream) == (owned("one", "etag-1"),)
 
 
 @pytest.mark.parametrize("expected", [NEVER_OWNED, "etag-0"], ids=["never owned", "owned before"])
 def test_exactly_one_of_many_claimers_wins(make_store: Callable[[], Store], expected: str | None) -> None:
-    stores = [cast(Store, make_store()) for _ in range(4)]
+    stores = [make_store() for _ in range(4)]
     for number in range(20):
         place = partition(str(number))
         if expected is not None:

@@ -7,8 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from core.store.patient import PatientStore
-from core.store.remembered import RememberingStore
 
 from core.errors import CheckpointConflict
 from core.ingest.gaps import Healing
@@ -35,7 +33,7 @@ def assert_each_event_once(engine: Engine, length: int, filtered: int = 0) -> No
 
 
 def ingest_all(store: Store, seed: int) -> None:
-    own, patient = stamps(seed), PatientStore(store, PATIENCE)
+    own, patient = stamps(seed), store.patient(PATIENCE)
     for number in range(BATCHES):
         handed_over(batch(events(number * SIZE, number * SIZE + SIZE - 1, "double home-1")), patient, own)
 
@@ -53,7 +51,7 @@ def test_threads_that_heal_one_gap_commit_each_event_once(make_store: Callable[[
     log = events(0, 2_999, "double home-1")
     hub = MemoryHub({"0": log})
     hub.lose("0", 1_000, 1_001, 2_500)
-    stores = [RememberingStore(PatientStore(make_store(), PATIENCE), timedelta(hours=1)) for _ in range(3)]
+    stores = [make_store().patient(PATIENCE).remembering(timedelta(hours=1)) for _ in range(3)]
     handed_over(batch(log[:5]), stores[0], stamps(9), Healing(hub))
     with ThreadPoolExecutor(3) as pool:
         healed = [
@@ -106,7 +104,7 @@ def test_a_process_killed_in_the_middle_leaves_balanced_books(persistent: Persis
     os.kill(killed.pid, signal.SIGKILL)
     killed.communicate(timeout=60)
 
-    store = PatientStore(persistent.open(), PATIENCE)
+    store = persistent.open().patient(PATIENCE)
     last = commit_after_all(store)
     (books,) = store.read_ledgers()
     store.close()

@@ -9,7 +9,6 @@ from uuid import UUID
 from core.errors import CommitOutcomeUnknown, StoreFault, StoreUnavailable
 from core.model.commits import BatchCommit
 from core.store.database import Database
-from core.store.memory import Memory
 from core.store.script import Named, Outcome, Script
 from tests.fakes.store import Store
 
@@ -134,12 +133,11 @@ class FaultyStore(Store):
         store: Store,
         *,
         rival: Callable[[Store, BatchCommit], None] = rival_takes_all,
-        memory: Memory | None = None,
         **faults: Any,
     ) -> None:
-        self._in_hand: BatchCommit | None = None
-        self.faulty = FaultyDatabase(store.database, rival=lambda: rival(store, self._commit()), **faults)
-        super().__init__(self.faulty, memory)
+        self._in_hand: list[BatchCommit] = []
+        self.faulty = FaultyDatabase(store.database, rival=lambda: rival(store, self._in_hand[-1]), **faults)
+        super().__init__(self.faulty)
 
     @property
     def calls(self) -> list[str]:
@@ -147,9 +145,5 @@ class FaultyStore(Store):
         return self.faulty.calls
 
     def commit_batch(self, commit: BatchCommit) -> int:
-        self._in_hand = commit
+        self._in_hand.append(commit)
         return super().commit_batch(commit)
-
-    def _commit(self) -> BatchCommit:
-        assert self._in_hand is not None
-        return self._in_hand

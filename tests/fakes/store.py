@@ -1,8 +1,15 @@
 """Every verb of the store over one database, as tests use them."""
 
+import time
+from collections.abc import Callable
+from copy import copy
+from datetime import timedelta
+from typing import Self
+
+from core.ledger.books import PartitionBooks
 from core.ledger.status import PartitionLedger
 from core.model.events import Stream
-from core.store.database import Database
+from core.store.database import Database, PatientDatabase, Waiting
 from core.store.ledger import Ledger
 from core.store.letters import Letters
 from core.store.memory import Memory
@@ -22,6 +29,22 @@ class Store(Letters, Replays, Ownerships):
     def read_ledgers(self, stream: Stream = STREAM) -> tuple[PartitionLedger, ...]:
         """Return the books of every partition of a stream."""
         return Ledger(OneStream(self.database, stream), ()).audit_ledgers(None)
+
+    def read_books(self, stream: Stream = STREAM) -> tuple[PartitionBooks, ...]:
+        """Return the books of every partition of a stream, as operators see them."""
+        return Ledger(OneStream(self.database, stream), ()).read_books()
+
+    def remembering(self, keep: timedelta, monotonic: Callable[[], float] = time.monotonic) -> Self:
+        """Return this store with a memory of its own."""
+        other = copy(self)
+        other._memory = Memory(keep, monotonic)
+        return other
+
+    def patient(self, patience: timedelta, waiting: Waiting | None = None) -> Self:
+        """Return this store over its database with patience."""
+        other = copy(self)
+        other._database = other.database = PatientDatabase(self.database, patience, waiting)
+        return other
 
     def close(self) -> None:
         self.database.close()

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from core.store.remembered import RememberingStore
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,7 +55,7 @@ def test_any_redelivery_with_any_fault_ends_as_one_pass_would(
 ) -> None:
     store = MemoryStore()
     faulty = FaultyStore(store, on_commit=faults)
-    owners = [RememberingStore(faulty, timedelta(days=1), FakeClock().monotonic) for _ in range(2)]
+    owners = [faulty.remembering(timedelta(days=1), FakeClock().monotonic) for _ in range(2)]
     own = stamps()
     for delivery in [*deliveries, *[Delivery(0, len(log), 0)] * 40]:
         first = max(0, committed(store, log) - delivery.back)

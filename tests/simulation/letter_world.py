@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from core.store.patient import PatientStore, Waiting
-from core.store.remembered import RememberingStore
-
 from core.errors import HubUnreachable, InfrastructureFault
 from core.ingest.ingest import Means, ingest_batch
 from core.letters.retry import Keeper, Order, claim_due, discard, exhaust, next_due_at, requeue, retry_chunk
@@ -19,6 +16,7 @@ from core.model.letters import LetterChunk, LetterPolicy, LetterPosition
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
+from core.store.database import Waiting
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import STREAM, FakeClock, batch, event, ids, partition
 from tests.fakes.faulty_database import Fault, FaultyStore, Killed
@@ -72,7 +70,7 @@ class LetterWorld:
         self.calm = self.trouble == 0.0
         self.logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 3))}
         self.gone = {at for at in range(60) if self.chance.random() < 0.2}  # numbers that left the hub
-        self._store = HeldLetters(store).as_store()
+        self._store = Store(HeldLetters(store.database))
         self._outage = self._nested = 0
         self._skews = [0.0] * KEEPERS
         self._ingesting = self._stamps(lambda: 0.0), self._connect()
@@ -226,8 +224,8 @@ class LetterWorld:
             rival=lambda *_: self._meanwhile(),
             meanwhile=self._meanwhile,
         )
-        patient = PatientStore(faulty, timedelta(seconds=0.2), waiting)
-        return RememberingStore(patient, timedelta(seconds=60), self.clock.monotonic)
+        patient = faulty.patient(timedelta(seconds=0.2), waiting)
+        return patient.remembering(timedelta(seconds=60), self.clock.monotonic)
 
     def _meanwhile(self) -> None:
         """Somebody else acts between two calls; whom nobody interrupts in turn."""

@@ -21,13 +21,13 @@ from core.model.events import PartitionId
 from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
-from core.store.desk import StoreDesk, desk_over
-from core.store.sqlite import SqliteStore
+from core.store.connect import OperatorStores, operator_stores
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.builders import STREAM, batch, event, partition, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.replaying import order
+from tests.fakes.store import Store
 from tests.simulation.replay_world import TRANSFORMS, ReplayWorld
 from tests.simulation.seeds import seeds
 
@@ -42,25 +42,25 @@ class History:
 
     world: ReplayWorld
     engine: SqliteEngine
-    desk: StoreDesk
+    desk: OperatorStores
 
     def audit(self) -> list[LedgerFault]:
         """What the audit, and the recount of rows and hub, tell."""
-        done = audit(self.desk.books, None, NOW)
+        done = audit(self.desk.ledger, None, NOW)
         return [*done.faults, *self._recounted(done)]
 
     def _recounted(self, done: Audit) -> Iterator[LedgerFault]:
         for one in done.partitions:
             span = window(one.ledger, None, None, MOST_NUMBERS)
             assert span is not None
-            yield from recount_rows(one, span, self.desk.books).faults
-            yield from recount_hub(one, span, self.world.hub, self.desk.books, NOW).faults
+            yield from recount_rows(one, span, self.desk.ledger).faults
+            yield from recount_hub(one, span, self.world.hub, self.desk.ledger, NOW).faults
 
     def kinds(self) -> set[str]:
         return {fault.kind for fault in self.audit()}
 
     def explain(self, id: str, number: int) -> Explanation:
-        found = explain(PartitionId(id), SequenceNumber(number), self.desk.explaining)
+        found = explain(PartitionId(id), SequenceNumber(number), self.desk.explanations)
         assert found is not None
         return found
 
@@ -72,10 +72,10 @@ class History:
 def history(seed: int, path: Path) -> History:
     engine = SqliteEngine(path)
     store = engine.open()
-    assert isinstance(store, SqliteStore)
+    assert isinstance(store, Store)
     world = ReplayWorld(seed, store)
     world.run()
-    made = History(world, engine, desk_over(store, STREAM, ROW_CLASSES))
+    made = History(world, engine, operator_stores(store.database, STREAM, ROW_CLASSES))
     go_on_with_gaps(world)
     settle_by_hand(world)
     replay_some(world)
@@ -132,7 +132,7 @@ def made(tmp_path: Path) -> History:
 def test_a_history_audits_balanced_and_explains_every_number(seed: int, tmp_path: Path) -> None:
     made = history(seed, tmp_path / "store.db")
     assert made.audit() == []
-    books = read_books(made.desk.books)
+    books = read_books(made.desk.ledger)
     assert books.balanced
     sums = {"absent": 0, "dead_lettered": 0}
     for id in made.world.logs:

@@ -8,15 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from core.store.patient import PatientStore, Waiting
-from core.store.remembered import RememberingStore
-
 from core.errors import InfrastructureFault
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import SilenceCheck
 from core.model.commits import BatchCommit
 from core.model.events import Event
+from core.store.database import Waiting
 from tests.fakes.builders import FakeClock, batch, event, partition, stamps
 from tests.fakes.faulty_database import Fault, FaultyStore, Killed
 from tests.fakes.memory_hub import MemoryHub
@@ -137,8 +135,8 @@ class World:
     def _new_owner(self) -> Owner:
         waiting = Waiting(self.clock.monotonic, self.clock.sleep, self.chance.random)
         faulty = FaultyStore(self._store, on_commit=self._commits(), on_read=self._reads(), rival=self._interrupt)
-        patient = PatientStore(faulty, timedelta(seconds=1), waiting)
-        store = RememberingStore(patient, timedelta(seconds=60), self.clock.monotonic)
+        patient = faulty.patient(timedelta(seconds=1), waiting)
+        store = patient.remembering(timedelta(seconds=60), self.clock.monotonic)
         own, healing = stamps(self.chance.getrandbits(64), self.clock), Healing(self.hub)
         return Owner(Means(store, PLAIN, own, healing), SilenceCheck(Means(patient, PLAIN, own, healing), GRACE))
 

@@ -14,11 +14,12 @@ from core.aggregation.spark import JobRequest, JobState
 from core.aggregation.tick import HOME_ACTIVITY, Aggregation, AggregationReport, aggregate
 from core.errors import EngineUnreachable
 from core.model.rows import Row
-from core.store.sqlite_aggregation import SqliteAggregationStore
-from jobs.aggregate_home_activity import Execution
+from core.store.sqlite.database import SqliteDatabase
+from jobs.aggregate_home_activity import Order
 from jobs.aggregate_home_activity import aggregate as run_job
 from jobs.rebuild_home_activity import Comparison, rebuild
 from jobs.sqlite_tables import SqliteTables
+from tests.fakes.aggregation_engines import AggregatingStore
 from tests.fakes.builders import EPOCH, FakeClock, commit, event, letter, partition, settled
 from tests.fakes.engines import SqliteEngine
 
@@ -101,7 +102,7 @@ class InProcessEngine:
 
     def _run(self, request: JobRequest, fate: Fate) -> JobState:
         given = dict(zip(request.arguments[::2], request.arguments[1::2], strict=False))
-        order = Execution(
+        order = Order(
             given["--run-id"], int(given["--attempt"]), given.get("--lake"), "--snapshot" in request.arguments
         )
         tables: Any = DyingTables(self.tables, fate)
@@ -118,7 +119,7 @@ class World:
 
     def __init__(self, spark: Any, folder: Path, lake: Lake | None = None) -> None:
         self.sqlite = SqliteEngine(folder / "store.db")
-        self.store = SqliteAggregationStore(self.sqlite.path)
+        self.store = AggregatingStore(SqliteDatabase(self.sqlite.path))
         self.tables = SqliteTables(spark, str(self.sqlite.path))
         self.engine = InProcessEngine(spark, self.tables)
         self.clock = FakeClock()

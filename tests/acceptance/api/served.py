@@ -13,8 +13,9 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
 
-from core.store.sqlite import SqliteStore
+from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.schema import migrate_sqlite
+from tests.fakes.store import Store
 
 ROOT = Path(__file__).parents[3]
 DEADLINE_S = 60.0
@@ -52,7 +53,7 @@ class Served:
     def __init__(self, folder: Path, **settings: str) -> None:
         self.path = folder / "store.db"
         migrate_sqlite(self.path)
-        self.store = SqliteStore(self.path)
+        self.store = Store(SqliteDatabase(self.path))
         self.log = folder / "host.log"
         given = {**os.environ, **SETTINGS, "STORE_CONNECTION": f"sqlite:{self.path}", **settings}
         command = [sys.executable, "-m", "tests.acceptance.api.serving", str(ROOT), str(self.log)]

@@ -14,8 +14,8 @@ from core.aggregation.spark import JobRequest, JobState
 from core.aggregation.tick import HOME_ACTIVITY, Aggregation, AggregationReport, aggregate, report_facts
 from core.errors import EngineRefused, EngineUnreachable, StoreUnavailable
 from core.remote.spark.lakes import FolderLake
-from core.store.sqlite_aggregation import SqliteAggregationStore
-from tests.fakes.aggregation_engines import SqliteAggregation, finish, ingest, stage
+from core.store.sqlite.database import SqliteDatabase
+from tests.fakes.aggregation_engines import AggregatingStore, SqliteAggregation, finish, ingest, stage
 from tests.fakes.builders import EPOCH, FakeClock, reading
 from tests.fakes.engines import SqliteEngine
 
@@ -64,7 +64,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.database = SqliteAggregation(SqliteEngine(folder / "store.db"))
-        self.store: SqliteAggregationStore = self.database.open()
+        self.store = self.database.open()
         self.engine = FakeEngine()
         self.clock = FakeClock()
         patience = Patience(timedelta(minutes=10), timedelta(hours=2), timedelta(hours=1), attempts=2, submits=5)
@@ -120,7 +120,7 @@ def test_a_run_is_submitted_waited_for_committed_and_followed_by_the_next(world:
     assert (world.run.number, world.readings()) == (2, 1)
 
 
-class DyingStore(SqliteAggregationStore):
+class DyingStore(AggregatingStore):
     """Its process dies after the intent, before the engine is asked."""
 
     def open_run(self, run: AggregationRun) -> bool:
@@ -129,7 +129,7 @@ class DyingStore(SqliteAggregationStore):
 
 
 def test_the_intent_stands_before_the_engine_hears_of_the_run(world: World) -> None:
-    dying = DyingStore(world.database.sqlite.path)
+    dying = DyingStore(SqliteDatabase(world.database.sqlite.path))
     with pytest.raises(StoreUnavailable):
         aggregate(replace(world.own, store=dying))
     dying.close()
@@ -235,7 +235,7 @@ def test_a_second_result_of_the_same_run_counts_for_nothing(world: World) -> Non
     assert world.readings() == 2
 
 
-class BlindStore(SqliteAggregationStore):
+class BlindStore(AggregatingStore):
     """Sees the standing of a moment ago, as a timer does that was held up."""
 
     stale: Standing
@@ -245,7 +245,7 @@ class BlindStore(SqliteAggregationStore):
 
 
 def test_a_timer_that_was_held_up_neither_plans_nor_submits_nor_commits_again(world: World) -> None:
-    blind = BlindStore(world.database.sqlite.path)
+    blind = BlindStore(SqliteDatabase(world.database.sqlite.path))
     held_up = replace(world.own, store=blind)
     blind.stale = world.store.read_standing(HOME_ACTIVITY)
     world.tick()

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from core.store.remembered import RememberingStore
 
 from core.errors import GapNotHealed, HubUnreachable, StoreUnavailable, StreamIncarnationChanged
 from core.ingest.gaps import NOT_HEALING, PIECE, Healing, gap_facts, gap_rows
@@ -253,7 +252,7 @@ class TestTrouble:
         world.assert_whole(14, 5, 6)
 
     def test_a_memory_that_has_become_stale_makes_no_gap(self, world: World) -> None:
-        steady = RememberingStore(world.store, timedelta(hours=1), world.clock.monotonic)
+        steady = world.store.remembering(timedelta(hours=1), world.clock.monotonic)
         world.deliver(5, 9, store=steady, seed=1)
         world.deliver(10, 14, seed=2)
         world.hub.asked.clear()

@@ -6,8 +6,6 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
-from core.store.patient import PatientStore, Waiting
-from core.store.remembered import RememberingStore
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, StoreUnavailable, StreamIncarnationChanged
 from core.ingest.gaps import Healing
@@ -18,6 +16,7 @@ from core.model.events import Event, EventBatch
 from core.model.letters import LetterPolicy
 from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
+from core.store.database import Waiting
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, events, ids, partition, stamps
 from tests.fakes.faulty_database import Fault, FaultyStore
@@ -171,7 +170,8 @@ class TestReferences:
     def test_all_references_of_a_batch_are_one_call(self) -> None:
         watched = FaultyStore(MemoryStore())
         ingest(watched, *(event(number, f"look home-{number}") for number in range(50)))
-        assert watched.calls == ["read_partition", "anchor_partition", "read_references", "commit_batch"]
+        calls = ["read_partition", "anchor_partition", "read_partition", "read_references", "commit_batch"]
+        assert watched.calls == calls
 
 
 @dataclass
@@ -215,9 +215,8 @@ class TestConflicts:
         def rival(inner: Store, _: object) -> None:
             ingest(inner, event(0, "home a 1"), seed=9)
 
-        owner = RememberingStore(
-            FaultyStore(store, on_commit=[None, Fault.RIVAL], rival=rival), keep=timedelta(hours=1)
-        )
+        faulty = FaultyStore(store, on_commit=[None, Fault.RIVAL], rival=rival)
+        owner = faulty.remembering(timedelta(hours=1))
         other = partition("1")
         ingest_batch(batch([event(0, "home a 0")], other), Means(owner, PLAIN, stamps(2)))
         ingest(owner, event(0, "home a 1"), event(1, "look a"))
@@ -225,11 +224,12 @@ class TestConflicts:
         assert kept.row == SensorReading("a", "sensorTrue", "look", None, 1, event(1).enqueued_at)
 
     def test_conflicts_without_end_go_to_the_host(self) -> None:
-        class AlwaysBehind(MemoryStore):
+        class AlwaysBehind(FaultyStore):
             def commit_batch(self, commit: object) -> int:
+                self.calls.append("commit_batch")
                 raise CheckpointConflict(partition(), None)
 
-        watched = FaultyStore(AlwaysBehind())
+        watched = AlwaysBehind(MemoryStore())
         with pytest.raises(CheckpointConflict):
             ingest(watched, *readings(0, 4))
         assert watched.calls.count("commit_batch") == CONFLICTS
@@ -302,7 +302,7 @@ class TestOutages:
         faulty = FaultyStore(
             store, on_commit=[Fault.NOT_REACHED] * 3, on_read=[Fault.NOT_REACHED, None, Fault.NOT_REACHED]
         )
-        patient = PatientStore(faulty, timedelta(seconds=20), Waiting(clock.monotonic, clock.sleep, lambda: 1.0))
+        patient = faulty.patient(timedelta(seconds=20), Waiting(clock.monotonic, clock.sleep, lambda: 1.0))
         report = ingest(patient, event(0, "look a"), event(1, "reading a"))
         assert (len(report.commits), len(clock.slept)) == (1, 5)
         assert ranges(store) == [(0, 1)]

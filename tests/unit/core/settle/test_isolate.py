@@ -5,7 +5,6 @@ from datetime import timedelta
 from math import log2
 
 import pytest
-from core.store.remembered import RememberingStore
 
 from core.errors import DataRefused, StoreUnavailable
 from core.ingest.gaps import Healing
@@ -36,8 +35,8 @@ def refused(store: MemoryStore) -> list[int]:
     return [kept.sequence_number for kept in store.letters() if kept.error_class == "refused"]
 
 
-def steady(store: Store) -> RememberingStore:
-    return RememberingStore(store, timedelta(hours=1), FakeClock().monotonic)
+def steady(store: Store) -> Store:
+    return store.remembering(timedelta(hours=1), FakeClock().monotonic)
 
 
 def edges(length: int) -> list[int]:
@@ -64,14 +63,14 @@ class TestOneRefusedEvent:
                 ingest(steady(watched), log_of(length, [place]))
                 extra = watched.calls.count("commit_batch") - 2
                 assert extra <= 2 * log2(length), (length, place)
-                assert watched.calls.count("read_partition") == 1
+                assert watched.calls.count("read_partition") == 2  # before and after its anchor
 
     def test_keeps_the_words_of_the_database(self) -> None:
         store = MemoryStore()
         ingest(store, log_of(50, [17]))
         (kept,) = store.letters()
         assert (kept.error_class, kept.status, kept.error_type) == ("refused", "waiting", "core.errors.RowsRefused")
-        assert str(2**63) in kept.error
+        assert "too large" in kept.error
         assert kept.body == b"huge a"
 
     def test_whose_state_is_refused_hides_it_from_later_events(self) -> None:
@@ -98,7 +97,7 @@ class TestManyRefusedEvents:
         store, log = MemoryStore(), log_of(100, [10, 30])
         log[30] = event(30, "nowhere b")
         ingest(store, log)
-        assert [("64 bits" in kept.error, "time_zone" in kept.error) for kept in store.letters()] == [
+        assert [("too large" in kept.error, "time_zone" in kept.error) for kept in store.letters()] == [
             (True, False),
             (False, True),
         ]
@@ -188,4 +187,4 @@ class TestWhatIsNotTheRows:
     def test_a_batch_without_refused_rows_costs_one_commit(self) -> None:
         watched = FaultyStore(MemoryStore())
         ingest(watched, log_of(500, []))
-        assert watched.calls == ["read_partition", "anchor_partition", "commit_batch"]
+        assert watched.calls == ["read_partition", "anchor_partition", "read_partition", "commit_batch"]
