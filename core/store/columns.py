@@ -83,6 +83,19 @@ def key_text(value: object) -> str:
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
+def can_stand(value: object) -> bool:
+    """Return True when a column can hold a part of a key."""
+    if isinstance(value, str):
+        return value.isascii() or value == storable(value)
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**63
+    if isinstance(value, Decimal):
+        return value.is_finite()
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not isinstance(value, datetime) or value.tzinfo is not None
+
+
 def storable(text: str) -> str:
     """Return the text without lone surrogates, which no encoding carries."""
     return text.encode("utf-8", "replace").decode("utf-8")

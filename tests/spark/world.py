@@ -15,7 +15,7 @@ from core.aggregation.tick import HOME_ACTIVITY, Aggregation, AggregationReport,
 from core.errors import EngineUnreachable
 from core.model.rows import Row
 from core.store.sqlite.database import SqliteDatabase
-from jobs.aggregate_home_activity import Order
+from jobs.aggregate_home_activity import Execution
 from jobs.aggregate_home_activity import aggregate as run_job
 from jobs.rebuild_home_activity import Comparison, rebuild
 from jobs.sqlite_tables import SqliteTables
@@ -102,7 +102,7 @@ class InProcessEngine:
 
     def _run(self, request: JobRequest, fate: Fate) -> JobState:
         given = dict(zip(request.arguments[::2], request.arguments[1::2], strict=False))
-        order = Order(
+        order = Execution(
             given["--run-id"], int(given["--attempt"]), given.get("--lake"), "--snapshot" in request.arguments
         )
         tables: Any = DyingTables(self.tables, fate)
