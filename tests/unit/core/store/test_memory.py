@@ -31,7 +31,7 @@ from tests.fakes.builders import (
     settled,
     stamps,
 )
-from tests.fakes.faulty_database import Fault, FaultyStore, Killed
+from tests.fakes.faulty_database import Fault, FaultyDatabase, Killed
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
@@ -51,12 +51,18 @@ class World:
         self.clock = FakeClock()
         self.inner = MemoryStore()
         memory = Memory(timedelta(seconds=KEEP), self.clock.monotonic)
-        self.store = FaultyStore(self.inner, memory=memory, on_commit=faults, on_letters=on_letters)
+        self.faulty = FaultyDatabase(
+            self.inner.database,
+            on_commit=faults,
+            on_letters=on_letters,
+            rival=lambda: self.elsewhere(home("rival"), place="0"),
+        )
+        self.store = Store(self.faulty, memory)
 
     def calls(self) -> list[str]:
         """Return the calls since this was last asked."""
-        made = list(self.store.calls)
-        self.store.calls.clear()
+        made = list(self.faulty.calls)
+        self.faulty.calls.clear()
         return made
 
     def elsewhere(self, *rows: Row, place: str = "9") -> None:
@@ -221,10 +227,11 @@ class TestReferences:
     def test_a_memory_of_no_length_or_none_at_all_remembers_none(self) -> None:
         for memory in (Memory(timedelta(0), FakeClock().monotonic), None):
             inner = MemoryStore()
-            watched = FaultyStore(inner, memory=memory)
+            watched = FaultyDatabase(inner.database)
+            store = Store(watched, memory)
             inner.commit_batch(commit(inner.read_partition(Q), 0, 0, settled({0: [home("a")]})))
             for _ in range(2):
-                assert watched.read_references([key()]) == {key(): home("a")}
+                assert store.read_references([key()]) == {key(): home("a")}
             assert watched.calls == ["read_references"] * 2
 
     def test_no_keys_are_no_call(self) -> None:
