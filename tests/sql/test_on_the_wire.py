@@ -29,6 +29,7 @@ from core.model.events import Event, EventBatch
 from core.model.rows import PlacedRow, ReferenceKey, Row
 from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
+from core.store.database import write
 from core.store.memory import Memory
 from core.store.queries import load_migrations
 from core.store.sqlserver.database import SqlServerDatabase
@@ -259,3 +260,14 @@ def test_a_server_that_dies_in_a_commit_leaves_its_outcome_unknown(store: Store,
     state.faults = [(When.AT_ONCE, lost())]
     with pytest.raises(CommitOutcomeUnknown):
         store.commit_batch(commit_of((), first=True, letters=False))
+
+
+def test_a_parameter_that_the_driver_cannot_write_is_refused_data(store: Store, wire: Wire) -> None:
+    store.read_partition(PARTITION)
+    before = wire.requests
+    with pytest.raises(DataRefused):
+        store.database.ask("find_stream", event_hub="a\ud800", consumer_group="b")
+    with pytest.raises(DataRefused):
+        write(store.database, "a test", "close_gaps", stream_id=1, partition_id="\ud800")
+    assert wire.requests == before
+    assert store.database.ask("find_stream", event_hub="a", consumer_group="b") == [(1,)]
