@@ -9,7 +9,7 @@ import pytest
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
 from core.ingest.ingest import Means, ingest_batch
 from core.model.commits import Settled
-from core.model.letters import LetterMove, LetterOutcome, RetryCommit
+from core.model.letters import LetterOutcome, RetryCommit
 from core.model.rows import ReferenceKey, Row
 from core.model.spans import SequenceNumber
 from core.store.memory import MOST_REFERENCES, Memory
@@ -23,7 +23,6 @@ from tests.fakes.builders import (
     commit,
     event,
     events,
-    hold,
     home,
     keep_letters,
     partition,
@@ -309,30 +308,6 @@ class TestARetry:
         with pytest.raises(CommitOutcomeUnknown):
             world.store.commit_retry(retry)
         assert world.look("a") == home("a", armed=True)
-
-
-def test_calls_of_letters_are_passed_on_and_never_remembered() -> None:
-    world = World()
-    keep_letters(world.inner, {0: "letter"})
-    asked = hold(world.inner, [0])
-    for _ in range(2):
-        assert world.store.next_due_at(P.stream) == NOON
-    assert len(world.store.claim_letters(claim())) == 1
-    assert len(world.store.read_claimed(asked)) == 1
-    world.store.begin_lone_try(asked, NOON, NOON)
-    move = LetterMove("discard", P, asked.sequence_numbers, "move-1", NOON, NOON, "somebody", "because")
-    assert [one.status for one in world.store.move_letters(move)] == ["discarded"]
-    assert [one.status for one in world.store.find_letters(asked)] == ["discarded"]
-    assert world.calls() == [
-        *["next_due_at"] * 2, "claim_letters", "read_claimed", "begin_lone_try", "move_letters", "find_letters",
-    ]  # fmt: skip
-
-
-def test_the_books_are_never_remembered() -> None:
-    world = World()
-    assert world.store.read_ledgers() == ()
-    world.elsewhere(home("a"))
-    assert len(world.store.read_ledgers()) == 1
 
 
 def test_a_look_in_the_steady_state_is_one_call_when_its_home_is_remembered() -> None:
