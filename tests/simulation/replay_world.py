@@ -193,7 +193,7 @@ class ReplayWorld:
 
     def _checkpoints(self) -> list[tuple[int, UUID] | None]:
         found = [self.record.read_partition(partition(id)).checkpoint for id in self.logs]
-        return [one and (one.sequence_number, one.commit_id) for one in found]
+        return [None if one is None else (one.sequence_number, one.commit_id) for one in found]
 
     def means(self, store: Any) -> ReplayMeans:
         return ReplayMeans(STREAM, store, self.hub, self.transform, self._own, piece=self.chance.randint(1, 9))

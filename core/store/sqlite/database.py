@@ -90,8 +90,8 @@ class SqliteDatabase:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             self._drop(connection)
-            unanswered = StoreUnavailable if script.may_repeat else CommitOutcomeUnknown
-            raise unanswered(f"{self._path}: {script.subject}: the commit was not answered: {error}") from error
+            fault = StoreUnavailable if script.may_repeat else CommitOutcomeUnknown
+            raise fault(f"{script.subject}: the commit was not answered: {error}") from error
 
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)

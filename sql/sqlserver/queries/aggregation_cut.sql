@@ -1,18 +1,18 @@
 -- name: read_cut
--- Where a job stands; no row before its first run.
+-- Read where a job stands; there is no row before its first run.
 -- params: job varchar(8000)
 SELECT c.cut, c.run_number
   FROM hubledger.aggregation_cut AS c
  WHERE c.job = @job;
 
 -- name: read_commit_numbers
--- How many commits every partition of every stream has, at one moment.
+-- Read how many commits every partition of every stream has, at one moment.
 -- params:
 SELECT c.stream_id, c.partition_id, c.commit_number
   FROM hubledger.event_hub_checkpoint AS c;
 
 -- name: open_cut
--- A job's first row: it stands before everything.
+-- Insert a job's first cut: it lies before everything.
 -- params: job varchar(8000)
 BEGIN TRY
     INSERT INTO hubledger.aggregation_cut (job, cut, run_number)
@@ -24,7 +24,7 @@ BEGIN CATCH
 END CATCH;
 
 -- name: number_run
--- Compare and set, and the lock of a plan: touches no row when the cut moved, or another planned first.
+-- Compare and set, and the lock of a plan: touches no row when the cut moved, or another tick planned first.
 -- params: job varchar(8000), run_number bigint, cut_from nvarchar(max), expected_number bigint
 UPDATE hubledger.aggregation_cut
    SET run_number = @run_number

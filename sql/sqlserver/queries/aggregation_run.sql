@@ -1,5 +1,5 @@
 -- name: read_last_run
--- The newest run of a job, open or closed.
+-- Read the newest run of a job, open or closed.
 -- params: job varchar(8000)
 SELECT TOP (1) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status,
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
@@ -11,7 +11,7 @@ SELECT TOP (1) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.
  ORDER BY r.run_number DESC;
 
 -- name: read_runs
--- Runs below a number, the newest first.
+-- Read the runs below a number, the newest first.
 -- params: job varchar(8000), before_number bigint, most int
 SELECT TOP (@most) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status,
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
@@ -23,7 +23,7 @@ SELECT TOP (@most) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine
  ORDER BY r.run_number DESC;
 
 -- name: read_committed_runs
--- Committed runs above a number, the oldest first.
+-- Read the committed runs above a number, the oldest first.
 -- params: job varchar(8000), after_number bigint
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status,
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
@@ -35,7 +35,7 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
  ORDER BY r.run_number;
 
 -- name: open_run
--- A planned run, with the intent to submit it.
+-- Insert a planned run, with the intent to submit it.
 -- params: run_id varchar(8000), job varchar(8000), run_number bigint, cut_from nvarchar(max), cut_to nvarchar(max), engine varchar(8000), attempt int, submits int, planned_at datetime2(7), intent_at datetime2(7)
 INSERT INTO hubledger.aggregation_run
        (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status, planned_at, intent_at,
@@ -44,7 +44,7 @@ VALUES (@run_id, @job, @run_number, @cut_from, @cut_to, @engine, @attempt, @subm
         @planned_at, @intent_at, 0);
 
 -- name: renew_intent
--- Compare and set: touches no row when another decided on a submit since, or closed the run.
+-- Compare and set: touches no row when another tick has decided on a submit since, or closed the run.
 -- params: run_id varchar(8000), attempt int, intent_at datetime2(7), expected_attempt int, expected_intent_at datetime2(7)
 UPDATE hubledger.aggregation_run
    SET attempt = @attempt, submits = submits + 1, status = 'submitting', intent_at = @intent_at,
@@ -54,7 +54,7 @@ OUTPUT inserted.run_id
    AND intent_at = @expected_intent_at;
 
 -- name: note_submitted
--- Compare and set: touches no row when the attempt is another one, or has its job already.
+-- Compare and set: touches no row when the run is at a different attempt, or has its job already.
 -- params: run_id varchar(8000), attempt int, engine_job_id nvarchar(4000), submitted_at datetime2(7)
 UPDATE hubledger.aggregation_run
    SET status = 'submitted', engine_job_id = @engine_job_id, submitted_at = @submitted_at
@@ -62,7 +62,7 @@ OUTPUT inserted.run_id
  WHERE run_id = @run_id AND status = 'submitting' AND attempt = @attempt;
 
 -- name: fail_run
--- Compare and set: touches no row when the run is closed, or another decided on a submit since.
+-- Compare and set: touches no row when the run is closed, or another tick has decided on a submit since.
 -- params: run_id varchar(8000), attempt int, failure nvarchar(4000), closed_at datetime2(7)
 UPDATE hubledger.aggregation_run
    SET status = 'failed', failure = @failure, closed_at = @closed_at
@@ -70,7 +70,7 @@ OUTPUT inserted.run_id
  WHERE run_id = @run_id AND status IN ('submitting', 'submitted') AND attempt = @attempt;
 
 -- name: close_run
--- Compare and set: touches no row when the run is closed. Its figures are those of what is staged.
+-- Compare and set: touches no row when the run is closed. Its figures are those of its staged result.
 -- params: run_id varchar(8000), staging_id varchar(8000), closed_at datetime2(7)
 UPDATE hubledger.aggregation_run
    SET status = 'committed', closed_at = @closed_at,

@@ -1,5 +1,5 @@
 -- name: resolve_letters
--- Letters of events that a replay wrote or filtered, whatever their status was: their rows are there now.
+-- Resolve the letters of events that a replay wrote or filtered, whatever their status was: their rows are there now.
 -- params: stream_id int, partition_id varchar(8000), succeeded nvarchar(max), touched_by nvarchar(4000), settled_why nvarchar(4000), transform_version nvarchar(4000), committed_at datetime2(7)
 UPDATE hubledger.event_hub_dead_letter
    SET status = 'resolved', due_at = NULL, claimed_by = @touched_by, claimed_until = NULL, began_at = NULL,
@@ -9,7 +9,7 @@ UPDATE hubledger.event_hub_dead_letter
        SELECT n.sequence_number FROM OPENJSON(@succeeded) WITH (sequence_number bigint '$[0]') AS n);
 
 -- name: reopen_letters
--- Letters of a replay whose event failed again, in @letters; one that a person discarded stays discarded.
+-- Reopen letters of a replay whose events failed again; a letter that a person discarded stays discarded.
 -- params: stream_id int, partition_id varchar(8000), letters rows (sequence_number, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at), touched_by nvarchar(4000)
 UPDATE d
    SET error_class = l.error_class, error_type = l.error_type,
@@ -26,7 +26,7 @@ UPDATE d
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.status <> 'discarded';
 
 -- name: add_replayed_letters
--- Letters of a replay, in @letters, of events that had none.
+-- Insert letters of a replay, for events that had none. Bodies come in hexadecimal digits.
 -- params: stream_id int, partition_id varchar(8000), letters_of_events rows (sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at), touched_by nvarchar(4000), commit_number bigint
 INSERT INTO hubledger.event_hub_dead_letter
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
@@ -51,7 +51,7 @@ SELECT @stream_id, @partition_id, l.sequence_number, l.offset_token,
         WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.sequence_number = l.sequence_number);
 
 -- name: add_letter
--- Events that could not become rows, kept whole; bodies come in hexadecimal digits.
+-- Insert letters: events that could not become rows, stored whole. Bodies come in hexadecimal digits.
 -- params: stream_id int, partition_id varchar(8000), letters rows (sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at)
 INSERT INTO hubledger.event_hub_dead_letter
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
@@ -73,7 +73,7 @@ SELECT @stream_id, @partition_id, l.sequence_number,
        status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]') AS l;
 
 -- name: claim_letters
--- Claim what waits and is due, and what its lease gives back: the holder died, which counts once its lone try had begun.
+-- Claim letters that are due, or whose lease has ended: the holder died, which counts once its lone try had begun.
 -- params: stream_id int, claimed_by nvarchar(4000), claimed_at datetime2(7), claimed_until datetime2(7), most int
 UPDATE TOP (@most) d
    SET lost_claims = CASE WHEN d.status = 'retrying' AND (d.lost_claims = 0 OR d.began_at IS NOT NULL)
@@ -85,7 +85,7 @@ OUTPUT inserted.partition_id, inserted.sequence_number, inserted.lost_claims
  WHERE d.stream_id = @stream_id AND d.status IN ('waiting', 'retrying') AND d.due_at <= @claimed_at;
 
 -- name: read_claimed_letters
--- Those of these letters that the claim still holds, whole.
+-- Read the letters of a list that the claim still holds, whole.
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), claimed_by nvarchar(4000)
 SELECT d.sequence_number, d.offset_token, d.enqueued_at, d.partition_key,
        d.properties, d.body, d.body_kept, d.attempts, d.lost_claims
@@ -97,7 +97,7 @@ SELECT d.sequence_number, d.offset_token, d.enqueued_at, d.partition_key,
  ORDER BY d.sequence_number;
 
 -- name: begin_lone_try
--- These letters are about to be tried, each alone: should the process die of it, their lease gives them back.
+-- Mark letters that are about to be tried, each alone: if the process dies of it, the end of the lease frees them.
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), claimed_by nvarchar(4000), began_at datetime2(7), claimed_until datetime2(7)
 UPDATE hubledger.event_hub_dead_letter
    SET began_at = @began_at, claimed_until = @claimed_until, due_at = @claimed_until
@@ -107,7 +107,7 @@ UPDATE hubledger.event_hub_dead_letter
    AND status = 'retrying' AND claimed_by = @claimed_by;
 
 -- name: settle_letters
--- What a retry made of letters, if its claim still holds them; without a new reason they keep the one they have.
+-- Store the outcome of a retry, if its claim still holds the letter; without a new reason the letter keeps its own.
 -- params: stream_id int, partition_id varchar(8000), claimed_by nvarchar(4000), transform_version nvarchar(4000), committed_at datetime2(7), letters rows (sequence_number, status, attempted, due_at, error_class, error_type, error, fingerprint, why)
 UPDATE d
    SET status = l.status, attempts = d.attempts + l.attempted, due_at = l.due_at, claimed_until = NULL,
@@ -127,7 +127,7 @@ UPDATE d
    AND d.status = 'retrying' AND d.claimed_by = @claimed_by;
 
 -- name: move_letters
--- Move letters whose status is among the sources, ",waiting,exhausted,"; an empty claim is any. Twice has no more effect.
+-- Move letters whose status is among the sources, ",waiting,exhausted,"; an empty claim is any. A repeat has no effect.
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), sources varchar(8000), claimed_by nvarchar(4000), move_id nvarchar(4000), kind varchar(8000), status varchar(8000), due_at datetime2(7), moved_at datetime2(7), why nvarchar(4000)
 UPDATE hubledger.event_hub_dead_letter
    SET status = @status, due_at = CASE WHEN @status = 'waiting' THEN @due_at END, claimed_by = @move_id,
@@ -143,7 +143,7 @@ UPDATE hubledger.event_hub_dead_letter
    AND (@claimed_by = '' OR claimed_by = @claimed_by) AND (claimed_by IS NULL OR claimed_by <> @move_id);
 
 -- name: find_letters
--- These letters as they stand, and what touched them last.
+-- Read the status of letters, and what touched them last.
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max)
 SELECT d.sequence_number, d.status, d.claimed_by
   FROM hubledger.event_hub_dead_letter AS d
@@ -153,7 +153,7 @@ SELECT d.sequence_number, d.status, d.claimed_by
  ORDER BY d.sequence_number;
 
 -- name: next_due_at
--- When the next letter is due, or its lease ends; NULL when none waits.
+-- Read when the next letter is due, or its lease ends; NULL when none waits.
 -- params: stream_id int
 SELECT MIN(d.due_at) AS due_at
   FROM hubledger.event_hub_dead_letter AS d

@@ -1,5 +1,5 @@
 -- name: find_homes
--- Registered homes between two ids, in order.
+-- Find registered homes between two ids, in order.
 -- params: prefix nvarchar(4000), prefix_end nvarchar(4000), after_id nvarchar(4000), most int
 SELECT TOP (@most) h.home_id
   FROM hubledger.home AS h
@@ -7,7 +7,7 @@ SELECT TOP (@most) h.home_id
  ORDER BY h.home_id;
 
 -- name: find_home
--- A home as its latest registration says.
+-- Find a home as its latest registration has it.
 -- params: home_id nvarchar(4000)
 SELECT h.home_id, h.time_zone, h.armed
   FROM hubledger.home AS h

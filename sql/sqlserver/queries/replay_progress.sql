@@ -1,5 +1,5 @@
 -- name: add_replay_progress
--- The ranges of a new job, a JSON array of [partition_id, first, last, note].
+-- Insert the ranges of a new job, from a JSON array of [partition_id, first, last, note].
 -- params: job_id varchar(8000), stream_id int, ranges nvarchar(max), requested_at datetime2(7)
 INSERT INTO hubledger.replay_progress
        (job_id, stream_id, partition_id, first_sequence_number, last_sequence_number, next_sequence_number, note,
@@ -14,7 +14,7 @@ SELECT @job_id, @stream_id, r.partition_id, r.first_sequence_number, r.last_sequ
        note nvarchar(max) '$[3]') AS r;
 
 -- name: lock_partitions
--- Locks the partitions of a new job: whoever asks for one of them at the same time waits until the job is there.
+-- Lock the partitions of a new job: a job that asks for one of them at the same time waits until this one is stored.
 -- params: stream_id int, ranges nvarchar(max)
 UPDATE hubledger.event_hub_checkpoint
    SET commit_number = commit_number
@@ -24,7 +24,7 @@ UPDATE hubledger.event_hub_checkpoint
               partition_id varchar(40) '$[0]') AS r);
 
 -- name: find_overlap
--- The first open job, dry runs apart, that holds part of these ranges.
+-- Find the first open job, dry runs apart, that holds part of these ranges.
 -- params: stream_id int, ranges nvarchar(max)
 SELECT MIN(j.job_id) AS job_id
   FROM hubledger.replay_progress AS p
@@ -37,7 +37,7 @@ SELECT MIN(j.job_id) AS job_id
    AND j.is_dry_run = 0 AND j.status IN ('planned', 'running', 'paused');
 
 -- name: read_replay_progress
--- How far jobs are, by partition.
+-- Read how far jobs are, by partition.
 -- params: job_ids nvarchar(max)
 SELECT p.job_id, p.partition_id, p.first_sequence_number, p.last_sequence_number, p.next_sequence_number,
        p.note, p.events, p.written, p.filtered, p.dead_lettered, p.gone, p.letters_added, p.letters_resolved,
@@ -48,7 +48,7 @@ SELECT p.job_id, p.partition_id, p.first_sequence_number, p.last_sequence_number
  ORDER BY p.job_id, LEN(p.partition_id), p.partition_id;
 
 -- name: advance_replay
--- Compare and set: touches no row when another one took the replay further.
+-- Compare and set: touches no row when another driver took the replay further.
 -- params: job_id varchar(8000), partition_id varchar(8000), expected_next bigint, next_sequence_number bigint, events bigint, written bigint, filtered bigint, dead_lettered bigint, gone bigint, letters_added bigint, letters_resolved bigint, rows_written int, rows_retracted bigint, events_changed bigint, rows_added bigint, rows_removed bigint, rows_changed bigint, states_rewritten bigint, gone_ranges nvarchar(max), committed_at datetime2(7)
 UPDATE hubledger.replay_progress
    SET next_sequence_number = @next_sequence_number, events = events + @events, written = written + @written,
@@ -66,7 +66,7 @@ UPDATE hubledger.replay_progress
    AND closed_at IS NULL;
 
 -- name: close_replay_progress
--- A partition is through. The states it left are those that stood in its range at the end less those written again.
+-- Close a partition. The states it left are those that stood in its range at the end less those written again.
 -- params: job_id varchar(8000), partition_id varchar(8000), states_left bigint, committed_at datetime2(7)
 UPDATE hubledger.replay_progress
    SET closed_at = @committed_at, updated_at = @committed_at, states_left = @states_left

@@ -1,5 +1,5 @@
 -- name: carry_states
--- The states that a piece wrote, for the events behind it to see; a JSON array of [state_key, sequence_number, row].
+-- Store the states that a piece wrote, for later events to see, from a JSON array of [state_key, sequence_number, row].
 -- params: job_id varchar(8000), partition_id varchar(8000), carried nvarchar(max)
 UPDATE s
    SET sequence_number = c.sequence_number, row = c.row
@@ -18,7 +18,7 @@ SELECT @job_id, @partition_id, c.state_key, c.sequence_number, c.row
           AND s.state_key = c.state_key COLLATE Latin1_General_100_BIN2);
 
 -- name: read_carried
--- The states under these keys that a job carries along, the keys as a JSON array of [state_key].
+-- Read the states under these keys that a job carries along, the keys as a JSON array of [state_key].
 -- params: job_id varchar(8000), partition_id varchar(8000), keys nvarchar(max)
 SELECT s.state_key, s.sequence_number, s.row
   FROM hubledger.replay_state AS s
@@ -27,7 +27,7 @@ SELECT s.state_key, s.sequence_number, s.row
        SELECT k.state_key COLLATE Latin1_General_100_BIN2 FROM OPENJSON(@keys) WITH (state_key varchar(64) '$[0]') AS k);
 
 -- name: forget_states
--- A job that has ended carries nothing along.
+-- Delete the carried states of a job that has ended.
 -- params: job_id varchar(8000)
 DELETE FROM hubledger.replay_state
  WHERE job_id = @job_id
