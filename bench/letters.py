@@ -1,4 +1,4 @@
-"""A hundred thousand letters due at once, settled into SQLite by one keeper; and what a round costs when idle."""
+"""A hundred thousand letters that are due at once, settled into SQLite by one keeper, and the cost of an idle round."""
 
 import os
 import tempfile
@@ -28,7 +28,7 @@ from core.transforms.home_security import Home, references, transform
 
 LETTERS = int(os.environ.get("BENCH_LETTERS", "100000"))
 PARTITIONS, BATCH, HOMES = 16, 500, 1_000
-EARLY = 0.2  # of the letters: by then all that stays in memory is there
+EARLY = 0.2  # of the letters: the point at which the memory has reached its steady size
 PAGE = os.sysconf("SC_PAGE_SIZE")
 STREAM = Stream("bench/telemetry", "hubledger")
 NOW = START + timedelta(hours=1)
@@ -36,7 +36,7 @@ NOW = START + timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The run after one claim: seconds, letters settled, resident bytes."""
+    """The state after one claim: seconds so far, letters settled, resident bytes."""
 
     seconds: float
     settled: int
@@ -44,9 +44,9 @@ class Round:
 
 
 def measure() -> Iterator[Figure]:
-    """Letters per second, memory over the run, and the calls of an idle round."""
+    """Measure letters per second, memory over the run, and the calls of an idle round."""
     if not Path("/proc/self/statm").exists():
-        print("letters: left out, it reads memory from /proc")
+        print("letters: skipped, this part reads memory from /proc")
         return
     with tempfile.TemporaryDirectory(dir=".") as folder:
         path = Path(folder) / "letters.db"
@@ -86,7 +86,7 @@ def _figures(rounds: list[Round]) -> Iterator[Figure]:
 
 
 def _fill(store: Letters) -> None:
-    """Readings of homes that are registered by now, as the letters that waited for them."""
+    """Store readings as letters that waited for their homes, which are registered now."""
     homes = [Home(_home(number), "Europe/Berlin", number % 2 == 0) for number in range(HOMES)]
     placed: dict[type, list[PlacedRow]] = {Home: [(number, 0, home) for number, home in enumerate(homes)]}
     _commit(store, STREAM.partition(PartitionId("0")), HOMES, Settled(placed, [], HOMES, 0))

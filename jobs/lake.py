@@ -25,7 +25,7 @@ COLUMNS = (
 
 
 def write_run(windows: DataFrame, lake: str, path: str) -> str:
-    """Write a result under the path of one execution and return its address; a task that runs twice leaves one set."""
+    """Write a result under the path of one execution; return its address. A repeated task leaves one set of files."""
     if _is_blob(lake):
         connection = os.environ.get(CONNECTION)
         uploaded = windows.mapInArrow(_uploader(lake, path, connection), "name string")

@@ -1,7 +1,7 @@
 """Replay events that the hub no longer has, from the files of Capture, through a transform of the app.
 
-The job prints one JSON object: the differences between the new rows and those in SQL. With `--stage` it also stores the
-events that a replay can reach in SQL, so that a replay can commit them. The job itself changes no output row.
+The job prints one JSON object: the outcomes, and the differences between the new rows and those in SQL. With `--stage`
+it also stores in SQL the events that a replay can reach, so that a replay can commit them. It changes no output row.
 """
 
 import argparse

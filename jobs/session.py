@@ -1,4 +1,4 @@
-"""The Spark session of a job: UTC everywhere, quiet, and the same results on every engine."""
+"""The Spark session of a job: in UTC, without progress bars, and with the same results on every engine."""
 
 from pyspark.sql import SparkSession
 

@@ -27,7 +27,7 @@ from jobs.transforms import ACTIVITY, KEY, READINGS, VALUES
 
 FETCHED = 20_000  # rows at a time
 WRITTEN = 5_000  # rows in a transaction: the app writes to the same file
-BUSY = 60.0  # seconds that a statement waits for another writer
+BUSY = 60.0  # seconds that a statement waits for a different writer
 
 _RUN = "SELECT run_id, run_number, cut_from, cut_to, attempt, status FROM aggregation_run WHERE run_id = ?"
 _CHECKPOINTS = "SELECT partition_id, sequence_number FROM event_hub_checkpoint WHERE stream_id = ?"
@@ -110,7 +110,7 @@ class SqliteTables:
         rows.mapInArrow(_writer(self._path, statement), "written bigint").agg(F.sum("written")).collect()
 
     def _selected(self, statements: list[str], schema: str) -> DataFrame:
-        """What statements find, a task for each."""
+        """Read the rows of these statements, with a task for each statement."""
         tasks = max(1, len(statements))
         plan = self._spark.createDataFrame([(one,) for one in statements], "statement string")
         return plan.repartition(tasks).mapInArrow(_reader(self._path, schema), schema)

@@ -102,7 +102,7 @@ def open_tables(spark: SparkSession, store: str) -> Tables:
 
 
 def readings_where(one: Slice, letters: str = "event_hub_dead_letter") -> str:
-    """Return the SQL condition of a slice's rows, for every engine; no person types its numbers and ids."""
+    """Return the SQL condition of a slice's rows, for every engine."""
     place = f"stream_id = {one.stream_id} AND partition_id = {quoted(one.partition_id)}"
     span = f"sequence_number BETWEEN {one.first} AND {one.last}"
     rows = f"{place} AND {span} AND commit_number > {one.after} AND commit_number <= {one.up_to}"

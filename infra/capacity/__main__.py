@@ -23,7 +23,7 @@ def report(sizing: Sizing) -> str:
     load, first = sizing.load, sizing.breaks_first
     lines = [f"{load.events_per_second:,.0f} events/s of {load.event_bytes} B, bought {load.headroom:g} times as large"]
     if sizing.shards > 1:
-        lines.append(f"{sizing.shards} shards, each a hub, an app and a database of its own; for each:")
+        lines.append(f"{sizing.shards} shards, each with its own hub, app and database; for each:")
     for part in sizing.parts:
         lines += [f"  {part.name + ':':<12} {part.size}", f"  {'':<12} {part.arithmetic}"]
     lines.append(f"  {'storage:':<12} {stored_bytes_per_day(load) / GB:,.1f} GB of rows a day, all together")

@@ -96,7 +96,9 @@ def _partitions(wanted: float, costs: Costs, database: Database, standard: Load 
         sum_ += f", and one throughput unit each: {rate:,.0f}"
     partitions = max(4, ceil(wanted / rate))
     sum_ += f"; {wanted:,.0f} / {rate:,.0f} = {ceil(wanted / rate)}"
-    then = "larger batches or a lighter transform; a Standard hub never gets more, so make a new one and drain the old"
+    then = (
+        "larger batches or a lighter transform; a Standard hub cannot grow, so create a new hub and drain the old one"
+    )
     return partitions, Part("partitions", f"{partitions} partitions", sum_, partitions * rate, then)
 
 
@@ -112,7 +114,7 @@ def _instances(wanted: float, costs: Costs, memory: int, partitions: int) -> tup
     instances = min(ceil(wanted / rate), limits.INSTANCES, partitions)
     sum_ = f"{wanted:,.0f} x {costs.cpu_seconds_per_event * 1e6:.0f} µs / {cores:g} core = {ceil(wanted / rate)}"
     bears = instances * rate
-    then = "instances of more memory have more cores; beyond one per partition no instance gets work"
+    then = "instances with more memory have more cores; above one per partition, an instance gets no work"
     return instances, Part("instances", f"{instances} of {memory} MB", sum_, bears, then)
 
 
@@ -128,5 +130,5 @@ def _database(load: Load, wanted: float) -> tuple[Database, int, Part]:
         f"{database.log_bytes_per_second / MB:,.0f} MB/s of {database}"
     )
     text = str(database) if shards == 1 else f"{shards} shards, each with {database}"
-    then = "the next size; past the largest, one more shard: a hub, an app and a database of its own, split by key"
+    then = "the next size; past the largest, one more shard with its own hub, app and database, split by key"
     return database, shards, Part("database", text, sum_, shards * rate, then)

@@ -27,7 +27,7 @@ def provisioned() -> None:
 
 
 def deployable() -> None:
-    """Refuse, before `azd deploy`, a package that would not start and a schema on which this code does not run."""
+    """Refuse a package that would not start, and a schema on which this code does not run, before `azd deploy`."""
     from infra.hooks import app_start, database
 
     outputs = read_outputs(os.environ)

@@ -2,7 +2,7 @@
 
 
 class HookRefused(Exception):
-    """A step was refused; each fault is one line that says what happened, to which thing, and what to do."""
+    """The refusal of a step; each fault is one line: the problem, the thing that has it, and the action to take."""
 
     def __init__(self, *faults: str) -> None:
         self.faults = faults

@@ -9,7 +9,7 @@ from infra.hooks.errors import HookRefused
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """The outputs that the hooks use; `synapse_workspace` and `synapse_pool` are empty with another Spark engine."""
+    """The outputs that the hooks use; `synapse_workspace` and `synapse_pool` are empty without Synapse."""
 
     function_app_id: str
     app_identity_name: str

@@ -14,7 +14,7 @@ SYNAPSE_VERSION = "api-version=2020-12-01"
 ARM = Service("https://management.azure.com", "https://management.azure.com/.default")
 ARM_VERSION = "api-version=2024-04-01"
 IDENTITY_VERSION = "api-version=2023-01-31"
-JOB_IDENTITY = ("JOB_IDENTITY_NAME", "JOB_IDENTITY_CLIENT_ID")  # of the jobs on Databricks, which is set there
+JOB_IDENTITY = ("JOB_IDENTITY_NAME", "JOB_IDENTITY_CLIENT_ID")  # the identity of the jobs on Databricks
 
 
 class Calls(Protocol):

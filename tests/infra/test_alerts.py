@@ -1,4 +1,4 @@
-"""The alerts: each query reads what the watch logs, the page explains each, and log values arrive as properties."""
+"""The alerts: each query reads facts of the watch, the page explains each alert, and log values become properties."""
 
 import gzip
 import json
@@ -108,7 +108,7 @@ get_logger_provider().force_flush()
 
 @contextmanager
 def ingestion() -> Iterator[tuple[str, list[dict]]]:
-    """An endpoint that takes telemetry as Application Insights does, and what it got."""
+    """Serve an endpoint that takes telemetry as Application Insights does; give its address and its telemetry."""
     got: list[dict] = []
 
     class Handler(BaseHTTPRequestHandler):

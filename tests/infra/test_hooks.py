@@ -1,4 +1,4 @@
-"""The programs behind azd's hooks: what they read, what they refuse, what they send."""
+"""The programs of azd's hooks: their inputs, their refusals, their requests."""
 
 import uuid
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ ENVIRONMENT = {
 
 
 class Cloud:
-    """Services that answer as they were told to, and keep what was put."""
+    """Services with given answers, which store each put."""
 
     def __init__(self, roles: Any) -> None:
         self.roles = roles
@@ -58,7 +58,7 @@ class Cloud:
 
 
 class Database:
-    """A connection that keeps what was executed, or refuses it."""
+    """A connection that stores each statement, or refuses it."""
 
     def __init__(self, refuses: Error | None = None) -> None:
         self.executed: list[tuple[str, list[object]]] = []
@@ -70,7 +70,7 @@ class Database:
         return self
 
     def setinputsizes(self, sizes: list[object]) -> None:
-        """What a session says of its parameters before it executes."""
+        """Accept the sizes that a session declares for its parameters."""
 
     def execute(self, text: str, given: list[object]) -> None:
         if self._refuses is not None:
@@ -85,7 +85,7 @@ class Database:
 
 
 class Driver:
-    """What a session needs of its driver."""
+    """The part of a driver that a session needs."""
 
     Error = Error
 
@@ -127,7 +127,7 @@ def test_a_workspace_that_does_not_show_the_role_is_refused() -> None:
 
 
 class Container:
-    """A container that keeps what was uploaded."""
+    """A container that stores each upload."""
 
     def __init__(self) -> None:
         self.blobs: dict[str, bytes] = {}

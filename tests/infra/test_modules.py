@@ -1,4 +1,4 @@
-"""Modules and what calls them agree: our own files by their declarations, the registry's by what was noted of them."""
+"""Modules and their calls agree: our files by their declarations, those of the registry by a recorded list."""
 
 import json
 import re
@@ -14,7 +14,7 @@ CALLS = {f"{file.name} {one.name}": (file, one) for file in FILES.values() for o
 
 
 def interface(file: File, call: Declaration) -> tuple[set[str], set[str], set[str]]:
-    """The parameters that a module must get, those that it knows, and its outputs."""
+    """Return the required parameters of a module, all its parameters, and its outputs."""
     if call.of.startswith(REGISTRY):
         noted = NOTED[call.of.removeprefix(REGISTRY)]
         return set(noted["required"]), {*noted["required"], *noted["optional"]}, set(noted["outputs"])

@@ -1,4 +1,4 @@
-"""The package that would be deployed, and what is refused before it is."""
+"""The package of a deployment, and the refusals before it."""
 
 import json
 import shutil
@@ -31,7 +31,7 @@ SYNAPSE = {
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A copy of what is deployed, with the file that decides it."""
+    """Copy the files that are deployed, and the file that selects them."""
     root = tmp_path / "project"
     for file in package.files_of(ROOT):
         (root / file.name).parent.mkdir(parents=True, exist_ok=True)

@@ -102,7 +102,7 @@ PLANTED: dict[Policy, list[tuple[str, str, str]]] = {
 
 
 def with_planted(name: str, stands: str, planted: str) -> dict[str, File]:
-    """All files, one of them changed."""
+    """Return all files, one of them with a violation."""
     text = FILES[name].text
     assert stands in text, f"{name} no longer says {stands!r}"
     return {**FILES, name: read_text(name, text.replace(stands, planted, 1))}

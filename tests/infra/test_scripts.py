@@ -1,4 +1,4 @@
-"""azure.yaml and the shell scripts of the hooks, as far as they can be read without azd and PowerShell."""
+"""azure.yaml and the shell scripts of the hooks, as far as tests can check them without azd and PowerShell."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ AZURE = yaml.safe_load(TEXT)
 SCRIPTS = sorted((ROOT / "infra" / "hooks").glob("*.sh"))
 POWERSHELL = sorted((ROOT / "infra" / "hooks").glob("*.ps1"))
 
-# What stands in azure.yaml, and what azd would refuse in its place.
+# A text of azure.yaml, and a text that azd would refuse in its place.
 WRONG = [
     ("      shell: pwsh", "      shell: cmd"),
     ("      interactive: true", "      interactive: perhaps"),
@@ -30,7 +30,7 @@ WRONG = [
 
 
 def faults(text: str) -> list[str]:
-    """What azd's own schema says of an azure.yaml."""
+    """Return the faults that azd's schema finds in an azure.yaml."""
     return [error.message for error in Draft201909Validator(SCHEMA).iter_errors(yaml.safe_load(text))]
 
 

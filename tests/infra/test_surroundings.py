@@ -1,4 +1,4 @@
-"""docker-compose.yml, its hub and the workflows: what they say agrees with the templates and lets nobody in."""
+"""docker-compose.yml, its hub and the workflows: they agree with the templates and open no access."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What runs on every change: the workflow is read as GitHub reads it."""
+"""The workflow that runs on each change, read as GitHub reads it."""
 
 import re
 from typing import Any

@@ -20,12 +20,12 @@ LOWER_CASE = re.compile(r"\b(select|from|where|insert into|update|set|values|cre
 
 
 def named(queries: Iterable[tuple[str, Query]]) -> list[str]:
-    """Statements as a failure names them."""
+    """Return statements as a failure names them."""
     return [f"{engine}-{query.name}" for engine, query in queries]
 
 
 def without_literals(text: str) -> str:
-    """A statement less its remarks and texts in quotes."""
+    """Return a statement without its comments and quoted texts."""
     return re.sub(r"--[^\n]*|'[^']*'", "", text)
 
 
