@@ -12,19 +12,19 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from core.store.records import checkpoint_values, ledger_values, letter_values
-from core.store.row_statements import LINEAGE, server_write
-from core.store.server_commit import server_texts
-
 from bench.figures import Figure
 from bench.samples import PARTITION, START, reading
 from bench.wire import Wire
 from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.model.events import Event
 from core.model.spans import SequenceNumber
+from core.store.columns import LINEAGE
+from core.store.partitions import Partitions, batch_script
 from core.store.queries import load_migrations
-from core.store.sqlserver import SqlServerStore
+from core.store.sqlserver.database import SqlServerDatabase
+from core.store.sqlserver.json import without_zone
 from core.store.sqlserver.odbc import Session, connect, load_driver
+from core.store.sqlserver.rows import rows_values
 from core.store.sqlserver.schema import migrate_server
 from core.transforms.home_security import SensorReading
 
@@ -55,9 +55,10 @@ def measure() -> Iterator[Figure]:
 
 
 @contextmanager
-def _ways(server: str, schema: str) -> Iterator[tuple[SqlServerStore, list[tuple[str, Write]]]]:
+def _ways(server: str, schema: str) -> Iterator[tuple[Partitions, list[tuple[str, Write]]]]:
     """Open a store, and give the ways to write a commit: the store's, and two over a second connection."""
-    store = SqlServerStore(server, schema=schema)
+    database = SqlServerDatabase(server, schema=schema)
+    store = Partitions(database)
     connection = load_driver().connect(server, autocommit=False)
     try:
         yield (
@@ -69,7 +70,7 @@ def _ways(server: str, schema: str) -> Iterator[tuple[SqlServerStore, list[tuple
             ],
         )
     finally:
-        store.close()
+        database.close()
         connection.close()
 
 
@@ -99,7 +100,7 @@ def _requests(server: str, schema: str) -> Iterator[Figure]:
         wire.close()
 
 
-def _medians(store: SqlServerStore, ways: list[tuple[str, Write]], size: int) -> dict[str, float]:
+def _medians(store: Partitions, ways: list[tuple[str, Write]], size: int) -> dict[str, float]:
     """Write batches with each way in turn, so that all see the same machine; return their median seconds."""
     times: dict[str, list[float]] = {name: [] for name, _ in ways}
     for _ in range(ROUNDS):
@@ -130,19 +131,22 @@ def _many(connection: Any, schema: str, fast: bool) -> Write:
     cursor = connection.cursor()
 
     def write(commit: BatchCommit) -> None:
-        values = _spaced(server_texts({**ledger_values(commit, 0), **checkpoint_values(commit)}))
+        steps = {str(step.statement): step for step in batch_script(commit).steps}
+        values = _spaced(
+            {name: value for step in steps.values() if step.many is None for name, value in step.values.items()}
+        )
         number = commit.state.checkpoint.commit_number + 1 if commit.state.checkpoint else 1
         values |= {"commit_number": number, "kind": "batch", "held": 0, "absent": 0}
         cursor.fast_executemany = False
         _advance(cursor, schema, values)
         cursor.fast_executemany = fast
         place = (values["stream_id"], values["partition_id"])
-        rows = server_write(SensorReading).values_of(commit.settled.rows[SensorReading], 0, "", 0)
+        rows = rows_values(SensorReading)(commit.settled.rows[SensorReading], 0, "", 0)
         cursor.executemany(
             _insert(schema, "sensor_reading", ROW),
             [(*place, *row[:2], number, *row[2:-1], row[-1].replace("T", " ")) for row in rows],
         )
-        letters = [_spaced(server_texts(letter_values(letter, commit))) for letter in commit.settled.letters]
+        letters = [_spaced({**steps["add_letter"].values, **each}) for each in steps["add_letter"].many or ()]
         cursor.executemany(
             _insert(schema, "event_hub_dead_letter", (*LETTER, "attempts")),
             [(*(letter[name] for name in LETTER), 1) for letter in letters],
@@ -157,7 +161,8 @@ def _many(connection: Any, schema: str, fast: bool) -> Write:
 def _spaced(values: dict[str, Any]) -> dict[str, Any]:
     """Return the values with times in ODBC's form, since fast_executemany lets the driver convert them."""
     return {
-        name: value.replace("T", " ") if name.endswith("_at") and value else value for name, value in values.items()
+        name: without_zone(value).replace("T", " ") if name.endswith("_at") and value else value
+        for name, value in values.items()
     }
 
 

@@ -66,7 +66,7 @@ class Wire:
     """A proxy that listens on a free port of 127.0.0.1 and passes all bytes on."""
 
     def __init__(self, host: str, port: int) -> None:
-        self.requests = 0
+        self.requests = self.sent = 0  # sent: bytes of clients
         self.server = (host, port)
         self._cut: Cut | None = None
         self._lock = threading.Lock()
@@ -127,9 +127,10 @@ class Wire:
                 self._cut = None
         return taken
 
-    def _count(self, ended: int) -> None:
+    def _count(self, ended: int, sent: int) -> None:
         with self._lock:
             self.requests += ended
+            self.sent += sent
 
 
 class _Line:
@@ -144,7 +145,7 @@ class _Line:
         with suppress(OSError):
             while piece := self._client.recv(65_536):
                 seen, ended = self._requests.feed(piece)
-                self._wire._count(ended)
+                self._wire._count(ended, len(piece))
                 if seen and self._wire._take_cut(Cut.BEFORE):
                     break
                 if ended and self._wire._take_cut(Cut.AFTER):

@@ -55,7 +55,9 @@ def _utc(moment: datetime) -> datetime:
 
 
 def day_text(day: date) -> str:
-    """Return a calendar day, ISO 8601."""
+    """Return a calendar day, ISO 8601; ValueError for a value that is none."""
+    if not isinstance(day, date):
+        raise ValueError(f"{day!r} is not a date")
     return day.isoformat()
 
 
@@ -79,6 +81,19 @@ def key_text(value: object) -> str:
     if isinstance(value, datetime):
         return instant_text(value)
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def can_stand(value: object) -> bool:
+    """Return True when a column can hold a part of a key."""
+    if isinstance(value, str):
+        return value.isascii() or value == storable(value)
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**63
+    if isinstance(value, Decimal):
+        return value.is_finite()
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not isinstance(value, datetime) or value.tzinfo is not None
 
 
 def storable(text: str) -> str:

@@ -1,7 +1,6 @@
 """Partitions in SQL: their state, their references, and the transaction of a batch."""
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -13,12 +12,13 @@ from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionSta
 from core.model.events import Partition, Stream
 from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
-from core.store.columns import instant_of, instant_text, key_text, row_reader, span_values, storable
+from core.store.columns import can_stand, instant_of, instant_text, key_text, row_reader, span_values, storable
 from core.store.database import Database, write
 from core.store.memory import Memory
 from core.store.script import RowVerb, Script, Step, of_rows
 
 Values = dict[str, Any]
+NO_KEYS = "[]"
 
 
 class Partitions:
@@ -113,7 +113,9 @@ class Partitions:
         rows: dict[ReferenceKey, Row] = {}
         for row_class, values in keys_by_class(keys).items():
             read = row_reader(row_class)
-            for found in self._database.ask(of_rows("select_states", row_class), keys=keys_json(values)):
+            if (standing := keys_json(values)) == NO_KEYS:
+                continue
+            for found in self._database.ask(of_rows("select_states", row_class), keys=standing):
                 row = read(found)
                 rows[ReferenceKey.of(row)] = row
         return rows
@@ -152,9 +154,8 @@ def place_of(state: PartitionState) -> Values:
 
 
 def keys_json(keys: Iterable[tuple[Any, ...]]) -> str:
-    """Return keys as JSON, less those that hold a float that is not finite: no row has such a key."""
-    standing = [key for key in keys if not any(isinstance(value, float) and not math.isfinite(value) for value in key)]
-    return json.dumps(standing, default=key_text)
+    """Return keys as JSON, less those that no row can have: a database may refuse to compare them."""
+    return json.dumps([key for key in keys if all(map(can_stand, key))], default=key_text)
 
 
 def letter_values(letter: DeadLetter, transform_version: str, failed_at: str) -> Values:

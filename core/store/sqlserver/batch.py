@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
+from core.errors import DataRefused
 from core.store.queries import ROWS, Param, Query, load_queries
 from core.store.script import Named, Script, Step
 from core.store.sqlserver.json import many_json, rows_json, without_zone
@@ -113,7 +114,11 @@ def _sent(step: Step, param: Param) -> str:
     """Return the JSON of a step of many."""
     if isinstance(step.statement, str):
         return many_json([{**step.values, **each} for each in step.many or ()], param.columns)
-    return rows_json(rows_values(step.statement.row_class)(step.many or (), 0, "", 0))
+    try:
+        rows = rows_values(step.statement.row_class)(step.many or (), 0, "", 0)
+    except ValueError as error:
+        raise DataRefused(f"the rows cannot be written as JSON: {error}") from error
+    return rows_json(rows)
 
 
 def _query(statement: Named) -> Query:

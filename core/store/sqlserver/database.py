@@ -52,6 +52,8 @@ class SqlServerDatabase:
             if trouble.fault not in (Fault.DATA, Fault.DUPLICATE, Fault.THROWN):
                 self._connections.drop()
             raise error_of(trouble) from error
+        except UnicodeEncodeError as error:
+            raise DataRefused(f"the database refuses the data: {error}") from error
 
 
 def _error_of_reading(trouble: Trouble) -> Exception:

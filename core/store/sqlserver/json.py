@@ -41,15 +41,6 @@ def many_json(many: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
     return rows_json([[_sent(name, each[name]) for name in columns] for each in many])
 
 
-def can_stand(key: Sequence[Any]) -> bool:
-    """Return True when a row of this key can have been written."""
-    try:
-        rows_json([key])
-    except DataRefused:
-        return False
-    return True
-
-
 def _sent(name: str, value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()

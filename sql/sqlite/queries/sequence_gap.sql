@@ -16,7 +16,7 @@ UPDATE sequence_gap
 
 -- name: add_gap
 -- Insert the parts that no row begins with.
--- params: stream_id, partition_id, first_sequence_number, last_sequence_number, committed_at, status
+-- params: stream_id, partition_id, first_sequence_number, last_sequence_number, status, committed_at
 INSERT INTO sequence_gap
        (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts)
 VALUES (:stream_id, :partition_id, :first_sequence_number, :last_sequence_number, :committed_at, :status, 1)

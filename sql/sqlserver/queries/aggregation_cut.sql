@@ -14,9 +14,14 @@ SELECT c.stream_id, c.partition_id, c.commit_number
 -- name: open_cut
 -- Insert a job's first cut: it lies before everything.
 -- params: job varchar(8000)
-INSERT INTO hubledger.aggregation_cut (job, cut, run_number)
-SELECT @job, '{}', 0
- WHERE NOT EXISTS (SELECT 1 FROM hubledger.aggregation_cut AS c WHERE c.job = @job);
+BEGIN TRY
+    INSERT INTO hubledger.aggregation_cut (job, cut, run_number)
+    SELECT @job, '{}', 0
+     WHERE NOT EXISTS (SELECT 1 FROM hubledger.aggregation_cut AS c WHERE c.job = @job);
+END TRY
+BEGIN CATCH
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- opened by another at the same moment
+END CATCH;
 
 -- name: number_run
 -- Compare and set, and the lock of a plan: touches no row when the cut moved, or another tick planned first.

@@ -76,15 +76,19 @@ SELECT TOP (1) CONVERT(varchar(33), d.failed_at, 126) AS failed_at, d.partition_
 -- name: open_sum
 -- Insert the first sum of a partition; touches no row when another reader was first.
 -- params: stream_id int, partition_id varchar(8000), commit_number bigint, first_sequence_number bigint, last_sequence_number bigint, commits bigint, holes bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint
-INSERT INTO hubledger.ledger_sum
-       (stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, commits, holes,
-        written, filtered, dead_lettered, held, absent)
-SELECT @stream_id, @partition_id, @commit_number, @first_sequence_number, @last_sequence_number,
-       @commits, @holes,
-       @written, @filtered, @dead_lettered, @held, @absent
- WHERE NOT EXISTS (
-       SELECT 1 FROM hubledger.ledger_sum AS s
-        WHERE s.stream_id = @stream_id AND s.partition_id = @partition_id);
+BEGIN TRY
+    INSERT INTO hubledger.ledger_sum
+           (stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, commits, holes,
+            written, filtered, dead_lettered, held, absent)
+    SELECT @stream_id, @partition_id, @commit_number, @first_sequence_number, @last_sequence_number,
+           @commits, @holes, @written, @filtered, @dead_lettered, @held, @absent
+     WHERE NOT EXISTS (
+           SELECT 1 FROM hubledger.ledger_sum AS s
+            WHERE s.stream_id = @stream_id AND s.partition_id = @partition_id);
+END TRY
+BEGIN CATCH
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- summed by another at the same moment
+END CATCH;
 
 -- name: advance_sum
 -- Compare and set: touches no row when another reader has summed further.

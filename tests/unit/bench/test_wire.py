@@ -108,12 +108,12 @@ def ask(line: socket.socket, kind: int, body: bytes) -> bytes:
     return answer[8:]
 
 
-def test_what_passes_is_passed_on_and_requests_are_counted(wire: Wire) -> None:
+def test_what_passes_is_passed_on_and_requests_and_the_bytes_of_clients_are_counted(wire: Wire) -> None:
     with socket.create_connection(("127.0.0.1", wire.port), timeout=10) as line:
         assert ask(line, PRELOGIN, b"hello") == b"hello"
         assert wire.requests == 0
         assert [ask(line, CALL, b"%d" % number) for number in range(3)] == [b"0", b"1", b"2"]
-    assert wire.requests == 3
+    assert (wire.requests, wire.sent) == (3, len(packet(PRELOGIN, b"hello")) + 3 * len(packet(CALL, b"0")))
 
 
 def test_a_request_that_is_cut_before_never_arrives(wire: Wire, peer: Peer) -> None:

@@ -1,4 +1,4 @@
-"""core/store/odbc.py: one session per thread, opened late, dropped after a fault; and who may sign in."""
+"""core/store/sqlserver/odbc.py: one session per thread, opened late, dropped after a fault; and who may sign in."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""core/store/server_schema.py: migrations in one locked transaction, and another schema's name in every text."""
+"""core/store/sqlserver/schema.py: migrations in one locked transaction, and another schema's name in every text."""
 
 import pytest
 

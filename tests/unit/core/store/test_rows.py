@@ -1,4 +1,4 @@
-"""core/store/row_statements.py: statements built from the fields of a row class, run on a bare database."""
+"""core/store/sqlite/rows.py: statements built from the fields of a row class, run on a bare database."""
 
 import json
 import sqlite3
@@ -11,8 +11,11 @@ from enum import StrEnum
 
 import pytest
 
-from core.model.rows import PlacedRow, appended_to, state_of
-from core.store.row_statements import row_reader, server_write, sqlite_insert, sqlite_select_states
+from core.model.rows import PlacedRow, appended_to, row_table, state_of
+from core.store.columns import row_reader
+from core.store.script import RowVerb, Step, of_rows
+from core.store.sqlite.rows import many_values, rows_text
+from core.store.sqlserver.rows import rows_query
 
 LINEAGE = "stream_id INTEGER, partition_id TEXT, sequence_number INTEGER, ordinal INTEGER, commit_number INTEGER"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -57,8 +60,11 @@ def database() -> Iterator[sqlite3.Connection]:
 def put(
     database: sqlite3.Connection, *placed: PlacedRow, stream: int = 1, partition: str = "0", commit: int = 1
 ) -> None:
-    statement = sqlite_insert(type(placed[0][2]))
-    database.executemany(statement.text, statement.values_of(placed, stream, partition, commit))
+    row_class = type(placed[0][2])
+    verb: RowVerb = "set" if row_table(row_class).key else "append"
+    values = {"stream_id": stream, "partition_id": partition, "commit_number": commit}
+    step = Step(of_rows(verb, row_class), many=placed)
+    database.executemany(rows_text(of_rows(verb, row_class)), many_values(step, values))
 
 
 def test_appended_rows_are_written_with_their_whole_lineage(database: sqlite3.Connection) -> None:
@@ -95,7 +101,9 @@ def test_rows_with_several_instants_keep_each_its_own(database: sqlite3.Connecti
 def test_states_of_a_key_of_several_columns_stand_apart(database: sqlite3.Connection) -> None:
     things = [Thing("a", 1, None, None, True), Thing("a", 2, None, None, True), Thing("b", 1, None, None, False)]
     put(database, *((number, 0, thing) for number, thing in enumerate(things)))
-    found = database.execute(sqlite_select_states(Thing), (json.dumps([[2, "a"], [1, "b"], [3, "a"]]),)).fetchall()
+    found = database.execute(
+        rows_text(of_rows("select_states", Thing)), {"keys": json.dumps([[2, "a"], [1, "b"], [3, "a"]])}
+    ).fetchall()
     read = row_reader(Thing)
     assert [read(one) for one in found] == [things[1], things[2]]
 
@@ -113,10 +121,10 @@ def test_a_field_may_be_named_as_a_keyword_and_a_decimal_keeps_every_digit(datab
     words = [Word("a", Decimal("0.10"), None), Word("b", Decimal("-9999999999999999999.0000000001"), Decimal("1E+3"))]
     for number in range(2):
         put(database, *((number, 0, word) for word in words))
-    found = database.execute(sqlite_select_states(Word), (json.dumps([["a"], ["b"]]),)).fetchall()
+    found = database.execute(rows_text(of_rows("select_states", Word)), {"keys": json.dumps([["a"], ["b"]])}).fetchall()
     assert [row_reader(Word)(one) for one in found] == words
-    text = server_write(Word, folded=True).text
-    assert "t.[order] = TRANSLATE(r.[order] COLLATE" in text
+    text = rows_query(of_rows("set", Word)).text
+    assert "t.[order] = r.[order] COLLATE" in text
     assert "[table] decimal(38, 10) '$[2]'" in text
 
 

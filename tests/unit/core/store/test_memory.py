@@ -1,17 +1,19 @@
-"""core/store/remembered.py: one call per batch in the steady state, and nothing remembered that may be wrong."""
+"""core/store/memory.py and its verbs: one call per batch in the steady state, and no memory that may be wrong."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from core.store.remembered import MOST_REFERENCES, RememberingStore
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
 from core.ingest.ingest import Means, ingest_batch
 from core.model.commits import Settled
-from core.model.letters import LetterMove, LetterOutcome, RetryCommit
+from core.model.letters import LetterOutcome, RetryCommit
 from core.model.rows import ReferenceKey, Row
 from core.model.spans import SequenceNumber
+from core.store.memory import MOST_REFERENCES, Memory
+from core.store.script import Named
 from core.transforms.home_security import Home
 from tests.fakes.builders import (
     NOON,
@@ -21,7 +23,6 @@ from tests.fakes.builders import (
     commit,
     event,
     events,
-    hold,
     home,
     keep_letters,
     partition,
@@ -29,9 +30,10 @@ from tests.fakes.builders import (
     settled,
     stamps,
 )
-from tests.fakes.faulty_database import Fault, FaultyStore, Killed
+from tests.fakes.faulty_database import Fault, FaultyDatabase, Killed
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
 
 P, Q = partition("0"), partition("1")
 KEEP = 60.0
@@ -42,18 +44,24 @@ def key(home_id: str = "a") -> ReferenceKey:
 
 
 class World:
-    """A remembering store over a watched one over a MemoryStore, on a fake clock."""
+    """A store with a memory over a watched database of a MemoryStore, on a fake clock."""
 
-    def __init__(self, *faults: Fault | None) -> None:
+    def __init__(self, *faults: Fault | None, on_letters: Iterable[Fault | None] = ()) -> None:
         self.clock = FakeClock()
         self.inner = MemoryStore()
-        self.watched = FaultyStore(self.inner, on_commit=faults)
-        self.store = RememberingStore(self.watched, timedelta(seconds=KEEP), self.clock.monotonic)
+        memory = Memory(timedelta(seconds=KEEP), self.clock.monotonic)
+        self.faulty = FaultyDatabase(
+            self.inner.database,
+            on_commit=faults,
+            on_letters=on_letters,
+            rival=lambda: self.elsewhere(home("rival"), place="0"),
+        )
+        self.store = Store(self.faulty, memory)
 
     def calls(self) -> list[str]:
-        """The calls since this was last asked."""
-        made = list(self.watched.calls)
-        self.watched.calls.clear()
+        """Return the calls since this was last asked."""
+        made = list(self.faulty.calls)
+        self.faulty.calls.clear()
         return made
 
     def elsewhere(self, *rows: Row, place: str = "9") -> None:
@@ -89,7 +97,7 @@ class TestThePartition:
         world = World()
         for at in range(10):
             ingest_batch(batch(events(at * 5, at * 5 + 4, "reading a")), Means(world.store, PLAIN, stamps(at)))
-        assert world.calls() == ["read_partition", "anchor_partition", *["commit_batch"] * 10]
+        assert world.calls() == ["read_partition", "anchor_partition", "read_partition", *["commit_batch"] * 10]
 
     def test_a_redelivered_batch_is_no_call(self) -> None:
         world = World()
@@ -174,23 +182,15 @@ class TestReferences:
         assert world.calls() == ["read_references"] * 2
 
     def test_known_and_unknown_ones_are_one_call_for_the_unknown(self) -> None:
-        class Watching(MemoryStore):
-            def __init__(self) -> None:
-                super().__init__()
-                self.asked: list[list[ReferenceKey]] = []
-
-            def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
-                self.asked.append(list(keys))
-                return super().read_references(self.asked[-1])
-
-        inner = Watching()
+        inner = MemoryStore()
         homes = settled({0: [home("a"), home("b"), home("c")]})
         inner.commit_batch(commit(inner.read_partition(Q), 0, 0, homes))
-        store = RememberingStore(inner, timedelta(seconds=KEEP), FakeClock().monotonic)
+        asking = Asking(inner)
+        store = Store(asking, Memory(timedelta(seconds=KEEP), FakeClock().monotonic))
         store.read_references([key("a")])
         found = store.read_references(key(id) for id in ("a", "b", "c", "nobody"))
         assert dict(found) == {key(id): home(id) for id in ("a", "b", "c")}
-        assert inner.asked == [[key("a")], [key("b"), key("c"), key("nobody")]]
+        assert asking.keys == ['[["a"]]', '[["b"], ["c"], ["nobody"]]']
 
     def test_that_a_commit_of_ours_wrote_are_read_again(self) -> None:
         world = World()
@@ -223,14 +223,15 @@ class TestReferences:
         world.store.read_partition(P)
         assert world.look() == home("a", armed=True)
 
-    def test_a_memory_of_no_length_remembers_none(self) -> None:
-        inner = MemoryStore()
-        watched = FaultyStore(inner)
-        store = RememberingStore(watched, timedelta(0), FakeClock().monotonic)
-        inner.commit_batch(commit(inner.read_partition(Q), 0, 0, settled({0: [home("a")]})))
-        for _ in range(2):
-            assert store.read_references([key()]) == {key(): home("a")}
-        assert watched.calls == ["read_references"] * 2
+    def test_a_memory_of_no_length_or_none_at_all_remembers_none(self) -> None:
+        for memory in (Memory(timedelta(0), FakeClock().monotonic), None):
+            inner = MemoryStore()
+            watched = FaultyDatabase(inner.database)
+            store = Store(watched, memory)
+            inner.commit_batch(commit(inner.read_partition(Q), 0, 0, settled({0: [home("a")]})))
+            for _ in range(2):
+                assert store.read_references([key()]) == {key(): home("a")}
+            assert watched.calls == ["read_references"] * 2
 
     def test_no_keys_are_no_call(self) -> None:
         world = World()
@@ -238,26 +239,36 @@ class TestReferences:
         assert world.calls() == []
 
     def test_beyond_the_bound_the_oldest_are_forgotten_first(self) -> None:
-        class Everything(MemoryStore):
-            def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
-                return {each: home(each.key[0]) for each in keys}
-
-        watched = FaultyStore(Everything())
         clock = FakeClock()
-        store = RememberingStore(watched, timedelta(seconds=KEEP), clock.monotonic)
-        ids = [f"home-{number}" for number in range(MOST_REFERENCES)]
-        store.read_references([key(ids[0])])
+        memory = Memory(timedelta(seconds=KEEP), clock.monotonic)
+        keys = [key(f"home-{number}") for number in range(MOST_REFERENCES + 2)]
+
+        def remember(*wanted: ReferenceKey) -> None:
+            memory.remember_references({each: home(each.key[0]) for each in wanted})
+
+        remember(keys[0])
         clock.advance(KEEP - 1)
-        store.read_references([key(id) for id in ids[1:]])
+        remember(*keys[1:MOST_REFERENCES])
         clock.advance(1)
-        store.read_references([key(ids[0])])  # too old by now: read again, and so the youngest
-        store.read_references([key("one"), key("two")])
-        watched.calls.clear()
-        store.read_references([key(id) for id in (ids[0], ids[3], ids[-1], "one", "two")])
-        assert watched.calls == []
-        store.read_references([key(ids[1])])
-        store.read_references([key(ids[2])])
-        assert watched.calls == ["read_references"] * 2
+        assert memory.known(keys[:1]) == ({}, keys[:1])  # too old: read again, and so the youngest
+        remember(keys[0])
+        remember(*keys[MOST_REFERENCES:])
+        rows, unknown = memory.known(keys)
+        assert (len(rows), unknown) == (MOST_REFERENCES, keys[1:3])
+
+
+class Asking:
+    """A database that notes the keys that references are read by."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._database = store.database
+        self.keys: list[str] = []
+        self.run, self.close = self._database.run, self._database.close
+
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        if "keys" in values:
+            self.keys.append(values["keys"])
+        return self._database.ask(statement, **values)
 
 
 class TestARetry:
@@ -290,44 +301,13 @@ class TestARetry:
         assert world.calls() == ["read_references"]
 
     def test_that_is_in_doubt_has_its_states_read_again(self) -> None:
-        world = World()
+        world = World(on_letters=[Fault.UNANSWERED])
         world.elsewhere(home("a", armed=False))
         retry = self.retry(world, settled({0: [home("a", armed=True)]}))
         world.look("a")
-        world.watched._on_letters = iter([Fault.UNANSWERED])
         with pytest.raises(CommitOutcomeUnknown):
             world.store.commit_retry(retry)
         assert world.look("a") == home("a", armed=True)
-
-
-def test_calls_of_letters_are_passed_on_and_never_remembered() -> None:
-    world = World()
-    keep_letters(world.inner, {0: "letter"})
-    asked = hold(world.inner, [0])
-    for _ in range(2):
-        assert world.store.next_due_at(P.stream) == NOON
-    assert len(world.store.claim_letters(claim())) == 1
-    assert len(world.store.read_claimed(asked)) == 1
-    world.store.begin_lone_try(asked, NOON, NOON)
-    move = LetterMove("discard", P, asked.sequence_numbers, "move-1", NOON, NOON, "somebody", "because")
-    assert [one.status for one in world.store.move_letters(move)] == ["discarded"]
-    assert [one.status for one in world.store.find_letters(asked)] == ["discarded"]
-    assert world.calls() == [
-        *["next_due_at"] * 2, "claim_letters", "read_claimed", "begin_lone_try", "move_letters", "find_letters",
-    ]  # fmt: skip
-
-
-def test_the_books_are_never_remembered() -> None:
-    world = World()
-    assert world.store.read_ledgers() == ()
-    world.elsewhere(home("a"))
-    assert len(world.store.read_ledgers()) == 1
-
-
-def test_closing_is_passed_on() -> None:
-    world = World()
-    world.store.close()
-    assert world.calls() == ["close"]
 
 
 def test_a_look_in_the_steady_state_is_one_call_when_its_home_is_remembered() -> None:
@@ -335,4 +315,10 @@ def test_a_look_in_the_steady_state_is_one_call_when_its_home_is_remembered() ->
     world.elsewhere(home("a"))
     for at in range(3):
         ingest_batch(batch([event(at, "look a")]), Means(world.store, PLAIN, stamps(at)))
-    assert world.calls() == ["read_partition", "anchor_partition", "read_references", *["commit_batch"] * 3]
+    assert world.calls() == [
+        "read_partition",
+        "anchor_partition",
+        "read_partition",
+        "read_references",
+        *["commit_batch"] * 3,
+    ]

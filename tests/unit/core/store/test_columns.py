@@ -1,13 +1,25 @@
-"""core/store/records.py: instants as texts that sort as times do."""
+"""core/store/columns.py: instants as texts that sort as times do, and values back from columns."""
 
+import json
 from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.store.records import day_of, instant_of, instant_text, instant_texts
+from core.store.columns import (
+    day_of,
+    day_text,
+    instant_of,
+    instant_or_none,
+    instant_text,
+    instant_texts,
+    key_text,
+    storable,
+)
+from core.store.partitions import keys_json
 
 ZONES = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 INSTANTS = st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29), timezones=st.one_of(st.just(UTC), ZONES))  # noqa: DTZ001
@@ -74,5 +86,30 @@ def test_an_instant_is_the_same_from_each_engine(moment: datetime) -> None:
     assert instant_of(instant_text(moment)).tzinfo is UTC
 
 
+def test_an_empty_column_of_instants_has_none() -> None:
+    assert instant_or_none(None) is None
+    assert instant_or_none("2026-01-01T00:00:00.000000Z") == datetime(2026, 1, 1, tzinfo=UTC)
+
+
 def test_a_day_is_the_same_from_each_engine() -> None:
     assert day_of("2026-01-02") == day_of(date(2026, 1, 2)) == date(2026, 1, 2)
+    assert day_text(date(2026, 1, 2)) == "2026-01-02"
+    with pytest.raises(ValueError, match="is not a date"):
+        day_text("2026-01-02")  # type: ignore[arg-type]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_text_that_utf_8_holds_stays_as_it_is(text: str) -> None:
+    assert storable(text) == text
+
+
+def test_a_text_loses_its_lone_surrogates() -> None:
+    assert storable("a\ud800b\udfff") == "a?b?"
+
+
+def test_keys_are_texts_of_their_parts_and_a_number_that_is_not_finite_is_no_key() -> None:
+    key = ("a", 1, date(2026, 1, 2), datetime(2026, 1, 1, tzinfo=UTC), Decimal("1E+3"))
+    assert json.loads(keys_json([key, ("b", float("nan")), ("\ud800",), (2**63,)])) == [
+        ["a", 1, "2026-01-02", "2026-01-01T00:00:00.000000Z", "1000"]
+    ]
+    assert key_text(Decimal("0.10")) == "0.10"
