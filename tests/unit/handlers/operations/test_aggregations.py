@@ -39,7 +39,7 @@ class Aggregating(Running):
 
     def commit(self) -> None:
         """Commit a reading."""
-        ingest(app().aggregation_store, [reading()])
+        ingest(app().store, [reading()])
 
     def start(self, body: object, **headers: str) -> Reply:
         """Request a step."""
