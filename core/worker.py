@@ -25,7 +25,7 @@ from core.ingest.gaps import NOT_HEALING, Healing, gap_facts
 from core.ingest.ingest import Means, ingest_batch, report_facts
 from core.ingest.port import IngestStore
 from core.ingest.silence import Healed, SilenceCheck
-from core.letters.retry import Keeper
+from core.letters.port import Keeper
 from core.model.clock import Clock
 from core.model.events import EventBatch
 from core.model.letters import LetterPolicy

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from core.errors import InfrastructureFault
-from core.letters.retry import Keeper, claim_due, next_due_at, retry_chunk
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, next_due_at, retry_chunk
 
 log = logging.getLogger("hubledger.worker")
 PAUSE = timedelta(seconds=5)  # when letters are due and none can be claimed: another keeper has them

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from core.ledger.books import read_letter_books
-from core.letters.retry import Keeper
+from core.letters.port import Keeper
 from core.model.hub import HubReader
 from core.model.rows import declared
 from core.remote.hub.ends import HubEnds

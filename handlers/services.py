@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means
 from core.ingest.silence import SilenceCheck
-from core.letters.retry import Keeper
+from core.letters.port import Keeper
 from core.model.clock import Clock
 from core.model.transform import Transform
 from core.remote.hub.ends import HubEnds

@@ -20,6 +20,7 @@ from core.settle.isolate import Isolation
 from core.settle.settle import reference_keys, scheduled, settle
 
 CONFLICTS = 5  # in a row, before the host has to retry: each one means that another owner went on
+REFUSAL_LIMIT = 200  # in one invocation; the host's retry does the rest, without the events that were committed
 
 _number = attrgetter("sequence_number")
 
@@ -124,7 +125,7 @@ def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
 
     Raises InfrastructureFault; what was committed before it stands, and is dropped when the batch comes again.
     """
-    progress, isolation, known = Progress(), Isolation(), batch
+    progress, isolation, known = Progress(), Isolation(REFUSAL_LIMIT), batch
     while not progress.reached(batch.events[-1]):
         reading = read(known, means)
         progress.settle_doubt(reading.state)
@@ -133,18 +134,19 @@ def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
         if (wound := reading.wound(known)) is not None:
             known = _heal_batch(known, wound, means, progress)
             continue
-        commit = plan_commit(known, reading.narrowed(isolation), isolation.around(means.transform), means)
+        reading = reading.narrowed(isolation)
+        commit = plan_commit(known, reading, isolation.around(means.transform), means)
         try:
             means.store.commit_batch(commit)
         except DataRefused as fault:
-            isolation.note_refusal(commit, fault)
+            isolation.note_refusal(reading.guarded.run, fault)
         except (CheckpointConflict, CommitOutcomeUnknown) as fault:
             if not progress.note_conflict():
                 raise
             if isinstance(fault, CommitOutcomeUnknown):
                 progress.doubtful = commit
         else:
-            isolation.note_commit(commit)
+            isolation.note_commit(reading.guarded.run)
             progress.add(commit)
     return IngestReport(batch, tuple(progress.commits), tuple(progress.gaps))
 

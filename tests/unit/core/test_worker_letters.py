@@ -4,7 +4,7 @@ import asyncio
 from datetime import timedelta
 
 from core.errors import HubUnreachable
-from core.letters.retry import Keeper
+from core.letters.port import Keeper
 from core.model.clock import Clock
 from core.model.events import Event, Partition
 from core.model.letters import LetterPolicy

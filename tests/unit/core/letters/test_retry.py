@@ -7,7 +7,9 @@ from datetime import timedelta
 import pytest
 
 from core.errors import DataRefused, HubUnreachable, InfrastructureFault, LetterConflict, StoreUnavailable
-from core.letters.retry import Keeper, Order, claim_due, discard, exhaust, next_due_at, release, requeue, retry_chunk
+from core.letters.moves import Mover, discard, exhaust, release, requeue
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.backoff import Backoff
 from core.model.clock import Clock
 from core.model.events import Event, Partition, PartitionId
@@ -25,7 +27,7 @@ from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
 
 LEASE = timedelta(seconds=300)
-ASKED = Order("somebody", "because")
+ASKED = Mover("somebody", "because")
 CALLS = ["claim_letters", "read_claimed", "commit_retry"]
 
 
@@ -500,7 +502,7 @@ class TestBodiesThatWereNotKept:
         assert counts(world.round()[0]) == {"resolved": 2, "exhausted": 1}
         kept = world.letter(1)
         assert (kept.status, kept.attempts, kept.error_class) == ("exhausted", 1, "unknown")
-        assert kept.settled_why == "the event left the hub and its body was not kept"
+        assert kept.settled_why == "the event left the hub, and its body was not stored"
 
     def test_of_another_hub_are_not_theirs(self) -> None:
         world = self.world()
@@ -572,7 +574,7 @@ class TestAsking:
     def test_words_that_are_too_long_are_cut(self) -> None:
         world = World()
         keep_letters(world.inner, {0: "bug"})
-        discard(at(0), world.keeper, Order("b" * 1000, "w" * 1000))
+        discard(at(0), world.keeper, Mover("b" * 1000, "w" * 1000))
         (made,) = world.inner.attempts()
         assert (len(made.done_by), len(made.why or "")) == (100, 400)
 
