@@ -16,7 +16,7 @@ OPEN: tuple[LetterStatus, ...] = ("waiting", "retrying", "held", "exhausted")
 
 @dataclass(frozen=True, slots=True)
 class LetterFilter:
-    """Selects the letters that fit all given fields. The times are those of the failure; `failed_before` is excluded."""
+    """Selects the letters that fit all given fields. Times are those of the failure; `failed_before` is excluded."""
 
     fingerprint: str | None = None
     status: LetterStatus | None = None

@@ -8,6 +8,7 @@ from typing import NewType, Protocol
 from core.model.spans import SequenceNumber, Span
 
 PartitionId = NewType("PartitionId", str)
+BATCH_EVENTS = 500  # of one transaction; host.json has the same limit for the trigger
 
 
 @dataclass(frozen=True, slots=True)
