@@ -66,7 +66,7 @@ def _each_once(events: Iterable[Event]) -> Iterator[Event]:
 
 
 def gap_rows(run: Sequence[Event], committed: Span, asked: Span) -> list[SequenceGap]:
-    """Return the parts of a range that was read: healed or absent where a commit of these events covers it, else open."""
+    """Return the parts of a range: healed or absent where a commit of these events covers it, else open."""
     covered = asked.overlap(committed)
     if covered is None:
         return []

@@ -162,7 +162,7 @@ def test_the_explorer_tells_where_a_number_went(page: "Page", picture: Picture) 
     page.wait_for_selector("#outcome:has-text('7 / 13')")
     page.fill("input[name=number]", "999999")
     page.click("text=Explain")
-    page.wait_for_selector("text=/behind the checkpoint/")
+    page.wait_for_selector("text=/after the checkpoint/")
 
 
 def test_a_number_that_is_none_is_refused_in_words(page: "Page") -> None:
