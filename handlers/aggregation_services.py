@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from core.aggregation.port import AggregationStore
-from core.aggregation.runs import Patience
+from core.aggregation.runs import RunLimits
 from core.aggregation.tick import Aggregation, AggregationReport, aggregate, report_facts
 from core.settings import Settings
 from handlers.services import services
@@ -52,8 +52,8 @@ def _make(settings: Settings) -> AggregationServices:
     atexit.register(store.close)
     if engine is None:
         return AggregationServices(store, None)
-    patience = Patience(grace=settings.spark.grace, deadline=settings.spark.deadline)
-    return AggregationServices(store, Aggregation(store, engine, lake, _now, patience, arguments))
+    limits = RunLimits(grace=settings.spark.grace, deadline=settings.spark.deadline)
+    return AggregationServices(store, Aggregation(store, engine, lake, _now, limits, arguments))
 
 
 def _now() -> datetime:

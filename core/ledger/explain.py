@@ -172,9 +172,7 @@ def _without_trace(found: Whereabouts) -> tuple[Outcome, str]:
         ((outcome, of),) = by_outcome.items()
         return outcome, _SENTENCES[outcome].format(commit=of.commit_number, kind=_KINDS[of.kind])
     if by_outcome and set(by_outcome) <= {"written", "filtered"}:
-        text = (
-            "It was filtered, or wrote a state that a newer event has replaced; a dry run of a replay shows which."
-        )
+        text = "It was filtered, or wrote a state that a newer event has replaced; a dry run of a replay shows which."
         return "written_or_filtered", text
     named = ", ".join(f"{one.commit_number}" for one in asked)
     having = f"The ledger has it in commit {named}" if named else "The ledger has it"

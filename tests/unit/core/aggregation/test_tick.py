@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.aggregation.activity import HomeActivity
-from core.aggregation.runs import AggregationRun, Patience, Standing
+from core.aggregation.runs import AggregationRun, RunLimits, Standing
 from core.aggregation.spark import JobRequest, JobState
 from core.aggregation.tick import HOME_ACTIVITY, Aggregation, AggregationReport, aggregate, report_facts
 from core.errors import EngineRefused, EngineUnreachable, StoreUnavailable
@@ -67,7 +67,7 @@ class World:
         self.store: SqliteAggregationStore = self.database.open()
         self.engine = FakeEngine()
         self.clock = FakeClock()
-        patience = Patience(timedelta(minutes=10), timedelta(hours=2), timedelta(hours=1), attempts=2, submits=5)
+        patience = RunLimits(timedelta(minutes=10), timedelta(hours=2), timedelta(hours=1), attempts=2, submits=5)
         self.own = Aggregation(self.store, self.engine, None, self.clock.now, patience)
 
     def tick(self, minutes: float = 5) -> tuple[str, ...]:
