@@ -30,7 +30,7 @@ from core.model.clock import Clock
 from core.model.events import EventBatch
 from core.model.letters import LetterPolicy
 from core.model.transform import Transform
-from core.remote.hub.access import check_access
+from core.remote.hub.client import check_access
 from core.remote.hub.consumer import Sharing, open_consumer, receive
 from core.remote.hub.reader import SdkHubReader
 from core.settings import read_settings
