@@ -74,7 +74,7 @@ def is_row_class(value: object) -> bool:
 
 
 def declared() -> tuple[type, ...]:
-    """Every row class that a module imported so far declares."""
+    """Return every row class that the imported modules declare."""
     return tuple(_TABLES)
 
 
