@@ -33,7 +33,6 @@ REPLAY_MOVES: Mapping[ReplayMove, AllowedMove] = {
     "cancel": AllowedMove(("planned", "running", "paused"), "cancelled"),
     "fail": AllowedMove(("planned", "running", "paused"), "failed"),
 }  # the last piece of the last partition makes a running job `done`
-OPEN_STATUSES: tuple[ReplayStatus, ...] = ("planned", "running", "paused")
 
 
 @dataclass(frozen=True, slots=True)

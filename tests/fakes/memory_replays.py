@@ -13,7 +13,6 @@ from core.model.events import Event, Partition, PartitionId, Stream
 from core.model.rows import ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import (
-    OPEN_STATUSES,
     REPLAY_MOVES,
     JobMove,
     PartitionProgress,
@@ -37,6 +36,7 @@ from tests.fakes.memory_letters import record_replay
 
 Write = Callable[[Any, KeptRow], None]
 Letter = Callable[[Any, ReplayCommit], KeptLetter]
+OPEN_STATUSES = ("planned", "running", "paused")
 
 
 class _RolledBack(Exception):
