@@ -55,16 +55,12 @@ class KeyStore(Protocol):
 
     def read_key(self, key: str) -> KeptKey | None:
         """Return the stored key, or None."""
-        ...
 
     def claim_key(self, claim: KeyClaim) -> bool:
         """Claim a key that is free by `standing`; False when another request was faster. Deletes expired keys."""
-        ...
 
     def keep_answer(self, claim: KeyClaim, answer: str) -> None:
         """Store the answer under a key, unless another request has claimed it since."""
-        ...
 
     def release_key(self, claim: KeyClaim) -> None:
         """Free the key of a request that was not carried out, so that it may come again at once."""
-        ...

@@ -64,7 +64,6 @@ class Settings:
 
     @property
     def stream(self) -> Stream:
-        """The hub as the trigger's consumer group sees it."""
         return stream_of(self.namespace, self.event_hub, self.consumer_group)
 
     @property

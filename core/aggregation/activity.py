@@ -57,7 +57,6 @@ class Period:
 
     @property
     def since(self) -> datetime:
-        """The beginning of the period."""
         return self.until - self.length
 
 

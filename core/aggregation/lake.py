@@ -30,7 +30,6 @@ class Pointer:
     runs: tuple[LakeRun, ...]
 
     def to_json(self) -> bytes:
-        """Return the pointer as the lake stores it."""
         listed: dict[str, Any] = {**asdict(self), "cut": json.loads(self.cut)}
         return json.dumps(listed, indent=1).encode()
 
@@ -56,15 +55,12 @@ class Lake(Protocol):
     @property
     def location(self) -> str:
         """The folder or the address that jobs write to."""
-        ...
 
     def read_pointer(self, job: str) -> StoredPointer | None:
         """Return the pointer in the lake, or None when there is none yet."""
-        ...
 
     def swap_pointer(self, pointer: Pointer, etag: str | None) -> bool:
         """Replace the pointer with this etag (None: write the first one); False when a different one is there."""
-        ...
 
 
 def empty_pointer(job: str) -> Pointer:

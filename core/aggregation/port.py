@@ -15,48 +15,36 @@ class AggregationStore(Protocol):
 
     def read_standing(self, job: str) -> Standing:
         """Return the progress of a job, and the cut that the checkpoints allow: all of it from one statement."""
-        ...
 
     def open_run(self, run: AggregationRun) -> bool:
         """Write a run, with the intent to submit it, if the cut is where it begins and no run is open."""
-        ...
 
     def renew_intent(self, run: AggregationRun, attempt: int, intent_at: datetime) -> bool:
         """Write the intent to submit an open run again, as the same attempt or the next."""
-        ...
 
     def note_submitted(self, run: AggregationRun, engine_job_id: str, submitted_at: datetime) -> bool:
         """Write the id that the engine has given to this attempt."""
-        ...
 
     def fail_run(self, run: AggregationRun, failure: str, closed_at: datetime) -> bool:
         """Close an open run without a result; the cut does not move."""
-        ...
 
     def read_staged(self, run_id: str) -> Staged | None:
         """Return a complete staged result of this run, or None."""
-        ...
 
     def commit_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
         """Move the cut, add the staged windows, close the run, and delete the staged rows, in one transaction."""
-        ...
 
     def read_runs(self, job: str, before: int, limit: int) -> tuple[AggregationRun, ...]:
         """Return runs with a number below `before`, the newest first."""
-        ...
 
     def read_committed_runs(self, job: str, after: int) -> tuple[AggregationRun, ...]:
         """Return committed runs with a number above `after`, the oldest first."""
-        ...
 
     def read_activity(self, home_id: str, since: datetime, until: datetime) -> tuple[HomeActivity, ...]:
         """Return the windows of a home that begin in [since, until), by window and kind."""
-        ...
 
     def find_homes(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
         """Return ids of registered homes that begin with `prefix` and come after `after` ("": all), in order."""
-        ...
 
     def close(self) -> None:
         """Close every connection."""
-        ...

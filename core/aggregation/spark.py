@@ -29,23 +29,18 @@ class SparkEngine(Protocol):
     @property
     def name(self) -> str:
         """The name in the setting SPARK_ENGINE."""
-        ...
 
     def submit(self, request: JobRequest) -> str:
         """Start a job and return its id.
 
         Raises EngineUnreachable when the job may have been started or not, EngineRefused when it was not.
         """
-        ...
 
     def find(self, name: str) -> str | None:
         """Return the id of a running or ended job that was submitted under this name; None where there is none."""
-        ...
 
     def state(self, job_id: str) -> JobState:
         """Return the state of a job."""
-        ...
 
     def cancel(self, job_id: str) -> None:
         """Ask the engine to end a job; a job that has ended or is lost is ignored."""
-        ...

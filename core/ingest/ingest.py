@@ -75,7 +75,6 @@ class Progress:
             self.add(doubtful)
 
     def add(self, commit: BatchCommit) -> None:
-        """Add a commit that stands."""
         self.conflicts = 0
         self.commits.append(commit)
 

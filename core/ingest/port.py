@@ -18,11 +18,9 @@ class IngestStore(Protocol):
 
     def read_partition(self, partition: Partition) -> PartitionState:
         """Return the partition's stream and checkpoint; a stream that the store does not know yet is opened."""
-        ...
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         """Return the `state_of` rows that stand for these keys; keys without a row are left out."""
-        ...
 
     def commit_batch(self, commit: BatchCommit) -> int:
         """Write checkpoint, rows, letters, ledger and gaps in one transaction; return the commit number.
@@ -30,19 +28,15 @@ class IngestStore(Protocol):
         Raises CheckpointConflict (the checkpoint is not where the commit expects it) and DataRefused, both with
         nothing written, and CommitOutcomeUnknown when the answer was lost.
         """
-        ...
 
     def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
         """Anchor a partition without a commit at a number, unless it has an anchor; return its state."""
-        ...
 
     def note_gap(self, state: PartitionState, gap: Span, found_at: datetime) -> None:
         """Record a gap that is being healed; each further try is counted.
 
         Raises CheckpointConflict when the checkpoint is not where the state has it: then there may be no gap.
         """
-        ...
 
     def close_gaps(self, partition: Partition) -> None:
         """Record the open gaps up to the checkpoint as healed: the hub has delivered their events after all."""
-        ...

@@ -86,12 +86,10 @@ class Audit:
 
     @property
     def faults(self) -> tuple[LedgerFault, ...]:
-        """All faults of all partitions."""
         return tuple(fault for one in self.partitions for fault in one.faults)
 
     @property
     def balanced(self) -> bool:
-        """True when there is no fault."""
         return not self.faults
 
 
@@ -100,31 +98,24 @@ class AuditStore(Protocol):
 
     def audit_ledgers(self, partition_id: PartitionId | None) -> tuple[PartitionLedger, ...]:
         """Return the ledgers of all partitions or one, summed from the first range, not from a remembered sum."""
-        ...
 
     def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
         """Return the first number of a partition that counts; None in a store that is older than anchors."""
-        ...
 
     def find_range_faults(self, partition_id: PartitionId, most: int) -> tuple[RangeFault, ...]:
         """Return the first ranges that do not begin where the one before ended."""
-        ...
 
     def find_letter_faults(self, partition_id: PartitionId, at_least: int, most: int) -> tuple[LetterFault, ...]:
         """Return the first ranges that count `at_least` letters or more, and have more or fewer."""
-        ...
 
     def find_missing_commits(self, partition_id: PartitionId, most: int) -> tuple[tuple[int, int], ...]:
         """Return the first ranges of commit numbers, up to the partition's last, that the ledger has no row of."""
-        ...
 
     def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int]:
         """Count the letters that replays made of events with a different outcome before, and those that exist."""
-        ...
 
     def find_stale_sum(self, partition_id: PartitionId) -> RememberedSum | None:
         """Return the remembered sum of a partition, if its ranges up to that commit have a different sum."""
-        ...
 
 
 def audit(store: AuditStore, partition_id: PartitionId | None, now: datetime) -> Audit:

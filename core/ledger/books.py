@@ -118,7 +118,6 @@ class LetterBooks:
 
     @property
     def open(self) -> int:
-        """The number of letters that are not settled."""
         return sum(self.counts.get(status, 0) for status in OPEN)
 
 
@@ -131,17 +130,14 @@ class Books:
 
     @property
     def accounted(self) -> int:
-        """The number of events and absent numbers with an outcome."""
         return sum(one.accounted for one in self.partitions)
 
     @property
     def numbers(self) -> int:
-        """The count of numbers that have to be accounted for."""
         return sum(one.numbers for one in self.partitions)
 
     @property
     def balanced(self) -> bool:
-        """True when all partitions and the letters are balanced."""
         return self.letters.balanced and all(one.balanced for one in self.partitions)
 
 
@@ -150,15 +146,12 @@ class BookStore(Protocol):
 
     def read_books(self) -> tuple[PartitionBooks, ...]:
         """Return the books of every partition, by number. Ranges that were summed once are not read again."""
-        ...
 
     def count_letters(self) -> CountedLetters:
         """Count the letters of each status, and those that replays made, at one moment."""
-        ...
 
     def find_oldest_letter(self, statuses: Sequence[LetterStatus]) -> LetterKey | None:
         """Return the letter in one of these statuses that failed first."""
-        ...
 
 
 def read_books(store: BookStore) -> Books:

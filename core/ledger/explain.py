@@ -96,7 +96,6 @@ class ExplanationStore(Protocol):
 
     def find_whereabouts(self, partition_id: PartitionId, number: SequenceNumber) -> Whereabouts | None:
         """Return None for a partition without a commit. States have no index by number: whole tables are read."""
-        ...
 
 
 def explain(partition_id: PartitionId, number: SequenceNumber, store: ExplanationStore) -> Explanation | None:

@@ -69,15 +69,12 @@ class RecountStore(Protocol):
 
     def count_rows(self, partition_id: PartitionId, span: Span) -> tuple[RowCount, ...]:
         """Count the rows of a range in every table of the transform. Reads all of them."""
-        ...
 
     def find_row_faults(self, partition_id: PartitionId, span: Span, most: int) -> tuple[CommitRows, ...]:
         """Return the first commits wholly in a range that appended more or fewer rows than the tables hold."""
-        ...
 
     def find_absent(self, partition_id: PartitionId, span: Span, most: int) -> tuple[Span, ...]:
         """Return the absent ranges that overlap this one, rising."""
-        ...
 
 
 def window(

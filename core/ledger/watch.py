@@ -26,19 +26,15 @@ class WatchStore(Protocol):
 
     def read_books(self) -> tuple[PartitionBooks, ...]:
         """Return the books of every partition."""
-        ...
 
     def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
         """Return the first number of a partition that counts; None before its first contact."""
-        ...
 
     def read_last_batches(self) -> Mapping[PartitionId, datetime]:
         """Return the time of the newest batch of each partition."""
-        ...
 
     def count_absent(self, since: datetime) -> int:
         """Count the numbers that commits since a time have found absent."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,6 @@ class ListedLetter:
 
     @property
     def key(self) -> LetterKey:
-        """The place of this letter in the order of pages."""
         return LetterKey(self.failed_at, self.partition_id, self.sequence_number)
 
 
@@ -111,16 +110,12 @@ class ListingStore(Protocol):
 
     def list_letters(self, wanted: LetterFilter, behind: LetterKey, most: int) -> tuple[ListedLetter, ...]:
         """Return letters after a key, those that failed last first."""
-        ...
 
     def group_letters(self, wanted: LetterFilter, most: int) -> tuple[LetterGroup, ...]:
         """Return the largest groups of one cause."""
-        ...
 
     def read_letter(self, partition_id: PartitionId, sequence_number: SequenceNumber) -> WholeLetter | None:
         """Return one letter with all its attempts."""
-        ...
 
     def read_letter_body(self, partition_id: PartitionId, sequence_number: SequenceNumber, most: int) -> bytes:
         """Return the first `most` octets of a letter's body; empty where there is no letter."""
-        ...

@@ -32,15 +32,12 @@ class LetterStore(Protocol):
 
     def open_stream(self, stream: Stream) -> int:
         """Return the id of a stream; a stream that the store does not know yet is opened."""
-        ...
 
     def read_partition(self, partition: Partition) -> PartitionState:
         """Return the partition's stream and checkpoint; a stream that the store does not know yet is opened."""
-        ...
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         """Return the `state_of` rows that stand for these keys; keys without a row are left out."""
-        ...
 
     def claim_letters(self, claim: LetterClaim) -> tuple[ClaimedPosition, ...]:
         """Claim letters that wait and are due, and those whose lease has ended; no letter is ever held twice.
@@ -48,15 +45,12 @@ class LetterStore(Protocol):
         A letter of an ended lease counts one more lost claim, once its lone try had begun or if it never lost one. When
         the answer is lost (StoreUnavailable), letters may stay claimed until the lease ends.
         """
-        ...
 
     def read_claimed(self, hold: LetterHold) -> tuple[ClaimedLetter, ...]:
         """Return those of these letters that the claim still holds, whole, rising by sequence number."""
-        ...
 
     def begin_lone_try(self, hold: LetterHold, began_at: datetime, until: datetime) -> None:
         """Note that these letters are about to be tried, each alone, and extend the hold; other claims stay."""
-        ...
 
     def commit_retry(self, commit: RetryCommit) -> int:
         """Write rows, outcomes, attempts and a ledger row in one transaction; return its commit number.
@@ -65,22 +59,18 @@ class LetterStore(Protocol):
         LetterConflict (the claim does not hold all letters) and DataRefused (also for rows that the new holder of a
         letter has written), both with nothing written, and CommitOutcomeUnknown when the answer was lost.
         """
-        ...
 
     def find_letters(self, hold: LetterHold) -> tuple[FoundLetter, ...]:
         """Return these letters as they stand, under any claim; those that do not exist are left out."""
-        ...
 
     def move_letters(self, move: LetterMove) -> tuple[FoundLetter, ...]:
         """Move those of these letters whose state allows it, with an attempt each, and return all as they stand then.
 
         The moved ones were touched by the move's id. A release leaves no attempt. CommitOutcomeUnknown: send it again.
         """
-        ...
 
     def next_due_at(self, stream: Stream) -> datetime | None:
         """Return when the first letter of the stream is due, or its lease ends; None when none waits or is retried."""
-        ...
 
 
 class MatchingStore(Protocol):
@@ -88,15 +78,12 @@ class MatchingStore(Protocol):
 
     def count_matching(self, wanted: LetterFilter, statuses: Sequence[LetterStatus]) -> int:
         """Count the letters that fit a filter."""
-        ...
 
     def find_matching(self, wanted: LetterFilter, statuses: Sequence[LetterStatus], most: int) -> Selection:
         """Return the positions of the letters that fit a filter, those that failed first."""
-        ...
 
     def find_selected(self, positions: Selection, statuses: Sequence[LetterStatus]) -> Selection:
         """Return those of these positions that have such a letter."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,6 @@ class _ChunkRetry:
         self.report = RetryReport(self.hold.partition.partition_id)
 
     def run(self) -> None:
-        """Settle all letters that the claim still holds."""
         letters = self.keeper.store.read_claimed(self.hold)
         self.count(lost=len(set(self.hold.sequence_numbers)) - len(letters))
         for part in _parts(self._made_whole(letters)):
@@ -105,7 +104,6 @@ class _ChunkRetry:
                 part = (*self._settle(run), *part[len(run) :])
 
     def count(self, **more: int) -> None:
-        """Add to the report."""
         self.report = replace(self.report, **{name: getattr(self.report, name) + by for name, by in more.items()})
 
     def _made_whole(self, letters: Sequence[ClaimedLetter]) -> list[ClaimedLetter]:

@@ -30,5 +30,4 @@ class Backoff:
         return self.longest(attempts) * chance
 
     def is_spent(self, attempts: int) -> bool:
-        """Return True when no attempt is left."""
         return attempts >= self.attempts

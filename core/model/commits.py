@@ -113,7 +113,6 @@ class BatchCommit:
 
     @property
     def partition(self) -> Partition:
-        """The partition whose checkpoint this commit moves."""
         return self.state.partition
 
     @property

@@ -22,7 +22,6 @@ class Stream:
     consumer_group: str
 
     def partition(self, partition_id: PartitionId) -> "Partition":
-        """Return a partition of this stream."""
         return Partition(self.event_hub, self.consumer_group, partition_id)
 
 
@@ -36,7 +35,6 @@ class Partition:
 
     @property
     def stream(self) -> Stream:
-        """The stream that this partition belongs to."""
         return Stream(self.event_hub, self.consumer_group)
 
     def __str__(self) -> str:

@@ -34,19 +34,15 @@ class HubReader(Protocol):
 
     def partitions(self) -> tuple[Partition, ...]:
         """Return all partitions of the hub, as the trigger's consumer group sees them."""
-        ...
 
     def extent(self, partition: Partition) -> Extent:
         """Return the ends of a partition at this moment."""
-        ...
 
     def first_at(self, partition: Partition, place: Place) -> Event | None:
         """Return the first event at or after a place, or None while the hub has none there."""
-        ...
 
     def find_event(self, partition: Partition, sequence_number: SequenceNumber) -> Event | None:
         """Return the event of exactly this number, or None when the hub does not hold it."""
-        ...
 
     def read_range(
         self, partition: Partition, first: SequenceNumber, last: SequenceNumber, deadline: datetime
@@ -55,4 +51,3 @@ class HubReader(Protocol):
 
         Close the generator when you stop before its end.
         """
-        ...

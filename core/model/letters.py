@@ -87,7 +87,6 @@ class LetterChunk:
     alone: bool = False
 
     def to_json(self) -> dict[str, object]:
-        """Return the chunk as JSON holds it."""
         numbers = list(self.sequence_numbers)
         return {
             "partition_id": self.partition_id,
@@ -139,7 +138,6 @@ class LetterHold:
 
     @property
     def partition(self) -> Partition:
-        """The partition of all these letters."""
         return self.state.partition
 
 
@@ -154,7 +152,6 @@ class ClaimedLetter:
 
     @property
     def sequence_number(self) -> SequenceNumber:
-        """The number of the event."""
         return self.event.sequence_number
 
 
@@ -190,7 +187,6 @@ class RetryCommit:
 
     @property
     def sequence_numbers(self) -> tuple[SequenceNumber, ...]:
-        """The numbers of the letters, rising."""
         return tuple(outcome.sequence_number for outcome in self.outcomes)
 
 
@@ -252,7 +248,6 @@ class RetryReport:
     rows_written: int = 0
 
     def to_json(self) -> dict[str, str | int]:
-        """Return the report as JSON holds it."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 

@@ -28,7 +28,6 @@ class RowTable:
     key: tuple[str, ...]
 
     def key_of(self, row: Row) -> tuple[Any, ...]:
-        """Return the values of the key columns of a row."""
         return tuple([getattr(row, name) for name in self.key])
 
 
@@ -90,7 +89,6 @@ class ReferenceKey(NamedTuple):
 
     @staticmethod
     def of(row: Row) -> "ReferenceKey":
-        """Return the key of a state."""
         return ReferenceKey(type(row), row_table(type(row)).key_of(row))
 
 
@@ -111,7 +109,6 @@ class References:
         self._rows = dict(rows)
 
     def find(self, row_class: type[RowType], *key: object) -> RowType | None:
-        """Return the row that stands for a key, or None."""
         return cast("RowType | None", self._rows.get(ReferenceKey(row_class, key)))
 
     def get(self, row_class: type[RowType], *key: object) -> RowType:

@@ -32,7 +32,6 @@ class _Change:
     changed: list[Document] = field(default_factory=list)
 
     def compare(self, before: Row | None, after: Row | None) -> None:
-        """Note the change of one row."""
         if before is None and after is not None:
             self.added.append(_named(after))
         elif after is None and before is not None:

@@ -93,7 +93,6 @@ class ReplayCounts:
     states_left: int = 0
 
     def plus(self, other: "ReplayCounts") -> "ReplayCounts":
-        """Return the sum of both."""
         return ReplayCounts(*(getattr(self, name) + getattr(other, name) for name in COUNTS))
 
 
@@ -132,14 +131,12 @@ class ReplayJob:
 
     @property
     def counts(self) -> ReplayCounts:
-        """The counts over all partitions."""
         total = ReplayCounts()
         for one in self.partitions:
             total = total.plus(one.counts)
         return total
 
     def partition_of(self, progress: PartitionProgress) -> Partition:
-        """Return the partition of a progress."""
         return self.request.stream.partition(progress.range.partition_id)
 
     def progress_of(self, partition_id: PartitionId) -> PartitionProgress | None:

@@ -43,7 +43,6 @@ class StoredEvents(Protocol):
 
     def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
         """Return the first events of a range that letters have with their body, or else that are staged, rising."""
-        ...
 
 
 class PieceReader:
@@ -78,7 +77,6 @@ class PieceReader:
         return Piece(Span(left.first, SequenceNumber(last)), events)
 
     def close(self) -> None:
-        """Close the read of the hub."""
         self._events.close()
 
 
@@ -131,7 +129,6 @@ class ReplayCommit:
 
     @property
     def numbers(self) -> tuple[SequenceNumber, ...]:
-        """The numbers of the replayed events."""
         return tuple([event.sequence_number for event in self.piece.events])
 
     @property
@@ -142,7 +139,6 @@ class ReplayCommit:
 
     @property
     def next_number(self) -> SequenceNumber:
-        """The first number of the next piece."""
         return SequenceNumber(self.piece.span.last + 1)
 
     @property

@@ -26,54 +26,43 @@ class ReplayStore(StoredEvents, Protocol):
 
     def read_partition(self, partition: Partition) -> PartitionState:
         """Return the partition's stream and checkpoint; a stream that the store does not know yet is opened."""
-        ...
 
     def read_replayable(self, stream: Stream) -> tuple[Replayable, ...]:
         """Return the numbers of each partition that can be replayed; partitions without a commit are left out."""
-        ...
 
     def open_replay(self, request: ReplayRequest) -> None:
         """Write a new job, planned. Raises ReplayOverlap, with nothing written, where an open job holds part of its
         range; dry runs hold none. CommitOutcomeUnknown when the answer was lost."""
-        ...
 
     def find_replay(self, job_id: UUID) -> ReplayJob | None:
         """Return a job as it stands."""
-        ...
 
     def read_replays(self, stream: Stream, most: int, before: tuple[datetime, UUID] | None) -> tuple[ReplayJob, ...]:
         """Return jobs of a stream, the newest first, after the one that was requested at that time under that id."""
-        ...
 
     def read_open_replays(self, stream: Stream) -> tuple[UUID, ...]:
         """Return the jobs of a stream that are planned or running."""
-        ...
 
     def read_replay_diffs(
         self, job_id: UUID, after: tuple[PartitionId, SequenceNumber] | None, most: int
     ) -> tuple[EventDiff, ...]:
         """Return the diffs of a dry run that come after an event, by partition and number."""
-        ...
 
     def move_replay(self, move: JobMove) -> bool:
         """Change a job's status where REPLAY_MOVES allows it; False, and nothing changed, if not."""
-        ...
 
     def note_replay_fault(self, job_id: UUID, fault: str | None, at: datetime) -> None:
         """Record the fault that holds an open job up, or None when it goes on."""
-        ...
 
     def read_standing_states(
         self, state: PartitionState, keys: Iterable[ReferenceKey]
     ) -> Mapping[ReferenceKey, StandingState]:
         """Return the `state_of` rows that stand for these keys, as events of this partition see them."""
-        ...
 
     def read_carried(
         self, job_id: UUID, partition_id: PartitionId, keys: Iterable[ReferenceKey]
     ) -> Mapping[ReferenceKey, CarriedState]:
         """Return the states under these keys that the pieces of a job have written so far."""
-        ...
 
     def commit_replay(self, commit: ReplayCommit) -> int:
         """Retract the rows of the events, write their new rows, settle their letters, write a ledger row, remove the
@@ -83,18 +72,14 @@ class ReplayStore(StoredEvents, Protocol):
         Raises ReplayConflict (the progress has moved, or the job does not run) and DataRefused, both with nothing
         written, and CommitOutcomeUnknown when the answer was lost.
         """
-        ...
 
     def rehearse_replay(self, commit: ReplayCommit) -> Rehearsal:
         """Commit without the rows of the job, roll it back, and return the effects. Raises DataRefused."""
-        ...
 
     def note_rehearsal(self, rehearsed: RehearsedPiece) -> None:
         """Move the progress of a dry run, and write its diffs. Raises ReplayConflict and CommitOutcomeUnknown."""
-        ...
 
     def close_replay(
         self, job: ReplayJob, progress: PartitionProgress, row_classes: Iterable[type], at: datetime
     ) -> None:
         """Close a partition without pieces left, and count the states left; the last partition ends the job."""
-        ...

@@ -57,7 +57,6 @@ class SliceReport:
     events: int
 
     def to_json(self) -> dict[str, str | int | bool]:
-        """Return the report as JSON holds it."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 

@@ -21,12 +21,10 @@ class Link(Protocol):
 
     def receive(self) -> list[Any]:
         """Return the events that have arrived, possibly none: it waits for a fraction of a second."""
-        ...
 
     @property
     def is_ready(self) -> bool:
         """True when the hub has accepted the link: before, it cannot have sent anything."""
-        ...
 
     def close(self) -> None: ...
 

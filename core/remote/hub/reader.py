@@ -94,7 +94,6 @@ class SdkHubReader:
                     raise HubUnreachable(f"{partition}: the hub did not answer in {LINK_TIMEOUT:g} s")
 
     def close(self) -> None:
-        """Close every connection."""
         with self._lock:
             kept, self._kept = self._kept, None
         if kept is not None:

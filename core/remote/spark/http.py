@@ -32,7 +32,6 @@ class JsonHttp:
         return self._call("POST", path, json=body, params=query)
 
     def delete(self, path: str) -> Mapping[str, Any]:
-        """Delete."""
         return self._call("DELETE", path)
 
     def _call(self, verb: str, path: str, **more: Any) -> Mapping[str, Any]:
