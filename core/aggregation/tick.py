@@ -74,12 +74,12 @@ def publish(own: Aggregation, job: str = HOME_ACTIVITY) -> bool:
 def _begin(own: Aggregation, job: str, standing: Standing) -> str:
     last, now = standing.last_run, own.now()
     if last is not None and last.status == "failed" and now - (last.closed_at or now) < own.limits.rest:
-        return "rests after a failed run"
+        return "pauses after a failed run"
     run = planned_run(job, standing, own.engine.name, now)
     if run is None:
         return "has nothing new"
     if not own.store.open_run(run):
-        return "left the plan to another"
+        return "another tick has planned the run"
     return _submit(own, run)
 
 
@@ -104,7 +104,7 @@ def _submit_again(own: Aggregation, run: AggregationRun, attempt: int) -> str:
         own.engine.cancel(run.engine_job_id)
     now = own.now()
     if not own.store.renew_intent(run, attempt, now):
-        return "left it to another"
+        return "another tick was first"
     return _submit(own, replace(run, attempt=attempt, intent_at=now, status="submitting"))
 
 
@@ -142,7 +142,7 @@ def _state(answer: EngineAnswer) -> str:
 
 
 def _done(done: bool, what: str) -> str:
-    return what if done else "left it to another"
+    return what if done else "another tick was first"
 
 
 def report_facts(report: AggregationReport) -> dict[str, object]:

@@ -57,7 +57,7 @@ def _among(events: tuple[Event, ...], commit: BatchCommit) -> int:
 
 @dataclass(slots=True)
 class Progress:
-    """The progress of a batch: the commits that stand, the gaps that were healed, and the commit in doubt."""
+    """The progress of a batch: its commits, the gaps that were healed, and the commit in doubt."""
 
     commits: list[BatchCommit] = field(default_factory=list)
     gaps: list[Span] = field(default_factory=list)

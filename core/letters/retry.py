@@ -3,7 +3,7 @@
 SQL is the schedule (`due_at`), and the caller of these functions is only its alarm clock: to call them too often, too
 late, twice at once or never again loses nothing and applies nothing twice.
 
-A chunk takes one transaction, unless something stands in its way. A transaction that the database refuses is halved
+A chunk takes one transaction, unless a fault needs more. A transaction that the database refuses is halved
 until the bad letters stand alone; they become class `refused` with the words of the database. Letters that the claim
 lost are left out, and the others are retried. A transaction whose answer was lost is settled by reading its letters:
 those that it touched carry the claim and are not `retrying` any more.

@@ -20,7 +20,7 @@ def open_client(
 ) -> Any:
     """Open an EventHubConsumerClient, sync or aio as `client` is, by connection string or else by `credential`.
 
-    The consumer group is the trigger's unless another is given.
+    The consumer group is that of the trigger by default.
     """
     group = consumer_group or settings.consumer_group
     if settings.hub_connection is not None:
