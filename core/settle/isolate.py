@@ -10,11 +10,10 @@ last two lay apart, and twice as far after each success: where many events are b
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import Protocol, TypeVar
 
 from core.errors import DataRefused, RowsRefused
-from core.model.events import Event
+from core.model.events import Event, number_of
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
@@ -46,7 +45,7 @@ class Isolation:
 
     def next_run(self, run: tuple[Item, ...]) -> tuple[Item, ...]:
         """Return the part of a run to try next: the first half of the suspects; without suspects, all in reach."""
-        suspects = bisect_left(run, self.suspects_end, key=attrgetter("sequence_number"))
+        suspects = bisect_left(run, self.suspects_end, key=number_of)
         return run[: max(1, suspects // 2)] if suspects > 0 else run[: self.reach]
 
     def note_refusal(self, run: Sequence[Numbered], fault: DataRefused) -> None:
