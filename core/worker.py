@@ -48,7 +48,7 @@ LONGEST_SPAN = 3600  # seconds between balancings, or until an owner counts as g
 
 @dataclass(frozen=True, slots=True)
 class Pausing:
-    """How a failed batch waits: sleep, in seconds, and chance (0 to 1)."""
+    """The pauses of a failed batch: sleep, in seconds, and chance (0 to 1)."""
 
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     chance: Callable[[], float] = random.random

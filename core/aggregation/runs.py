@@ -109,7 +109,7 @@ class EngineAnswer:
 
 
 class Step(Enum):
-    """What to do with an open run."""
+    """The next step of an open run."""
 
     COMMIT = auto()  # its result is staged completely
     ADOPT = auto()  # a submit whose answer was lost has started a job

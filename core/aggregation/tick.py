@@ -22,7 +22,7 @@ PROGRAM = "aggregate_home_activity.py"
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """What a tick works with. `lake` is None where results stay in SQL alone; every job gets the `arguments`."""
+    """The means of a tick. `lake` is None where results stay in SQL alone; every job gets the `arguments`."""
 
     store: AggregationStore
     engine: SparkEngine

@@ -18,7 +18,7 @@ from core.model.spans import SequenceNumber, Span
 
 @dataclass(frozen=True, slots=True)
 class Healing:
-    """How gaps are healed: from which hub, from where its events count, and how long one try may take."""
+    """The means to heal gaps: the hub, the place from which its events count, and the longest time of one try."""
 
     hub: HubReader
     anchoring: Anchoring = "first"

@@ -86,7 +86,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one turn has read before it decides: the partition's state, the new events, and their references."""
+    """The reads of one turn before it decides: the partition's state, the new events, and their references."""
 
     state: PartitionState
     guarded: Guarded

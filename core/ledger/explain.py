@@ -67,7 +67,7 @@ class WrittenRow:
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """All that the store knows of a number. `range` is the last one that begins at or before it: it may end before it.
+    """The facts that the store has of a number. `range` is the last one that begins at or before it: it may end before it.
     `changes` are the later replays and retries that touched it, the newest first."""
 
     checkpoint: SequenceNumber

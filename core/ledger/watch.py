@@ -39,7 +39,7 @@ class WatchStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """What the watch reads. `letters` counts them, `enqueued_at` returns the time of a letter's event, `ends` reads the
+    """The sources of the watch. `letters` counts them, `enqueued_at` returns the time of a letter's event, `ends` reads the
     last number of each partition from the hub (-1: none yet)."""
 
     stream: Stream
@@ -61,7 +61,7 @@ class LaggingPartition:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """All that the watch has read at one moment."""
+    """The facts that the watch has read at one moment."""
 
     at: datetime
     books: Books

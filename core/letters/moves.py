@@ -31,7 +31,7 @@ OrderedMove = Literal["requeue", "discard"]
 
 @dataclass(frozen=True, slots=True)
 class Mover:
-    """Who moves letters, and why."""
+    """The person or the program that moves letters, and the reason."""
 
     by: str
     why: str

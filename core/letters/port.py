@@ -88,7 +88,7 @@ class MatchingStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Keeper:
-    """What the letters of one stream are retried and moved with."""
+    """The means to retry and move the letters of one stream."""
 
     stream: Stream
     store: LetterStore

@@ -189,7 +189,7 @@ class EventDiff:
 
 @dataclass(frozen=True, slots=True)
 class RehearsedPiece:
-    """What a dry run stores of a piece: its counts, and the diffs that are shown."""
+    """The result of a piece in a dry run: its counts, and the diffs that are shown."""
 
     commit: ReplayCommit
     counts: ReplayCounts

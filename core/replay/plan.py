@@ -56,7 +56,7 @@ class ReplayReferences(References):
 
 @dataclass(frozen=True, slots=True)
 class ReplayTrial:
-    """What the pieces of one partition are replayed with; `refused` has the words of the database by refused event."""
+    """The means to replay the pieces of one partition; `refused` has the words of the database by refused event."""
 
     job_id: UUID
     state: PartitionState

@@ -36,7 +36,7 @@ Settle = Callable[[ReplayCommit], ReplayCounts]  # commit it, or rehearse it
 
 @dataclass(frozen=True, slots=True)
 class ReplayMeans:
-    """What the replays of one stream are done with; `piece` is the number of events of a piece."""
+    """The means of the replays of one stream; `piece` is the number of events of a piece."""
 
     stream: Stream
     store: ReplayStore

@@ -119,7 +119,7 @@ class SlowStore(MemoryStore):
 
 
 async def cancel_while_committing(store: SlowStore) -> bool:
-    """Whether the cancellation waited for the commit."""
+    """Return True when the cancellation waited for the commit."""
     taking = asyncio.ensure_future(Ingestion(store, PLAIN).take(GIVEN))
     await asyncio.to_thread(store.committing.wait, 10)
     taking.cancel()

@@ -203,7 +203,7 @@ class TestProcessKillers:
         return world
 
     def keep(self, world: World) -> None:
-        """What processes do that come one after the other until nothing waits."""
+        """Run one process after the other until no letter waits."""
         for turn in range(30):
             due = next_due_at(world.keeper)
             if due is None:

@@ -1,4 +1,4 @@
-"""What keepers and moves of letters are tested with: a database in memory, a fake clock and a hub that may be down."""
+"""Keepers for the tests of letters: a database in memory, a fake clock and a hub that may be down."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
