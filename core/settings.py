@@ -25,7 +25,7 @@ EVERY_FIVE_MINUTES = "0 */5 * * * *"
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """The place where aggregation runs. `jobs` is the folder or address of the programs; None: those next to the app."""
+    """The place of aggregation. `jobs` is the folder or address of the programs; None: those next to the app."""
 
     engine: str
     submit: str

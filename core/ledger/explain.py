@@ -67,8 +67,8 @@ class WrittenRow:
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """The facts that the store has of a number. `range` is the last one that begins at or before it: it may end before it.
-    `changes` are the later replays and retries that touched it, the newest first."""
+    """The facts that the store has of a number. `range` is the last one that begins at or before it, and may end before
+    it. `changes` are the later replays and retries that touched it, the newest first."""
 
     checkpoint: SequenceNumber
     first: SequenceNumber | None

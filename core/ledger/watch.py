@@ -39,8 +39,8 @@ class WatchStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """The sources of the watch. `letters` counts them, `enqueued_at` returns the time of a letter's event, `ends` reads the
-    last number of each partition from the hub (-1: none yet)."""
+    """The sources of the watch. `letters` counts them, `enqueued_at` returns the time of a letter's event, `ends` reads
+    the last number of each partition from the hub (-1: none yet)."""
 
     stream: Stream
     store: WatchStore

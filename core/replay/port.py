@@ -6,9 +6,9 @@ from typing import Protocol
 from uuid import UUID
 
 from core.model.commits import PartitionState
-from core.model.events import Partition, PartitionId, Stream
+from core.model.events import Event, Partition, PartitionId, Stream
 from core.model.rows import ReferenceKey
-from core.model.spans import SequenceNumber
+from core.model.spans import SequenceNumber, Span
 from core.replay.job import JobMove, PartitionProgress, Replayable, ReplayJob, ReplayRequest
 from core.replay.pieces import (
     CarriedState,
@@ -17,11 +17,10 @@ from core.replay.pieces import (
     RehearsedPiece,
     ReplayCommit,
     StandingState,
-    StoredEvents,
 )
 
 
-class ReplayStore(StoredEvents, Protocol):
+class ReplayStore(Protocol):
     """Jobs and their progress. A change of a job conflicts where its status or progress is not as expected."""
 
     def read_partition(self, partition: Partition) -> PartitionState:
@@ -63,6 +62,9 @@ class ReplayStore(StoredEvents, Protocol):
         self, job_id: UUID, partition_id: PartitionId, keys: Iterable[ReferenceKey]
     ) -> Mapping[ReferenceKey, CarriedState]:
         """Return the states under these keys that the pieces of a job have written so far."""
+
+    def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
+        """Return the first events of a range that letters have with their body, or else that are staged, rising."""
 
     def commit_replay(self, commit: ReplayCommit) -> int:
         """Retract the rows of the events, write their new rows, settle their letters, write a ledger row, remove the
