@@ -13,7 +13,8 @@ from time import perf_counter
 from bench.counting import CountingDatabase
 from bench.figures import Figure
 from bench.samples import START
-from core.letters.retry import Keeper, claim_due, next_due_at, retry_chunk
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, DeadLetter, Settled
 from core.model.events import Event, Partition, PartitionId, Stream

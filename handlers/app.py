@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
-from core.aggregation.runs import Patience
+from core.aggregation.runs import RunLimits
 from core.aggregation.tick import Aggregation
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means
 from core.ingest.silence import SilenceCheck
 from core.ledger.books import BookStore, LetterBooks, read_letter_books
-from core.letters.retry import Keeper
+from core.letters.port import Keeper
 from core.model.clock import Clock
 from core.model.rows import declared
 from core.model.transform import Transform
@@ -160,8 +160,8 @@ def _open_aggregation() -> Aggregation | None:
     engine, lake = open_spark(own.settings), open_lake(own.settings)
     if engine is None:
         return None
-    patience = Patience(grace=spark.grace, deadline=spark.deadline)
-    return Aggregation(own.aggregation_store, engine, lake, CLOCK.now, patience, job_arguments(own.settings))
+    limits = RunLimits(grace=spark.grace, deadline=spark.deadline)
+    return Aggregation(own.aggregation_store, engine, lake, CLOCK.now, limits, job_arguments(own.settings))
 
 
 _lock = threading.RLock()

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from core.errors import HubledgerError, HubUnreachable
-from core.ledger.status import balanced
 from core.remote.hub.ends import HubEnds
 from core.remote.hub.reader import SdkHubReader
 from core.settings import read_settings
@@ -35,7 +34,7 @@ class StoreBooks:
             written=sum(ledger.written for ledger in ledgers),
             filtered=sum(ledger.filtered for ledger in ledgers),
             dead_lettered=sum(ledger.dead_lettered for ledger in ledgers),
-            balanced=balanced(ledgers),
+            balanced=all(ledger.balanced for ledger in ledgers),
         )
 
     def close(self) -> None:

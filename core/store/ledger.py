@@ -6,10 +6,9 @@ from datetime import datetime
 from typing import Any, cast
 
 from core.ledger.audit import LetterFault, RangeFault, RememberedSum
-from core.ledger.books import CountedLetters, PartitionBooks
+from core.ledger.books import CountedLetters, PartitionBooks, PartitionLedger
 from core.ledger.explain import MOST_CHANGES, LedgerRange, NotedGap, Whereabouts, WrittenRow
 from core.ledger.recount import CommitRows, RowCount
-from core.ledger.status import PartitionLedger
 from core.letters.listing import LetterKey
 from core.model.commits import LetterStatus
 from core.model.events import PartitionId

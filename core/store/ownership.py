@@ -28,7 +28,7 @@ Claim = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """One partition's owner; an empty `owner_id` means that it was released. `etag` changes with every claim."""
+    """The owner of a partition; an empty `owner_id` means that it was released. `etag` changes with every claim."""
 
     partition: Partition
     owner_id: str
@@ -38,14 +38,14 @@ class Ownership:
 
 @dataclass(frozen=True, slots=True)
 class OwnershipClaim:
-    """An ownership to be made, and the etag that must still stand for it: None for a partition never owned before."""
+    """A new ownership, and the etag that the store must still have: None for a partition that was never owned."""
 
     ownership: Ownership
     expected_etag: str | None
 
 
 def surplus(standing: Sequence[Ownership], owner_id: str) -> int:
-    """How many partitions an owner has above an even share; one that has gone counts as an owner until replaced."""
+    """Count the partitions of an owner above an even share; an owner that has gone counts until it is replaced."""
     owners = {one.owner_id for one in standing if one.owner_id} | {owner_id}
     share = -(-len(standing) // len(owners))
     return max(0, sum(one.owner_id == owner_id for one in standing) - share)

@@ -80,7 +80,7 @@ def start_aggregation(call: Call[Nothing, Nothing, AggregationBody]) -> Answer:
     own = aggregation()
     if own is None:
         raise Problem(CONFLICT, "SPARK_ENGINE is none: set an engine to aggregate with")
-    report = take_step(replace(own, patience=replace(own.patience, rest=timedelta())))
+    report = take_step(replace(own, limits=replace(own.limits, rest=timedelta())))
     run = None if report.run is None else _run(report.run)
     answer = StepAnswer(did=list(report.did), published=report.published, run=run)
     return Answer(answer, 202, {"Location": "/api/aggregations"})

@@ -6,8 +6,8 @@ from typing import Annotated
 import msgspec
 
 from core.letters.listing import LetterFilter
-from core.letters.orders import CountDiffers, LetterOrder, OrderedMove, OrderReport, Selection, carry_out
-from core.letters.retry import Order
+from core.letters.moves import CountDiffers, LetterOrder, Mover, OrderedMove, OrderReport, carry_out
+from core.letters.port import Selection
 from core.model.events import PartitionId
 from core.model.letters import LetterPosition, Unmoved
 from handlers.app import app
@@ -81,7 +81,7 @@ def discard_letters(call: Call[Nothing, Nothing, OrderShape]) -> OrderAnswer:
 
 def _carried_out(call: Call[Nothing, Nothing, OrderShape], move: OrderedMove) -> OrderAnswer:
     own, body = app(), call.body
-    order = LetterOrder(move, _chosen(body), body.expected_count, Order(call.who, body.reason))
+    order = LetterOrder(move, _chosen(body), body.expected_count, Mover(call.who, body.reason))
     done = carry_out(order, own.listing, own.keeper)
     if isinstance(done, CountDiffers):
         said = f"{done.found} letters can be moved now, not {body.expected_count}; nothing was changed"

@@ -161,7 +161,7 @@ def test_the_explorer_tells_where_a_number_went(page: "Page", picture: Picture) 
     page.fill("input[name=number]", "999999")
     page.click("text=Explain")
     page.wait_for_selector("#outcome .badge:has-text('not yet')")
-    assert "the checkpoint at" in page.inner_text("section[aria-label=Outcome]")
+    assert "after the checkpoint" in page.inner_text("section[aria-label=Outcome]")
 
 
 def test_a_number_that_is_none_is_refused_in_words(page: "Page") -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from core.errors import CheckpointConflict
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.retry import Keeper, Order, claim_due, discard, retry_chunk
+from core.letters.moves import Mover, discard
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, retry_chunk
 from core.model.letters import LetterPolicy, LetterPosition
 from core.model.spans import SequenceNumber
 from core.transforms.home_security import SensorReading
@@ -74,7 +76,7 @@ def test_keepers_that_race_each_other_a_person_and_a_batch_settle_every_letter_o
     def give_up(number: int) -> list[LetterPosition]:
         own = keeper(make_store(), number)
         some = [LetterPosition(partition().partition_id, SequenceNumber(at)) for at in range(0, LETTERS, 3)]
-        return [moved for one in some for moved in discard([one], own, Order("somebody", "because")).moved]
+        return [moved for one in some for moved in discard([one], own, Mover("somebody", "because")).moved]
 
     def ingest(number: int) -> None:
         store, own = make_store(), stamps(number)

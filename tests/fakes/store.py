@@ -6,8 +6,7 @@ from copy import copy
 from datetime import timedelta
 from typing import Self
 
-from core.ledger.books import PartitionBooks
-from core.ledger.status import PartitionLedger
+from core.ledger.books import PartitionBooks, PartitionLedger
 from core.model.events import Stream
 from core.store.database import Database, PatientDatabase, Waiting
 from core.store.ledger import Ledger

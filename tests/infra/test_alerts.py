@@ -17,7 +17,7 @@ import pytest
 from croniter import croniter
 
 from core.ledger.books import Books, LetterBooks
-from core.ledger.watch import ABSENT_WITHIN, STOPPED_AFTER, Sight, watch_facts
+from core.ledger.watch import ABSENT_WITHIN, STOPPED_AFTER, Observation, watch_facts
 from core.settings import watch_schedule
 from tests.fakes.builders import EPOCH
 from tests.infra.policies import ALERTS
@@ -65,7 +65,7 @@ def test_the_page_explains_each_alert() -> None:
 
 
 def test_the_line_of_the_watch_has_the_facts_of_the_page_as_what_they_are() -> None:
-    sight = Sight(EPOCH, Books((), LetterBooks({}, 0)), (), EPOCH, 0)
+    sight = Observation(EPOCH, Books((), LetterBooks({}, 0)), (), EPOCH, 0)
     facts = watch_facts("namespace/hub", sight)
     assert facts.pop("action") == "watch"
     assert {name: KINDS[type(value)] for name, value in facts.items()} == FACTS

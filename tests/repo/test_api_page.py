@@ -5,7 +5,7 @@ from typing import get_args
 
 from core.ledger.audit import FaultKind
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
-from core.letters.orders import MOST_MOVED
+from core.letters.moves import ORDER_LIMIT
 from handlers.operations.aggregations import MOST_RUNS
 from handlers.operations.letter_orders import MOST_SELECTED
 from handlers.operations.letters import LARGEST_SHOWN, MOST_GROUPS, MOST_LETTERS
@@ -24,7 +24,7 @@ LIMITS = {
     "letters of a page": MOST_LETTERS,
     "groups": MOST_GROUPS,
     "letters named in one order": MOST_SELECTED,
-    "letters moved by one order": MOST_MOVED,
+    "letters moved by one order": ORDER_LIMIT,
     "octets of a letter's body that are shown": LARGEST_SHOWN,
     "replays, or changed events, of a page": MOST_OF_A_PAGE,
     "runs of a page": MOST_RUNS,

@@ -12,7 +12,9 @@ from core.errors import InfrastructureFault
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import SilenceCheck, Unhealed
-from core.letters.retry import Keeper, Order, claim_due, discard, exhaust, requeue, retry_chunk
+from core.letters.moves import Mover, discard, exhaust, requeue
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, retry_chunk
 from core.model.events import PartitionId
 from core.model.letters import LetterChunk, LetterPosition
 from core.model.spans import SequenceNumber
@@ -26,7 +28,7 @@ from tests.simulation.replay_world import ReplayWorld
 from tests.simulation.world import GRACE, OWNERS, Owner, handed_over
 
 LATE = 8  # chunks that are kept, for an activity may run again, much later
-PERSON = Order("somebody", "the world asks")
+PERSON = Mover("somebody", "the world asks")
 
 
 class JointWorld(ReplayWorld):

@@ -8,7 +8,9 @@ from datetime import datetime, timedelta
 
 from core.errors import HubUnreachable, InfrastructureFault
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.retry import Keeper, Order, claim_due, discard, exhaust, next_due_at, requeue, retry_chunk
+from core.letters.moves import Mover, discard, exhaust, requeue
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.backoff import Backoff
 from core.model.clock import Clock
 from core.model.events import Event, Partition, PartitionId
@@ -43,7 +45,7 @@ VERBS = [
     "fixhome {home} 1",
     "kill {times} {id}",
 ]
-PERSON = Order("somebody", "the world asks")
+PERSON = Mover("somebody", "the world asks")
 Report = dict[str, set[LetterPosition]]
 
 

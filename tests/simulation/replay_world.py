@@ -17,7 +17,8 @@ from core.errors import (
     StoreUnavailable,
 )
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, retry_chunk
 from core.model.events import Event
 from core.model.rows import References, Row, row_table
 from core.replay.job import JobMove, ReplayMove

@@ -16,7 +16,9 @@ from core.ledger.audit import Audit, LedgerFault, audit
 from core.ledger.books import read_books
 from core.ledger.explain import Explanation, explain
 from core.ledger.recount import MOST_NUMBERS, recount_hub, recount_rows, window
-from core.letters.retry import Keeper, Order, claim_due, discard, requeue, retry_chunk
+from core.letters.moves import Mover, discard, requeue
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, retry_chunk
 from core.model.events import PartitionId
 from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber
@@ -102,7 +104,7 @@ def settle_by_hand(world: ReplayWorld) -> None:
     exhausted = [
         LetterPosition(PartitionId(id), SequenceNumber(len(log) + 27)) for id, log in world.logs.items()
     ]  # one that was fetched back and is poison
-    asked = Order("somebody", "because")
+    asked = Mover("somebody", "because")
     assert len(discard(exhausted, keeper, asked).moved) == len(exhausted)
     again = [LetterPosition(one.partition_id, SequenceNumber(one.sequence_number + 1)) for one in exhausted]
     assert len(requeue(again, keeper, asked).moved) == len(again)  # a bug that the newest transform mends

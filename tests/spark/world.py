@@ -9,7 +9,7 @@ from typing import Any
 
 from core.aggregation.activity import HomeActivity
 from core.aggregation.lake import Lake
-from core.aggregation.runs import Patience
+from core.aggregation.runs import RunLimits
 from core.aggregation.spark import JobRequest, JobState
 from core.aggregation.tick import HOME_ACTIVITY, Aggregation, AggregationReport, aggregate
 from core.errors import EngineUnreachable
@@ -123,7 +123,7 @@ class World:
         self.tables = SqliteTables(spark, str(self.sqlite.path))
         self.engine = InProcessEngine(spark, self.tables)
         self.clock = FakeClock()
-        self.own = Aggregation(self.store, self.engine, lake, self.clock.now, Patience())
+        self.own = Aggregation(self.store, self.engine, lake, self.clock.now, RunLimits())
 
     def commit(self, rows: Iterable[Row], of: str = "0", letters: int = 0) -> int:
         """Commit a row an event, and then events that became letters; the number of the first event."""

@@ -10,7 +10,7 @@ import pytest
 from core.ledger.audit import audit
 from core.ledger.books import read_books
 from core.ledger.explain import explain
-from core.ledger.recount import END
+from core.ledger.recount import LAST_NUMBER
 from core.letters.listing import OPEN, LetterKey
 from core.model.commits import SequenceGap
 from core.model.events import PartitionId
@@ -27,7 +27,7 @@ def span(first: int, last: int) -> Span:
     return Span(SequenceNumber(first), SequenceNumber(last))
 
 
-ALL = span(0, END)
+ALL = span(0, LAST_NUMBER)
 
 
 def test_an_empty_database_has_no_books_and_they_balance(office: Office) -> None:

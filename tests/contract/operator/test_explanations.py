@@ -7,8 +7,9 @@ from core.errors import PoisonEvent
 from core.ledger.audit import audit
 from core.ledger.books import read_books
 from core.ledger.explain import Explanation, explain
-from core.ledger.recount import END, recount_hub, recount_rows
-from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.ledger.recount import LAST_NUMBER, recount_hub, recount_rows
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, retry_chunk
 from core.model.commits import SequenceGap
 from core.model.events import Event, PartitionId
 from core.model.rows import References, Row
@@ -127,7 +128,7 @@ class TestReplayed:
         assert (books.letters.dead_lettered, books.letters.replayed, books.balanced) == (0, 1, True)
         assert done.faults == ()
         (one,) = done.partitions
-        whole = Span(one.ledger.first, SequenceNumber(END))
+        whole = Span(one.ledger.first, SequenceNumber(LAST_NUMBER))
         assert recount_rows(one, whole, office.desk.ledger).faults == ()
         assert office.desk.ledger.count_replay_letters(PartitionId("0")) == (1, 1)
 
@@ -188,7 +189,7 @@ class TestStaged:
         assert [outcome(office, number) for number in (6, 7)] == ["written", "written_or_filtered"]
         found = asked(office, 6)
         assert found is not None
-        assert found.sentence == "Commit 3 wrote 2 rows, in a replay, of it."
+        assert found.sentence == "Commit 3, a replay, wrote 2 rows of it."
         assert [row.ordinal for row in found.found.rows] == [0, 1]
         self.assert_balanced(office, world)
 
@@ -201,7 +202,7 @@ class TestStaged:
     def test_of_a_part_that_was_staged_it_is_told_that_it_may_have_left_no_row(self, office: Office) -> None:
         world = self.replayed(office, event(6, "quiet"))
         lost = "The hub no longer had it: numbers 6 to 7 are absent"
-        since = "; commit 3 had a part of its range again, and may have left no row of it."
+        since = "; commit 3, a replay, had only some events of its range, and may have left no row of this one."
         found = [asked(office, number) for number in (6, 7)]
         assert [(one.outcome, one.sentence) for one in found if one] == [("absent", lost + since)] * 2
         self.assert_balanced(office, world)

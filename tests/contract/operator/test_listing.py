@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from core.letters.listing import FIRST_PAGE, LetterFilter, LetterKey, ListedLetter
-from core.letters.retry import Keeper, Order, discard, requeue
+from core.letters.moves import Mover, discard, requeue
+from core.letters.port import Keeper
 from core.model.commits import DeadLetter
 from core.model.events import Event, PartitionId
 from core.model.letters import LetterPosition
@@ -152,8 +153,8 @@ def test_what_was_asked_of_a_letter_is_told_with_who_and_why(office: Office) -> 
     office.letters(letter(event(3)))
     keeper = Keeper(STREAM, office.store, load_transform("core.transforms.home_security"), nobody, stamps())
     position = LetterPosition(PartitionId("0"), SequenceNumber(3))
-    requeue([position], keeper, Order("ada", "the home is registered now"))
-    discard([position], keeper, Order("bob", "no use"))
+    requeue([position], keeper, Mover("ada", "the home is registered now"))
+    discard([position], keeper, Mover("bob", "no use"))
     found = office.desk.letters.read_letter(PartitionId("0"), SequenceNumber(3))
     assert found is not None
     told = [(one.attempt, one.kind, one.status, one.done_by, one.why) for one in found.attempts]

@@ -9,7 +9,8 @@ from pathlib import Path
 from zlib import crc32
 
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, retry_chunk
 from core.model.clock import Clock
 from core.model.events import Event, EventBatch, Partition, PartitionId, Stream
 from core.model.spans import SequenceNumber

@@ -9,7 +9,7 @@ import pytest
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, StoreUnavailable, StreamIncarnationChanged
 from core.ingest.gaps import Healing
-from core.ingest.ingest import CONFLICTS, IngestReport, Means, ingest_batch
+from core.ingest.ingest import CONFLICT_LIMIT, IngestReport, Means, ingest_batch
 from core.model.backoff import Backoff
 from core.model.clock import Clock
 from core.model.events import Event, EventBatch
@@ -232,7 +232,7 @@ class TestConflicts:
         watched = AlwaysBehind(MemoryStore())
         with pytest.raises(CheckpointConflict):
             ingest(watched, *readings(0, 4))
-        assert watched.calls.count("commit_batch") == CONFLICTS
+        assert watched.calls.count("commit_batch") == CONFLICT_LIMIT
 
 
 class TestLostAnswers:
@@ -272,7 +272,7 @@ class TestLostAnswers:
 
     def test_what_stood_in_doubt_when_the_host_took_over_is_dropped_as_redelivered(self, world: World) -> None:
         with pytest.raises(CommitOutcomeUnknown):
-            world.ingest(*[Fault.LOST] * (CONFLICTS - 1), Fault.UNANSWERED)
+            world.ingest(*[Fault.LOST] * (CONFLICT_LIMIT - 1), Fault.UNANSWERED)
         assert world.ingest().redelivered == 5
         assert ranges(world.store) == [(0, 4), (5, 9)]
 
@@ -353,4 +353,4 @@ def test_conflicts_that_are_not_in_a_row_do_not_add_up() -> None:
     given = [event(number, "reading a" if number % 10 else "huge a") for number in range(60)]
     store = FaultyStore(MemoryStore(), on_commit=[Fault.LOST, None, None, None] * 40)
     assert sum(commit.events for commit in ingest(store, *given).commits) == 60
-    assert store.calls.count("commit_batch") > 3 * CONFLICTS
+    assert store.calls.count("commit_batch") > 3 * CONFLICT_LIMIT

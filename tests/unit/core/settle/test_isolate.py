@@ -8,10 +8,9 @@ import pytest
 
 from core.errors import DataRefused, StoreUnavailable
 from core.ingest.gaps import Healing
-from core.ingest.ingest import IngestReport, Means, ingest_batch
+from core.ingest.ingest import REFUSAL_LIMIT, IngestReport, Means, ingest_batch
 from core.model.commits import BatchCommit
 from core.model.events import Event
-from core.settle.isolate import MOST_REFUSALS
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, stamps
 from tests.fakes.faulty_database import Fault, FaultyStore
@@ -113,7 +112,7 @@ class TestManyRefusedEvents:
         done = [0]
         with pytest.raises(DataRefused):
             ingest(watched, log)
-        assert watched.calls.count("commit_batch") <= 2 * MOST_REFUSALS + 1
+        assert watched.calls.count("commit_batch") <= 2 * REFUSAL_LIMIT + 1
         while done[-1] < 500:
             done.append(len(refused(store)))
             try:

@@ -1,4 +1,4 @@
-"""core/replay/reader.py and core/replay/pieces.py: every number of a range is in one piece, with its event or gone."""
+"""core/replay/pieces.py: every number of a range is in one piece, with its event or gone."""
 
 from datetime import timedelta
 
@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.model.commits import PartitionState
-from core.model.events import Event
+from core.model.events import BATCH_EVENTS, Event
 from core.model.spans import SequenceNumber, Span, joined
-from core.replay.pieces import Piece
-from core.replay.reader import PIECE, PieceReader
+from core.replay.pieces import Piece, PieceReader
 from tests.fakes.builders import EPOCH, event, events, partition
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
@@ -33,7 +32,7 @@ def span(first: int, last: int) -> Span:
     return Span(SequenceNumber(first), SequenceNumber(last))
 
 
-def pieces_of(hub: list[Event], letters: list[Event], whole: Span, most: int = PIECE) -> list[Piece]:
+def pieces_of(hub: list[Event], letters: list[Event], whole: Span, most: int = BATCH_EVENTS) -> list[Piece]:
     reading = MemoryHub({"0": hub}).read_range(STATE.partition, whole.first, whole.last, EPOCH + timedelta(days=1))
     reader, pieces, following = PieceReader(Letters(letters), STATE, reading, most), [], whole.first
     while following <= whole.last:
@@ -45,9 +44,8 @@ def pieces_of(hub: list[Event], letters: list[Event], whole: Span, most: int = P
 
 def test_a_long_range_comes_in_pieces_that_follow_each_other() -> None:
     pieces = pieces_of(list(events(0, 1_200)), [], span(0, 1_200))
-    assert [(one.span.first, one.span.last, len(one.events)) for one in pieces] == [
-        (0, PIECE - 1, PIECE), (PIECE, 2 * PIECE - 1, PIECE), (2 * PIECE, 1_200, 201),
-    ]  # fmt: skip
+    assert [one.span for one in pieces] == [span(0, 499), span(500, 999), span(1_000, 1_200)]
+    assert [len(one.events) for one in pieces] == [BATCH_EVENTS, BATCH_EVENTS, 201]
 
 
 def test_where_a_letter_kept_the_event_it_is_taken_from_the_letter() -> None:
@@ -67,19 +65,24 @@ def test_a_range_of_which_nothing_is_left_is_one_piece_and_all_gone() -> None:
 
 
 def test_more_letters_than_a_piece_holds_are_cut_as_well() -> None:
-    pieces = pieces_of([], [event(2 * number) for number in range(PIECE + 3)], span(0, 10_000))
-    assert [len(one.events) for one in pieces] == [PIECE, 3]
-    assert pieces[0].span.last == 2 * (PIECE - 1)
+    pieces = pieces_of([], [event(2 * number) for number in range(BATCH_EVENTS + 3)], span(0, 10_000))
+    assert [len(one.events) for one in pieces] == [BATCH_EVENTS, 3]
+    assert pieces[0].span.last == 2 * (BATCH_EVENTS - 1)
 
 
-@pytest.mark.parametrize("order", [0, 1])
-def test_halves_of_a_piece_are_the_whole(order: int) -> None:
+@pytest.mark.parametrize(("events", "border"), [(1, 3), (2, 49), (3, 50), (4, 97)])
+def test_a_piece_that_is_cut_is_whole(events: int, border: int) -> None:
     piece = Piece(span(0, 99), tuple(event(number) for number in (3, 4, 50, 51, 98)))
-    halves = piece.halves()
-    assert [(one.span.first, one.span.last) for one in halves] == [(0, 49), (50, 99)]
-    assert sum((one.events for one in halves), ()) == piece.events
-    assert joined(halves[0].gone_ranges, halves[1].gone_ranges, 9) == piece.gone_ranges
-    assert len(halves[order].events) in (2, 3)
+    lower, upper = piece.cut(events)
+    assert upper is not None
+    assert (lower.span, upper.span) == (span(0, border), span(border + 1, 99))
+    assert (len(lower.events), lower.events + upper.events) == (events, piece.events)
+    assert joined(lower.gone_ranges, upper.gone_ranges, 9) == piece.gone_ranges
+
+
+def test_a_piece_that_is_cut_after_all_its_events_has_no_rest() -> None:
+    piece, empty = Piece(span(0, 99), (event(3),)), Piece(span(0, 99), ())
+    assert (piece.cut(1), empty.cut(0)) == ((piece, None), (empty, None))
 
 
 def test_ranges_that_touch_are_joined_and_too_many_are_cut() -> None:
