@@ -115,7 +115,7 @@ def _app(path: Path) -> Callable[..., Any]:
     """Return a function that runs an operation over this store, as the HTTP functions do."""
     os.environ.update(STORE_CONNECTION=f"sqlite:{path}", EVENTHUB_NAME="telemetry", EVENTHUB_CONSUMER_GROUP="hubledger")
     os.environ["EVENTHUB"] = "Endpoint=sb://bench;SharedAccessKeyName=n;SharedAccessKey=s"
-    from handlers.api import ROUTES
+    from handlers.api import ROUTES, operations
     from handlers.app import app
     from handlers.web.answering import answer
 
@@ -127,7 +127,7 @@ def _app(path: Path) -> Callable[..., Any]:
             name: values.pop(name) for name in ("partition_id", "sequence_number") if operation == "explain_number"
         }
         request = func.HttpRequest("GET", "/api", params=values, route_params=in_path, body=b"")
-        response = answer(request, routes[operation])
+        response = answer(request, routes[operation], operations())
         if response.status_code != 200:
             raise RuntimeError(response.get_body().decode())
         return response

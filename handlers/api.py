@@ -2,14 +2,19 @@
 
 import asyncio
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import azure.durable_functions as df
 import azure.functions as func
 
 from handlers.replays import drive
 from handlers.web.route import CHANGING, OPEN, READING, Route
+
+if TYPE_CHECKING:
+    from handlers.web.operation import Operation
 
 ROUTES = (
     Route("GET", "status", READING, "status.status"),
@@ -50,13 +55,23 @@ def _register(route: Route) -> None:
         bp.durable_client_input(client_name="client")(served)
 
 
+@cache
+def operations() -> Mapping[Route, "Operation"]:
+    """Load the operation of each route, with the first request."""
+    found = {}
+    for route in ROUTES:
+        module, _, name = route.operation.partition(".")
+        found[route] = getattr(import_module(f"handlers.operations.{module}"), name)
+    return found
+
+
 def _function_of(route: Route) -> Callable[..., Any]:
     """Make the function of a route; the modules that answer are imported with the first request."""
 
     def respond(req: func.HttpRequest) -> func.HttpResponse:
         from handlers.web.answering import answer
 
-        return answer(req, route)
+        return answer(req, route, operations())
 
     async def respond_and_drive(req: func.HttpRequest, client: Any) -> func.HttpResponse:
         response = await asyncio.to_thread(respond, req)

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import msgspec
 
-from handlers.api import ROUTES
 from handlers.operations.homes import HomePath
 from handlers.web.openapi import describe
 from handlers.web.operation import JSON, Answer, Call, Nothing, Shape, operation
@@ -31,12 +30,7 @@ class FilePath(Shape):
 @operation("This description", "description", {200: JSON})
 def openapi(call: Call[Nothing, Nothing, Nothing]) -> Answer:
     """Describe the API in OpenAPI 3.1."""
-    return _described()
-
-
-@cache
-def _described() -> Answer:
-    body = msgspec.json.format(msgspec.json.encode(describe(ROUTES)), indent=1)
+    body = msgspec.json.format(msgspec.json.encode(describe(call.operations)), indent=1)
     return Answer(body, headers=_revalidated(body))
 
 

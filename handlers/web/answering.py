@@ -1,7 +1,7 @@
 """Answer a request with the operation of its route: read it, run it, write the answer; once per key for changes."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -12,7 +12,7 @@ import msgspec
 from core.errors import HubledgerError
 from core.idempotency import KeyClaim, KeyStore, standing
 from handlers.app import app
-from handlers.web.operation import Answer, Answered, Call, Operation, find_operation
+from handlers.web.operation import Answer, Answered, Call, Operation
 from handlers.web.problems import IN_WORK, KEY_REUSED, Problem, of_fault, problem_response
 from handlers.web.requests import idempotency_key, read_body, read_path, read_query, refuse_without_role, who
 from handlers.web.route import CHANGING, Route
@@ -29,10 +29,10 @@ class StoredAnswer(msgspec.Struct, frozen=True):
     body: msgspec.Raw
 
 
-def answer(req: func.HttpRequest, route: Route) -> func.HttpResponse:
+def answer(req: func.HttpRequest, route: Route, operations: Mapping[Route, Operation]) -> func.HttpResponse:
     """Return the answer of the route's operation, or a problem; log one line for a change and one for a refusal."""
     try:
-        return _written(req, _answered(req, route))
+        return _written(req, _answered(req, route, operations))
     except Problem as problem:
         facts = {"problem": problem.kind.name, "detail": problem.detail, "who": who(req)}
         log.info("request refused", extra={"action": route.name, **facts})
@@ -42,13 +42,13 @@ def answer(req: func.HttpRequest, route: Route) -> func.HttpResponse:
         return problem_response(of_fault(fault))
 
 
-def _answered(req: func.HttpRequest, route: Route) -> Answer:
-    operation = find_operation(route.operation)
+def _answered(req: func.HttpRequest, route: Route, operations: Mapping[Route, Operation]) -> Answer:
+    operation = operations[route]
     changing = route.level is CHANGING
     key = idempotency_key(req) if changing else ""
     path, query = read_path(req, operation), read_query(req, operation)
     body = read_body(req, operation)
-    call = Call(path, query, body, who(req), datetime.now(UTC))
+    call = Call(path, query, body, who(req), datetime.now(UTC), operations)
     if not changing:
         return _full(operation.run(call))
     refuse_without_role(req, app().settings.operator_role)

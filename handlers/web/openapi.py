@@ -1,11 +1,11 @@
 """Describe the API in OpenAPI 3.1, from the declarations that validate requests and write answers."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
 
-from handlers.web.operation import JSON, Nothing, Operation, Shape, find_operation
+from handlers.web.operation import JSON, Nothing, Operation, Shape
 from handlers.web.problems import (
     IN_WORK,
     INVALID,
@@ -42,9 +42,8 @@ class ProblemAnswer(msgspec.Struct, omit_defaults=True):
     errors: list[FieldFault] = []
 
 
-def describe(routes: Iterable[Route]) -> dict[str, Any]:
-    """Describe all routes, in their order."""
-    operations = {route: find_operation(route.operation) for route in routes}
+def describe(operations: Mapping[Route, Operation]) -> dict[str, Any]:
+    """Describe the operations of all routes, in their order."""
     shapes = _Shapes(operations.values())
     paths: dict[str, dict[str, Any]] = {}
     for route, operation in operations.items():

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib import import_module
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_type_hints
 
 import msgspec
 
 from core.model.spans import SequenceNumber
 from handlers.web.problems import ProblemType, invalid
+from handlers.web.route import Route
 
 LARGEST_NUMBER = 2**63 - 1
 JSON = "application/json"
@@ -45,13 +45,14 @@ Body = TypeVar("Body", bound=Shape)
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[Path, Query, Body]):
-    """A valid request: its values, who sent it, and when it came."""
+    """A valid request: its values, who sent it, and when it came. `operations` are all of the API, by their routes."""
 
     path: Path
     query: Query
     body: Body
     who: str
     at: datetime
+    operations: Mapping[Route, "Operation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +101,6 @@ def operation(
         return Operation(run.__name__, summary, tag, run, path, query, body, given, problems)
 
     return declare
-
-
-def find_operation(reference: str) -> Operation:
-    """Return an operation by its module in `handlers/operations` and its name, such as `letters.show_letter`."""
-    module, _, name = reference.partition(".")
-    found: Operation = getattr(import_module(f"handlers.operations.{module}"), name)
-    return found
 
 
 def number_of(text: str, field_name: str) -> SequenceNumber:

@@ -6,9 +6,9 @@ from pkgutil import iter_modules
 
 import msgspec
 
-from handlers import operations
-from handlers.api import ROUTES
-from handlers.web.operation import Operation, find_operation
+from handlers import operations as package
+from handlers.api import ROUTES, operations
+from handlers.web.operation import Operation
 from handlers.web.route import CHANGING
 from tests.unit.handlers.running import functions
 
@@ -16,16 +16,15 @@ from tests.unit.handlers.running import functions
 def test_every_operation_has_one_row_and_every_row_an_operation() -> None:
     declared = [
         f"{module.name}.{name}"
-        for module in iter_modules(operations.__path__)
-        for name, value in vars(import_module(f"{operations.__name__}.{module.name}")).items()
+        for module in iter_modules(package.__path__)
+        for name, value in vars(import_module(f"{package.__name__}.{module.name}")).items()
         if isinstance(value, Operation)
     ]
     assert sorted(declared) == sorted(route.operation for route in ROUTES)
 
 
 def test_a_row_has_the_function_and_the_path_of_its_operation() -> None:
-    for route in ROUTES:
-        operation = find_operation(route.operation)
+    for route, operation in operations().items():
         assert operation.name == route.name
         assert route.name in functions()
         in_path = {field.encode_name for field in msgspec.structs.fields(operation.path)}
