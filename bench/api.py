@@ -15,7 +15,6 @@ import azure.functions as func
 
 from bench.figures import Figure
 from core.model.events import PartitionId
-from core.remote.hub.ends import HubEnds
 from core.store.sqlite.schema import migrate_sqlite
 
 LETTERS = int(os.environ.get("BENCH_LETTERS", "1000000"))
@@ -53,15 +52,9 @@ SELECT 1, :partition_id, i * {EVENTS}, 'o', '2026-01-01T00:00:00.000000Z', 'home
 """
 
 
-class Ends(HubEnds):
-    """Hub ends without a hub, so that its time is not measured."""
-
-    def __init__(self) -> None:
-        """Connect to no hub."""
-
-    def read(self) -> Mapping[PartitionId, int]:
-        """Return an end for each partition."""
-        return {PartitionId(str(number)): RANGES // PARTITIONS * EVENTS + 5 for number in range(PARTITIONS)}
+def _ends() -> Mapping[PartitionId, int]:
+    """Return an end for each partition without a hub, so that its time is not measured."""
+    return {PartitionId(str(number)): RANGES // PARTITIONS * EVENTS + 5 for number in range(PARTITIONS)}
 
 
 def measure() -> Iterator[Figure]:
@@ -116,10 +109,11 @@ def _app(path: Path) -> Callable[..., Any]:
     os.environ.update(STORE_CONNECTION=f"sqlite:{path}", EVENTHUB_NAME="telemetry", EVENTHUB_CONSUMER_GROUP="hubledger")
     os.environ["EVENTHUB"] = "Endpoint=sb://bench;SharedAccessKeyName=n;SharedAccessKey=s"
     from handlers.api import ROUTES, operations
-    from handlers.app import app
+    from handlers.app import HUB_ENDS, app
+    from handlers.remembered import Remembered
     from handlers.web.answering import answer
 
-    app.value = replace(app(), hub_ends=Ends())
+    app.value = replace(app(), hub_ends=Remembered(_ends, HUB_ENDS))
     routes = {route.name: route for route in ROUTES}
 
     def ask(operation: str, **values: str) -> Any:

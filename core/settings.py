@@ -20,7 +20,6 @@ _ANCHORS: dict[str, Anchoring] = {"first": "first", "latest": "latest"}
 _ENDPOINT = re.compile(r"Endpoint=sb://([^/:;]+)", re.IGNORECASE)
 SPARK_ENGINES = ("none", "local", "livy", "databricks")
 LIVY_DIALECTS = ("apache", "synapse", "fabric")
-EVERY_FIVE_MINUTES = "0 */5 * * * *"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,32 +104,12 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     return settings
 
 
-def gap_check_schedule(environment: Mapping[str, str]) -> str:
-    """Return the schedule of the timer that checks for gaps, as an NCRONTAB expression; read to index the functions."""
-    return environment.get("GAP_CHECK_SCHEDULE") or "0 * * * * *"
-
-
-def replay_check_schedule(environment: Mapping[str, str]) -> str:
-    """Return the schedule of the timer that finds replays without a driver; read to index the functions."""
-    return environment.get("REPLAY_CHECK_SCHEDULE") or "30 * * * * *"
-
-
-def watch_schedule(environment: Mapping[str, str]) -> str:
-    """Return the schedule of the timer that watches the books; read to index the functions."""
-    return environment.get("WATCH_SCHEDULE") or "15 * * * * *"
-
-
 def read_store_connection(environment: Mapping[str, str]) -> str:
     """Return only the store's connection, for tools without a hub; SettingsRefused when it is missing or wrong."""
     reader = _Reader(environment)
     connection = reader.store()
     reader.refuse()
     return connection
-
-
-def read_aggregation_schedule(environment: Mapping[str, str]) -> str:
-    """Return the schedule of the timer that aggregates; read to index the functions."""
-    return environment.get("AGGREGATION_SCHEDULE") or EVERY_FIVE_MINUTES
 
 
 def embedded_path(store_connection: str) -> Path | None:

@@ -5,7 +5,7 @@ import os
 import random
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,9 +19,10 @@ from core.ingest.silence import SilenceCheck
 from core.ledger.books import BookStore, LetterBooks, read_letter_books
 from core.letters.port import Keeper
 from core.model.clock import Clock
+from core.model.events import PartitionId
 from core.model.rows import declared
 from core.model.transform import Transform
-from core.remote.hub.ends import HubEnds
+from core.remote.hub.ends import KEEP, read_ends
 from core.remote.hub.reader import SdkHubReader
 from core.replay.run import ReplayMeans
 from core.settings import Settings, read_settings
@@ -41,6 +42,7 @@ from handlers.remembered import Lifetime, Remembered
 
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 LETTER_COUNTS = Lifetime(fresh=5.0, limit=60.0, quick=0.010)  # millions of letters take a while to count
+HUB_ENDS = Lifetime(fresh=KEEP, limit=KEEP)
 Made = TypeVar("Made")
 
 
@@ -63,7 +65,7 @@ class App:
     settings: Settings
     transform: Transform
     hub: SdkHubReader
-    hub_ends: HubEnds
+    hub_ends: Remembered[Mapping[PartitionId, int]]
     store: Letters
     silence: SilenceCheck
     replays: Replays
@@ -126,7 +128,7 @@ def _open_app() -> App:
         settings=settings,
         transform=transform,
         hub=hub,
-        hub_ends=HubEnds(hub),
+        hub_ends=Remembered(lambda: read_ends(hub), HUB_ENDS),
         store=Letters(patient, Memory(settings.reference_memory)),
         silence=SilenceCheck(fresh, settings.gap_grace),
         replays=Replays(patient),

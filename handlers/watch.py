@@ -44,4 +44,4 @@ def _watching(own: "App") -> "Watching":
         found = own.listing.read_letter(key.partition_id, key.sequence_number)
         return None if found is None else found.letter.enqueued_at
 
-    return Watching(own.settings.stream, own.ledger, own.hub, letters, enqueued_at, own.hub_ends.read)
+    return Watching(own.settings.stream, own.ledger, own.hub, letters, enqueued_at, own.hub_ends.get)

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 
 from core.errors import HubledgerError, HubUnreachable
-from core.remote.hub.ends import HubEnds
+from core.remote.hub.ends import KEEP, read_ends
 from core.remote.hub.reader import SdkHubReader
 from core.settings import read_settings
 from core.store.connect import open_database
 from core.store.ledger import Ledger
 from core.store.stream import OneStream
+from handlers.remembered import Lifetime, Remembered
 from local.books import Books, BooksUnavailable
 
 
@@ -20,7 +21,7 @@ class StoreBooks:
         self._database = open_database(own)
         self._ledger = Ledger(OneStream(self._database, own.stream), ())
         self._hub = SdkHubReader(own)
-        self._hub_ends = HubEnds(self._hub)
+        self._hub_ends = Remembered(lambda: read_ends(self._hub), Lifetime(fresh=KEEP, limit=KEEP))
 
     def read(self, place: str) -> Books:
         """The books now; BooksUnavailable when the store cannot be read. `place` only says where in that case."""
@@ -44,6 +45,6 @@ class StoreBooks:
 
     def _in_hub(self) -> int | None:
         try:
-            return sum(end + 1 for end in self._hub_ends.read().values())
+            return sum(end + 1 for end in self._hub_ends.get().values())
         except HubUnreachable:
             return None

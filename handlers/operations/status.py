@@ -109,7 +109,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
 
 def _hub_ends(own: App) -> tuple[Mapping[PartitionId, int] | None, str | None]:
     try:
-        return own.hub_ends.read(), None
+        return own.hub_ends.get(), None
     except (HubUnreachable, HubRefused) as fault:
         return None, str(fault)
 

@@ -18,12 +18,12 @@ from croniter import croniter
 
 from core.ledger.books import Books, LetterBooks
 from core.ledger.watch import ABSENT_WITHIN, STOPPED_AFTER, Observation, watch_facts
-from core.settings import watch_schedule
 from tests.fakes.builders import EPOCH
 from tests.infra.policies import ALERTS
 from tests.infra.test_policies import FILES
 from tests.offenders import holds_for
 from tests.repo.product import ROOT
+from tests.unit.handlers.test_function_app import binding
 
 QUERIES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "infra" / "alerts").glob("*.kql")}
 PAGE = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
@@ -73,7 +73,7 @@ def test_the_line_of_the_watch_has_the_facts_of_the_page_as_what_they_are() -> N
 
 def test_the_watch_is_logged_as_often_as_the_page_says_and_faults_are_no_watch() -> None:
     assert "Every minute the app logs one line" in PAGE
-    schedule = croniter(watch_schedule({}), EPOCH, second_at_beginning=True)
+    schedule = croniter(binding("watch", "timerTrigger")["schedule"], EPOCH, second_at_beginning=True)
     first, second = schedule.get_next(datetime), schedule.get_next(datetime)
     assert second - first == timedelta(minutes=1)
     handler = (ROOT / "handlers" / "watch.py").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from core.errors import HubRefused, HubUnreachable
 from core.model.events import Partition, PartitionId
 from core.model.hub import Place
 from core.model.spans import SequenceNumber
-from core.remote.hub.ends import HubEnds
+from core.remote.hub.ends import read_ends
 from core.remote.hub.links import PublicLink
 from core.remote.hub.reader import SdkHubReader
 from core.settings import Settings, read_settings
@@ -76,10 +76,9 @@ class TestExtents:
 
     def test_the_ends_of_all_partitions_come_over_one_connection(self, emulator: Emulator, hub: SdkHubReader) -> None:
         publish(emulator, range(3), "2")
-        ends = HubEnds(hub, monotonic=iter(range(0, 1_000, 10)).__next__)
         wait_until(lambda: emulator.connection_count == 0)
         for _ in range(5):
-            assert ends.read() == {"0": -1, "1": -1, "2": 2, "3": -1}
+            assert read_ends(hub) == {"0": -1, "1": -1, "2": 2, "3": -1}
         assert emulator.connection_count == 1
 
 
@@ -244,7 +243,7 @@ class TestTrouble:
                 with pytest.raises(HubUnreachable):
                     ask()
             with pytest.raises(HubUnreachable, match="the hub did not answer"):
-                HubEnds(reader).read()
+                read_ends(reader)
 
     @pytest.mark.slow
     def test_a_hub_that_takes_connections_and_says_nothing_is_unreachable_in_time(

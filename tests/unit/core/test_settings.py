@@ -8,7 +8,7 @@ import pytest
 from core.errors import SettingsRefused
 from core.model.backoff import Backoff
 from core.model.letters import LetterPolicy
-from core.settings import embedded_path, gap_check_schedule, read_settings, read_store_connection
+from core.settings import embedded_path, read_settings, read_store_connection
 
 GOOD = {
     "STORE_CONNECTION": "sqlite:store.db",
@@ -37,8 +37,6 @@ def test_gaps_are_healed_from_the_first_event_on_unless_the_settings_say_otherwi
     settings = read_settings(GOOD)
     assert (settings.reader_group, settings.anchoring) == ("hubledger-reader", "first")
     assert (settings.heal_deadline, settings.gap_grace) == (timedelta(seconds=120), timedelta(seconds=120))
-    assert gap_check_schedule({}) == gap_check_schedule({"GAP_CHECK_SCHEDULE": ""}) == "0 * * * * *"
-    assert gap_check_schedule({"GAP_CHECK_SCHEDULE": "*/5 * * * * *"}) == "*/5 * * * * *"
 
 
 @pytest.mark.parametrize(

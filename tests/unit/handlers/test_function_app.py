@@ -51,6 +51,14 @@ def test_the_schedules_of_timers_are_settings() -> None:
     assert {setting: binding(name, "timerTrigger", indexed)["schedule"] for name, setting in SCHEDULES.items()} == given
 
 
+def test_a_schedule_that_is_empty_or_not_set_is_the_default() -> None:
+    defaults = {"aggregate": "0 */5", "heal_gaps": "0 *", "watch": "15 *", "watch_replays": "30 *"}
+    wanted = {name: f"{begin} * * * *" for name, begin in defaults.items()}
+    for settings in ({}, dict.fromkeys(SCHEDULES.values(), "")):
+        indexed = index(**settings)
+        assert {name: binding(name, "timerTrigger", indexed)["schedule"] for name in wanted} == wanted
+
+
 def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so() -> None:
     assert sorted(index()) == [
         "aggregate",
