@@ -1,4 +1,4 @@
-"""One list of settings: core/settings.py, the page, the example and the templates agree."""
+"""One list of settings: the code, the page, the example and the templates agree."""
 
 import json
 import re
@@ -19,9 +19,11 @@ HOST_JSON: dict[str, Any] = json.loads((ROOT / "host.json").read_text(encoding="
 
 
 def in_code() -> set[str]:
-    """Return the settings that core/settings.py reads."""
+    """Return the settings that core/settings.py reads, and those that the timers of handlers/ read to be indexed."""
     source = (ROOT / "core" / "settings.py").read_text(encoding="utf-8")
-    return set(re.findall(r'"([A-Z][A-Z_]+(?:__\w+)?)"', source))
+    timers = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "handlers").glob("*.py"))
+    schedules = re.findall(r'os\.environ\.get\("(\w+)"\)', timers)
+    return {*re.findall(r'"([A-Z][A-Z_]+(?:__\w+)?)"', source), *schedules}
 
 
 def in_page(heading: str) -> dict[str, str]:
