@@ -13,8 +13,7 @@ from pathlib import Path
 import aiohttp
 
 from local.functions_host import HostOptions
-from local.functions_host.builtin_worker import BuiltinWorker
-from tests.acceptance.functions_host.runtime_worker import RuntimeWorker
+from tests.acceptance.functions_host.runtime_worker import worker_of
 from tests.acceptance.functions_host.sample import Hubs, running
 
 DURABLE, KEEPER = "/runtime/webhooks/durabletask", "dead-letters-1"
@@ -74,8 +73,7 @@ class App:
 async def main(worker: str, directory: Path, store: Path) -> None:
     """A late home after each blow, whose letter must be resolved all the same."""
     hubs = Hubs()
-    chosen = BuiltinWorker() if worker == "builtin" else RuntimeWorker()
-    options = HostOptions(worker=chosen, open_source=hubs.open)
+    options = HostOptions(worker=worker_of(worker), open_source=hubs.open)
     async with running(directory, options) as host, aiohttp.ClientSession() as session, asyncio.timeout(90):
         app = App(hubs, host.base_url, store, session)
         await app.late_home()

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from local.functions_host.builtin_worker import BuiltinWorker
 from local.functions_host.emulated import refuse_what_is_not_emulated
 from local.functions_host.errors import IndexingFailed
 from local.functions_host.function import FunctionDescription, describe_function
-from local.functions_host.worker import Invocation, Outcome
+from local.functions_host.worker import Invocation, Outcome, Worker
 from tests.acceptance.functions_host.stand_in_protos import init_request
 
 HOW_TO_GET_IT = (
@@ -25,6 +26,11 @@ HOW_TO_GET_IT = (
 def is_installed() -> bool:
     """True when Microsoft's library can be imported."""
     return importlib.util.find_spec("azure_functions_runtime") is not None
+
+
+def worker_of(name: str) -> Worker:
+    """Return our worker for "builtin" and Microsoft's for "microsoft"."""
+    return BuiltinWorker() if name == "builtin" else RuntimeWorker()
 
 
 class RuntimeWorker:
