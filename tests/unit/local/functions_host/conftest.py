@@ -49,5 +49,10 @@ def empty_app(tmp_path: Path) -> Iterator[Path]:
 def forgotten(directory: Path) -> Iterator[Path]:
     """Lend the folder and forget what was imported from it."""
     yield directory
+    forget(directory)
+
+
+def forget(directory: Path) -> None:
+    """Make the next import of `function_app` read its file again."""
     sys.modules.pop("function_app", None)
     sys.path[:] = [entry for entry in sys.path if entry != str(directory)]
