@@ -14,7 +14,7 @@ from tests.acceptance.functions_host.sample import write_settings
 
 pytestmark = pytest.mark.slow
 
-EVENTS = 300
+EVENTS = 120
 
 
 @pytest.fixture
