@@ -30,7 +30,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m local.functions_host",
         description="Run the function_app.py of a folder on this machine: HTTP, timer, Event Hubs and Durable.",
         epilog="SIGTERM or Ctrl-C drains: triggers stop, running functions finish, host checkpoints are written. "
-        "A second signal ends at once. Keys are not asked for; it listens on loopback only.",
+        "A second signal ends at once. Keys are not checked; it listens on loopback only.",
     )
     parser.add_argument(
         "--app", type=Path, default=Path(), metavar="DIR", help="folder of host.json and function_app.py"

@@ -1,4 +1,4 @@
-"""Decide an orchestrator's turn: what it is asked with, and all that its answer changes. Pure.
+"""Decide an orchestrator's turn: its request, and the changes of its answer. Pure.
 
 Source: DurableTask.Core's TaskOrchestrationDispatcher and TaskOrchestrationExecutor.
 """
@@ -36,7 +36,7 @@ class Turn:
 
 
 def begin(instance: Instance, episode: Episode, at: datetime) -> Turn | EpisodeCommit:
-    """Return the turn that the entries make; or, when they terminate or suspend the instance, what that changes."""
+    """Return the turn of the entries; or the commit, when they terminate or suspend the instance."""
     fitting = [each for each in episode.entries if each.execution_id in (None, instance.execution_id)]
     fitting.sort(key=lambda each: not _is(each, EventType.EXECUTION_STARTED))
     status = _controlled(instance.status, fitting)
@@ -63,12 +63,12 @@ def _is(entry: Entry, kind: EventType) -> bool:
 
 
 def _comes_through(entry: Entry) -> bool:
-    """A suspended instance takes only what controls it, and its beginning; the rest waits in the inbox."""
+    """Return True for an entry that a suspended instance takes: a control, or its start; the others wait."""
     return entry.event["EventType"] in CONTROLS or _is(entry, EventType.EXECUTION_STARTED)
 
 
 def _controlled(status: Status, entries: Iterable[Entry]) -> Status:
-    """The status that the control entries lead to; Terminated is final."""
+    """Return the status after the control entries; Terminated is final."""
     status = Status.SUSPENDED if status is Status.SUSPENDED else Status.RUNNING
     for each in entries:
         if _is(each, EventType.EXECUTION_TERMINATED):
@@ -81,7 +81,7 @@ def _controlled(status: Status, entries: Iterable[Entry]) -> Status:
 
 
 def conclude(turn: Turn, answer: Answer, functions: DurableFunctions, new_id: Callable[[], str]) -> EpisodeCommit:
-    """Return all that the orchestrator's answer changes; `new_id` names the executions that it starts."""
+    """Return the changes of the orchestrator's answer; `new_id` makes the ids of the executions that it starts."""
     instance = turn.instance
     caller = Caller(instance.name, instance.instance_id, instance.execution_id)
     events = [json.loads(f"[{','.join(turn.past)}]"), turn.new]
@@ -99,7 +99,7 @@ def conclude(turn: Turn, answer: Answer, functions: DurableFunctions, new_id: Ca
 
 
 def fail(turn: Turn, reason: str, custom_status: str | None = None, new_work: Sequence[Work] = ()) -> EpisodeCommit:
-    """Return the end of an orchestration that failed."""
+    """Return the commit of a failed orchestration."""
     text = json.dumps(f"Orchestrator function '{turn.instance.name}' failed: {reason}")
     return _ended(turn, Status.FAILED, text, custom_status, new_work)
 
@@ -113,7 +113,6 @@ def _ended(
 ) -> EpisodeCommit:
     end = event(EventType.EXECUTION_COMPLETED, OrchestrationStatus=status.value, Result=output)
     ordered = [each.ordered for each in new_work]
-    kept = turn.instance.custom_status if status is Status.TERMINATED else custom_status
     return EpisodeCommit(
         instance_id=turn.instance.instance_id,
         execution_id=turn.instance.execution_id,
@@ -123,8 +122,8 @@ def _ended(
         past=len(turn.past),
         events=_closed(turn, [*ordered, end]),
         output=output,
-        custom_status=kept,
-        outgoing=[*_requests(turn, new_work), *_told_to_parent(turn, status, output)],
+        custom_status=turn.instance.custom_status if status is Status.TERMINATED else custom_status,
+        outgoing=[*_requests(turn, new_work), *_reports(turn, status, output)],
     )
 
 
@@ -200,15 +199,15 @@ def _child(turn: Turn, call: ChildCall, execution_id: str) -> ChildOrder:
     return ChildOrder(child, _report(turn, parent, Status.FAILED, json.dumps(reason)))
 
 
-def _told_to_parent(turn: Turn, status: Status, output: str | None) -> list[Outgoing]:
+def _reports(turn: Turn, status: Status, output: str | None) -> list[Outgoing]:
     parent = turn.instance.parent
     return [] if parent is None else [_report(turn, parent, status, output)]
 
 
 def _report(turn: Turn, parent: Parent, status: Status, output: str | None) -> Outgoing:
     if status is Status.COMPLETED:
-        told = event(EventType.SUB_ORCHESTRATION_COMPLETED, TaskScheduledId=parent.task_id, Result=output)
+        end = event(EventType.SUB_ORCHESTRATION_COMPLETED, TaskScheduledId=parent.task_id, Result=output)
     else:
         reason = json.loads(output) if output is not None else None
-        told = event(EventType.SUB_ORCHESTRATION_FAILED, TaskScheduledId=parent.task_id, Reason=reason, Details=output)
-    return Outgoing(parent.instance_id, parent.execution_id, told, turn.at)
+        end = event(EventType.SUB_ORCHESTRATION_FAILED, TaskScheduledId=parent.task_id, Reason=reason, Details=output)
+    return Outgoing(parent.instance_id, parent.execution_id, end, turn.at)
