@@ -10,9 +10,8 @@ from local.functions_host.durable.commits import ActivityOrder
 from local.functions_host.durable.history import EventType
 from local.functions_host.invoker import Invoker
 from local.functions_host.worker import Invocation, Outcome
-from tests.unit.local.functions_host.doubles import ManualClock
+from tests.unit.local.functions_host.doubles import ManualClock, ScriptedWorker
 from tests.unit.local.functions_host.durable.doubles import FUNCTIONS
-from tests.unit.local.functions_host.durable.scripted_worker import ScriptedWorker
 
 pytestmark = pytest.mark.asyncio
 

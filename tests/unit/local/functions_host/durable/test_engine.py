@@ -18,9 +18,8 @@ from local.functions_host.durable.options import DurableOptions
 from local.functions_host.durable.store import DurableStore
 from local.functions_host.invoker import Invoker
 from local.functions_host.worker import Invocation, Outcome
-from tests.unit.local.functions_host.doubles import NOON, ManualClock, eventually
+from tests.unit.local.functions_host.doubles import NOON, ManualClock, ScriptedWorker, eventually
 from tests.unit.local.functions_host.durable.doubles import FUNCTIONS, activity, all_of, timer
-from tests.unit.local.functions_host.durable.scripted_worker import ScriptedWorker
 
 pytestmark = pytest.mark.asyncio
 
