@@ -19,28 +19,19 @@ def resolve(values: dict[str, str], **trigger: Any) -> tuple[HubConnection, list
     return resolve_connection(function, AppSettings(values, {}), faults), faults
 
 
-def test_a_connection_string_gives_the_namespace_without_its_port() -> None:
+def test_a_hub_is_resolved_from_its_settings() -> None:
     text = f"Endpoint=sb://localhost:5672/;{KEY};UseDevelopmentEmulator=true"
-    connection, faults = resolve({"HUB": text})
-    assert faults == []
-    assert connection == HubConnection(HubAddress("localhost", "telemetry", "$Default"), text)
+    assert resolve({"HUB": text}) == (HubConnection(HubAddress("localhost", "telemetry", "$Default"), text), [])
+    namespace = {"HUB__fullyQualifiedNamespace": "ns.servicebus.windows.net"}
+    without_key = HubConnection(HubAddress("ns.servicebus.windows.net", "telemetry", "$Default"), None)
+    assert resolve(namespace) == (without_key, [])
 
 
-def test_the_hub_of_the_connection_string_wins() -> None:
+def test_the_hub_of_the_connection_string_and_a_setting_with_the_azurewebjobs_prefix_win() -> None:
     connection, _ = resolve({"HUB": f"Endpoint=sb://ns.servicebus.windows.net/;{KEY};EntityPath=other"})
     assert connection.address == HubAddress("ns.servicebus.windows.net", "other", "$Default")
-
-
-def test_a_setting_with_the_azurewebjobs_prefix_is_found_first() -> None:
     values = {"AzureWebJobsHUB": f"Endpoint=sb://a/;{KEY}", "HUB": f"Endpoint=sb://b/;{KEY}"}
     assert resolve(values)[0].address.namespace == "a"
-
-
-def test_a_namespace_needs_no_key() -> None:
-    connection, faults = resolve({"HUB__fullyQualifiedNamespace": "ns.servicebus.windows.net"})
-    assert faults == []
-    assert connection.connection_string is None
-    assert connection.address.namespace == "ns.servicebus.windows.net"
 
 
 def test_names_are_expanded() -> None:
