@@ -83,19 +83,16 @@ async def test_a_timer_lasts_as_long_as_it_should_also_beyond_six_days(app: Dura
         assert (await app.ended(instance_id))["output"] == wait.total_seconds()
 
 
-async def test_an_event_wins_over_a_timer_that_is_cancelled(app: DurableApp) -> None:
-    instance_id = await app.start("approval")
-    await app.is_at(instance_id, "TimerCreated")
-    assert await app.post(f"instances/{instance_id}/raiseEvent/Decision", {"by": "me"}) == 202
-    status = await app.ended(instance_id)
-    assert status["output"] == {"decision": {"by": "me"}, "then": 16}
-
-
-async def test_a_timer_wins_over_an_event_that_does_not_come(app: DurableApp, clock: ManualClock) -> None:
-    instance_id = await app.start("approval")
-    await app.is_at(instance_id, "TimerCreated")
+async def test_an_event_or_a_timer_wins_and_the_timer_that_lost_is_cancelled(
+    app: DurableApp, clock: ManualClock
+) -> None:
+    decided, late = await app.start("approval"), await app.start("approval")
+    for instance_id in (decided, late):
+        await app.is_at(instance_id, "TimerCreated")
+    assert await app.post(f"instances/{decided}/raiseEvent/Decision", {"by": "me"}) == 202
+    assert (await app.ended(decided))["output"] == {"decision": {"by": "me"}, "then": 16}
     await clock.advance(timedelta(hours=1))
-    assert (await app.ended(instance_id))["output"] == "too late"
+    assert (await app.ended(late))["output"] == "too late"
 
 
 async def test_an_orchestration_does_not_end_before_a_timer_that_nobody_cancelled(
@@ -108,12 +105,6 @@ async def test_an_orchestration_does_not_end_before_a_timer_that_nobody_cancelle
     assert (await app.get(instance_id))[1]["runtimeStatus"] == "Running"
     await clock.advance(timedelta(hours=1))
     assert (await app.ended(instance_id))["output"] == "decided"
-
-
-async def test_the_sdk_s_client_raises_an_event_as_text(app: DurableApp) -> None:
-    instance_id = await app.start("approval")
-    await app.client("raise", instance_id, {"by": "me"}, event="Decision")
-    assert (await app.ended(instance_id))["output"]["decision"] == '{"by": "me"}'
 
 
 @early_events
@@ -181,11 +172,16 @@ async def test_a_suspended_orchestration_takes_nothing_until_it_is_resumed(app: 
     assert (await app.ended(instance_id))["output"]["decision"] == "held"
 
 
-async def test_an_ended_orchestration_is_purged_and_a_running_one_is_not(app: DurableApp) -> None:
-    ended = (await app.run("hello"))["instanceId"]
-    assert await app.client("purge", ended) == 1
-    assert (await app.get(ended))[0] == 404
-    assert await app.client("purge", ended) == 0
+async def test_an_ended_orchestration_is_restarted_under_a_new_id_and_purged_and_a_running_one_is_not(
+    app: DurableApp,
+) -> None:
+    first = await app.run("fan_out", {"count": 3})
+    again = await app.client("restart", first["instanceId"])
+    assert again["id"] != first["instanceId"]
+    assert (await app.ended(again["id"]))["output"] == first["output"]
+    assert await app.client("purge", again["id"]) == 1
+    assert (await app.get(again["id"]))[0] == 404
+    assert await app.client("purge", again["id"]) == 0
     running = await app.start("approval")
     async with app.http.delete(f"/runtime/webhooks/durabletask/instances/{running}") as answer:
         assert answer.status == 412
@@ -212,20 +208,15 @@ async def until_state(app: DurableApp, expected: list[Any]) -> None:
             await asyncio.sleep(0.005)
 
 
-async def test_the_sdk_s_client_gets_statuses(app: DurableApp) -> None:
+async def test_the_client_of_the_sdk_raises_an_event_as_text_and_gets_statuses(app: DurableApp) -> None:
     for instance_id in ("a", "b"):
         await app.run("hello", None, instance_id)
     await app.start("approval", None, "c")
     assert await app.client("all", "-") == ["a", "b"]
     found = await app.client("status", "a")
     assert (found["name"], found["runtimeStatus"], found["output"]) == ("hello", "Completed", 9)
-
-
-async def test_an_ended_orchestration_is_restarted_under_a_new_id(app: DurableApp) -> None:
-    first = await app.run("fan_out", {"count": 3})
-    again = await app.client("restart", first["instanceId"])
-    assert again["id"] != first["instanceId"]
-    assert (await app.ended(again["id"]))["output"] == first["output"]
+    await app.client("raise", "c", {"by": "me"}, event="Decision")
+    assert (await app.ended("c"))["output"]["decision"] == '{"by": "me"}'
 
 
 async def test_a_running_id_is_not_started_again_and_an_ended_one_is(app: DurableApp) -> None:

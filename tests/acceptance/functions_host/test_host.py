@@ -84,7 +84,8 @@ async def test_batches_can_be_delivered_again_and_skipped_over_http(sample: Samp
     await checkpoint_is(options, 4)
     await sample.send("0", b"kept")
     await ingested(["a", "b", "c"], ["d"], ["d"], ["kept"])
-    for wrong in ({}, {"redeliver": 0}, {"lose": 1}, {"skip": "1"}, {"skip": True}, []):
+    wrongs: list[object] = [{}, {"redeliver": 0}, {"lose": 1}, {"skip": "1"}, {"skip": True}, []]
+    for wrong in wrongs:
         assert await status_of(sample, wrong) == 400, wrong
 
 

@@ -20,11 +20,11 @@ class Received(EventData):
 
     def __init__(self, message: AmqpAnnotatedMessage) -> None:
         super().__init__(b"")
-        self.message = message
+        self.received = message
 
     @property
     def raw_amqp_message(self) -> AmqpAnnotatedMessage:
-        return self.message
+        return self.received
 
 
 def received(**parts: Any) -> EventData:

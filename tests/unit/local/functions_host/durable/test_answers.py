@@ -53,7 +53,8 @@ def test_an_outcome_that_is_no_answer_is_unreadable() -> None:
 
 
 def test_a_different_schema_is_unreadable() -> None:
-    for changes in ({"schemaVersion": 1}, {"schemaVersion": None}, {"actions": [[], []]}):
+    wrong: list[dict[str, object]] = [{"schemaVersion": 1}, {"schemaVersion": None}, {"actions": [[], []]}]
+    for changes in wrong:
         with pytest.raises(Unreadable, match="only the out-of-process schema V3 is emulated"):
             answered(**changes)
 

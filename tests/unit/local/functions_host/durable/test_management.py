@@ -116,7 +116,8 @@ async def test_the_code_of_a_status_shows_the_status_too(api: Api) -> None:
 async def test_pages_go_on_where_the_one_before_ended(api: Api) -> None:
     for name in ("a", "b", "c"):
         await api.ask("POST", f"{START}/{name}")
-    found, token = [], ""
+    found: list[list[str]] = []
+    token = ""
     while token or not found:
         headers = {"x-ms-continuation-token": token} if token else {}
         async with api.http.get("/durabletask/instances/?top=2", headers=headers) as answer:
