@@ -1,4 +1,4 @@
-"""A host in a process of its own, as a person starts it."""
+"""A host in its own process, as a person starts it."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A Worker on Microsoft's own library, azure-functions-runtime, to hold ours to it. For tests only.
+"""A Worker on Microsoft's own library, azure-functions-runtime, to compare ours with it. For tests only.
 
 Its package says Python 3.13, and it runs on 3.11 unchanged.
 """

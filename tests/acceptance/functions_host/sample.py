@@ -53,7 +53,7 @@ async def running(directory: Path, options: HostOptions | None = None) -> AsyncI
 
 
 def seen(function_name: str) -> list[Any]:
-    """What the sample app's function has noted so far."""
+    """Return the notes of a function of the sample app."""
     found: list[Any] = sys.modules["function_app"].seen.get(function_name, [])
     return found
 

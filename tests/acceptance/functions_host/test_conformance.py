@@ -1,4 +1,4 @@
-"""The same small functions through our worker and through Microsoft's, with the same results."""
+"""Small functions have the same results on our worker and on Microsoft's."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Orchestrators, activities, entities and clients through our worker and through Microsoft's, with the same results."""
+"""Orchestrators, activities, entities and clients have the same results on our worker and on Microsoft's."""
 
 import asyncio
 import sys
@@ -150,7 +150,7 @@ async def test_continuing_as_new_begins_with_the_new_input_and_an_empty_history(
     assert '"round": 3' in status["input"]
 
 
-async def test_an_orchestration_is_terminated_whatever_it_waits_for(app: DurableApp) -> None:
+async def test_a_waiting_orchestration_is_terminated(app: DurableApp) -> None:
     instance_id = await app.start("approval")
     await app.is_at(instance_id, "TimerCreated")
     await app.client("terminate", instance_id)

@@ -29,7 +29,7 @@ async def app(durable_app: Path, options: HostOptions) -> AsyncIterator[DurableA
         yield app
 
 
-async def test_a_restarted_host_goes_on_with_what_waits(
+async def test_a_restarted_host_goes_on_with_waiting_orchestrations(
     durable_app: Path, options: HostOptions, clock: ManualClock
 ) -> None:
     async with serving(durable_app, options) as app:
@@ -51,7 +51,7 @@ async def test_a_drained_host_begins_no_turn_and_the_next_one_does(durable_app: 
         assert (await app.ended(instance_id))["output"] == 9
 
 
-async def test_what_host_json_asks_for_and_is_not_emulated_is_refused_by_name(
+async def test_settings_of_host_json_that_are_not_emulated_are_refused_by_name(
     durable_app: Path, options: HostOptions
 ) -> None:
     settings = {"storageProvider": {"type": "mssql"}, "extendedSessionsEnabled": True, "hubName": "x", "new": 1}

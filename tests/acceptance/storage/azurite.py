@@ -1,4 +1,4 @@
-"""Azurite, Microsoft's emulator of storage accounts, in a process of its own on free ports."""
+"""Azurite, Microsoft's emulator of storage accounts, in its own process on free ports."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.repo.product import ROOT
 
-# The name and key that Azurite has unless told otherwise, as Microsoft documents them. They open nothing else.
+# The default name and key of Azurite, as Microsoft documents them. They open nothing else.
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 LISTENS = re.compile(r"Azurite (Blob|Queue|Table) service is successfully listening at (http://127\.0\.0\.1:\d+)")

@@ -1,4 +1,4 @@
-"""What the tests of the local functions host share."""
+"""The fixtures of the tests of the local functions host."""
 
 import shutil
 import sys
@@ -47,7 +47,7 @@ def empty_app(tmp_path: Path) -> Iterator[Path]:
 
 
 def forgotten(directory: Path) -> Iterator[Path]:
-    """Lend the folder and forget what was imported from it."""
+    """Lend the folder, and forget its module afterwards."""
     yield directory
     forget(directory)
 

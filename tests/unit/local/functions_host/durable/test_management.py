@@ -175,6 +175,6 @@ async def test_a_request_that_is_not_emulated_is_refused_by_name(api: Api) -> No
         assert "not emulated" in answer["Message"], path
 
 
-async def test_the_task_hub_s_own_name_matches_in_any_case(api: Api) -> None:
+async def test_the_name_of_the_task_hub_matches_in_any_case(api: Api) -> None:
     assert await api.code("POST", f"{START}?taskHub=samplehub") == 202
     assert await api.code("POST", "instances/one/dance") == 404

@@ -44,7 +44,7 @@ def test_the_next_action_is_ordered_once_the_one_before_ended_or_failed() -> Non
     assert new([activity(), activity()], scheduled(0), failed(0)) == ["ActivityCall 1"]
 
 
-def test_the_orders_of_the_history_are_not_new_whatever_the_case_of_their_names() -> None:
+def test_the_orders_of_the_history_are_not_new_and_their_names_match_in_any_case() -> None:
     found = walked([all_of(activity(), activity("other"))], scheduled(0, "WORK"), scheduled(1, "other"), completed(1))
     assert (found.new_work, found.has_open_tasks) == ((), True)
 

@@ -60,7 +60,7 @@ def test_an_instance_that_has_not_ended_is_not_replaced(store: DurableStore) -> 
     assert len(store.read_episode("one", NOON).entries) == 1
 
 
-def test_an_instance_that_has_ended_is_replaced_with_all_that_was_its(store: DurableStore) -> None:
+def test_an_ended_instance_is_replaced_with_all_its_rows(store: DurableStore) -> None:
     started(store, status=Status.TERMINATED, output='"x"', activities=[ORDER])
     store.create(replace(NEW, execution_id="other"), LATER)
     it = found(store)
@@ -98,19 +98,19 @@ def test_a_turn_of_an_execution_that_is_gone_writes_nothing(store: DurableStore)
     assert not store.commit_episode(commit(past=2))
 
 
-def test_continuing_as_new_drops_the_history_and_what_was_for_the_execution(store: DurableStore) -> None:
-    started(store, custom_status='"kept"')
+def test_continuing_as_new_drops_the_history_and_the_events_of_the_execution(store: DurableStore) -> None:
+    started(store, custom_status='"half"')
     for execution_id in ("execution", None):
         store.send(Outgoing("one", execution_id, raised(str(execution_id)), NOON))
     assert store.commit_episode(commit(past=2, successor=replace(NEW, execution_id="next", input="2")))
     it = found(store)
-    assert (it.execution_id, it.input, it.custom_status) == ("next", "2", '"kept"')
+    assert (it.execution_id, it.input, it.custom_status) == ("next", "2", '"half"')
     assert store.history("one") == []
     entries = store.read_episode("one", NOON).entries
     assert [each.event["Name"] for each in entries] == ["None", "caller"]
 
 
-def test_an_end_drops_all_that_still_waited(store: DurableStore) -> None:
+def test_an_end_drops_every_waiting_event(store: DurableStore) -> None:
     started(store)
     store.send(Outgoing("one", None, raised("go"), NOON))
     store.commit_episode(commit(past=2, status=Status.COMPLETED))
@@ -139,7 +139,7 @@ def test_a_child_starts_with_its_parent_s_turn_unless_its_id_is_taken(store: Dur
     assert [each.event["Name"] for each in store.read_episode("one", NOON).entries] == ["refused"]
 
 
-def test_a_suspended_instance_is_ready_only_for_what_controls_it(store: DurableStore) -> None:
+def test_a_suspended_instance_is_ready_only_for_its_controls(store: DurableStore) -> None:
     started(store, status=Status.SUSPENDED)
     store.send(Outgoing("one", None, raised("go"), NOON))
     assert store.ready(NOON, 10) == []
