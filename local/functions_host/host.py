@@ -63,7 +63,7 @@ class FunctionsHost:
         self._background: set[asyncio.Task[None]] = set()
         self._drain: asyncio.Task[None] | None = None
         self.functions: tuple[FunctionDescription, ...] = ()
-        self.listeners: dict[str, EventHubListener] = {}
+        self._listeners: dict[str, EventHubListener] = {}
         self._timers: dict[str, TimerListener] = {}
         self._task_hub: TaskHub | None = None
 
@@ -127,7 +127,7 @@ class FunctionsHost:
             source = self._options.open_source(connection, options, clock)
             listener = EventHubListener(function, connection.address, source)
             listener.start(self._invoker, self._state, options, clock)
-            self.listeners[function.name] = listener
+            self._listeners[function.name] = listener
         for function, schedule in triggers.timers:
             timer = TimerListener(function, schedule)
             timer.start(self._invoker, self._state, clock)
@@ -153,7 +153,7 @@ class FunctionsHost:
 
     async def _finish(self) -> None:
         self._invoker.stop_retrying()
-        hubs = (listener.stop() for listener in self.listeners.values())
+        hubs = (listener.stop() for listener in self._listeners.values())
         timers = (timer.stop() for timer in self._timers.values())
         await asyncio.gather(*hubs, *timers, *self._background)
         if self._task_hub is not None:
@@ -208,12 +208,12 @@ class FunctionsHost:
 
     def redeliver(self, count: int) -> None:
         """Deliver the last `count` batches of every partition again."""
-        for listener in self.listeners.values():
+        for listener in self._listeners.values():
             listener.redeliver(count)
 
     def skip(self, count: int) -> None:
         """Checkpoint the next `count` batches of every partition without delivering them."""
-        for listener in self.listeners.values():
+        for listener in self._listeners.values():
             listener.skip(count)
 
     def _add_environment(self, settings: Settings) -> None:

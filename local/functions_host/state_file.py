@@ -1,7 +1,7 @@
 """Store host checkpoints and the status of timers in one SQLite file, so that they outlive the host.
 
-The real host stores both in blobs of AzureWebJobsStorage. A host checkpoint is a hint, so a killed process loses none,
-but a power cut may lose the last ones. Durable has its own tables in the same file.
+The real host stores both in blobs of AzureWebJobsStorage. Host checkpoints are hints: a killed process loses none, a
+power cut may lose the last ones. Durable has its own tables in the same file.
 """
 
 import sqlite3

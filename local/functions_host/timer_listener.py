@@ -66,7 +66,7 @@ class TimerListener:
         return bool(self.function.trigger.settings.get("useMonitor", True))
 
     def _is_past_due(self, now: datetime) -> bool:
-        """Return True when the current schedule missed a run; the status may come from a different schedule."""
+        """Return True when a run of the current schedule was missed; the status may come from a different one."""
         status = self._status()
         return status is not None and self._schedule.next_after(status.updated_at) < now
 

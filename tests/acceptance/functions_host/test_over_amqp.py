@@ -97,4 +97,4 @@ async def test_a_refused_link_and_a_hub_that_goes_away_are_reported_and_the_hub_
             await arrived("b")
     assert (vars(refused)["consumer_group"], refused.levelno) == ("async", logging.ERROR)
     assert "async" in vars(refused)["error"]
-    assert groups(caplog, "partition_received") == ["$Default"]
+    assert set(groups(caplog, "partition_received")) == {"$Default"}
