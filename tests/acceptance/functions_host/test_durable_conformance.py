@@ -26,12 +26,6 @@ async def app(durable_app: Path, worker: Worker, clock: ManualClock) -> AsyncIte
         yield app
 
 
-async def test_an_activity_answers_its_orchestrator(app: DurableApp) -> None:
-    status = await app.run("hello")
-    assert (status["runtimeStatus"], status["output"]) == ("Completed", 9)
-    assert kinds_of(status) == ["ExecutionStarted", "TaskCompleted", "ExecutionCompleted"]
-
-
 @pytest.mark.slow
 async def test_activities_fan_out_and_in(app: DurableApp) -> None:
     for count in (1, 6, 300):

@@ -105,13 +105,6 @@ async def test_an_unknown_orchestrator_is_answered_as_the_extension_does(app: Du
     assert known.startswith("'hello', 'fan_out', ")
 
 
-async def test_a_failed_orchestration_answers_with_500_on_request(app: DurableApp) -> None:
-    await app.run("boom", None, "b")
-    for query, status in (({}, 200), ({"returnInternalServerErrorOnFailure": "true"}, 500)):
-        async with app.http.get(f"{WEBHOOK}/instances/b", params=query) as answer:
-            assert answer.status == status
-
-
 async def test_the_list_of_functions_shows_durable_ones(app: DurableApp) -> None:
     async with app.http.get("/admin/functions") as answer:
         types = {each["name"]: each["config"]["bindings"][0]["type"] for each in await answer.json()}

@@ -142,7 +142,4 @@ def _index_after(log: list[HubEvent], start: StartAt) -> int:
         return 0
     if start == END:
         return len(log)
-    if start.enqueued_at is not None:
-        instant = start.enqueued_at
-        return next((index for index, one in enumerate(log) if one.enqueued_at > instant), len(log))
     return next(index for index, one in enumerate(log) if one.offset == start.offset) + 1
