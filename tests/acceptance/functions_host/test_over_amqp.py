@@ -4,6 +4,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import pytest_asyncio
 
 from local.event_hubs import Emulator, HubSettings
 from local.functions_host import HostOptions
+from local.functions_host.clock import SystemClock
+from local.functions_host.sdk_stream import LONGEST_PAUSE
 from tests.acceptance.functions_host.publishing import HUB, publish
 from tests.acceptance.functions_host.sample import running, seen, write_settings
 from tests.unit.local.functions_host.doubles import eventually
@@ -23,6 +26,13 @@ pytestmark = [
 ]
 
 SOON_S = 30.0
+
+
+class ImpatientClock(SystemClock):
+    """The clock of this machine, with a short pause between two tries to reach the hub."""
+
+    async def sleep(self, delay: timedelta) -> None:
+        await super().sleep(timedelta(milliseconds=50) if delay <= LONGEST_PAUSE else delay)
 
 
 @pytest_asyncio.fixture(autouse=True)
@@ -83,7 +93,7 @@ async def test_a_refused_link_and_a_hub_that_goes_away_are_reported_and_the_hub_
     with emulator.running():
         port = emulator.port
         write_settings(app, EVENTHUB=emulator.connection_string, **{"AzureWebJobs.ingest_texts.Disabled": "true"})
-    async with running(app):
+    async with running(app, HostOptions(clock=ImpatientClock())):
         await eventually(lambda: reported(caplog, "hub_unreachable"), deadline_s=SOON_S)
         with emulator.running(port=port):
             await send(emulator, p0=[b"a"])
