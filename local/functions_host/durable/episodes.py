@@ -5,7 +5,7 @@ Source: DurableTask.Core's TaskOrchestrationDispatcher and TaskOrchestrationExec
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from local.functions_host.durable.answers import Answer, request_text
@@ -54,7 +54,7 @@ def begin(instance: Instance, episode: Episode, at: datetime) -> Turn | EpisodeC
     )
     if status is Status.TERMINATED:
         last = next(each.event for each in reversed(fitting) if _is(each, EventType.EXECUTION_TERMINATED))
-        return _ended(turn, Status.TERMINATED, json.dumps(last["Reason"]))
+        return _ended(turn, Status.TERMINATED, json.dumps(last["Reason"]), instance.custom_status)
     return _paused(turn) if status is Status.SUSPENDED else turn
 
 
@@ -104,15 +104,8 @@ def fail(turn: Turn, reason: str, custom_status: str | None = None, new_work: Se
     return _ended(turn, Status.FAILED, text, custom_status, new_work)
 
 
-def _ended(
-    turn: Turn,
-    status: Status,
-    output: str | None,
-    custom_status: str | None = None,
-    new_work: Sequence[Work] = (),
-) -> EpisodeCommit:
-    end = event(EventType.EXECUTION_COMPLETED, OrchestrationStatus=status.value, Result=output)
-    ordered = [each.ordered for each in new_work]
+def _commit(turn: Turn, status: Status, custom_status: str | None) -> EpisodeCommit:
+    """Return the commit of a turn that changes nothing but the status."""
     return EpisodeCommit(
         instance_id=turn.instance.instance_id,
         execution_id=turn.instance.execution_id,
@@ -120,41 +113,33 @@ def _ended(
         status=status,
         consumed=turn.consumed,
         past=len(turn.past),
-        events=_closed(turn, [*ordered, end]),
+        custom_status=custom_status,
+    )
+
+
+def _ended(
+    turn: Turn, status: Status, output: str | None, custom_status: str | None, new_work: Sequence[Work] = ()
+) -> EpisodeCommit:
+    end = event(EventType.EXECUTION_COMPLETED, OrchestrationStatus=status.value, Result=output)
+    return replace(
+        _commit(turn, status, custom_status),
+        events=_closed(turn, [*(each.ordered for each in new_work), end]),
         output=output,
-        custom_status=turn.instance.custom_status if status is Status.TERMINATED else custom_status,
         outgoing=[*_requests(turn, new_work), *_reports(turn, status, output)],
     )
 
 
 def _paused(turn: Turn) -> EpisodeCommit:
-    return EpisodeCommit(
-        instance_id=turn.instance.instance_id,
-        execution_id=turn.instance.execution_id,
-        at=turn.at,
-        status=Status.SUSPENDED,
-        consumed=turn.consumed,
-        past=len(turn.past),
-        events=_closed(turn, []),
-        custom_status=turn.instance.custom_status,
-    )
+    return replace(_commit(turn, Status.SUSPENDED, turn.instance.custom_status), events=_closed(turn, []))
 
 
 def _going_on(turn: Turn, answer: Answer, replayed: Replayed, new_id: Callable[[], str]) -> EpisodeCommit:
-    instance, work = turn.instance, replayed.new_work
-    return EpisodeCommit(
-        instance_id=instance.instance_id,
-        execution_id=instance.execution_id,
-        at=turn.at,
-        status=Status.RUNNING,
-        consumed=turn.consumed,
-        past=len(turn.past),
+    ids, work = (turn.instance.instance_id, turn.instance.execution_id), replayed.new_work
+    return replace(
+        _commit(turn, Status.RUNNING, answer.custom_status),
         events=_closed(turn, [each.ordered for each in work]),
-        custom_status=answer.custom_status,
         activities=[
-            ActivityOrder(instance.instance_id, instance.execution_id, each.task_id, each.name, each.input)
-            for each in work
-            if isinstance(each, ActivityCall)
+            ActivityOrder(*ids, each.task_id, each.name, each.input) for each in work if isinstance(each, ActivityCall)
         ],
         children=[_child(turn, each, new_id()) for each in work if isinstance(each, ChildCall)],
         outgoing=[*_timers(turn, work), *_requests(turn, work)],
@@ -164,16 +149,10 @@ def _going_on(turn: Turn, answer: Answer, replayed: Replayed, new_id: Callable[[
 
 def _continued(turn: Turn, answer: Answer, replayed: Replayed, new_id: Callable[[], str]) -> EpisodeCommit:
     instance = turn.instance
-    successor = NewInstance(instance.instance_id, new_id(), instance.name, replayed.next_input, instance.parent)
-    return EpisodeCommit(
-        instance_id=instance.instance_id,
-        execution_id=instance.execution_id,
-        at=turn.at,
-        status=Status.RUNNING,
-        consumed=turn.consumed,
-        custom_status=answer.custom_status,
+    return replace(
+        _commit(turn, Status.RUNNING, answer.custom_status),
         outgoing=_requests(turn, replayed.new_work),
-        successor=successor,
+        successor=NewInstance(instance.instance_id, new_id(), instance.name, replayed.next_input, instance.parent),
     )
 
 
