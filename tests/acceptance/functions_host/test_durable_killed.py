@@ -19,7 +19,7 @@ from tests.acceptance.functions_host.durable_sample import WEBHOOK
 pytestmark = pytest.mark.slow
 
 SEED, KILLS = 1, 4
-ROUNDS = 5
+ROUNDS = 3
 ACTIVITIES = ROUNDS * 20
 FIRSTS = {name: number * ACTIVITIES for number, name in enumerate(("one", "two", "three"))}
 AT_ONCE = 10 * (os.cpu_count() or 1)
