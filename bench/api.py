@@ -15,7 +15,7 @@ import azure.functions as func
 
 from bench.figures import Figure
 from core.ledger.books import read_letter_books
-from core.model.events import Partition, PartitionId
+from core.model.events import PartitionId, Stream
 from core.model.rows import declared
 from core.remote.hub.ends import HubEnds
 from core.store.desk import desk_over
@@ -28,7 +28,7 @@ PARTITIONS, EVENTS, CAUSES = 16, 10, 40  # events of a range, causes of letters
 RARE = 7  # of each partition the letter that is of a cause and a status of its own
 ROUNDS = 30
 LIMIT_MS = 50.0
-STREAM = Partition("bench/telemetry", "hubledger", PartitionId(""))
+STREAM = Stream("bench/telemetry", "hubledger")
 MOMENT = "strftime('%Y-%m-%dT%H:%M:%S', 1767225600 + {} % 10000000, 'unixepoch') || '.000000Z'"
 
 _RANGES = f"""

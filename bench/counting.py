@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Any, cast
 
 from core.model.commits import BatchCommit, PartitionState
-from core.model.events import Partition, SequenceNumber
+from core.model.events import Partition
 from core.model.rows import ReferenceKey, Row
+from core.model.spans import SequenceNumber
 from core.store import AppStore
 
 

@@ -12,14 +12,15 @@ from bench.figures import Figure
 from bench.ingest import STAMPS
 from bench.samples import reading
 from core.ingest.gaps import Healing
-from core.ingest.ingest import ingest_batch
-from core.model.events import EventBatch, Partition, PartitionId, SequenceNumber
+from core.ingest.ingest import Means, ingest_batch
+from core.model.events import EventBatch, Partition, PartitionId
 from core.model.rows import Row
+from core.model.spans import SequenceNumber
+from core.model.transform import Transform
 from core.remote.hub.reader import SdkHubReader
 from core.settings import Settings, read_settings
 from core.store.connect import open_store
 from core.store.schema import migrate_sqlite
-from core.transforms import Transform
 from local.event_hubs import Emulator, HubSettings
 
 HUB, EVENTS, SINGLE = "telemetry", 20_000, 200
@@ -61,7 +62,7 @@ def _healing(settings: Settings, hub: SdkHubReader) -> Figure:
     transform = Transform("bench", lambda event, _: ROWS[event.sequence_number % 500])
     with closing(open_store(settings)) as store:
         began = perf_counter()
-        report = ingest_batch(EventBatch(PARTITION, (event,), "bench"), store, transform, STAMPS, Healing(hub))
+        report = ingest_batch(EventBatch(PARTITION, (event,), "bench"), Means(store, transform, STAMPS, Healing(hub)))
         rate = report.healed / (perf_counter() - began)
     note = f"{report.healed:,} events in {len(report.commits)} commits"
     return Figure("a gap healed from the hub into SQLite", rate, "events/s", ">= 5000", rate >= 5_000, note)

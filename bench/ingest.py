@@ -11,19 +11,20 @@ from time import perf_counter
 from bench.counting import CountingStore, TakesAll
 from bench.figures import Figure, paired
 from bench.samples import SIZE, batch, decoded, reading
-from core.ingest.ingest import Stamps, ingest_batch
+from core.ingest.ingest import Means, ingest_batch
+from core.model.clock import Clock
 from core.model.events import Event
 from core.model.rows import References, Row
+from core.model.transform import Transform
 from core.store.remembered import RememberingStore
 from core.store.row_statements import sqlite_insert
 from core.store.schema import migrate_sqlite, open_database
 from core.store.sqlite import SqliteStore
-from core.transforms import Transform
 from core.transforms.home_security import SensorReading
 from handlers.adapters import to_batch
 
 ROUNDS = 120
-STAMPS = Stamps(lambda: datetime.now(UTC), uuid.uuid4)
+STAMPS = Clock(lambda: datetime.now(UTC), uuid.uuid4)
 
 
 def measure() -> Iterator[Figure]:
@@ -40,7 +41,7 @@ def _against_bare_sql(folder: Path) -> Iterator[Figure]:
     store = RememberingStore(counting.as_store(), timedelta(seconds=60))
     batches, transform = [batch(number) for number in range(ROUNDS)], Transform("bench", _ready_rows())
     ours, bare = paired(
-        lambda number: ingest_batch(batches[number], store, transform, STAMPS), _bare(folder / "bare.db"), ROUNDS
+        lambda number: ingest_batch(batches[number], Means(store, transform, STAMPS)), _bare(folder / "bare.db"), ROUNDS
     )
     calls = (counting.calls - 2) / ROUNDS  # the first batch also reads the partition and anchors it
     store.close()
@@ -78,7 +79,7 @@ def _own_python() -> Figure:
         events = decoded(number)
         events[0].metadata  # noqa: B018 - azure.functions parses it on first access and keeps it: not our Python
         started = perf_counter()
-        ingest_batch(to_batch(events, "bench"), store, transform, STAMPS)
+        ingest_batch(to_batch(events, "bench"), Means(store, transform, STAMPS))
         times.append(perf_counter() - started)
     each = sorted(times)[ROUNDS // 2] / SIZE * 1e6
     return Figure("our Python per event, without transform and driver", each, "us", "<= 3", each <= 3)

@@ -13,22 +13,23 @@ from time import perf_counter
 from bench.counting import CountingStore
 from bench.figures import Figure
 from bench.samples import START
-from core.ingest.ingest import Stamps
 from core.letters.retry import Keeper, claim_due, next_due_at, retry_chunk
+from core.model.clock import Clock
 from core.model.commits import BatchCommit, DeadLetter, Settled
-from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.events import Event, Partition, PartitionId, Stream
 from core.model.rows import PlacedRow
+from core.model.spans import SequenceNumber
+from core.model.transform import Transform
 from core.store.remembered import RememberingStore
 from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore
-from core.transforms import Transform
 from core.transforms.home_security import Home, references, transform
 
 LETTERS = int(os.environ.get("BENCH_LETTERS", "100000"))
 PARTITIONS, BATCH, HOMES = 16, 500, 1_000
 EARLY = 0.2  # of the letters: by then all that stays in memory is there
 PAGE = os.sysconf("SC_PAGE_SIZE")
-STREAM = Partition("bench/telemetry", "hubledger", PartitionId("0"))
+STREAM = Stream("bench/telemetry", "hubledger")
 NOW = START + timedelta(hours=1)
 
 
@@ -52,7 +53,7 @@ def measure() -> Iterator[Figure]:
         counting = CountingStore(SqliteStore(path))
         store = RememberingStore(counting.as_store(), timedelta(seconds=60))
         home_security = Transform("bench", transform, references)
-        keeper = Keeper(STREAM, store, home_security, lambda place, number: None, Stamps(lambda: NOW, uuid.uuid4))
+        keeper = Keeper(STREAM, store, home_security, lambda place, number: None, Clock(lambda: NOW, uuid.uuid4))
         _fill(store)
         rounds = list(_rounds(keeper))
         yield from _figures(rounds)
@@ -87,11 +88,11 @@ def _fill(store: RememberingStore) -> None:
     """Readings of homes that are registered by now, as the letters that waited for them."""
     homes = [Home(_home(number), "Europe/Berlin", number % 2 == 0) for number in range(HOMES)]
     placed: dict[type, list[PlacedRow]] = {Home: [(number, 0, home) for number, home in enumerate(homes)]}
-    _commit(store, STREAM, HOMES, Settled(placed, [], HOMES, 0))
+    _commit(store, STREAM.partition(PartitionId("0")), HOMES, Settled(placed, [], HOMES, 0))
     numbers = iter(range(LETTERS))
     turn = 0
     while some := list(islice(numbers, BATCH)):
-        place = Partition(STREAM.event_hub, STREAM.consumer_group, PartitionId(str(1 + turn % PARTITIONS)))
+        place = STREAM.partition(PartitionId(str(1 + turn % PARTITIONS)))
         state = store.read_partition(place)
         first = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1
         letters = [_letter(first + at, number) for at, number in enumerate(some)]

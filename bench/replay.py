@@ -10,9 +10,11 @@ from time import perf_counter
 
 from bench.figures import Figure
 from bench.samples import PARTITION, SIZE, START
-from core.ingest.ingest import Stamps, ingest_batch
-from core.model.events import Event, EventBatch, Partition, SequenceNumber
+from core.ingest.ingest import Means, ingest_batch
+from core.model.clock import Clock
+from core.model.events import Event, EventBatch, Partition
 from core.model.hub import Extent, Place
+from core.model.spans import SequenceNumber
 from core.replay.ranges import ReplayOrder
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
 from core.store.schema import migrate_sqlite
@@ -21,7 +23,7 @@ from core.transforms import load_transform
 
 EVENTS, HOMES = 30_000, 1_000
 TARGET = 5_000  # events a second
-STAMPS = Stamps(lambda: datetime.now(UTC), uuid.uuid4)
+STAMPS = Clock(lambda: datetime.now(UTC), uuid.uuid4)
 
 
 class ListedHub:
@@ -66,7 +68,7 @@ def _timed(run: Callable[[], object]) -> float:
 
 def _replay(store: SqliteStore, is_dry_run: bool) -> None:
     transform = load_transform("core.transforms.home_security")
-    means = ReplayMeans(PARTITION, store, ListedHub(_events()), transform, STAMPS)
+    means = ReplayMeans(PARTITION.stream, store, ListedHub(_events()), transform, STAMPS)
     order = ReplayOrder(None, None, None, "{}", is_dry_run, "bench", "to be measured")
     job_id = request_replay(order, means, EVENTS).request.job_id
     while ids := open_partitions(job_id, means):
@@ -81,7 +83,8 @@ def _ingested(path: Path) -> SqliteStore:
     migrate_sqlite(path)
     store, transform, events = SqliteStore(path), load_transform("core.transforms.home_security"), _events()
     for start in range(0, EVENTS, SIZE):
-        ingest_batch(EventBatch(PARTITION, tuple(events[start : start + SIZE]), "bench"), store, transform, STAMPS)
+        given = EventBatch(PARTITION, tuple(events[start : start + SIZE]), "bench")
+        ingest_batch(given, Means(store, transform, STAMPS))
     return store
 
 

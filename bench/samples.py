@@ -8,7 +8,8 @@ from typing import Any
 from azure.functions import EventHubEvent, meta
 from azure.functions.eventhub import EventHubTriggerConverter
 
-from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
+from core.model.events import Event, EventBatch, Partition, PartitionId
+from core.model.spans import SequenceNumber
 from core.transforms.home_security import SensorReading
 
 SIZE = 500

@@ -16,7 +16,8 @@ from bench.figures import Figure
 from bench.samples import PARTITION, START, reading
 from bench.wire import Wire
 from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
-from core.model.events import Event, SequenceNumber
+from core.model.events import Event
+from core.model.spans import SequenceNumber
 from core.store.odbc import Session, connect, load_driver
 from core.store.queries import load_migrations
 from core.store.records import checkpoint_values, ledger_values, letter_values

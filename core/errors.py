@@ -5,6 +5,7 @@
     ├── InvalidTransform           the transform's module, or a row class of it, breaks its contract
     ├── PoisonEvent                raised by a transform: this event can never succeed       (data)
     ├── MissingReference           raised by a transform: a row it needs is not there (yet)   (data)
+    ├── ProcessDied                the process died each time while it tried this event alone   (data)
     ├── RowsRefused                the database refuses the rows of this very event            (data)
     ├── ReplayRefused              a request for a replay names what cannot be replayed
     ├── ReplayOverlap              another replay is working on part of the range
@@ -32,8 +33,6 @@ A **data** fault becomes a dead letter in `core/settle/settle.py`. An **infrastr
 
 from uuid import UUID
 
-from core.model.events import Gap, Partition, SequenceNumber
-
 
 class HubledgerError(Exception):
     """The root: nothing else of ours is raised."""
@@ -57,6 +56,10 @@ class PoisonEvent(HubledgerError):
 
 class MissingReference(HubledgerError):
     """The row that this event refers to is not there, and may come later."""
+
+
+class ProcessDied(HubledgerError):
+    """The process that ran the transform died, time and again, while it tried this event alone."""
 
 
 class RowsRefused(HubledgerError):
@@ -99,21 +102,20 @@ class HubRefused(InfrastructureFault):
 class GapNotHealed(InfrastructureFault):
     """Some of a gap was read back and committed; the rest is for the next delivery, before which nothing is lost."""
 
-    def __init__(self, partition: Partition, gap: Gap) -> None:
+    def __init__(self, partition: object, first: int, last: int) -> None:
         super().__init__(
-            f"{partition}: events {gap.first} to {gap.last} are missing and not all read back from the hub yet; what"
+            f"{partition}: events {first} to {last} are missing and not all read back from the hub yet; what"
             " was is committed, and the next try goes on behind it (HEAL_DEADLINE_SECONDS)"
         )
         self.partition = partition
-        self.gap = gap
+        self.first = first
+        self.last = last
 
 
 class StreamIncarnationChanged(InfrastructureFault):
     """An event at or before the checkpoint was enqueued after it, or the hub ends before it: not the hub we knew."""
 
-    def __init__(
-        self, partition: Partition, sequence_number: SequenceNumber, checkpoint: SequenceNumber, *, is_end: bool = False
-    ) -> None:
+    def __init__(self, partition: object, sequence_number: int, checkpoint: int, *, is_end: bool = False) -> None:
         seen = f"the hub ends at {sequence_number}, before" if is_end else f"event {sequence_number} was enqueued after"
         super().__init__(
             f"{partition}: {seen} the checkpoint at {checkpoint}, so the hub was"
@@ -144,7 +146,7 @@ class StoreFault(InfrastructureFault):
 class CheckpointConflict(StoreFault):
     """The compare-and-set of the checkpoint touched no row."""
 
-    def __init__(self, partition: Partition, expected: SequenceNumber | None) -> None:
+    def __init__(self, partition: object, expected: int | None) -> None:
         where = "absent" if expected is None else f"at {expected}"
         super().__init__(
             f"checkpoint of {partition} is no longer {where}: another owner committed first; nothing was written"
@@ -156,7 +158,7 @@ class CheckpointConflict(StoreFault):
 class ReplayConflict(StoreFault):
     """The compare-and-set of a replay's progress touched no row."""
 
-    def __init__(self, partition: Partition, job_id: UUID) -> None:
+    def __init__(self, partition: object, job_id: UUID) -> None:
         super().__init__(
             f"replay {job_id} of {partition} was taken further by another, paused or cancelled; nothing was written"
         )
@@ -167,7 +169,7 @@ class ReplayConflict(StoreFault):
 class LetterConflict(StoreFault):
     """Fewer letters than a retry settles are still held by its claim."""
 
-    def __init__(self, partition: Partition, claimed_by: str) -> None:
+    def __init__(self, partition: object, claimed_by: str) -> None:
         super().__init__(
             f"letters of {partition} are no longer held by claim {claimed_by}: discarded, or claimed again after the"
             " lease; nothing was written"

@@ -11,6 +11,7 @@ from typing import Any
 from core.errors import SettingsRefused
 from core.ingest.anchor import Anchoring
 from core.model.backoff import Backoff
+from core.model.events import Stream, stream_of
 from core.model.letters import LetterPolicy
 
 EMBEDDED = "sqlite:"
@@ -65,6 +66,11 @@ class Settings:
     def keep_bodies(self) -> bool:
         """Whether letters are written with the body of their event."""
         return self.letters.keep_bodies
+
+    @property
+    def stream(self) -> Stream:
+        """The hub as the trigger's consumer group sees it."""
+        return stream_of(self.namespace, self.event_hub, self.consumer_group)
 
     @property
     def namespace(self) -> str:

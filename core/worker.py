@@ -16,27 +16,30 @@ import sys
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from core.errors import HubledgerError, InfrastructureFault
 from core.ingest.gaps import NOT_HEALING, Healing, gap_facts
-from core.ingest.ingest import Means, Stamps, ingest_batch, report_facts
+from core.ingest.ingest import Means, ingest_batch, report_facts
+from core.ingest.port import IngestStore
 from core.ingest.silence import Healed, SilenceCheck
 from core.letters.retry import Keeper
-from core.model.events import EventBatch, Partition, PartitionId, event_hub_identity
+from core.model.clock import Clock
+from core.model.events import EventBatch
+from core.model.letters import LetterPolicy
+from core.model.transform import Transform
 from core.remote.hub.access import check_access
 from core.remote.hub.consumer import Sharing, open_consumer, receive
 from core.remote.hub.reader import SdkHubReader
-from core.settings import Settings, read_settings
-from core.store import Store
+from core.settings import read_settings
 from core.store.connect import around, open_engine, patient
-from core.transforms import Transform, load_transform
+from core.transforms import load_transform
 from core.worker_letters import keep_letters
 
 log = logging.getLogger("hubledger.worker")
-STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
+CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds: the trigger's retry policy has the same
 LOOK_EVERY = 60.0  # seconds between two looks for gaps
 LONGEST_SPAN = 3600  # seconds between balancings, or until an owner counts as gone
@@ -54,11 +57,12 @@ class Pausing:
 class Ingestion:
     """Ingests batches for as long as it takes: an infrastructure fault holds the partition and loses nothing."""
 
-    store: Store
+    store: IngestStore
     transform: Transform
     pausing: Pausing = field(default_factory=Pausing)
-    stamps: Stamps = STAMPS
+    clock: Clock = CLOCK
     healing: Healing = NOT_HEALING
+    letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
 
     async def take(self, batch: EventBatch) -> None:
         """Commit a batch; return only when that is done. Losing the partition cancels it, but not half-way a commit."""
@@ -75,7 +79,7 @@ class Ingestion:
                 return
 
     def _ingest(self, batch: EventBatch) -> None:
-        report = ingest_batch(batch, self.store, self.transform, self.stamps, self.healing)
+        report = ingest_batch(batch, Means(self.store, self.transform, self.clock, self.healing, self.letters))
         for gap in report.gaps:
             log.warning("gap healed", extra=gap_facts(batch.partition, gap, report))
         log.info("batch ingested", extra=report_facts(report))
@@ -104,10 +108,12 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
         await asyncio.to_thread(check_access, settings)
         await asyncio.to_thread(hub.check_access)
         healing = Healing(hub, settings.anchoring, settings.heal_deadline)
-        store, stamps = around(engine, settings), replace(STAMPS, letters=settings.letters)
-        ingestion = Ingestion(store, transform, stamps=stamps, healing=healing)
-        silence = SilenceCheck(Means(patient(engine, settings), transform, stamps, healing), settings.gap_grace)
-        keeper = Keeper(_stream(settings), store, transform, hub.find_event, stamps)
+        store = around(engine, settings)
+        ingestion = Ingestion(store, transform, healing=healing, letters=settings.letters)
+        silence = SilenceCheck(
+            Means(patient(engine, settings), transform, CLOCK, healing, settings.letters), settings.gap_grace
+        )
+        keeper = Keeper(settings.stream, store, transform, hub.find_event, CLOCK, settings.letters)
         client = open_consumer(settings, Sharing(SqlCheckpointStore(engine), *sharing_times))
         log.info("worker ready", extra={"action": "ready"})
         others = (keep_letters(keeper, settings.letter_look), _look_for_gaps(silence))
@@ -135,11 +141,6 @@ def _look_once(silence: SilenceCheck) -> None:
                 log.warning("gap not healed", extra=facts)
     except InfrastructureFault as fault:
         log.warning("the hub was not looked at for gaps", extra={"action": "gap", "error": str(fault)})
-
-
-def _stream(settings: Settings) -> Partition:
-    hub = event_hub_identity(settings.namespace, settings.event_hub)
-    return Partition(hub, settings.consumer_group, PartitionId("0"))
 
 
 async def _beside(receiving: Coroutine[Any, Any, None], *others: Coroutine[Any, Any, None]) -> None:

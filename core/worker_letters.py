@@ -27,7 +27,7 @@ async def keep_letters(
 def keep_round(keeper: Keeper, look: timedelta) -> timedelta:
     """Retry what is due now; return how long to sleep. A fault is logged, and what it left is due again by itself."""
     try:
-        due_at, now = next_due_at(keeper), keeper.stamps.now()
+        due_at, now = next_due_at(keeper), keeper.clock.now()
         if due_at is None or due_at > now:
             return look if due_at is None else min(look, due_at - now)
         chunks = claim_due(keeper)

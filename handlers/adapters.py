@@ -7,7 +7,8 @@ from typing import Any
 import azure.functions as func
 
 from core.errors import BatchRefused
-from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
+from core.model.events import Event, EventBatch, Partition, PartitionId
+from core.model.spans import SequenceNumber
 
 # Trigger metadata of the Event Hubs extension 6.5.2 and later, cardinality many; what each array holds is in
 # docs/one-event.md. PartitionKeyArray is of no use: the host drops its nulls, so it is not aligned with the events.

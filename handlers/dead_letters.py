@@ -120,7 +120,7 @@ async def keep_running(client: Any, instance_id: str, now: datetime) -> None:
 
 def _instance_id() -> str:
     own = services()
-    return f"dead-letters-{own.store.read_partition(own.keeper.stream).stream_id}"
+    return f"dead-letters-{own.store.open_stream(own.keeper.stream)}"
 
 
 def _log_fault(action: str, fault: InfrastructureFault) -> None:

@@ -34,7 +34,7 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
         return
     own = services()
     batch = to_batch(events, context.invocation_id)
-    _log(ingest_batch(batch, own.store, own.transform, own.stamps, own.healing))
+    _log(ingest_batch(batch, own.means))
 
 
 def _log(report: IngestReport) -> None:

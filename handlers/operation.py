@@ -7,7 +7,8 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
 from handlers.problems import ProblemType, invalid
 
 LARGEST_NUMBER = 2**63 - 1

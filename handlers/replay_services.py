@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from core.model.events import Partition, PartitionId, event_hub_identity
 from core.replay.run import ReplayMeans
 from handlers.services import services
 
@@ -19,7 +18,5 @@ def replay_services() -> ReplayServices:
     """The services of replays; raises as `services` does."""
     own = services()
     settings = own.settings
-    hub = event_hub_identity(settings.namespace, settings.event_hub)
-    stream = Partition(hub, settings.consumer_group, PartitionId(""))
-    means = ReplayMeans(stream, own.replays, own.hub, own.transform, own.stamps)
+    means = ReplayMeans(settings.stream, own.replays, own.hub, own.transform, own.clock, settings.letters)
     return ReplayServices(means, settings.replay_most_events)

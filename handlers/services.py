@@ -5,21 +5,23 @@ import os
 import random
 import threading
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from core.ingest.gaps import Healing
-from core.ingest.ingest import Means, Stamps
+from core.ingest.ingest import Means
 from core.ingest.silence import SilenceCheck
 from core.letters.retry import Keeper
-from core.model.events import Partition, PartitionId, event_hub_identity
+from core.model.clock import Clock
+from core.model.transform import Transform
 from core.remote.hub.ends import HubEnds
 from core.remote.hub.reader import SdkHubReader
+from core.replay.port import ReplayStore
 from core.settings import Settings, read_settings
-from core.store import AppStore, ReplayStore
-from core.transforms import Transform, load_transform
+from core.store import AppStore
+from core.transforms import load_transform
 
-STAMPS = Stamps(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
+CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +33,21 @@ class Services:
     transform: Transform
     hub: SdkHubReader
     hub_ends: HubEnds
-    stamps: Stamps
+    clock: Clock
     healing: Healing
     silence: SilenceCheck
     replays: ReplayStore
 
     @property
+    def means(self) -> Means:
+        """What a batch is ingested with."""
+        return Means(self.store, self.transform, self.clock, self.healing, self.settings.letters)
+
+    @property
     def keeper(self) -> Keeper:
         """What keeps the letters of the trigger's stream."""
         own = self.settings
-        hub = event_hub_identity(own.namespace, own.event_hub)
-        stream = Partition(hub, own.consumer_group, PartitionId("0"))
-        return Keeper(stream, self.store, self.transform, self.hub.find_event, self.stamps)
+        return Keeper(own.stream, self.store, self.transform, self.hub.find_event, self.clock, own.letters)
 
 
 _lock = threading.Lock()
@@ -69,8 +74,10 @@ def _make() -> Services:
     transform, hub, engine = load_transform(settings.transform), SdkHubReader(settings), open_engine(settings)
     atexit.register(engine.close)
     atexit.register(hub.close)
-    stamps, store = replace(STAMPS, letters=settings.letters), around(engine, settings)
+    store = around(engine, settings)
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)
-    silence = SilenceCheck(Means(patient(engine, settings), transform, stamps, healing), settings.gap_grace)
+    silence = SilenceCheck(
+        Means(patient(engine, settings), transform, CLOCK, healing, settings.letters), settings.gap_grace
+    )
     replays = patient_replays(engine, settings)
-    return Services(settings, store, transform, hub, HubEnds(hub), stamps, healing, silence, replays)
+    return Services(settings, store, transform, hub, HubEnds(hub), CLOCK, healing, silence, replays)

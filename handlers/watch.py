@@ -11,7 +11,6 @@ from core.ledger.books import LetterBooks
 from core.ledger.watch import Watching
 from core.ledger.watch import watch as watch_once
 from core.letters.listing import LetterKey
-from core.model.events import Partition, PartitionId, event_hub_identity
 from core.settings import watch_schedule
 from handlers.desk import Desk, desk
 
@@ -33,7 +32,6 @@ def watch(timer: func.TimerRequest) -> None:
 
 def _watching(own: Desk) -> Watching:
     settings = own.settings
-    hub = event_hub_identity(settings.namespace, settings.event_hub)
 
     def letters() -> LetterBooks:
         return own.letter_counts.get().letters
@@ -42,5 +40,4 @@ def _watching(own: Desk) -> Watching:
         found = own.store.letters.read_letter(key.partition_id, key.sequence_number)
         return None if found is None else found.letter.enqueued_at
 
-    stream = Partition(hub, settings.consumer_group, PartitionId(""))
-    return Watching(stream, own.store.books, own.hub, letters, enqueued_at, own.hub_ends.read)
+    return Watching(settings.stream, own.store.books, own.hub, letters, enqueued_at, own.hub_ends.read)

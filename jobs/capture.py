@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from core.model.events import Event, SequenceNumber
+from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row, row_table
+from core.model.spans import SequenceNumber
 from core.settle.settle import settle
 from core.transforms import load_transform
 from jobs.row_texts import row_of, texts_of

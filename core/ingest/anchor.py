@@ -4,8 +4,9 @@ from datetime import datetime
 from typing import Literal
 
 from core.model.commits import PartitionState
-from core.model.events import Event, SequenceNumber
+from core.model.events import Event
 from core.model.hub import HubReader
+from core.model.spans import SequenceNumber
 
 # Where a stream begins: at the first event that the hub holds, at the first one enqueued since the stream was opened,
 # or since a time.

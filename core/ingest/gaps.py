@@ -11,9 +11,10 @@ from typing import Protocol
 
 from core.errors import GapNotHealed, HubUnreachable
 from core.ingest.anchor import Anchoring
-from core.model.commits import GapStatus, PartitionState, SequenceGap
-from core.model.events import Event, EventBatch, Gap, Partition, SequenceNumber
+from core.model.commits import PartitionState, SequenceGap
+from core.model.events import Event, EventBatch, Partition
 from core.model.hub import Extent, HubReader, Place
+from core.model.spans import SequenceNumber, Span
 
 PIECE = 500  # events, each piece its own commit: as many as a batch of the trigger
 
@@ -34,7 +35,7 @@ class Wound:
     """A gap of a partition, with the new events in hand up to its end, in the name of an invocation."""
 
     state: PartitionState
-    gap: Gap
+    gap: Span
     in_hand: Sequence[Event]
     invocation_id: str
 
@@ -60,7 +61,7 @@ def pieces(wound: Wound, healing: Healing, now: Callable[[], datetime]) -> Itera
         first = True
         while events := tuple(islice(in_order, PIECE)):
             if not first and now() >= deadline:
-                raise GapNotHealed(partition, Gap(events[0].sequence_number, gap.last))
+                raise GapNotHealed(partition, events[0].sequence_number, gap.last)
             yield EventBatch(partition, events, wound.invocation_id, asked=gap)
             first = False
 
@@ -69,32 +70,16 @@ def _each_once(events: Iterable[Event]) -> Iterator[Event]:
     return (next(same) for _, same in groupby(events, key=_number))
 
 
-def gap_rows(run: Sequence[Event], committed: Gap, asked: Gap) -> list[SequenceGap]:
-    """What becomes of the part of an asked range that a commit of these events covers, and what of it stays open."""
-    begin, end = max(committed.first, asked.first), min(committed.last, asked.last)
-    if begin > end:
+def gap_rows(run: Sequence[Event], committed: Span, asked: Span) -> list[SequenceGap]:
+    """Return the parts of an asked range: healed or absent where a commit of these events covers it, else open."""
+    covered = asked.overlap(committed)
+    if covered is None:
         return []
-    rows = list(_runs([event.sequence_number for event in run if begin <= event.sequence_number <= end], begin, end))
-    if end < asked.last:
-        rows.append(_row(end + 1, asked.last, "open"))
+    numbers = [event.sequence_number for event in run if covered.first <= event.sequence_number <= covered.last]
+    rows = [SequenceGap(*part.ends, "healed" if is_there else "absent") for part, is_there in covered.runs(numbers)]
+    if covered.last < asked.last:
+        rows.append(SequenceGap(SequenceNumber(covered.last + 1), asked.last, "open"))
     return rows
-
-
-def _runs(numbers: Sequence[int], begin: int, end: int) -> Iterator[SequenceGap]:
-    """The range cut into runs of numbers that are there and runs of numbers that are not."""
-    following = begin
-    for _, run in groupby(enumerate(numbers), key=lambda placed: placed[1] - placed[0]):
-        there = [number for _, number in run]
-        if there[0] > following:
-            yield _row(following, there[0] - 1, "absent")
-        yield _row(there[0], there[-1], "healed")
-        following = there[-1] + 1
-    if following <= end:
-        yield _row(following, end, "absent")
-
-
-def _row(first: int, last: int, status: GapStatus) -> SequenceGap:
-    return SequenceGap(SequenceNumber(first), SequenceNumber(last), status)
 
 
 class HealingReport(Protocol):
@@ -107,7 +92,7 @@ class HealingReport(Protocol):
     def absent(self) -> int: ...
 
 
-def gap_facts(partition: Partition, gap: Gap, report: HealingReport) -> dict[str, object]:
+def gap_facts(partition: Partition, gap: Span, report: HealingReport) -> dict[str, object]:
     """What the log line of a gap says, as fields."""
     return {
         "action": "gap",

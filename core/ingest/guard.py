@@ -6,7 +6,8 @@ from operator import attrgetter
 
 from core.errors import StreamIncarnationChanged
 from core.model.commits import Checkpoint, PartitionState
-from core.model.events import Event, EventBatch, Gap, SequenceNumber
+from core.model.events import Event, EventBatch
+from core.model.spans import SequenceNumber, Span
 
 _number = attrgetter("sequence_number")
 
@@ -20,7 +21,7 @@ class Guarded:
 
     run: tuple[Event, ...]
     first: SequenceNumber
-    gap: Gap | None
+    gap: Span | None
 
 
 def guard(batch: EventBatch, state: PartitionState) -> Guarded:
@@ -47,17 +48,17 @@ def _redelivered(batch: EventBatch, checkpoint: Checkpoint) -> int:
     return known
 
 
-def _missing(events: tuple[Event, ...], first: SequenceNumber) -> Gap | None:
+def _missing(events: tuple[Event, ...], first: SequenceNumber) -> Span | None:
     last = events[-1].sequence_number
     if last - first + 1 == len(events):  # they rise, so none is missing
         return None
     below = next(place for place, event in enumerate(events) if event.sequence_number != first + place)
     behind = next((place for place, event in enumerate(reversed(events)) if event.sequence_number != last - place), 0)
     above = last - behind if behind else events[0].sequence_number - 1
-    return Gap(SequenceNumber(first + below), SequenceNumber(above))
+    return Span(SequenceNumber(first + below), SequenceNumber(above))
 
 
-def _unasked(missing: Gap | None, asked: Gap | None) -> Gap | None:
+def _unasked(missing: Span | None, asked: Span | None) -> Span | None:
     if missing and asked and asked.first <= missing.first and missing.last <= asked.last:
         return None
     return missing

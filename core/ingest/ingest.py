@@ -1,41 +1,27 @@
 """Ingest a batch: read the partition, decide, write once. The walk of docs/one-event.md."""
 
 from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from operator import attrgetter
-from uuid import UUID
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused
 from core.ingest.anchor import choose_anchor
 from core.ingest.gaps import NOT_HEALING, Healing, Wound, gap_rows, pieces
 from core.ingest.guard import Guarded, guard
-from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
-from core.model.events import Event, EventBatch, Gap, Partition
+from core.ingest.port import IngestStore
+from core.model.clock import Clock
+from core.model.commits import BatchCommit, PartitionState
+from core.model.events import Event, EventBatch, Partition
 from core.model.letters import LetterPolicy
 from core.model.rows import References
+from core.model.spans import Span
+from core.model.transform import Transform
 from core.settle.isolate import Isolation
-from core.settle.settle import reference_keys, settle
-from core.store import Store
-from core.transforms import Transform
+from core.settle.settle import reference_keys, scheduled, settle
 
 CONFLICTS = 5  # in a row, before the host has to retry: each one means that another owner went on
 
 _number = attrgetter("sequence_number")
-
-
-@dataclass(frozen=True, slots=True)
-class Stamps:
-    """What is passed in: the clock (aware UTC), the maker of ids, chance (0 to 1) for backoff, and the letters' policy.
-
-    Without chance every pause is the longest.
-    """
-
-    now: Callable[[], datetime]
-    new_id: Callable[[], UUID]
-    chance: Callable[[], float] = lambda: 1.0
-    letters: LetterPolicy = field(default_factory=LetterPolicy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +30,7 @@ class IngestReport:
 
     batch: EventBatch
     commits: tuple[BatchCommit, ...]
-    gaps: tuple[Gap, ...]
+    gaps: tuple[Span, ...]
 
     @property
     def redelivered(self) -> int:
@@ -76,7 +62,7 @@ class Progress:
     """What a batch has come to so far: the commits that stand, the gaps that were healed, and the commit in doubt."""
 
     commits: list[BatchCommit] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
+    gaps: list[Span] = field(default_factory=list)
     doubtful: BatchCommit | None = None
     conflicts: int = 0
 
@@ -126,20 +112,18 @@ class Reading:
 class Means:
     """What a batch is ingested with."""
 
-    store: Store
+    store: IngestStore
     transform: Transform
-    stamps: Stamps
+    clock: Clock
     healing: Healing = NOT_HEALING
+    letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
 
 
-def ingest_batch(
-    batch: EventBatch, store: Store, transform: Transform, stamps: Stamps, healing: Healing = NOT_HEALING
-) -> IngestReport:
+def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
     """Commit the new events of a batch once, in order, in one transaction; what is missing before them comes first.
 
     Raises InfrastructureFault; what was committed before it stands, and is dropped when the batch comes again.
     """
-    means = Means(store, transform, stamps, healing)
     progress, isolation, known = Progress(), Isolation(), batch
     while not progress.reached(batch.events[-1]):
         reading = read(known, means)
@@ -149,9 +133,9 @@ def ingest_batch(
         if (wound := reading.wound(known)) is not None:
             known = _heal_batch(known, wound, means, progress)
             continue
-        commit = plan_commit(known, reading.narrowed(isolation), isolation.around(transform), stamps)
+        commit = plan_commit(known, reading.narrowed(isolation), isolation.around(means.transform), means)
         try:
-            store.commit_batch(commit)
+            means.store.commit_batch(commit)
         except DataRefused as fault:
             isolation.note_refusal(commit, fault)
         except (CheckpointConflict, CommitOutcomeUnknown) as fault:
@@ -179,13 +163,13 @@ def read_anchored(partition: Partition, means: Means, in_hand: Event | None = No
     if state.checkpoint is not None or state.anchor is not None:
         return state
     number = choose_anchor(state, means.healing.anchoring, means.healing.hub, in_hand)
-    return means.store.anchor_partition(state, number, means.stamps.now())
+    return means.store.anchor_partition(state, number, means.clock.now())
 
 
 def _heal_batch(batch: EventBatch, wound: Wound, means: Means, progress: Progress) -> EventBatch:
     """The batch after what is missing in it was committed; what the hub was asked for and did not have is absent."""
     try:
-        means.store.note_gap(wound.state, wound.gap, means.stamps.now())
+        means.store.note_gap(wound.state, wound.gap, means.clock.now())
     except CheckpointConflict:  # the state was remembered, and another owner went on meanwhile
         if not progress.note_conflict():
             raise
@@ -201,40 +185,27 @@ def heal(wound: Wound, means: Means) -> list[BatchCommit]:
     Raises GapNotHealed, HubUnreachable or what a commit raises; the next try goes on behind what is committed.
     """
     commits: list[BatchCommit] = []
-    for piece in pieces(wound, means.healing, means.stamps.now):
-        commits += ingest_batch(piece, means.store, means.transform, means.stamps).commits
+    for piece in pieces(wound, means.healing, means.clock.now):
+        commits += ingest_batch(piece, replace(means, healing=NOT_HEALING)).commits
     return commits
 
 
-def plan_commit(batch: EventBatch, reading: Reading, transform: Transform, stamps: Stamps) -> BatchCommit:
+def plan_commit(batch: EventBatch, reading: Reading, transform: Transform, means: Means) -> BatchCommit:
     """DECIDE: the outcome of every number up to the last new event, as one value."""
     run, first = reading.guarded.run, reading.guarded.first
-    last, settled, now = run[-1], settle(run, reading.references, transform), stamps.now()
+    last, settled, now = run[-1], settle(run, reading.references, transform), means.clock.now()
     return BatchCommit(
         state=reading.state,
-        commit_id=stamps.new_id(),
+        commit_id=means.clock.new_id(),
         first=first,
         last=last,
-        settled=scheduled(settled, now, stamps),
+        settled=scheduled(settled, means.letters, means.clock, now),
         transform_version=transform.version,
         invocation_id=batch.invocation_id,
         committed_at=now,
         absent=last.sequence_number - first + 1 - len(run),
-        gaps=gap_rows(run, Gap(first, last.sequence_number), batch.asked) if batch.asked else (),
+        gaps=gap_rows(run, Span(first, last.sequence_number), batch.asked) if batch.asked else (),
     )
-
-
-def scheduled(settled: Settled, now: datetime, stamps: Stamps) -> Settled:
-    """The same, its letters with their first retry, and with their bodies or without."""
-    if not settled.letters:
-        return settled
-    return replace(settled, letters=[_scheduled(letter, now, stamps) for letter in settled.letters])
-
-
-def _scheduled(letter: DeadLetter, now: datetime, stamps: Stamps) -> DeadLetter:
-    policy = stamps.letters
-    due_at = now + policy.backoff.pause(1, stamps.chance()) if letter.status == "waiting" else None
-    return replace(letter, due_at=due_at, keeps_body=policy.keep_bodies)
 
 
 def report_facts(report: IngestReport) -> dict[str, object]:

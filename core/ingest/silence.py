@@ -8,8 +8,9 @@ from core.errors import CheckpointConflict, InfrastructureFault, StreamIncarnati
 from core.ingest.gaps import Wound
 from core.ingest.ingest import Means, heal, read_anchored
 from core.model.commits import BatchCommit, PartitionState, SequenceGap, Settled
-from core.model.events import Gap, Partition, SequenceNumber
+from core.model.events import Partition
 from core.model.hub import Extent
+from core.model.spans import SequenceNumber, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class Healed:
     """A gap at the end of a partition, and the commits that closed it."""
 
     partition: Partition
-    gap: Gap
+    gap: Span
     commits: tuple[BatchCommit, ...]
 
     @property
@@ -83,19 +84,19 @@ class SilenceCheck:
             return None
         if not self._has_fallen_silent(state, extent):
             return None
-        gap = Gap(state.next_number, extent.last)
-        self.means.store.note_gap(state, gap, self.means.stamps.now())
+        gap = Span(state.next_number, extent.last)
+        self.means.store.note_gap(state, gap, self.means.clock.now())
         commits = heal(Wound(state, gap, (), invocation_id), self.means)
         return Healed(partition, gap, (*commits, *self._close(gap, extent, invocation_id, partition)))
 
     def _has_fallen_silent(self, state: PartitionState, extent: Extent) -> bool:
-        now = self.means.stamps.now()
+        now = self.means.clock.now()
         seen = self.standing.get(state.partition)
         if seen is None or seen.waits_for != state.next_number:
             seen = self.standing[state.partition] = Standstill(state.next_number, now)
         return now - seen.since >= self.grace and now - extent.last_enqueued_at >= self.grace
 
-    def _close(self, gap: Gap, extent: Extent, invocation_id: str, partition: Partition) -> list[BatchCommit]:
+    def _close(self, gap: Span, extent: Extent, invocation_id: str, partition: Partition) -> list[BatchCommit]:
         """Commit that the hub holds nothing more up to its end; a conflict means that somebody else went on there."""
         state = self.means.store.read_partition(partition)
         if state.next_number > gap.last:
@@ -123,13 +124,13 @@ def absent_commit(state: PartitionState, extent: Extent, means: Means, invocatio
     offset = checkpoint.offset if checkpoint else BEGINNING
     return BatchCommit(
         state=state,
-        commit_id=means.stamps.new_id(),
+        commit_id=means.clock.new_id(),
         first=first,
         last=HubEnd(extent.last, offset, extent.last_enqueued_at),
         settled=Settled({}, (), 0, 0),
         transform_version=means.transform.version,
         invocation_id=invocation_id,
-        committed_at=means.stamps.now(),
+        committed_at=means.clock.now(),
         absent=extent.last - first + 1,
         gaps=(SequenceGap(first, extent.last, "absent"),),
     )

@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 from core.ledger.status import PartitionLedger
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
 
 MOST_FAULTS = 100  # of one kind and partition: with more, the first ones tell where to look
 

@@ -7,7 +7,8 @@ from typing import Protocol
 
 from core.letters.listing import OPEN, LetterKey
 from core.model.commits import LetterStatus
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
 
 LOOKS = 5  # at the books, when commits come between one statement and the next
 

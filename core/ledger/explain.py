@@ -7,7 +7,8 @@ from typing import Literal, Protocol
 
 from core.letters.listing import WholeLetter
 from core.model.commits import GapStatus
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
 
 MOST_ROWS, MOST_CHANGES = 100, 100
 

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from core.ledger.audit import MOST_FAULTS, AuditedPartition, FaultKind, LedgerFault
 from core.ledger.status import PartitionLedger
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId
 from core.model.hub import Extent, HubReader
-from core.replay.job import Span
+from core.model.spans import SequenceNumber, Span
 
 MOST_NUMBERS = 10_000_000  # of a partition whose rows are recounted at once
 MOST_EVENTS = 20_000  # of a partition that are read from the hub at once
@@ -135,15 +135,15 @@ def recount_hub(
     id, extent = ledger.partition.partition_id, hub.extent(ledger.partition)
     lag = max(0, extent.last - ledger.checkpoint)
     faults = list(_beyond(id, ledger, extent))
-    held = _overlap(span, Span(extent.beginning, extent.last))
+    held = span.overlap(Span(extent.beginning, extent.last))
     if held is None:
         return HubRecount(extent, None, 0, 0, (), lag, tuple(faults))
     numbers = [event.sequence_number for event in hub.read_range(ledger.partition, *held.ends, deadline)]
-    held = _overlap(held, Span(hub.extent(ledger.partition).beginning, extent.last)) or held  # it cuts as we read
+    held = held.overlap(Span(hub.extent(ledger.partition).beginning, extent.last)) or held  # it cuts as we read
     numbers = [number for number in numbers if number >= held.first]
-    absent = [one for each in store.find_absent(id, held, MOST_ABSENT) if (one := _overlap(each, held))]
+    absent = [one for each in store.find_absent(id, held, MOST_ABSENT) if (one := each.overlap(held))]
     faults += _found_after_all(id, numbers, absent)
-    not_held = tuple(hole for hole in _holes(held, numbers) if not any(_holds(each, hole) for each in absent))
+    not_held = tuple(hole for hole in held.holes(numbers) if not any(each.holds(hole) for each in absent))
     lost = sum(one.length for one in absent)
     return HubRecount(extent, held, len(numbers), lost, not_held[:MOST_HOLES], lag, tuple(faults))
 
@@ -160,20 +160,3 @@ def _found_after_all(id: PartitionId, numbers: list[SequenceNumber], absent: lis
         if found:
             text = f"{len(found)} numbers are called absent, and the hub has them: the first is {found[0]}"
             yield LedgerFault(id, "hub", found[0], found[-1], text)
-
-
-def _holes(span: Span, numbers: list[SequenceNumber]) -> Iterator[Span]:
-    following = span.first
-    for number in [*numbers, SequenceNumber(span.last + 1)]:
-        if number > following:
-            yield Span(following, SequenceNumber(number - 1))
-        following = SequenceNumber(max(following, number + 1))
-
-
-def _overlap(one: Span, other: Span) -> Span | None:
-    first, last = max(one.first, other.first), min(one.last, other.last)
-    return Span(first, last) if first <= last else None
-
-
-def _holds(outer: Span, inner: Span) -> bool:
-    return outer.first <= inner.first and inner.last <= outer.last

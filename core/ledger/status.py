@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.model.events import Partition, PartitionId, SequenceNumber
+from core.model.events import Partition, PartitionId
+from core.model.spans import SequenceNumber
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,15 @@ lost, doubled or run by another instance changes nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from core.ledger.books import Books, LetterBooks, PartitionBooks, lag_time
 from core.letters.listing import LetterKey
-from core.model.events import Partition, PartitionId, SequenceNumber
+from core.model.events import Partition, PartitionId, Stream
 from core.model.hub import HubReader
+from core.model.spans import SequenceNumber
 
 # The alert on a silent watch waits as long: absent events are told by some watch, or that one fires.
 ABSENT_WITHIN = timedelta(minutes=15)
@@ -45,7 +46,7 @@ class Watching:
     """What a look is taken with. `letters` counts them, `enqueued_at` knows the time of a letter's event, `ends` asks
     the hub for the last number of each partition (-1: none ever was)."""
 
-    stream: Partition
+    stream: Stream
     store: WatchStore
     hub: HubReader
     letters: Callable[[], LetterBooks]
@@ -116,7 +117,7 @@ def _waiting(
     for id, end in ends.items():
         following = _following(own, id, known.get(id))
         if end >= following:
-            yield Waiting(_since(own, known.get(id), replace(own.stream, partition_id=id), now), moved.get(id))
+            yield Waiting(_since(own, known.get(id), own.stream.partition(id), now), moved.get(id))
 
 
 def _following(own: Watching, id: PartitionId, books: PartitionBooks | None) -> SequenceNumber:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from core.errors import CommitOutcomeUnknown, DataRefused, InfrastructureFault, LetterConflict, StoreFault
 from core.letters.plan import Trial, is_to_run, plan_retry
-from core.model.events import Event, SequenceNumber
+from core.letters.port import LetterStore
+from core.model.events import Event
 from core.model.letters import (
     ClaimedLetter,
     EventFinder,
@@ -20,9 +21,9 @@ from core.model.letters import (
     RetryReport,
 )
 from core.model.rows import References
+from core.model.spans import SequenceNumber
 from core.settle.isolate import Isolation
 from core.settle.settle import reference_keys
-from core.store import AppStore
 
 TURNS = 5  # in a row in which nothing came of a part; after them the fault goes to the caller
 
@@ -34,7 +35,7 @@ class ChunkRetry:
     """What a chunk has come to so far: its report, the parts that are still to be settled, the refused letters, and
     those that are `left`: they could not be tried, and are for the caller to release."""
 
-    store: AppStore
+    store: LetterStore
     hold: LetterHold
     trial: Trial
     find_event: EventFinder
@@ -88,8 +89,8 @@ class ChunkRetry:
     def _plan(self, part: Part) -> RetryCommit:
         """READ what the events refer to, and DECIDE. A letter that may kill the process is marked before it is run."""
         if part[0].lost_claims and is_to_run(part[0]):
-            stamps = self.trial.stamps
-            self.store.begin_lone_try(self._held(part), stamps.now(), stamps.now() + stamps.letters.lease)
+            now = self.trial.clock.now()
+            self.store.begin_lone_try(self._held(part), now, now + self.trial.letters.lease)
         trial = replace(self.trial, transform=self.isolation.around(self.trial.transform))
         keys = reference_keys([letter.event for letter in part if is_to_run(letter)], trial.transform)
         references = References(self.store.read_references(keys) if keys else {})

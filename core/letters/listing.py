@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from core.model.commits import ErrorClass, LetterStatus
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
 
 BEGINNING, END = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
 SETTLED: tuple[LetterStatus, ...] = ("resolved", "discarded")

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.ingest.ingest import Stamps
+from core.errors import ProcessDied
+from core.model.clock import Clock
 from core.model.commits import DeadLetter
 from core.model.letters import (
     AFTER_FAILURE,
@@ -12,11 +13,12 @@ from core.model.letters import (
     ClaimedLetter,
     LetterHold,
     LetterOutcome,
+    LetterPolicy,
     RetryCommit,
 )
 from core.model.rows import References
-from core.settle.settle import settle
-from core.transforms import Transform
+from core.model.transform import Transform
+from core.settle.settle import error_type, settle
 
 GONE = "the event left the hub and its body was not kept"
 CRASHED = f"the process died {LOST_CLAIMS} times while it tried this letter alone"
@@ -27,7 +29,8 @@ class Trial:
     """What letters are tried with."""
 
     transform: Transform
-    stamps: Stamps
+    clock: Clock
+    letters: LetterPolicy
     invocation_id: str
 
 
@@ -47,7 +50,7 @@ def plan_retry(hold: LetterHold, letters: Sequence[ClaimedLetter], references: R
         if not is_to_run(letter):
             return _given_up(letter)
         if number in failures:
-            return _failed(letter, failures[number], trial.stamps)
+            return _failed(letter, failures[number], trial)
         why = "its rows were written" if number in written else "it was filtered"
         return LetterOutcome(number, MOVES["resolve"].target, why=why)
 
@@ -58,19 +61,19 @@ def plan_retry(hold: LetterHold, letters: Sequence[ClaimedLetter], references: R
         settled=settled,
         transform_version=trial.transform.version,
         invocation_id=trial.invocation_id,
-        committed_at=trial.stamps.now(),
+        committed_at=trial.clock.now(),
     )
 
 
-def _failed(letter: ClaimedLetter, failure: DeadLetter, stamps: Stamps) -> LetterOutcome:
-    attempts, backoff = letter.attempts + 1, stamps.letters.backoff
+def _failed(letter: ClaimedLetter, failure: DeadLetter, trial: Trial) -> LetterOutcome:
+    attempts, backoff = letter.attempts + 1, trial.letters.backoff
     status = AFTER_FAILURE[failure.error_class]
     if status == "exhausted":
         return LetterOutcome(letter.sequence_number, status, failure, why=f"{failure.error_class}: not tried again")
     if backoff.is_spent(attempts):
         exhausted = MOVES["exhaust"].target
         return LetterOutcome(letter.sequence_number, exhausted, failure, why=f"it failed {attempts} times")
-    due_at = stamps.now() + backoff.pause(attempts, stamps.chance())
+    due_at = trial.clock.now() + backoff.pause(attempts, trial.clock.chance())
     return LetterOutcome(letter.sequence_number, status, failure, due_at)
 
 
@@ -78,5 +81,5 @@ def _given_up(letter: ClaimedLetter) -> LetterOutcome:
     number, exhausted = letter.sequence_number, MOVES["exhaust"].target
     if letter.lost_claims < LOST_CLAIMS:
         return LetterOutcome(number, exhausted, why=GONE, attempted=False)
-    crash = DeadLetter(letter.event, "crash", "core.model.letters.LOST_CLAIMS", CRASHED, "crash", exhausted)
+    crash = DeadLetter(letter.event, "crash", error_type(ProcessDied), CRASHED, "crash", exhausted)
     return LetterOutcome(number, exhausted, crash, why=CRASHED, attempted=False)

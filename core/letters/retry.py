@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from core.errors import CommitOutcomeUnknown, InfrastructureFault
-from core.ingest.ingest import Stamps
 from core.letters.chunk import ChunkRetry
 from core.letters.plan import Trial
-from core.model.events import Partition, PartitionId, SequenceNumber
+from core.letters.port import LetterStore
+from core.model.clock import Clock
+from core.model.events import Partition, PartitionId, Stream
 from core.model.letters import (
     EventFinder,
     FoundLetter,
@@ -21,6 +22,7 @@ from core.model.letters import (
     LetterClaim,
     LetterHold,
     LetterMove,
+    LetterPolicy,
     LetterPosition,
     Move,
     MoveReport,
@@ -28,8 +30,8 @@ from core.model.letters import (
     Unmoved,
     chunks_of,
 )
-from core.store import AppStore
-from core.transforms import Transform
+from core.model.spans import SequenceNumber
+from core.model.transform import Transform
 
 MOST_MOVED = 1_000  # letters in one transaction of a person's request
 LENGTHS = (100, 400)  # characters that are kept of who asked, and why
@@ -37,13 +39,14 @@ LENGTHS = (100, 400)  # characters that are kept of who asked, and why
 
 @dataclass(frozen=True, slots=True)
 class Keeper:
-    """What keeps the letters of one stream; `stream` is any of its partitions."""
+    """What keeps the letters of one stream."""
 
-    stream: Partition
-    store: AppStore
+    stream: Stream
+    store: LetterStore
     transform: Transform
     find_event: EventFinder
-    stamps: Stamps
+    clock: Clock
+    letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,8 @@ def claim_due(keeper: Keeper) -> tuple[LetterChunk, ...]:
     Each is held until the lease ends; retry every chunk before that. Those marked `alone` come last and are better run
     one after another: any of them may have killed a process.
     """
-    policy, now = keeper.stamps.letters, keeper.stamps.now()
-    token = str(keeper.stamps.new_id())
+    policy, now = keeper.letters, keeper.clock.now()
+    token = str(keeper.clock.new_id())
     claim = LetterClaim(keeper.stream, token, now, now + policy.lease, policy.chunk * policy.fan_out)
     return chunks_of(keeper.store.claim_letters(claim), token, policy.chunk)
 
@@ -76,9 +79,9 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
     is released when the store can still be reached, or else falls free when the lease ends.
     """
     try:
-        state = keeper.store.read_partition(_partition(keeper, chunk.partition_id))
+        state = keeper.store.read_partition(keeper.stream.partition(chunk.partition_id))
         hold = LetterHold(state, chunk.sequence_numbers, chunk.claimed_by)
-        trial = Trial(keeper.transform, keeper.stamps, invocation_id)
+        trial = Trial(keeper.transform, keeper.clock, keeper.letters, invocation_id)
         retry = ChunkRetry(keeper.store, hold, trial, keeper.find_event)
         retry.run()
         if retry.left:
@@ -130,9 +133,8 @@ def _move(
     moved: list[LetterPosition] = []
     unmoved: list[Unmoved] = []
     for partition_id, numbers in _parts(positions):
-        stamped = _stamped(move, keeper, order)
-        asked = replace(stamped, sequence_numbers=numbers, claimed_by=claimed_by)
-        sent = replace(asked, partition=_partition(keeper, partition_id))
+        sent = _stamped(move, keeper, order, keeper.stream.partition(partition_id))
+        sent = replace(sent, sequence_numbers=numbers, claimed_by=claimed_by)
         found = {letter.sequence_number: letter for letter in _send(sent, keeper.store)}
         for number in numbers:
             letter, position = found.get(number), LetterPosition(partition_id, number)
@@ -143,16 +145,16 @@ def _move(
     return MoveReport(tuple(moved), tuple(unmoved))
 
 
-def _stamped(move: Move, keeper: Keeper, order: Order) -> LetterMove:
+def _stamped(move: Move, keeper: Keeper, order: Order, partition: Partition) -> LetterMove:
     """A move of nothing yet, with its id and its times."""
-    stamps, (by, why) = keeper.stamps, LENGTHS
-    now = stamps.now()
-    pause = stamps.letters.backoff.pause(1, stamps.chance()) if move == "release" else timedelta()
-    move_id = str(stamps.new_id())
-    return LetterMove(move, keeper.stream, (), move_id, now, now + pause, order.by[:by], order.why[:why])
+    clock, (by, why) = keeper.clock, LENGTHS
+    now = clock.now()
+    pause = keeper.letters.backoff.pause(1, clock.chance()) if move == "release" else timedelta()
+    move_id = str(clock.new_id())
+    return LetterMove(move, partition, (), move_id, now, now + pause, order.by[:by], order.why[:why])
 
 
-def _send(move: LetterMove, store: AppStore) -> Sequence[FoundLetter]:
+def _send(move: LetterMove, store: LetterStore) -> Sequence[FoundLetter]:
     """Sent again when its answer was lost: the second time it only reports."""
     try:
         return store.move_letters(move)
@@ -168,7 +170,3 @@ def _parts(positions: Iterable[LetterPosition]) -> Iterable[tuple[PartitionId, t
         rising = sorted(wanted)
         for start in range(0, len(rising), MOST_MOVED):
             yield partition_id, tuple(rising[start : start + MOST_MOVED])
-
-
-def _partition(keeper: Keeper, partition_id: PartitionId) -> Partition:
-    return replace(keeper.stream, partition_id=partition_id)

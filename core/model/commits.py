@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from core.model.events import Event, Partition, Position, SequenceNumber
+from core.model.events import Event, Partition, Position
 from core.model.rows import PlacedRow, row_table
+from core.model.spans import SequenceNumber
 
 ErrorClass = Literal["poison", "reference", "refused", "unknown", "crash"]
 GapStatus = Literal["open", "healed", "absent"]

@@ -5,17 +5,35 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NewType, Protocol
 
-SequenceNumber = NewType("SequenceNumber", int)
+from core.model.spans import SequenceNumber, Span
+
 PartitionId = NewType("PartitionId", str)
 
 
 @dataclass(frozen=True, slots=True)
+class Stream:
+    """An event hub as one consumer group sees it; `event_hub` is "namespace/hub"."""
+
+    event_hub: str
+    consumer_group: str
+
+    def partition(self, partition_id: PartitionId) -> "Partition":
+        """Return a partition of this stream."""
+        return Partition(self.event_hub, self.consumer_group, partition_id)
+
+
+@dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition as one consumer group sees it; `event_hub` is "namespace/hub"."""
+    """A partition as one consumer group sees it; `event_hub` is "namespace/hub"."""
 
     event_hub: str
     consumer_group: str
     partition_id: PartitionId
+
+    @property
+    def stream(self) -> Stream:
+        """The stream that this partition belongs to."""
+        return Stream(self.event_hub, self.consumer_group)
 
     def __str__(self) -> str:
         hub = self.event_hub.rpartition("/")[2]
@@ -35,14 +53,6 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    """Sequence numbers, both ends included, that are missing between what is committed and what is in hand."""
-
-    first: SequenceNumber
-    last: SequenceNumber
-
-
-@dataclass(frozen=True, slots=True)
 class EventBatch:
     """The events of one invocation: one partition, at least one event, sequence numbers rising.
 
@@ -52,7 +62,7 @@ class EventBatch:
     partition: Partition
     events: tuple[Event, ...]
     invocation_id: str
-    asked: Gap | None = None
+    asked: Span | None = None
 
 
 class Position(Protocol):
@@ -68,6 +78,6 @@ class Position(Protocol):
     def enqueued_at(self) -> datetime: ...
 
 
-def event_hub_identity(namespace: str, event_hub: str) -> str:
-    """The name of a hub in our tables: "namespace/hub", without the port that an emulator's address has."""
-    return f"{namespace.partition(':')[0]}/{event_hub}"
+def stream_of(namespace: str, event_hub: str, consumer_group: str) -> Stream:
+    """Return the stream under its name in our tables: "namespace/hub", without the port of an emulator's address."""
+    return Stream(f"{namespace.partition(':')[0]}/{event_hub}", consumer_group)

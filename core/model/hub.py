@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from core.model.events import Event, Partition, SequenceNumber
+from core.model.events import Event, Partition
+from core.model.spans import SequenceNumber
 
 # A place in a partition: a number, an offset (a text, never compared), or the time from which events were enqueued.
 Place = SequenceNumber | str | datetime

@@ -13,7 +13,8 @@ from typing import Literal
 
 from core.model.backoff import Backoff
 from core.model.commits import DeadLetter, ErrorClass, LetterStatus, PartitionState, Settled
-from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.events import Event, Partition, PartitionId, Stream
+from core.model.spans import SequenceNumber
 
 Move = Literal["claim", "resolve", "fail", "exhaust", "release", "requeue", "discard", "free"]
 
@@ -111,9 +112,9 @@ class LetterChunk:
 
 @dataclass(frozen=True, slots=True)
 class LetterClaim:
-    """Asks for up to `most` letters of a stream that are due; `stream` is any of its partitions."""
+    """Asks for up to `most` letters of a stream that are due."""
 
-    stream: Partition
+    stream: Stream
     claimed_by: str
     claimed_at: datetime
     claimed_until: datetime

@@ -12,10 +12,9 @@ from datetime import UTC, date, datetime
 from itertools import zip_longest
 from typing import Any
 
-from core.model.events import SequenceNumber
 from core.model.rows import ReferenceKey, Row, row_table
-from core.replay.pieces import EventDiff, Rehearsal, RehearsedPiece, ReplayCommit
-from core.replay.plan import StandingState
+from core.model.spans import SequenceNumber
+from core.replay.pieces import EventDiff, Rehearsal, RehearsedPiece, ReplayCommit, StandingState
 
 SHOWN = 1_000  # events of a partition whose diff is kept; the counts are of all
 

@@ -6,12 +6,13 @@ gets no further. The ranges of jobs that are planned, running or paused do not o
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from core.model.events import Partition, PartitionId, SequenceNumber
+from core.model.events import Partition, PartitionId, Stream
+from core.model.spans import SequenceNumber, Span
 
 ReplayStatus = Literal["planned", "running", "paused", "done", "cancelled", "failed"]
 ReplayMove = Literal["begin", "pause", "resume", "cancel", "fail"]
@@ -36,24 +37,6 @@ OPEN_STATUSES: tuple[ReplayStatus, ...] = ("planned", "running", "paused")
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """Sequence numbers, both ends included."""
-
-    first: SequenceNumber
-    last: SequenceNumber
-
-    @property
-    def ends(self) -> tuple[SequenceNumber, SequenceNumber]:
-        """Both of them."""
-        return self.first, self.last
-
-    @property
-    def length(self) -> int:
-        """How many numbers there are."""
-        return self.last - self.first + 1
-
-
-@dataclass(frozen=True, slots=True)
 class PartitionRange:
     """What of one partition is to be replayed; `note` says what was left out of what was asked for."""
 
@@ -75,7 +58,7 @@ class ReplayRequest:
     """A job before it begins. `asked` is the range as JSON, in the words of whoever asked."""
 
     job_id: UUID
-    stream: Partition
+    stream: Stream
     ranges: tuple[PartitionRange, ...]
     left_out: tuple[LeftOut, ...]
     asked: str
@@ -158,7 +141,7 @@ class ReplayJob:
 
     def partition_of(self, progress: PartitionProgress) -> Partition:
         """The partition that a progress is of."""
-        return replace(self.request.stream, partition_id=progress.range.partition_id)
+        return self.request.stream.partition(progress.range.partition_id)
 
     def progress_of(self, partition_id: PartitionId) -> PartitionProgress | None:
         """How far it is in a partition; None for one that it does not touch."""

@@ -1,14 +1,15 @@
 """The values of a replay's pieces: what one transaction writes, what a rehearsal tells, and what a dry run keeps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from core.model.commits import PartitionState, Settled
-from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.events import Event, Partition, PartitionId
 from core.model.rows import ReferenceKey, Row
-from core.replay.job import MOST_GONE_RANGES, PartitionProgress, ReplayCounts, Span
+from core.model.spans import SequenceNumber, Span, joined
+from core.replay.job import MOST_GONE_RANGES, PartitionProgress, ReplayCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +22,7 @@ class Piece:
     @property
     def gone_ranges(self) -> tuple[Span, ...]:
         """The numbers of the span that no event has."""
-        ranges, following = [], self.span.first
-        for event in self.events:
-            if event.sequence_number > following:
-                ranges.append(Span(following, SequenceNumber(event.sequence_number - 1)))
-            following = SequenceNumber(event.sequence_number + 1)
-        if following <= self.span.last:
-            ranges.append(Span(following, self.span.last))
-        return tuple(ranges)
+        return tuple(self.span.holes(event.sequence_number for event in self.events))
 
     def halves(self) -> tuple["Piece", "Piece"]:
         """Two pieces that follow each other, of half the events each; there must be two at least."""
@@ -44,6 +38,21 @@ class CarriedState:
 
     number: SequenceNumber
     row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class StandingState:
+    """A state, and the event of this partition that wrote it; None where it is of another partition.
+
+    A replay never takes the place of another partition's state: their numbers have no order among each other.
+    """
+
+    row: Row
+    written_by: SequenceNumber | None
+
+    def gives_way_to(self, number: int) -> bool:
+        """Whether a state that this event writes takes its place."""
+        return self.written_by is not None and self.written_by <= number
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +98,7 @@ class ReplayCommit:
     @property
     def gone_ranges(self) -> tuple[Span, ...]:
         """All that is gone so far, as the progress lists it."""
-        return joined(self.progress.gone_ranges, self.piece.gone_ranges)
+        return joined(self.progress.gone_ranges, self.piece.gone_ranges, MOST_GONE_RANGES)
 
     @property
     def counts(self) -> ReplayCounts:
@@ -139,14 +148,3 @@ class RehearsedPiece:
     commit: ReplayCommit
     counts: ReplayCounts
     diffs: tuple[EventDiff, ...]
-
-
-def joined(before: Sequence[Span], after: Sequence[Span]) -> tuple[Span, ...]:
-    """Ranges that follow each other as one list, with those that touch made one; what is too much is left out."""
-    ranges = list(before)
-    for span in after:
-        if ranges and ranges[-1].last + 1 == span.first:
-            ranges[-1] = Span(ranges[-1].first, span.last)
-        elif len(ranges) < MOST_GONE_RANGES:
-            ranges.append(span)
-    return tuple(ranges)

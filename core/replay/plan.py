@@ -11,29 +11,16 @@ from typing import cast
 from uuid import UUID
 
 from core.errors import RowsRefused, StreamIncarnationChanged
-from core.ingest.ingest import Stamps, scheduled
+from core.model.clock import Clock
 from core.model.commits import PartitionState
-from core.model.events import Event, SequenceNumber
+from core.model.events import Event
+from core.model.letters import LetterPolicy
 from core.model.rows import ReferenceKey, References, Row, RowType
+from core.model.spans import SequenceNumber
+from core.model.transform import Transform
 from core.replay.job import PartitionProgress
-from core.replay.pieces import CarriedState, Piece, ReplayCommit
-from core.settle.settle import settle
-from core.transforms import Transform
-
-
-@dataclass(frozen=True, slots=True)
-class StandingState:
-    """A state, and the event of this partition that wrote it; None where it is of another partition.
-
-    A replay never takes the place of another partition's state: their numbers have no order among each other.
-    """
-
-    row: Row
-    written_by: SequenceNumber | None
-
-    def gives_way_to(self, number: int) -> bool:
-        """Whether a state that this event writes takes its place."""
-        return self.written_by is not None and self.written_by <= number
+from core.replay.pieces import CarriedState, Piece, ReplayCommit, StandingState
+from core.settle.settle import scheduled, settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +64,7 @@ class ReplayTrial:
     state: PartitionState
     transform: Transform
     refused: Mapping[SequenceNumber, str]
+    letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
 
 
 def plan_replay(
@@ -84,7 +72,7 @@ def plan_replay(
     progress: PartitionProgress,
     known: KnownStates,
     trial: ReplayTrial,
-    stamps: Stamps,
+    clock: Clock,
 ) -> ReplayCommit:
     """The outcome of every event of a piece, as one value.
 
@@ -92,12 +80,12 @@ def plan_replay(
     """
     _refuse_another_hub(piece, trial.state)
     transform, references = trial.transform, ReplayReferences(known)
-    settled, now = settle(piece.events, references, _over(references, trial)), stamps.now()
+    settled, now = settle(piece.events, references, _over(references, trial)), clock.now()
     return ReplayCommit(
         job_id=trial.job_id,
         state=trial.state,
         piece=piece,
-        settled=scheduled(settled, now, stamps),
+        settled=scheduled(settled, trial.letters, clock, now),
         carried=_newly(references, piece) if transform.references_of else {},
         row_classes=tuple(dict.fromkeys((*transform.row_classes, *settled.rows))),
         progress=progress,

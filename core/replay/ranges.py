@@ -1,13 +1,14 @@
 """From what a person asks for to numbers: which events of which partitions are replayed, what is left out, and why."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from core.errors import ReplayRefused
-from core.model.events import Partition, PartitionId, SequenceNumber
+from core.model.events import Partition, PartitionId, Stream
 from core.model.hub import HubReader, Place
-from core.replay.job import LeftOut, PartitionRange, Replayable, Span
+from core.model.spans import SequenceNumber, Span
+from core.replay.job import LeftOut, PartitionRange, Replayable
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class ReplayOrder:
 class Reach:
     """What can be replayed at all: the stream, how far its partitions are committed, and how many events at most."""
 
-    stream: Partition
+    stream: Stream
     replayable: Sequence[Replayable]
     hub: HubReader
     most_events: int
@@ -81,7 +82,7 @@ def _chosen(order: ReplayOrder, replayable: Sequence[Replayable]) -> Iterator[Re
 
 
 def _range_of(order: ReplayOrder, one: Replayable, reach: Reach) -> PartitionRange | LeftOut:
-    partition = replace(reach.stream, partition_id=one.partition_id)
+    partition = reach.stream.partition(one.partition_id)
     first, before = _first(order.start, one, partition, reach.hub)
     if first > one.checkpoint:
         ends = f"partition {one.partition_id} is committed up to {one.checkpoint}"

@@ -4,10 +4,10 @@ from collections.abc import Generator
 from itertools import islice
 
 from core.model.commits import PartitionState
-from core.model.events import Event, SequenceNumber
-from core.replay.job import Span
+from core.model.events import Event
+from core.model.spans import SequenceNumber, Span
 from core.replay.pieces import Piece
-from core.store import ReplayStore
+from core.replay.port import ReplayStore
 
 PIECE = 500  # events, each piece its own transaction: as many as a batch of the trigger
 

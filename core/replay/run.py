@@ -11,20 +11,22 @@ from datetime import datetime
 from uuid import UUID
 
 from core.errors import CommitOutcomeUnknown, DataRefused, InfrastructureFault, ReplayConflict, StreamIncarnationChanged
-from core.ingest.ingest import Stamps
+from core.model.clock import Clock
 from core.model.commits import PartitionState
-from core.model.events import Partition, PartitionId, SequenceNumber
+from core.model.events import PartitionId, Stream
 from core.model.hub import HubReader
+from core.model.letters import LetterPolicy
 from core.model.rows import ReferenceKey
+from core.model.spans import SequenceNumber, Span
+from core.model.transform import Transform
 from core.replay.diff import newest_states, rehearsed_piece
-from core.replay.job import JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayMove, ReplayRequest, Span
+from core.replay.job import JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayMove, ReplayRequest
 from core.replay.pieces import Piece, ReplayCommit
 from core.replay.plan import KnownStates, ReplayTrial, plan_replay
+from core.replay.port import ReplayStore
 from core.replay.ranges import Reach, ReplayOrder, ranges_of
 from core.replay.reader import PIECE, PieceReader
 from core.settle.settle import reference_keys
-from core.store import ReplayStore
-from core.transforms import Transform
 
 CONFLICTS = 5  # in a row in which nothing came of a partition; after them the fault goes to the caller
 KEEPER = "replay"  # who moves a job that no person moves
@@ -34,13 +36,14 @@ Settle = Callable[[ReplayCommit], ReplayCounts]  # do it, or rehearse it
 
 @dataclass(frozen=True, slots=True)
 class ReplayMeans:
-    """What replays of one stream are done with; `stream` is any of its partitions, `piece` the events of a piece."""
+    """What replays of one stream are done with; `piece` is the number of events of a piece."""
 
-    stream: Partition
+    stream: Stream
     store: ReplayStore
     hub: HubReader
     transform: Transform
-    stamps: Stamps
+    clock: Clock
+    letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
     piece: int = PIECE
 
 
@@ -63,11 +66,11 @@ def request_replay(order: ReplayOrder, means: ReplayMeans, most_events: int) -> 
 
     Raises ReplayRefused for what cannot be replayed, ReplayOverlap when another job holds part of it.
     """
-    store, stamps = means.store, means.stamps
+    store, clock = means.store, means.clock
     reach = Reach(means.stream, store.read_replayable(means.stream), means.hub, most_events)
     ranges, left_out = ranges_of(order, reach)
     request = ReplayRequest(
-        job_id=stamps.new_id(),
+        job_id=clock.new_id(),
         stream=means.stream,
         ranges=ranges,
         left_out=left_out,
@@ -76,7 +79,7 @@ def request_replay(order: ReplayOrder, means: ReplayMeans, most_events: int) -> 
         transform_version=means.transform.version,
         requested_by=order.requested_by,
         reason=order.reason,
-        requested_at=stamps.now(),
+        requested_at=clock.now(),
     )
     try:
         store.open_replay(request)
@@ -124,11 +127,11 @@ def replay_slice(job_id: UUID, partition_id: PartitionId, means: ReplayMeans, un
 
 def note_fault(job_id: UUID, fault: InfrastructureFault | None, means: ReplayMeans) -> None:
     """Keep with the job what stands in its way at the moment, or that nothing does any more."""
-    means.store.note_replay_fault(job_id, None if fault is None else str(fault), means.stamps.now())
+    means.store.note_replay_fault(job_id, None if fault is None else str(fault), means.clock.now())
 
 
 def _move(job_id: UUID, move: ReplayMove, fault: str, means: ReplayMeans) -> JobMove:
-    return JobMove(job_id, move, KEEPER, "", means.stamps.now(), fault or None)
+    return JobMove(job_id, move, KEEPER, "", means.clock.now(), fault or None)
 
 
 @dataclass(slots=True)
@@ -146,17 +149,17 @@ class _Slice:
     def go_on(self, job: ReplayJob, progress: PartitionProgress) -> bool:
         """Whether the partition came to its end; it is closed then."""
         means = self.means
-        state = means.store.read_partition(replace(means.stream, partition_id=progress.range.partition_id))
+        state = means.store.read_partition(means.stream.partition(progress.range.partition_id))
         settle = self._rehearse if job.request.is_dry_run else self._commit
         last = progress.range.span.last
         events = means.hub.read_range(state.partition, progress.next_number, last, self.until)
         with closing(PieceReader(means.store, state, events, means.piece)) as reader:
             while not progress.is_through:
-                if self.pieces and means.stamps.now() >= self.until:
+                if self.pieces and means.clock.now() >= self.until:
                     return False
                 piece = reader.next_piece(Span(progress.next_number, last))
                 progress = self._settle(piece, progress, state, settle)
-        means.store.close_replay(job, progress, means.transform.row_classes, means.stamps.now())
+        means.store.close_replay(job, progress, means.transform.row_classes, means.clock.now())
         return True
 
     def note_conflict(self, conflict: ReplayConflict | CommitOutcomeUnknown) -> None:
@@ -189,8 +192,8 @@ class _Slice:
         means = self.means
         keys = reference_keys(part.events, means.transform)
         known = self._known(state, keys) if keys else KnownStates()
-        trial = ReplayTrial(self.job_id, state, means.transform, self.refused)
-        return plan_replay(part, progress, known, trial, means.stamps)
+        trial = ReplayTrial(self.job_id, state, means.transform, self.refused, means.letters)
+        return plan_replay(part, progress, known, trial, means.clock)
 
     def _known(self, state: PartitionState, keys: Collection[ReferenceKey]) -> KnownStates:
         store = self.means.store

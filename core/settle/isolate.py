@@ -13,9 +13,10 @@ from operator import attrgetter
 
 from core.errors import DataRefused, RowsRefused
 from core.model.commits import BatchCommit
-from core.model.events import Event, SequenceNumber
+from core.model.events import Event
 from core.model.rows import References, Row
-from core.transforms import Transform
+from core.model.spans import SequenceNumber
+from core.model.transform import Transform
 
 MOST_REFUSALS = 200  # in one invocation; what is left is for the host's retry, which drops what was committed
 

@@ -3,14 +3,17 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
 from traceback import extract_tb
 
 from core.errors import MissingReference, PoisonEvent, RowsRefused
+from core.model.clock import Clock
 from core.model.commits import DeadLetter, ErrorClass, Settled
 from core.model.events import Event
-from core.model.letters import AFTER_FAILURE
+from core.model.letters import AFTER_FAILURE, LetterPolicy
 from core.model.rows import PlacedRow, ReferenceKey, References, row_table
-from core.transforms import Transform
+from core.model.transform import Transform
 
 ERROR_LENGTH = 2_000  # characters of an error that a letter keeps
 _VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
@@ -48,6 +51,18 @@ def settle(events: Sequence[Event], references: References, transform: Transform
     return Settled(blocks, letters, len(events) - filtered - len(letters), filtered)
 
 
+def scheduled(settled: Settled, policy: LetterPolicy, clock: Clock, now: datetime) -> Settled:
+    """Return the outcome with the first retry of its letters set, and with or without their bodies."""
+    if not settled.letters:
+        return settled
+    return replace(settled, letters=[_scheduled(letter, policy, clock, now) for letter in settled.letters])
+
+
+def _scheduled(letter: DeadLetter, policy: LetterPolicy, clock: Clock, now: datetime) -> DeadLetter:
+    due_at = now + policy.backoff.pause(1, clock.chance()) if letter.status == "waiting" else None
+    return replace(letter, due_at=due_at, keeps_body=policy.keep_bodies)
+
+
 def _sink(row_class: type, block: list[PlacedRow], references: References) -> Callable[[PlacedRow], None]:
     """Where rows of a class go: into their block, and a state also in sight of the events that follow."""
     if not row_table(row_class).key:
@@ -80,8 +95,13 @@ def dead_letter(event: Event, error: Exception) -> DeadLetter:
         raise error
     error_class = _class_of(error)
     text = (_said(error) or type(error).__name__)[:ERROR_LENGTH]
-    name = f"{type(error).__module__}.{type(error).__qualname__}"
+    name = error_type(type(error))
     return DeadLetter(event, error_class, name, text, _fingerprint(name, text, error), AFTER_FAILURE[error_class])
+
+
+def error_type(error_class: type[BaseException]) -> str:
+    """Return the name under which letters keep a class of errors."""
+    return f"{error_class.__module__}.{error_class.__qualname__}"
 
 
 def _said(error: Exception) -> str:

@@ -10,10 +10,10 @@ from core.ledger.recount import CommitRows, RowCount
 from core.ledger.status import PartitionLedger
 from core.letters.listing import LetterKey
 from core.model.commits import LetterStatus
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId
 from core.model.rows import row_table
-from core.replay.job import Span
-from core.store.named import Stream
+from core.model.spans import SequenceNumber, Span
+from core.store.named import NamedStream
 from core.store.records import instant_of, instant_text
 
 REMEMBERED_FROM = 200  # ranges that a reader summed: so many are worth writing the sum down
@@ -23,7 +23,7 @@ STATUSES: tuple[LetterStatus, ...] = ("waiting", "retrying", "held", "exhausted"
 class BookReading:
     """A BookStore, a WatchStore, an AuditStore and a RecountStore over one stream of an engine."""
 
-    def __init__(self, stream: Stream, row_classes: tuple[type, ...]) -> None:
+    def __init__(self, stream: NamedStream, row_classes: tuple[type, ...]) -> None:
         self._stream = stream
         self._row_classes = row_classes
 

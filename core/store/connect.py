@@ -1,7 +1,8 @@
 """Make the store that the settings name: an engine, patience around it, memory around both."""
 
+from core.replay.port import ReplayStore
 from core.settings import Settings, embedded_path
-from core.store import AppStore, DatabaseEngine, ReplayStore
+from core.store import AppStore, DatabaseEngine
 from core.store.patient import PatientStore
 from core.store.patient_replays import PatientReplays
 from core.store.remembered import RememberingStore

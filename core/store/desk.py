@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from core.model.events import Partition, PartitionId, event_hub_identity
+from core.model.events import Stream
 from core.settings import Settings
 from core.store import NamedQueries
 from core.store.books import BookReading
@@ -12,7 +12,7 @@ from core.store.homes import HomeReading
 from core.store.keys import Keys
 from core.store.listing import LetterListing
 from core.store.matching import LetterMatching
-from core.store.named import Stream
+from core.store.named import NamedStream
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class StoreDesk:
     They wait for nothing: an operator sees at once what is wrong.
     """
 
-    stream: Stream
+    stream: NamedStream
     books: BookReading
     letters: LetterListing
     matching: LetterMatching
@@ -31,9 +31,9 @@ class StoreDesk:
     homes: HomeReading
 
 
-def desk_over(engine: NamedQueries, partition: Partition, row_classes: tuple[type, ...]) -> StoreDesk:
-    """The desk of the stream that this partition belongs to; `row_classes` are those that its events become."""
-    stream = Stream(engine, partition)
+def desk_over(engine: NamedQueries, of: Stream, row_classes: tuple[type, ...]) -> StoreDesk:
+    """The desk of a stream; `row_classes` are those that its events become."""
+    stream = NamedStream(engine, of)
     return StoreDesk(
         stream,
         BookReading(stream, row_classes),
@@ -47,6 +47,4 @@ def desk_over(engine: NamedQueries, partition: Partition, row_classes: tuple[typ
 
 def open_desk(settings: Settings, row_classes: tuple[type, ...]) -> StoreDesk:
     """The desk of the stream that the settings name; it connects on first use."""
-    hub = event_hub_identity(settings.namespace, settings.event_hub)
-    engine = open_engine(settings)
-    return desk_over(engine, Partition(hub, settings.consumer_group, PartitionId("")), row_classes)
+    return desk_over(open_engine(settings), settings.stream, row_classes)

@@ -4,10 +4,11 @@ from dataclasses import asdict
 from typing import Any, cast
 
 from core.ledger.explain import MOST_CHANGES, LedgerRange, NotedGap, Whereabouts, WrittenRow
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId
 from core.model.rows import row_table
+from core.model.spans import SequenceNumber
 from core.store.listing import LetterListing
-from core.store.named import Stream
+from core.store.named import NamedStream
 from core.store.records import instant_of
 from core.store.row_statements import row_reader
 
@@ -15,7 +16,7 @@ from core.store.row_statements import row_reader
 class Explaining:
     """An ExplanationStore over one stream of an engine."""
 
-    def __init__(self, stream: Stream, row_classes: tuple[type, ...]) -> None:
+    def __init__(self, stream: NamedStream, row_classes: tuple[type, ...]) -> None:
         self._stream = stream
         self._row_classes = row_classes
         self._letters = LetterListing(stream)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from core.model.events import Event, PartitionId, SequenceNumber
+from core.model.events import Event, PartitionId
 from core.model.letters import (
     MOVES,
     ClaimedLetter,
@@ -17,6 +17,7 @@ from core.model.letters import (
     LetterPosition,
     RetryCommit,
 )
+from core.model.spans import SequenceNumber
 from core.store.records import instant_of, instant_text, storable
 
 NOT_RECORDED = ("claim", "release")  # moves that try nothing leave no attempt

@@ -12,8 +12,9 @@ from core.letters.listing import (
     ListedLetter,
     WholeLetter,
 )
-from core.model.events import PartitionId, SequenceNumber
-from core.store.named import Stream, instant_or_none
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
+from core.store.named import NamedStream, instant_or_none
 from core.store.records import instant_of, instant_text
 
 LISTED = 17  # columns of a listed letter
@@ -23,7 +24,7 @@ MOST_ATTEMPTS = 500
 class LetterListing:
     """A ListingStore over one stream of an engine."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: NamedStream) -> None:
         self._stream = stream
 
     def list_letters(self, wanted: LetterFilter, behind: LetterKey, most: int) -> tuple[ListedLetter, ...]:

@@ -5,16 +5,17 @@ from collections.abc import Sequence
 
 from core.letters.listing import LetterFilter
 from core.model.commits import LetterStatus
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId
 from core.model.letters import LetterPosition
+from core.model.spans import SequenceNumber
 from core.store.listing import filter_values
-from core.store.named import Stream
+from core.store.named import NamedStream
 
 
 class LetterMatching:
     """A MatchingStore over one stream of an engine."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: NamedStream) -> None:
         self._stream = stream
 
     def count_matching(self, wanted: LetterFilter, statuses: Sequence[LetterStatus]) -> int:

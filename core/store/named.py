@@ -1,26 +1,25 @@
 """One stream of an engine, as operators ask about it: by named statements, each a transaction of its own."""
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from core.model.events import Partition, PartitionId
+from core.model.events import Partition, PartitionId, Stream
 from core.store import NamedQueries
 from core.store.records import instant_of
 
 
-class Stream:
+class NamedStream:
     """One stream of an engine by its id, which is asked for once it is there: reading opens none."""
 
-    def __init__(self, engine: NamedQueries, stream: Partition) -> None:
+    def __init__(self, engine: NamedQueries, stream: Stream) -> None:
         self.engine = engine
         self._key = {"event_hub": stream.event_hub, "consumer_group": stream.consumer_group}
         self._id: int | None = None
-        self._partition = stream
+        self._stream = stream
 
     def of(self, partition_id: PartitionId) -> Partition:
         """A partition of this stream."""
-        return replace(self._partition, partition_id=partition_id)
+        return self._stream.partition(partition_id)
 
     def ask(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
         """Run a named statement that reads of this stream; nothing while there is no such stream."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from azure.eventhub.aio import CheckpointStore
 
-from core.model.events import Partition, PartitionId, event_hub_identity
+from core.model.events import PartitionId, stream_of
 from core.ownership import Ownership, OwnershipClaim, surplus
 from core.store import OwnershipStore
 
@@ -36,7 +36,7 @@ class SqlCheckpointStore(CheckpointStore):
     ) -> Iterable[Claim]:
         """Every ownership of the hub and group, expired and released ones included."""
         names = (fully_qualified_namespace, eventhub_name, consumer_group)
-        self._standing = await asyncio.to_thread(self._store.read_ownerships, _any_partition(*names))
+        self._standing = await asyncio.to_thread(self._store.read_ownerships, stream_of(*names))
         return [_claim_of(ownership, names) for ownership in self._standing]
 
     async def claim_ownership(self, ownership_list: Iterable[Claim], **kwargs: Any) -> Iterable[Claim]:
@@ -58,7 +58,7 @@ class SqlCheckpointStore(CheckpointStore):
     ) -> Iterable[dict[str, Any]]:
         """How far each partition is committed; a consumer goes on right after it."""
         names = (fully_qualified_namespace, eventhub_name, consumer_group)
-        found = await asyncio.to_thread(self._store.read_checkpoints, _any_partition(*names))
+        found = await asyncio.to_thread(self._store.read_checkpoints, stream_of(*names))
         return [
             {**_names(names), "partition_id": partition_id, "offset": offset, "sequence_number": sequence_number}
             for partition_id, (sequence_number, offset) in found.items()
@@ -71,15 +71,10 @@ class SqlCheckpointStore(CheckpointStore):
         return renewed[-1] if renewed and surplus(self._standing, renewed[-1]["owner_id"]) else None
 
     def _claim(self, wanted: Claim) -> OwnershipClaim:
-        hub = event_hub_identity(wanted["fully_qualified_namespace"], wanted["eventhub_name"])
-        partition = Partition(hub, wanted["consumer_group"], PartitionId(wanted["partition_id"]))
+        stream = stream_of(wanted["fully_qualified_namespace"], wanted["eventhub_name"], wanted["consumer_group"])
+        partition = stream.partition(PartitionId(wanted["partition_id"]))
         ownership = Ownership(partition, wanted["owner_id"], str(uuid.uuid4()), self._now())
         return OwnershipClaim(ownership, wanted.get("etag"))
-
-
-def _any_partition(namespace: str, event_hub: str, consumer_group: str) -> Partition:
-    """Names the stream; the partition id does not matter."""
-    return Partition(event_hub_identity(namespace, event_hub), consumer_group, PartitionId(""))
 
 
 def _claim_of(ownership: Ownership, names: tuple[str, str, str]) -> Claim:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from core.errors import StoreUnavailable
 from core.ledger.status import PartitionLedger
 from core.model.commits import BatchCommit, PartitionState
-from core.model.events import Gap, Partition, SequenceNumber
+from core.model.events import Partition, Stream
 from core.model.letters import (
     ClaimedLetter,
     ClaimedPosition,
@@ -21,6 +21,7 @@ from core.model.letters import (
     RetryCommit,
 )
 from core.model.rows import ReferenceKey, Row
+from core.model.spans import SequenceNumber, Span
 from core.store import AppStore
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds
@@ -72,6 +73,10 @@ class PatientStore:
         """See Store."""
         return self._patiently(lambda: self._store.read_partition(partition))
 
+    def open_stream(self, stream: Stream) -> int:
+        """See LetterStore."""
+        return self._patiently(lambda: self._store.open_stream(stream))
+
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         """See Store."""
         wanted = list(keys)
@@ -85,7 +90,7 @@ class PatientStore:
         """See Store."""
         return self._patiently(lambda: self._store.anchor_partition(state, anchor, at))
 
-    def note_gap(self, state: PartitionState, gap: Gap, found_at: datetime) -> None:
+    def note_gap(self, state: PartitionState, gap: Span, found_at: datetime) -> None:
         """See Store."""
         self._patiently(lambda: self._store.note_gap(state, gap, found_at))
 
@@ -121,7 +126,7 @@ class PatientStore:
         """See LetterStore."""
         return self._patiently(lambda: self._store.move_letters(move))
 
-    def next_due_at(self, stream: Partition) -> datetime | None:
+    def next_due_at(self, stream: Stream) -> datetime | None:
         """See LetterStore."""
         return self._patiently(lambda: self._store.next_due_at(stream))
 

@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from core.model.commits import PartitionState
-from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.events import Event, Partition, PartitionId, Stream
 from core.model.rows import ReferenceKey
-from core.replay.job import JobMove, PartitionProgress, Replayable, ReplayJob, ReplayRequest, Span
-from core.replay.pieces import CarriedState, EventDiff, Rehearsal, RehearsedPiece, ReplayCommit
-from core.replay.plan import StandingState
-from core.store import ReplayStore
+from core.model.spans import SequenceNumber, Span
+from core.replay.job import JobMove, PartitionProgress, Replayable, ReplayJob, ReplayRequest
+from core.replay.pieces import CarriedState, EventDiff, Rehearsal, RehearsedPiece, ReplayCommit, StandingState
+from core.replay.port import ReplayStore
 from core.store.patient import Patience, Waiting
 
 Behind = tuple[PartitionId, SequenceNumber]
@@ -27,7 +27,7 @@ class PatientReplays:
         """See Store."""
         return self._patiently(lambda: self._store.read_partition(partition))
 
-    def read_replayable(self, stream: Partition) -> tuple[Replayable, ...]:
+    def read_replayable(self, stream: Stream) -> tuple[Replayable, ...]:
         """See ReplayStore."""
         return self._patiently(lambda: self._store.read_replayable(stream))
 
@@ -39,11 +39,11 @@ class PatientReplays:
         """See ReplayStore."""
         return self._patiently(lambda: self._store.find_replay(job_id))
 
-    def read_replays(self, stream: Partition, most: int, before: tuple[datetime, UUID] | None) -> tuple[ReplayJob, ...]:
+    def read_replays(self, stream: Stream, most: int, before: tuple[datetime, UUID] | None) -> tuple[ReplayJob, ...]:
         """See ReplayStore."""
         return self._patiently(lambda: self._store.read_replays(stream, most, before))
 
-    def read_open_replays(self, stream: Partition) -> tuple[UUID, ...]:
+    def read_open_replays(self, stream: Stream) -> tuple[UUID, ...]:
         """See ReplayStore."""
         return self._patiently(lambda: self._store.read_open_replays(stream))
 

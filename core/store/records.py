@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
@@ -11,7 +10,8 @@ import msgspec
 
 from core.errors import CheckpointConflict
 from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap
-from core.model.events import Partition, PartitionId, SequenceNumber
+from core.model.events import PartitionId, Stream
+from core.model.spans import SequenceNumber
 from core.ownership import Ownership, OwnershipClaim
 from core.replay.pieces import ReplayCommit
 
@@ -162,10 +162,10 @@ def gap_values(gap: SequenceGap, commit: BatchCommit) -> dict[str, Any]:
     }
 
 
-def ownership_of(stream: Partition, row: tuple[Any, ...]) -> Ownership:
+def ownership_of(stream: Stream, row: tuple[Any, ...]) -> Ownership:
     """One answer of `read_ownerships`."""
     partition_id, owner_id, etag, last_modified_at = row
-    partition = replace(stream, partition_id=PartitionId(partition_id))
+    partition = stream.partition(PartitionId(partition_id))
     return Ownership(partition, owner_id, etag, instant_of(last_modified_at))
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from core.errors import DataRefused
 from core.ledger.status import PartitionLedger
 from core.model.commits import BatchCommit, PartitionState, Settled
-from core.model.events import Gap, Partition, SequenceNumber
+from core.model.events import Partition, Stream
 from core.model.letters import (
     ClaimedLetter,
     ClaimedPosition,
@@ -19,6 +19,7 @@ from core.model.letters import (
     RetryCommit,
 )
 from core.model.rows import ReferenceKey, Row, row_table
+from core.model.spans import SequenceNumber, Span
 from core.store import AppStore
 
 MOST_REFERENCES = 50_000  # rows, about 20 MB; the oldest are forgotten first
@@ -47,6 +48,10 @@ class RememberingStore:
                 self._references.clear()
             state = self._states[partition] = self._store.read_partition(partition)
         return state
+
+    def open_stream(self, stream: Stream) -> int:
+        """See LetterStore."""
+        return self._store.open_stream(stream)
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         """See Store; one call for the keys that are not remembered. An absent row is never remembered."""
@@ -84,7 +89,7 @@ class RememberingStore:
         anchored = self._states[state.partition] = self._store.anchor_partition(state, anchor, at)
         return anchored
 
-    def note_gap(self, state: PartitionState, gap: Gap, found_at: datetime) -> None:
+    def note_gap(self, state: PartitionState, gap: Span, found_at: datetime) -> None:
         """See Store; a memory that has become stale makes gaps of its own, and is forgotten then."""
         try:
             self._store.note_gap(state, gap, found_at)
@@ -127,7 +132,7 @@ class RememberingStore:
         """See LetterStore."""
         return self._store.move_letters(move)
 
-    def next_due_at(self, stream: Partition) -> datetime | None:
+    def next_due_at(self, stream: Stream) -> datetime | None:
         """See LetterStore."""
         return self._store.next_due_at(stream)
 

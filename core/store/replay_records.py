@@ -9,8 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from core.model.commits import DeadLetter, PartitionState
-from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.events import Event, PartitionId, Stream
 from core.model.rows import ReferenceKey, Row, row_table
+from core.model.spans import SequenceNumber, Span
 from core.replay.diff import document
 from core.replay.job import (
     COUNTS,
@@ -23,10 +24,8 @@ from core.replay.job import (
     ReplayCounts,
     ReplayJob,
     ReplayRequest,
-    Span,
 )
-from core.replay.pieces import CarriedState, EventDiff, RehearsedPiece, ReplayCommit, RetractedRow
-from core.replay.plan import StandingState
+from core.replay.pieces import CarriedState, EventDiff, RehearsedPiece, ReplayCommit, RetractedRow, StandingState
 from core.store.letter_records import numbers_json
 from core.store.records import instant_of, instant_text, letter_values
 from core.store.row_statements import fields_of, row_reader, types_of
@@ -255,7 +254,7 @@ def _job_of(row: Sequence[Any], partitions: tuple[PartitionProgress, ...]) -> Re
     assert requested_at is not None and updated_at is not None, "the columns are NOT NULL"
     request = ReplayRequest(
         UUID(job_id),
-        Partition(hub, group, partitions[0].range.partition_id if partitions else PartitionId("")),
+        Stream(hub, group),
         tuple(one.range for one in partitions),
         tuple(LeftOut(PartitionId(id), why) for id, why in json.loads(left_out)),
         asked,

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from core.model.events import Partition
+from core.model.events import Stream
 from core.model.letters import (
     ClaimedLetter,
     ClaimedPosition,
@@ -80,17 +80,17 @@ class ServerLetters(ABC):
     def move_letters(self, move: LetterMove) -> tuple[FoundLetter, ...]:
         """See LetterStore."""
         with self._faults():
-            found = self._execute(*move_statement(move, self._find_stream(move.partition)))
+            found = self._execute(*move_statement(move, self._find_stream(move.partition.stream)))
         return tuple(map(found_letter_of, found))
 
-    def next_due_at(self, stream: Partition) -> datetime | None:
+    def next_due_at(self, stream: Stream) -> datetime | None:
         """See LetterStore."""
         with self._faults():
             ((due_at,),) = self._rows("next_due_at", stream_id=self._find_stream(stream))
         return None if due_at is None else instant_of(due_at)
 
     @abstractmethod
-    def _find_stream(self, partition: Partition) -> int: ...
+    def _find_stream(self, stream: Stream) -> int: ...
 
     @abstractmethod
     def _rows(self, name: str, **values: Any) -> list[Any]: ...

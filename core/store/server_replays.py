@@ -10,11 +10,11 @@ from uuid import UUID
 
 from core.errors import ReplayOverlap
 from core.model.commits import PartitionState
-from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.events import Event, PartitionId, Stream
 from core.model.rows import ReferenceKey, keys_by_class, row_table
-from core.replay.job import JobMove, PartitionProgress, Replayable, ReplayJob, ReplayRequest, Span
-from core.replay.pieces import CarriedState, EventDiff, Rehearsal, RehearsedPiece, ReplayCommit
-from core.replay.plan import StandingState
+from core.model.spans import SequenceNumber, Span
+from core.replay.job import JobMove, PartitionProgress, Replayable, ReplayJob, ReplayRequest
+from core.replay.pieces import CarriedState, EventDiff, Rehearsal, RehearsedPiece, ReplayCommit, StandingState
 from core.store import replay_records as records
 from core.store.replay_statements import STANDING, server_count_states
 from core.store.row_statements import server_select_states
@@ -34,7 +34,7 @@ _STATES = ("stream_id", "partition_id", "commit_number", "first_sequence_number"
 class ServerReplays(ABC):
     """See ReplayStore; sessions and faults are SqlServerStore's."""
 
-    def read_replayable(self, stream: Partition) -> tuple[Replayable, ...]:
+    def read_replayable(self, stream: Stream) -> tuple[Replayable, ...]:
         """See ReplayStore."""
         with self._faults():
             found = self._rows("read_replayable", stream_id=self._find_stream(stream))
@@ -44,7 +44,7 @@ class ServerReplays(ABC):
         """See ReplayStore; the rows of the partitions' checkpoints are the lock."""
         with self._faults():
             stream_id = self._find_stream(request.stream)
-        with self._replaying(request.stream, request.job_id):
+        with self._replaying(str(request.stream), request.job_id):
             ((standing,),) = self._execute(*open_replay_statement(request, stream_id))
         if standing is not None:
             raise ReplayOverlap(UUID(standing))
@@ -54,13 +54,13 @@ class ServerReplays(ABC):
         found = self._jobs("find_replay_job", job_id=str(job_id))
         return found[0] if found else None
 
-    def read_replays(self, stream: Partition, most: int, before: tuple[datetime, UUID] | None) -> tuple[ReplayJob, ...]:
+    def read_replays(self, stream: Stream, most: int, before: tuple[datetime, UUID] | None) -> tuple[ReplayJob, ...]:
         """See ReplayStore."""
         with self._faults():
             stream_id = self._find_stream(stream)
         return self._jobs("read_replay_jobs", **server_texts(records.page_values(stream_id, most, before)))
 
-    def read_open_replays(self, stream: Partition) -> tuple[UUID, ...]:
+    def read_open_replays(self, stream: Stream) -> tuple[UUID, ...]:
         """See ReplayStore."""
         with self._faults():
             found = self._rows("read_open_replays", stream_id=self._find_stream(stream))
@@ -170,7 +170,7 @@ class ServerReplays(ABC):
         return records.jobs_of(jobs, progress)
 
     @abstractmethod
-    def _find_stream(self, partition: Partition) -> int: ...
+    def _find_stream(self, stream: Stream) -> int: ...
 
     @abstractmethod
     def _rows(self, name: str, **values: Any) -> list[Any]: ...
@@ -183,5 +183,5 @@ class ServerReplays(ABC):
 
     @abstractmethod
     def _replaying(
-        self, partition: Partition, job_id: UUID, row_classes: Iterable[type] = ()
+        self, partition: object, job_id: UUID, row_classes: Iterable[type] = ()
     ) -> AbstractContextManager[None]: ...

@@ -13,8 +13,9 @@ from typing import Any
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
 from core.ledger.status import PartitionLedger
 from core.model.commits import BatchCommit, PartitionState, Settled
-from core.model.events import Gap, Partition, PartitionId, SequenceNumber
+from core.model.events import Partition, PartitionId, Stream
 from core.model.rows import ReferenceKey, Row, keys_by_class
+from core.model.spans import SequenceNumber, Span
 from core.ownership import Ownership, OwnershipClaim
 from core.store.queries import load_queries
 from core.store.records import (
@@ -57,13 +58,18 @@ class SqliteStore(SqliteLetters, SqliteReplays):
     def read_partition(self, partition: Partition) -> PartitionState:
         """See Store."""
         with _faults():
-            stream_id = self._find_stream(partition)
+            stream_id = self._find_stream(partition.stream)
             key = {"stream_id": stream_id, "partition_id": partition.partition_id}
             found = self._connection().execute(self._queries["read_checkpoint"], key).fetchone()
             if found is not None:
                 return PartitionState(partition, stream_id, checkpoint_of(found))
             anchor, opened_at = self._connection().execute(self._queries["read_anchor"], key).fetchone()
         return PartitionState(partition, stream_id, None, anchor, instant_of(opened_at))
+
+    def open_stream(self, stream: Stream) -> int:
+        """See LetterStore."""
+        with _faults():
+            return self._find_stream(stream)
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         """See Store."""
@@ -94,7 +100,7 @@ class SqliteStore(SqliteLetters, SqliteReplays):
         self._run("anchor_partition", values)
         return self.read_partition(state.partition)
 
-    def note_gap(self, state: PartitionState, gap: Gap, found_at: datetime) -> None:
+    def note_gap(self, state: PartitionState, gap: Span, found_at: datetime) -> None:
         """See Store."""
         refuse_stale(state, self.read_partition(state.partition))
         range_ = {"first_sequence_number": gap.first, "last_sequence_number": gap.last}
@@ -103,7 +109,7 @@ class SqliteStore(SqliteLetters, SqliteReplays):
     def close_gaps(self, partition: Partition) -> None:
         """See Store."""
         with _faults():
-            stream_id = self._find_stream(partition)
+            stream_id = self._find_stream(partition.stream)
         self._run("close_gaps", {"stream_id": stream_id, "partition_id": partition.partition_id})
 
     def read_ledgers(self) -> tuple[PartitionLedger, ...]:
@@ -112,7 +118,7 @@ class SqliteStore(SqliteLetters, SqliteReplays):
             found = self._connection().execute(self._queries["read_ledgers"]).fetchall()
         return tuple(PartitionLedger(Partition(*row[:3]), *row[3:]) for row in found)
 
-    def read_ownerships(self, stream: Partition) -> tuple[Ownership, ...]:
+    def read_ownerships(self, stream: Stream) -> tuple[Ownership, ...]:
         """See OwnershipStore."""
         found = self._of_stream("read_ownerships", stream)
         return tuple(ownership_of(stream, row) for row in found)
@@ -120,12 +126,12 @@ class SqliteStore(SqliteLetters, SqliteReplays):
     def claim_ownership(self, claim: OwnershipClaim) -> bool:
         """See OwnershipStore."""
         with _faults():
-            values = ownership_values(claim, self._find_stream(claim.ownership.partition))
+            values = ownership_values(claim, self._find_stream(claim.ownership.partition.stream))
             name = "take_ownership" if claim.expected_etag is None else "renew_ownership"
             with self._writing, self._transaction() as connection:
                 return connection.execute(self._queries[name], values).fetchone() is not None
 
-    def read_checkpoints(self, stream: Partition) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
+    def read_checkpoints(self, stream: Stream) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
         """See OwnershipStore."""
         return {PartitionId(id): (number, offset) for id, number, offset in self._of_stream("read_checkpoints", stream)}
 
@@ -163,13 +169,13 @@ class SqliteStore(SqliteLetters, SqliteReplays):
                 self._connections.pop().close()
             self._local = threading.local()
 
-    def _of_stream(self, name: str, stream: Partition) -> list[Any]:
+    def _of_stream(self, name: str, stream: Stream) -> list[Any]:
         with _faults():
             key = {"stream_id": self._find_stream(stream)}
             return self._connection().execute(self._queries[name], key).fetchall()
 
-    def _find_stream(self, partition: Partition) -> int:
-        key = {"event_hub": partition.event_hub, "consumer_group": partition.consumer_group}
+    def _find_stream(self, stream: Stream) -> int:
+        key = {"event_hub": stream.event_hub, "consumer_group": stream.consumer_group}
         connection = self._connection()
         found = connection.execute(self._queries["find_stream"], key).fetchone()
         if found is None:

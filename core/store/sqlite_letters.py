@@ -8,7 +8,7 @@ from typing import Any
 
 from core.errors import LetterConflict
 from core.model.commits import Settled
-from core.model.events import Partition
+from core.model.events import Stream
 from core.model.letters import (
     ClaimedLetter,
     ClaimedPosition,
@@ -83,7 +83,7 @@ class SqliteLetters(ABC):
     def move_letters(self, move: LetterMove) -> tuple[FoundLetter, ...]:
         """See LetterStore."""
         with self._reading():
-            stream_id = self._find_stream(move.partition)
+            stream_id = self._find_stream(move.partition.stream)
         values = move_values(move, stream_id)
         with self._changing() as connection:
             _run(connection, "move_letters", values)
@@ -92,7 +92,7 @@ class SqliteLetters(ABC):
             found = _run(connection, "find_letters", values).fetchall()
         return tuple(map(found_letter_of, found))
 
-    def next_due_at(self, stream: Partition) -> datetime | None:
+    def next_due_at(self, stream: Stream) -> datetime | None:
         """See LetterStore."""
         with self._reading() as connection:
             key = {"stream_id": self._find_stream(stream)}
@@ -100,7 +100,7 @@ class SqliteLetters(ABC):
         return None if due_at is None else instant_of(due_at)
 
     @abstractmethod
-    def _find_stream(self, partition: Partition) -> int: ...
+    def _find_stream(self, stream: Stream) -> int: ...
 
     @abstractmethod
     def _reading(self) -> AbstractContextManager[sqlite3.Connection]: ...

@@ -10,11 +10,11 @@ from uuid import UUID
 
 from core.errors import ReplayConflict, ReplayOverlap
 from core.model.commits import PartitionState
-from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.events import Event, PartitionId, Stream
 from core.model.rows import ReferenceKey, keys_by_class, row_table
-from core.replay.job import JobMove, PartitionProgress, Replayable, ReplayJob, ReplayRequest, Span
-from core.replay.pieces import CarriedState, EventDiff, Rehearsal, RehearsedPiece, ReplayCommit
-from core.replay.plan import StandingState
+from core.model.spans import SequenceNumber, Span
+from core.replay.job import JobMove, PartitionProgress, Replayable, ReplayJob, ReplayRequest
+from core.replay.pieces import CarriedState, EventDiff, Rehearsal, RehearsedPiece, ReplayCommit, StandingState
 from core.store import replay_records as records
 from core.store.replay_statements import STANDING, sqlite_count_states
 from core.store.row_statements import sqlite_select_states
@@ -28,7 +28,7 @@ class _RolledBack(Exception):
 class SqliteReplays(ABC):
     """See ReplayStore; the connection and its transactions are SqliteStore's."""
 
-    def read_replayable(self, stream: Partition) -> tuple[Replayable, ...]:
+    def read_replayable(self, stream: Stream) -> tuple[Replayable, ...]:
         """See ReplayStore."""
         with self._reading() as connection:
             found = run(connection, "read_replayable", {"stream_id": self._find_stream(stream)}).fetchall()
@@ -52,13 +52,13 @@ class SqliteReplays(ABC):
         found = self._jobs("find_replay_job", {"job_id": str(job_id)})
         return found[0] if found else None
 
-    def read_replays(self, stream: Partition, most: int, before: tuple[datetime, UUID] | None) -> tuple[ReplayJob, ...]:
+    def read_replays(self, stream: Stream, most: int, before: tuple[datetime, UUID] | None) -> tuple[ReplayJob, ...]:
         """See ReplayStore."""
         with self._reading():
             stream_id = self._find_stream(stream)
         return self._jobs("read_replay_jobs", records.page_values(stream_id, most, before))
 
-    def read_open_replays(self, stream: Partition) -> tuple[UUID, ...]:
+    def read_open_replays(self, stream: Stream) -> tuple[UUID, ...]:
         """See ReplayStore."""
         with self._reading() as connection:
             found = run(connection, "read_open_replays", {"stream_id": self._find_stream(stream)}).fetchall()
@@ -171,7 +171,7 @@ class SqliteReplays(ABC):
         return records.jobs_of(jobs, progress)
 
     @abstractmethod
-    def _find_stream(self, partition: Partition) -> int: ...
+    def _find_stream(self, stream: Stream) -> int: ...
 
     @abstractmethod
     def _reading(self) -> AbstractContextManager[sqlite3.Connection]: ...

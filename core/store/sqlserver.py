@@ -18,9 +18,10 @@ from core.errors import (
 )
 from core.ledger.status import PartitionLedger
 from core.model.commits import BatchCommit, PartitionState
-from core.model.events import Gap, Partition, PartitionId, SequenceNumber
+from core.model.events import Partition, PartitionId, Stream
 from core.model.letters import RetryCommit
 from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
+from core.model.spans import SequenceNumber, Span
 from core.ownership import Ownership, OwnershipClaim
 from core.store.faults import Fault, classify
 from core.store.odbc import Access, Connections, Deadlines, connect
@@ -63,12 +64,17 @@ class SqlServerStore(ServerLetters, ServerReplays):
     def read_partition(self, partition: Partition) -> PartitionState:
         """See Store."""
         with self._faults():
-            stream_id = self._find_stream(partition)
+            stream_id = self._find_stream(partition.stream)
             found = self._rows("read_checkpoint", stream_id=stream_id, partition_id=partition.partition_id)
             if found:
                 return PartitionState(partition, stream_id, checkpoint_of(tuple(found[0])))
             ((anchor, opened_at),) = self._rows("read_anchor", stream_id=stream_id, partition_id=partition.partition_id)
         return PartitionState(partition, stream_id, None, anchor, instant_of(opened_at))
+
+    def open_stream(self, stream: Stream) -> int:
+        """See LetterStore."""
+        with self._faults():
+            return self._find_stream(stream)
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         """See Store."""
@@ -100,7 +106,7 @@ class SqlServerStore(ServerLetters, ServerReplays):
             self._rows("anchor_partition", **_key_of(state), **values)
         return self.read_partition(state.partition)
 
-    def note_gap(self, state: PartitionState, gap: Gap, found_at: datetime) -> None:
+    def note_gap(self, state: PartitionState, gap: Span, found_at: datetime) -> None:
         """See Store."""
         refuse_stale(state, self.read_partition(state.partition))
         with self._faults():
@@ -110,7 +116,7 @@ class SqlServerStore(ServerLetters, ServerReplays):
     def close_gaps(self, partition: Partition) -> None:
         """See Store."""
         with self._faults():
-            self._rows("close_gaps", stream_id=self._find_stream(partition), partition_id=partition.partition_id)
+            self._rows("close_gaps", stream_id=self._find_stream(partition.stream), partition_id=partition.partition_id)
 
     def read_ledgers(self) -> tuple[PartitionLedger, ...]:
         """See Store."""
@@ -118,7 +124,7 @@ class SqlServerStore(ServerLetters, ServerReplays):
             found = self._rows("read_ledgers")
         return tuple(PartitionLedger(Partition(*row[:3]), *_numbers(row[3:])) for row in map(tuple, found))
 
-    def read_ownerships(self, stream: Partition) -> tuple[Ownership, ...]:
+    def read_ownerships(self, stream: Stream) -> tuple[Ownership, ...]:
         """See OwnershipStore."""
         with self._faults():
             found = self._rows("read_ownerships", stream_id=self._find_stream(stream))
@@ -128,10 +134,10 @@ class SqlServerStore(ServerLetters, ServerReplays):
         """See OwnershipStore."""
         name = "take_ownership" if claim.expected_etag is None else "renew_ownership"
         with self._faults():
-            values = ownership_values(claim, self._find_stream(claim.ownership.partition))
+            values = ownership_values(claim, self._find_stream(claim.ownership.partition.stream))
             return bool(self._rows(name, **server_texts(values)))
 
-    def read_checkpoints(self, stream: Partition) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
+    def read_checkpoints(self, stream: Stream) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
         """See OwnershipStore."""
         with self._faults():
             found = self._rows("read_checkpoints", stream_id=self._find_stream(stream))
@@ -167,8 +173,8 @@ class SqlServerStore(ServerLetters, ServerReplays):
         """See Store."""
         self._connections.close()
 
-    def _find_stream(self, partition: Partition) -> int:
-        key = {"event_hub": partition.event_hub, "consumer_group": partition.consumer_group}
+    def _find_stream(self, stream: Stream) -> int:
+        key = {"event_hub": stream.event_hub, "consumer_group": stream.consumer_group}
         found = self._rows("find_stream", **key)
         if not found:
             self._rows("open_stream", **key, anchored_at=server_instant_text(datetime.now(UTC)))
@@ -193,7 +199,7 @@ class SqlServerStore(ServerLetters, ServerReplays):
             raise _named(fault, str(error.args[-1]), commit) from error
 
     @contextmanager
-    def _replaying(self, partition: Partition, job_id: UUID, row_classes: Iterable[type] = ()) -> Iterator[None]:
+    def _replaying(self, partition: object, job_id: UUID, row_classes: Iterable[type] = ()) -> Iterator[None]:
         try:
             yield
         except self._driver().Error as error:

@@ -10,23 +10,11 @@ Both functions are pure: no clock, no I/O, no globals. The same ones run in the 
 class that is written no more stays in the module until a replay has taken its rows away.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from importlib import import_module
 
 from core.errors import InvalidTransform
-from core.model.events import Event
-from core.model.rows import ReferenceKey, References, Row, is_row_class
-
-
-@dataclass(frozen=True, slots=True)
-class Transform:
-    """A transform module, read once. `row_classes` are those in its namespace: a replay takes old rows out of them."""
-
-    version: str
-    rows_of: Callable[[Event, References], Iterable[Row]]
-    references_of: Callable[[Event], Iterable[ReferenceKey]] | None = None
-    row_classes: tuple[type, ...] = ()
+from core.model.rows import is_row_class
+from core.model.transform import Transform
 
 
 def load_transform(module_name: str) -> Transform:

@@ -8,8 +8,7 @@ import msgspec
 
 from core.ledger.audit import AuditedPartition, FaultKind, LedgerFault, audit
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS, HubRecount, RowRecount, recount_hub, recount_rows, window
-from core.model.events import SequenceNumber
-from core.replay.job import Span
+from core.model.spans import SequenceNumber, Span
 from handlers.desk import Desk, desk
 from handlers.operation import (
     Answered,

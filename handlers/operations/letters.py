@@ -18,7 +18,8 @@ from core.letters.listing import (
     WholeLetter,
 )
 from core.model.commits import ErrorClass, LetterStatus
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
 from handlers.bodies import BodyAnswer, BodyForm, shown
 from handlers.cursors import cursor_of, key_of
 from handlers.desk import desk

@@ -7,9 +7,10 @@ from uuid import UUID
 import msgspec
 
 from core.errors import ReplayOverlap, ReplayRefused
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId
 from core.model.hub import Place
-from core.replay.job import COUNTS, JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayMove, Span
+from core.model.spans import SequenceNumber, Span
+from core.replay.job import COUNTS, JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayMove
 from core.replay.ranges import ReplayOrder
 from core.replay.run import request_replay
 from handlers.cursors import cursor_of, key_of
@@ -133,10 +134,7 @@ def _place(given: PlaceShape | None, field: str) -> Place | None:
 def _found(job_id: str) -> ReplayJob:
     own = replay_services().means
     job = own.store.find_replay(UUID(job_id))
-    if job is None or (job.request.stream.event_hub, job.request.stream.consumer_group) != (
-        own.stream.event_hub,
-        own.stream.consumer_group,
-    ):
+    if job is None or job.request.stream != own.stream:
         raise not_found("job_id", f"there is no replay {job_id}")
     return job
 

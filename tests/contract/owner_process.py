@@ -7,7 +7,8 @@ import sys
 
 from core.errors import CheckpointConflict
 from core.ingest.gaps import NOT_HEALING, Healing
-from core.ingest.ingest import Stamps, ingest_batch
+from core.ingest.ingest import Means, ingest_batch
+from core.model.clock import Clock
 from core.model.events import EventBatch
 from core.store import Store
 from core.store.patient import PatientStore
@@ -26,11 +27,11 @@ def main(seed: str, batches: str, size: str) -> None:
         sys.stdout.flush()
 
 
-def handed_over(given: EventBatch, store: Store, own: Stamps, healing: Healing = NOT_HEALING) -> None:
+def handed_over(given: EventBatch, store: Store, own: Clock, healing: Healing = NOT_HEALING) -> None:
     """Ingest a batch as the host has it ingested: where others won too many times in a row, once more."""
     while True:
         try:
-            ingest_batch(given, store, PLAIN, own, healing)
+            ingest_batch(given, Means(store, PLAIN, own, healing))
             return
         except CheckpointConflict:
             continue

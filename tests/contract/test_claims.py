@@ -7,7 +7,7 @@ import pytest
 
 from core.model.events import Event
 from core.store import AppStore
-from tests.fakes.builders import NOON, claim, commit, event, hold, keep_letters, letter, partition, settled
+from tests.fakes.builders import NOON, STREAM, claim, commit, event, hold, keep_letters, letter, partition, settled
 from tests.fakes.kept import Engine
 
 LEASE = timedelta(seconds=300)
@@ -72,7 +72,7 @@ def test_streams_are_claimed_apart(store: AppStore) -> None:
     other = partition(group="other")
     store.commit_batch(commit(store.read_partition(other), 0, 0, settled({}, letters=[letter(event(0))])))
     assert len(store.claim_letters(claim())) == 1
-    assert store.next_due_at(other) == NOON
+    assert store.next_due_at(other.stream) == NOON
 
 
 class TestALeaseThatEnded:
@@ -159,23 +159,23 @@ def test_only_letters_that_the_claim_holds_are_read_and_in_order(store: AppStore
 
 class TestTheNextOneDue:
     def test_is_none_where_nothing_waits(self, store: AppStore) -> None:
-        assert store.next_due_at(partition()) is None
+        assert store.next_due_at(STREAM) is None
         keep_letters(store, {0: "a"}, status="exhausted")
-        assert store.next_due_at(partition()) is None
+        assert store.next_due_at(STREAM) is None
 
     def test_is_the_earliest_of_all_partitions(self, store: AppStore) -> None:
         for place, minutes in (("0", 7), ("1", 5), ("2", 9)):
             keep_letters(store, {0: "a"}, place, due_at=NOON + timedelta(minutes=minutes, microseconds=3))
-        assert store.next_due_at(partition("7")) == NOON + timedelta(minutes=5, microseconds=3)
+        assert store.next_due_at(STREAM) == NOON + timedelta(minutes=5, microseconds=3)
 
     def test_is_the_end_of_the_lease_of_what_is_claimed(self, store: AppStore) -> None:
         keep_letters(store, {0: "a"})
         numbers(store)
-        assert store.next_due_at(partition()) == NOON + LEASE
+        assert store.next_due_at(STREAM) == NOON + LEASE
 
     def test_is_an_aware_instant(self, store: AppStore) -> None:
         keep_letters(store, {0: "a"}, due_at=datetime(2026, 7, 1, 12, tzinfo=UTC))
-        due = store.next_due_at(partition())
+        due = store.next_due_at(STREAM)
         assert due is not None
         assert due.tzinfo is not None
 

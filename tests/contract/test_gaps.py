@@ -10,8 +10,8 @@ import pytest
 from core.errors import CheckpointConflict, DataRefused
 from core.ingest.silence import HubEnd
 from core.model.commits import BatchCommit, GapStatus, PartitionState, SequenceGap
-from core.model.events import Gap, SequenceNumber
 from core.model.letters import LetterOutcome, RetryCommit
+from core.model.spans import SequenceNumber, Span
 from core.store import AppStore, Store
 from tests.fakes.builders import EPOCH, claim, commit, event, keep_letters, letter, partition, reading, settled
 from tests.fakes.kept import Engine
@@ -24,8 +24,8 @@ def number(value: int) -> SequenceNumber:
     return SequenceNumber(value)
 
 
-def gap(first: int, last: int) -> Gap:
-    return Gap(number(first), number(last))
+def gap(first: int, last: int) -> Span:
+    return Span(number(first), number(last))
 
 
 def part(first: int, last: int, status: GapStatus) -> SequenceGap:

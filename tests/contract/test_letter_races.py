@@ -5,17 +5,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 from core.errors import CheckpointConflict
-from core.ingest.ingest import ingest_batch
+from core.ingest.ingest import Means, ingest_batch
 from core.letters.retry import Keeper, Order, claim_due, discard, retry_chunk
-from core.model.events import SequenceNumber
-from core.model.letters import LetterPosition
+from core.model.letters import LetterPolicy, LetterPosition
+from core.model.spans import SequenceNumber
 from core.store import AppStore
 from core.transforms.home_security import SensorReading
-from tests.fakes.builders import batch, claim, events, keep_letters, partition, stamps
+from tests.fakes.builders import STREAM, batch, claim, events, keep_letters, partition, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine
 from tests.fakes.plain_transform import PLAIN
@@ -25,9 +24,8 @@ LETTERS = 120
 
 
 def keeper(store: AppStore, seed: int, chunk: int = 7) -> Keeper:
-    own = stamps(seed)
-    policy = replace(own.letters, chunk=chunk, fan_out=3)
-    return Keeper(partition(), store, PLAIN, lambda place, number: None, replace(own, letters=policy))
+    policy = LetterPolicy(chunk=chunk, fan_out=3)
+    return Keeper(STREAM, store, PLAIN, lambda place, number: None, stamps(seed), policy)
 
 
 def test_threads_that_claim_at_once_never_hold_the_same_letter(make_store: Callable[[], AppStore]) -> None:
@@ -84,7 +82,7 @@ def test_keepers_that_race_each_other_a_person_and_a_batch_settle_every_letter_o
             given = batch(events(LETTERS + 5 * at, LETTERS + 5 * at + 4, "reading home-1"))
             while True:
                 try:
-                    ingest_batch(given, store, PLAIN, own)
+                    ingest_batch(given, Means(store, PLAIN, own))
                     break
                 except CheckpointConflict:
                     continue

@@ -13,7 +13,7 @@ from core.model.events import Partition
 from core.ownership import Ownership, OwnershipClaim
 from core.store import OwnershipStore, Store
 from tests.contract.separate import output, start
-from tests.fakes.builders import EPOCH, commit, partition
+from tests.fakes.builders import EPOCH, STREAM, commit, partition
 from tests.fakes.kept import PersistentEngine
 
 P = partition()
@@ -30,36 +30,36 @@ def owners(store: Store) -> OwnershipStore:
 
 
 def test_a_stream_that_nobody_owns_has_no_ownerships(owners: OwnershipStore) -> None:
-    assert owners.read_ownerships(P) == ()
+    assert owners.read_ownerships(P.stream) == ()
 
 
 def test_a_claim_is_kept_as_it_is(owners: OwnershipStore) -> None:
     assert owners.claim_ownership(OwnershipClaim(owned("one", "etag-1"), NEVER_OWNED))
-    assert owners.read_ownerships(P) == (owned("one", "etag-1"),)
+    assert owners.read_ownerships(P.stream) == (owned("one", "etag-1"),)
 
 
 def test_a_partition_that_is_owned_cannot_be_claimed_as_if_it_never_was(owners: OwnershipStore) -> None:
     owners.claim_ownership(OwnershipClaim(owned("one", "etag-1"), NEVER_OWNED))
     assert not owners.claim_ownership(OwnershipClaim(owned("other", "etag-2"), NEVER_OWNED))
-    assert owners.read_ownerships(P) == (owned("one", "etag-1"),)
+    assert owners.read_ownerships(P.stream) == (owned("one", "etag-1"),)
 
 
 def test_the_etag_that_stands_renews_and_an_older_one_does_not(owners: OwnershipStore) -> None:
     owners.claim_ownership(OwnershipClaim(owned("one", "etag-1"), NEVER_OWNED))
     assert owners.claim_ownership(OwnershipClaim(owned("other", "etag-2"), "etag-1"))
     assert not owners.claim_ownership(OwnershipClaim(owned("one", "etag-3"), "etag-1"))
-    assert owners.read_ownerships(P) == (owned("other", "etag-2"),)
+    assert owners.read_ownerships(P.stream) == (owned("other", "etag-2"),)
 
 
 def test_an_etag_renews_nothing_where_nothing_was_owned(owners: OwnershipStore) -> None:
     assert not owners.claim_ownership(OwnershipClaim(owned("one", "etag-1"), "etag-0"))
-    assert owners.read_ownerships(P) == ()
+    assert owners.read_ownerships(P.stream) == ()
 
 
 def test_a_release_stays_listed_and_can_be_claimed_by_its_etag(owners: OwnershipStore) -> None:
     owners.claim_ownership(OwnershipClaim(owned("one", "etag-1"), NEVER_OWNED))
     assert owners.claim_ownership(OwnershipClaim(owned("", "etag-2"), "etag-1"))
-    assert owners.read_ownerships(P) == (owned("", "etag-2"),)
+    assert owners.read_ownerships(P.stream) == (owned("", "etag-2"),)
     assert owners.claim_ownership(OwnershipClaim(owned("other", "etag-3"), "etag-2"))
 
 
@@ -67,14 +67,14 @@ def test_streams_and_partitions_are_owned_apart(owners: OwnershipStore) -> None:
     places = [P, partition("10"), partition(group="other"), partition(hub="namespace/other")]
     for number, place in enumerate(places):
         assert owners.claim_ownership(OwnershipClaim(owned("one", f"etag-{number}", place), NEVER_OWNED))
-    assert {one.partition for one in owners.read_ownerships(partition("7"))} == {P, partition("10")}
-    assert [one.partition for one in owners.read_ownerships(places[2])] == [places[2]]
+    assert {one.partition for one in owners.read_ownerships(STREAM)} == {P, partition("10")}
+    assert [one.partition for one in owners.read_ownerships(places[2].stream)] == [places[2]]
 
 
 def test_an_ownership_is_seen_by_others_at_once(make_store: Callable[[], Store]) -> None:
     one, other = cast(OwnershipStore, make_store()), cast(OwnershipStore, make_store())
     one.claim_ownership(OwnershipClaim(owned("one", "etag-1"), NEVER_OWNED))
-    assert other.read_ownerships(P) == (owned("one", "etag-1"),)
+    assert other.read_ownerships(P.stream) == (owned("one", "etag-1"),)
 
 
 @pytest.mark.parametrize("expected", [NEVER_OWNED, "etag-0"], ids=["never owned", "owned before"])
@@ -88,18 +88,18 @@ def test_exactly_one_of_many_claimers_wins(make_store: Callable[[], Store], expe
         with ThreadPoolExecutor(4) as pool:
             won = list(pool.map(lambda pair: pair[0].claim_ownership(pair[1]), zip(stores, claims, strict=True)))
         assert sum(won) == 1
-        (stands,) = [one for one in stores[0].read_ownerships(P) if one.partition == place]
+        (stands,) = [one for one in stores[0].read_ownerships(P.stream) if one.partition == place]
         assert stands == claims[won.index(True)].ownership
 
 
 def test_checkpoints_are_those_of_the_commits_and_their_offsets_are_texts(store: Store, owners: OwnershipStore) -> None:
-    assert dict(owners.read_checkpoints(P)) == {}
+    assert dict(owners.read_checkpoints(P.stream)) == {}
     for place, last in ((P, 4), (partition("10"), 0)):
         store.commit_batch(commit(store.read_partition(place), 0, last))
     other = partition(group="other")
     store.commit_batch(commit(store.read_partition(other), 0, 9))
-    assert dict(owners.read_checkpoints(P)) == {"0": (4, "256"), "10": (0, "0")}
-    assert dict(owners.read_checkpoints(other)) == {"0": (9, "576")}
+    assert dict(owners.read_checkpoints(P.stream)) == {"0": (4, "256"), "10": (0, "0")}
+    assert dict(owners.read_checkpoints(other.stream)) == {"0": (9, "576")}
 
 
 def test_an_older_claim_of_one_moment_is_told_apart_by_its_etag(owners: OwnershipStore) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import CheckpointConflict
 from core.ingest.gaps import Healing
-from core.model.events import SequenceNumber
+from core.model.spans import SequenceNumber
 from core.store import AppStore
 from core.store.patient import PatientStore
 from core.store.remembered import RememberingStore

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from core.ingest.ingest import ingest_batch
+from core.ingest.ingest import Means, ingest_batch
 from core.model.events import Event
 from core.model.rows import References, Row, appended_to
+from core.model.transform import Transform
 from core.store import Store
-from core.transforms import Transform
 from core.transforms.home_security import SensorReading
 from tests.fakes.builders import batch, event, stamps
 from tests.fakes.engines import SqliteEngine
@@ -21,7 +21,7 @@ from tests.fakes.plain_transform import PLAIN
 def test_refused_events_are_letters_and_the_others_are_committed(store: Store, engine: Engine, bad: set[int]) -> None:
     bodies = ["huge a" if number in bad else "double a" for number in range(100)]
     log = [event(number, body) for number, body in enumerate(bodies)]
-    ingest_batch(batch(log), store, PLAIN, stamps())
+    ingest_batch(batch(log), Means(store, PLAIN, stamps()))
     assert_equals_one_pass(engine, {"0": log})
     assert {kept.sequence_number for kept in engine.letters()} == bad
     assert all(kept.error for kept in engine.letters())
@@ -29,7 +29,7 @@ def test_refused_events_are_letters_and_the_others_are_committed(store: Store, e
 
 def test_a_refused_state_leaves_the_one_that_stands(store: Store, engine: Engine) -> None:
     log = [event(0, "home a 0"), event(1, "nowhere a"), event(2, "look a"), event(3, "home b 1")]
-    ingest_batch(batch(log), store, PLAIN, stamps())
+    ingest_batch(batch(log), Means(store, PLAIN, stamps()))
     assert_equals_one_pass(engine, {"0": log})
 
 
@@ -72,7 +72,7 @@ def test_a_row_of_ones_own_that_the_embedded_database_refuses(sqlite: SqliteEngi
         return [bad if given.sequence_number == place else Measurement(5, f"site-{given.sequence_number}")]
 
     store = sqlite.open()
-    ingest_batch(batch(event(number) for number in range(40)), store, Transform("test/1", rows_of), stamps())
+    ingest_batch(batch(event(number) for number in range(40)), Means(store, Transform("test/1", rows_of), stamps()))
     (kept,) = sqlite.letters()
     assert (kept.sequence_number, kept.error_class, kept.status) == (place, "refused", "waiting")
     assert words in kept.error

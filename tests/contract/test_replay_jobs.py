@@ -10,8 +10,9 @@ import pytest
 
 from core.errors import DataRefused, ReplayConflict, ReplayOverlap
 from core.model.commits import PartitionState
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId
 from core.model.rows import ReferenceKey
+from core.model.spans import SequenceNumber, Span
 from core.replay.job import (
     REPLAY_MOVES,
     JobMove,
@@ -22,10 +23,8 @@ from core.replay.job import (
     ReplayMove,
     ReplayRequest,
     ReplayStatus,
-    Span,
 )
-from core.replay.pieces import CarriedState, EventDiff, Piece, RehearsedPiece, ReplayCommit
-from core.replay.plan import StandingState
+from core.replay.pieces import CarriedState, EventDiff, Piece, RehearsedPiece, ReplayCommit, StandingState
 from core.store import Engine as Store
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import EPOCH, commit, event, events, home, ids, letter, partition, reading, settled
@@ -45,7 +44,9 @@ def request(
 ) -> ReplayRequest:
     ranges = tuple(PartitionRange(PartitionId(id), span(first, last), "a note\n'; --") for id in ids)
     left_out = (LeftOut(PartitionId("7"), 'nothing "there"'),)
-    return ReplayRequest(job_id, P, ranges, left_out, '{"from": null}', dry_run, "test/1", "somebody", "because", EPOCH)
+    return ReplayRequest(
+        job_id, P.stream, ranges, left_out, '{"from": null}', dry_run, "test/1", "somebody", "because", EPOCH
+    )
 
 
 def move(name: ReplayMove, job_id: UUID = JOB, *, fault: str | None = None) -> JobMove:
@@ -91,7 +92,7 @@ def piece_of(
 def test_a_new_job_is_kept_as_it_was_asked_for(ingested: Store) -> None:
     ingested.open_replay(request(ids=("0", "1")))
     job = found(ingested)
-    assert replace(job.request, stream=P) == request(ids=("0", "1"))
+    assert replace(job.request, stream=P.stream) == request(ids=("0", "1"))
     assert (job.status, job.started_at, job.ended_at, job.fault, job.history) == ("planned", None, None, None, "")
     assert [(one.next_number, one.closed_at, one.gone_ranges) for one in job.partitions] == [(0, None, ())] * 2
 
@@ -127,7 +128,7 @@ def test_a_second_job_over_part_of_a_range_is_refused_and_names_the_first(
 def test_jobs_of_other_partitions_and_other_streams_do_not_overlap(ingested: Store) -> None:
     ingested.open_replay(request())
     ingested.open_replay(request(OTHER, ids=("1",)))
-    ingested.open_replay(replace(request(THIRD), stream=partition(group="other")))
+    ingested.open_replay(replace(request(THIRD), stream=partition(group="other").stream))
 
 
 def test_dry_runs_hold_nothing_and_are_held_up_by_nothing(ingested: Store) -> None:
@@ -160,7 +161,7 @@ def test_of_jobs_asked_for_at_the_same_time_one_gets_the_range(
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(ask, range(4)))
-    (job,) = ingested.read_replays(P, 10, None)
+    (job,) = ingested.read_replays(P.stream, 10, None)
     assert refused == [job.request.job_id] * 3
 
 
@@ -354,12 +355,12 @@ def test_the_events_of_letters_are_read_whole_by_range(ingested: Store) -> None:
 
 
 def test_what_can_be_replayed_reaches_from_the_ledgers_beginning_to_the_checkpoint(store: Store) -> None:
-    assert store.read_replayable(P) == ()
+    assert store.read_replayable(P.stream) == ()
     store.commit_batch(commit(store.read_partition(partition("10")), 7, 9))
     store.commit_batch(commit(store.read_partition(partition("10")), 10, 12))
     store.commit_batch(commit(store.read_partition(partition("2")), 0, 0))
     store.commit_batch(commit(store.read_partition(partition("0", group="other")), 0, 0))
-    reach = [(one.partition_id, one.first, one.checkpoint) for one in store.read_replayable(P)]
+    reach = [(one.partition_id, one.first, one.checkpoint) for one in store.read_replayable(P.stream)]
     assert reach == [("2", 0, 0), ("10", 7, 12)]
 
 
@@ -368,9 +369,9 @@ def test_jobs_are_listed_the_newest_first_in_pages_that_leave_none_out(ingested:
     for number, job_id in enumerate(made):
         asked = replace(request(job_id, dry_run=True), requested_at=EPOCH + timedelta(seconds=number // 2))
         ingested.open_replay(asked)
-    ingested.open_replay(replace(request(OTHER, dry_run=True), stream=partition(group="other")))
+    ingested.open_replay(replace(request(OTHER, dry_run=True), stream=partition(group="other").stream))
     listed: list[ReplayJob] = []
-    while page := ingested.read_replays(P, 2, None if not listed else _key(listed[-1])):
+    while page := ingested.read_replays(P.stream, 2, None if not listed else _key(listed[-1])):
         listed += page
     assert [_key(job) for job in listed] == sorted((_key(job) for job in listed), key=_order, reverse=True)
     assert {job.request.job_id for job in listed} == set(made)
@@ -389,8 +390,8 @@ def test_what_is_open_is_planned_or_running(ingested: Store) -> None:
         ingested.open_replay(request(job_id, dry_run=True))
     ingested.move_replay(move("begin"))
     ingested.move_replay(move("pause", OTHER))
-    assert set(ingested.read_open_replays(P)) == {JOB, THIRD}
-    assert ingested.read_open_replays(partition(group="other")) == ()
+    assert set(ingested.read_open_replays(P.stream)) == {JOB, THIRD}
+    assert ingested.read_open_replays(partition(group="other").stream) == ()
 
 
 def test_diffs_are_read_in_order_of_partition_and_number_behind_any_of_them(ingested: Store) -> None:

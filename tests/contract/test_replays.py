@@ -183,7 +183,7 @@ def test_what_a_replay_did_to_a_letter_is_an_attempt_of_it(world: World, engine:
 def test_a_letter_of_a_replay_is_due_as_one_of_a_batch_is(world: World, engine: Engine) -> None:
     world.transform = changed(poisoned)
     world.replay(order(["1"]))
-    first = world.own.letters.backoff.longest(1)
+    first = world.letters.backoff.longest(1)
     assert {one.due_at for one in engine.letters() if one.partition_id == "1"} == {world.clock.now() + first}
 
 

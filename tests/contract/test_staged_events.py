@@ -7,10 +7,11 @@ from datetime import timedelta
 import pytest
 
 from core.errors import ReplayConflict, StreamIncarnationChanged
-from core.model.events import Event, SequenceNumber
+from core.model.events import Event
 from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
-from core.replay.job import JobMove, PartitionProgress, PartitionRange, Span
+from core.model.spans import SequenceNumber, Span
+from core.replay.job import JobMove, PartitionProgress, PartitionRange
 from core.replay.pieces import Piece, ReplayCommit
 from core.store import Engine as Store
 from core.transforms.home_security import SensorReading

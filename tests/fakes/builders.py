@@ -7,11 +7,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from core.ingest.ingest import Stamps
+from core.model.clock import Clock
 from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
-from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
+from core.model.events import Event, EventBatch, Partition, PartitionId, Stream
 from core.model.letters import LetterClaim, LetterHold
 from core.model.rows import PlacedRow, Row
+from core.model.spans import SequenceNumber
 from core.store import Store
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 
@@ -19,6 +20,9 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 NOON = EPOCH + timedelta(days=1)  # when a FakeClock begins
 HUB = "namespace/telemetry"
 PATIENCE = timedelta(seconds=30)  # of a store, where tests race
+
+
+STREAM = Stream(HUB, "hubledger")
 
 
 def partition(partition_id: str = "0", *, hub: str = HUB, group: str = "hubledger") -> Partition:
@@ -71,10 +75,10 @@ def ids(seed: int = 0) -> Iterable[UUID]:
         yield UUID(int=chance.getrandbits(128), version=4)
 
 
-def stamps(seed: int = 0, clock: FakeClock | None = None) -> Stamps:
-    """Stamps of a fake clock and seeded ids."""
+def stamps(seed: int = 0, clock: FakeClock | None = None) -> Clock:
+    """Clock of a fake clock and seeded ids."""
     source = iter(ids(seed))
-    return Stamps(now=(clock or FakeClock()).now, new_id=lambda: next(source))
+    return Clock(now=(clock or FakeClock()).now, new_id=lambda: next(source))
 
 
 def reading(home_id: str = "home-1", ppm: int | None = 5, at: datetime = EPOCH) -> SensorReading:
@@ -114,7 +118,7 @@ def claim(
 ) -> LetterClaim:
     """A claim of whatever is due at NOON."""
     now = at or NOON
-    return LetterClaim(partition(), claimed_by, now, now + timedelta(seconds=lease), most)
+    return LetterClaim(STREAM, claimed_by, now, now + timedelta(seconds=lease), most)
 
 
 def settled(placed: Mapping[int, Sequence[Row]], *, letters: Sequence[DeadLetter] = (), filtered: int = 0) -> Settled:

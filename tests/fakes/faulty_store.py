@@ -10,7 +10,7 @@ from uuid import UUID
 from core.errors import CommitOutcomeUnknown, StoreFault, StoreUnavailable
 from core.ledger.status import PartitionLedger
 from core.model.commits import BatchCommit, PartitionState
-from core.model.events import Gap, Partition, SequenceNumber
+from core.model.events import Partition, Stream
 from core.model.letters import (
     ClaimedLetter,
     ClaimedPosition,
@@ -21,6 +21,7 @@ from core.model.letters import (
     RetryCommit,
 )
 from core.model.rows import ReferenceKey, Row
+from core.model.spans import SequenceNumber, Span
 from core.store import AppStore, Store
 
 Answer = TypeVar("Answer")
@@ -65,6 +66,9 @@ class FaultyStore:
         self._meanwhile = meanwhile
         self.calls: list[str] = []
 
+    def open_stream(self, stream: Stream) -> int:
+        return self._store.open_stream(stream)
+
     def read_partition(self, partition: Partition) -> PartitionState:
         self._read("read_partition")
         return self._store.read_partition(partition)
@@ -77,7 +81,7 @@ class FaultyStore:
         self._read("anchor_partition")
         return self._store.anchor_partition(state, anchor, at)
 
-    def note_gap(self, state: PartitionState, gap: Gap, found_at: datetime) -> None:
+    def note_gap(self, state: PartitionState, gap: Span, found_at: datetime) -> None:
         self._read("note_gap")
         self._store.note_gap(state, gap, found_at)
 
@@ -129,7 +133,7 @@ class FaultyStore:
     def move_letters(self, move: LetterMove) -> tuple[FoundLetter, ...]:
         return self._letters("move_letters", lambda: self._store.move_letters(move), CommitOutcomeUnknown)
 
-    def next_due_at(self, stream: Partition) -> datetime | None:
+    def next_due_at(self, stream: Stream) -> datetime | None:
         return self._letters("next_due_at", lambda: self._store.next_due_at(stream))
 
     def _read(self, call: str) -> None:

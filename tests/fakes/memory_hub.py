@@ -4,8 +4,9 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from datetime import datetime
 
 from core.errors import HubUnreachable
-from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.events import Event, Partition, PartitionId
 from core.model.hub import Extent, Place
+from core.model.spans import SequenceNumber
 from tests.fakes.builders import EPOCH, partition
 
 Fails = Callable[[], bool]

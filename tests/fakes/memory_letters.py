@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from core.errors import LetterConflict
-from core.model.events import Event, PartitionId, SequenceNumber
+from core.model.events import Event, PartitionId
 from core.model.letters import (
     MOVES,
     ClaimedLetter,
@@ -17,6 +17,7 @@ from core.model.letters import (
     LetterPosition,
     RetryCommit,
 )
+from core.model.spans import SequenceNumber
 from tests.fakes.kept import KeptAttempt, KeptLetter, KeptRange
 
 Letters = dict[tuple[int, str, int], KeptLetter]

@@ -9,8 +9,9 @@ from uuid import UUID
 
 from core.errors import DataRefused, ReplayConflict, ReplayOverlap
 from core.model.commits import PartitionState
-from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.events import Event, Partition, PartitionId, Stream
 from core.model.rows import ReferenceKey, row_table
+from core.model.spans import SequenceNumber, Span
 from core.replay.job import (
     OPEN_STATUSES,
     REPLAY_MOVES,
@@ -20,10 +21,16 @@ from core.replay.job import (
     ReplayCounts,
     ReplayJob,
     ReplayRequest,
-    Span,
 )
-from core.replay.pieces import CarriedState, EventDiff, Rehearsal, RehearsedPiece, ReplayCommit, RetractedRow
-from core.replay.plan import StandingState
+from core.replay.pieces import (
+    CarriedState,
+    EventDiff,
+    Rehearsal,
+    RehearsedPiece,
+    ReplayCommit,
+    RetractedRow,
+    StandingState,
+)
 from core.store.replay_records import WHY_RESOLVED, move_values
 from tests.fakes.kept import KeptLetter, KeptRange, KeptRetracted, KeptRow
 from tests.fakes.memory_letters import record_replay
@@ -44,9 +51,10 @@ class MemoryReplays:
     _write_kept: Write
     _letter_of: Letter
     read_partition: Callable[[Partition], PartitionState]
+    open_stream: Callable[[Stream], int]
 
-    def read_replayable(self, stream: Partition) -> tuple[Replayable, ...]:
-        stream_id, tables = self.read_partition(stream).stream_id, self._tables
+    def read_replayable(self, stream: Stream) -> tuple[Replayable, ...]:
+        stream_id, tables = self.open_stream(stream), self._tables
         places = sorted((place for place in tables.checkpoints if place[0] == stream_id), key=lambda p: (len(p[1]), p))
         firsts = {place: min(one.first for key, one in tables.ledger.items() if key[:2] == place) for place in places}
         return tuple(
@@ -67,7 +75,7 @@ class MemoryReplays:
     def find_replay(self, job_id: UUID) -> ReplayJob | None:
         return self._tables.jobs.get(job_id)
 
-    def read_replays(self, stream: Partition, most: int, before: tuple[datetime, UUID] | None) -> tuple[ReplayJob, ...]:
+    def read_replays(self, stream: Stream, most: int, before: tuple[datetime, UUID] | None) -> tuple[ReplayJob, ...]:
         def order(job: ReplayJob) -> tuple[datetime, str]:
             return job.request.requested_at, str(job.request.job_id)
 
@@ -75,7 +83,7 @@ class MemoryReplays:
         after = [job for job in jobs if before is None or order(job) < (before[0], str(before[1]))]
         return tuple(after[:most])
 
-    def read_open_replays(self, stream: Partition) -> tuple[UUID, ...]:
+    def read_open_replays(self, stream: Stream) -> tuple[UUID, ...]:
         jobs = (job for job in self._tables.jobs.values() if _is_of(job, stream))
         return tuple(job.request.job_id for job in jobs if job.status in ("planned", "running"))
 
@@ -158,7 +166,7 @@ class MemoryReplays:
     def close_replay(
         self, job: ReplayJob, progress: PartitionProgress, row_classes: Iterable[type], at: datetime
     ) -> None:
-        job_id, stream_id = job.request.job_id, self.read_partition(job.request.stream).stream_id
+        job_id, stream_id = job.request.job_id, self.open_stream(job.request.stream)
         with self._transaction() as tables:
             stands = tables.jobs[job_id]
             if stands.status != "running":
@@ -253,7 +261,7 @@ def _holds(job: ReplayJob, request: ReplayRequest) -> bool:
     )
 
 
-def _is_of(job: ReplayJob, stream: Partition) -> bool:
+def _is_of(job: ReplayJob, stream: Stream) -> bool:
     own = job.request.stream
     return (own.event_hub, own.consumer_group) == (stream.event_hub, stream.consumer_group)
 

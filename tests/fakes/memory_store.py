@@ -13,7 +13,7 @@ from uuid import UUID
 from core.errors import CheckpointConflict, DataRefused, LetterConflict
 from core.ledger.status import PartitionLedger
 from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap
-from core.model.events import Event, Gap, Partition, PartitionId, SequenceNumber
+from core.model.events import Event, Partition, PartitionId, Stream
 from core.model.letters import (
     ClaimedLetter,
     ClaimedPosition,
@@ -24,6 +24,7 @@ from core.model.letters import (
     RetryCommit,
 )
 from core.model.rows import PlacedRow, ReferenceKey, Row, row_table
+from core.model.spans import SequenceNumber, Span
 from core.ownership import Ownership, OwnershipClaim
 from core.replay.job import ReplayJob
 from core.replay.pieces import CarriedState, EventDiff, ReplayCommit
@@ -80,6 +81,9 @@ class MemoryStore(MemoryReplays):
                 return PartitionState(partition, stream_id, tables.checkpoints[place])
             return PartitionState(partition, stream_id, None, tables.anchors.get(place), opened_at)
 
+    def open_stream(self, stream: Stream) -> int:
+        return self.read_partition(stream.partition(PartitionId(""))).stream_id
+
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         states = self._tables.states
         return {key: states[key].row for key in keys if key in states}
@@ -100,7 +104,7 @@ class MemoryStore(MemoryReplays):
             tables.anchors.setdefault((state.stream_id, state.partition.partition_id), anchor)
         return self.read_partition(state.partition)
 
-    def note_gap(self, state: PartitionState, gap: Gap, found_at: datetime) -> None:
+    def note_gap(self, state: PartitionState, gap: Span, found_at: datetime) -> None:
         place = (state.stream_id, state.partition.partition_id)
         refuse_stale(state, self.read_partition(state.partition))
         with self._transaction() as tables:
@@ -129,8 +133,8 @@ class MemoryStore(MemoryReplays):
         places = sorted(tables.checkpoints, key=lambda place: (place[0], len(place[1]), place[1]))
         return tuple(_books(tables, place, hubs[place[0]]) for place in places)
 
-    def read_ownerships(self, stream: Partition) -> tuple[Ownership, ...]:
-        stream_id, tables = self.read_partition(stream).stream_id, self._tables
+    def read_ownerships(self, stream: Stream) -> tuple[Ownership, ...]:
+        stream_id, tables = self.read_partition(stream.partition(PartitionId(""))).stream_id, self._tables
         return tuple(one for place, one in tables.ownerships.items() if place[0] == stream_id)
 
     def claim_ownership(self, claim: OwnershipClaim) -> bool:
@@ -143,13 +147,13 @@ class MemoryStore(MemoryReplays):
             tables.ownerships[place] = claim.ownership
         return True
 
-    def read_checkpoints(self, stream: Partition) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
-        stream_id, tables = self.read_partition(stream).stream_id, self._tables
+    def read_checkpoints(self, stream: Stream) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
+        stream_id, tables = self.read_partition(stream.partition(PartitionId(""))).stream_id, self._tables
         found = ((place, stands) for place, stands in tables.checkpoints.items() if place[0] == stream_id)
         return {PartitionId(place[1]): (stands.sequence_number, stands.offset) for place, stands in found}
 
     def claim_letters(self, claim: LetterClaim) -> tuple[ClaimedPosition, ...]:
-        stream_id = self.read_partition(claim.stream).stream_id
+        stream_id = self.open_stream(claim.stream)
         with self._transaction() as tables:
             return memory_letters.claim(tables.letters, claim, stream_id)
 
@@ -184,8 +188,8 @@ class MemoryStore(MemoryReplays):
             memory_letters.move(tables.letters, tables.attempts, move, stream_id)
             return memory_letters.find(tables.letters, stream_id, (move.partition.partition_id, move.sequence_numbers))
 
-    def next_due_at(self, stream: Partition) -> datetime | None:
-        stream_id = self.read_partition(stream).stream_id
+    def next_due_at(self, stream: Stream) -> datetime | None:
+        stream_id = self.read_partition(stream.partition(PartitionId(""))).stream_id
         live = [one for key, one in self._tables.letters.items() if key[0] == stream_id]
         return min((one.due_at for one in live if one.due_at is not None), default=None)
 

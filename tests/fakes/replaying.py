@@ -5,17 +5,19 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import UUID
 
-from core.ingest.ingest import Stamps, ingest_batch
-from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.ingest.ingest import Means, ingest_batch
+from core.model.clock import Clock
+from core.model.events import Event, Partition, PartitionId
 from core.model.hub import Place
 from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
+from core.model.spans import SequenceNumber
+from core.model.transform import Transform
 from core.replay.job import ReplayJob
 from core.replay.ranges import ReplayOrder
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
 from core.store import Engine
-from core.transforms import Transform
-from tests.fakes.builders import FakeClock, batch, event, partition, stamps
+from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.plain_transform import PLAIN
 
@@ -53,19 +55,23 @@ class World:
     transform: Transform = PLAIN
     clock: FakeClock = field(default_factory=FakeClock)
     letters: LetterPolicy = field(default_factory=LetterPolicy)
-    own: Stamps = field(init=False)
+    own: Clock = field(init=False)
     hub: MemoryHub = field(init=False)
 
     def __post_init__(self) -> None:
-        self.own = replace(stamps(7, self.clock), letters=self.letters)
+        self.own = stamps(7, self.clock)
         self.hub = MemoryHub(self.logs)
         for id, log in self.logs.items():
             for start in range(0, len(log), 7):
-                ingest_batch(batch(log[start : start + 7], partition(id)), self.store, self.transform, self.own)
+                ingest_batch(batch(log[start : start + 7], partition(id)), self.ingesting)
+
+    @property
+    def ingesting(self) -> Means:
+        return Means(self.store, self.transform, self.own, letters=self.letters)
 
     @property
     def means(self) -> ReplayMeans:
-        return ReplayMeans(partition(), self.store, self.hub, self.transform, self.own)
+        return ReplayMeans(STREAM, self.store, self.hub, self.transform, self.own, self.letters)
 
     def ask(self, asked: ReplayOrder | None = None) -> ReplayJob:
         return request_replay(asked or order(), self.means, MOST)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from core.errors import LetterConflict
 from core.model.commits import LetterStatus
-from core.model.events import SequenceNumber
 from core.model.letters import MOVES, LetterMove, LetterOutcome, Move, RetryCommit
+from core.model.spans import SequenceNumber
 from core.store import AppStore
 from tests.fakes.builders import NOON, claim, hold, keep_letters, partition, settled
 from tests.fakes.engines import MemoryEngine, SqliteEngine

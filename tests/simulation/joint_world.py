@@ -13,12 +13,13 @@ from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import SilenceCheck, Unhealed
 from core.letters.retry import Keeper, Order, claim_due, discard, exhaust, requeue, retry_chunk
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId
 from core.model.letters import LetterChunk, LetterPosition
+from core.model.spans import SequenceNumber
 from core.store import Engine
 from core.store.patient import PatientStore, Waiting
 from core.store.remembered import RememberingStore
-from tests.fakes.builders import batch, partition
+from tests.fakes.builders import STREAM, batch, partition
 from tests.fakes.faulty_store import Killed
 from tests.simulation.held_letters import HeldLetters
 from tests.simulation.joint_books import JointBooks
@@ -84,7 +85,7 @@ class JointWorld(ReplayWorld):
             self._as_owner(lambda owner: self._ingest(id, given, owner.means))
 
     def _ingest(self, id: str, given: list, means: Means) -> None:
-        done = ingest_batch(batch(given, partition(id)), means.store, means.transform, means.stamps, means.healing)
+        done = ingest_batch(batch(given, partition(id)), means)
         self.seen["healed"] += done.healed
 
     def _look(self) -> None:
@@ -119,7 +120,7 @@ class JointWorld(ReplayWorld):
             self.seen["lost claims"] += report.lost
 
     def _keeper(self, store: RememberingStore) -> Keeper:
-        return Keeper(partition(), store, self.transform, self.hub.find_event, self._own)
+        return Keeper(STREAM, store, self.transform, self.hub.find_event, self._own)
 
     def _person(self) -> None:
         some = [
@@ -153,7 +154,7 @@ class JointWorld(ReplayWorld):
         """Time passes until no letter waits any more."""
         store = RememberingStore(self._troubled(), timedelta(seconds=60), self.clock.monotonic)
         for _ in range(2_000):
-            due = store.next_due_at(partition())
+            due = store.next_due_at(STREAM)
             if due is None:
                 return
             self.clock.seconds += max(0.0, (due - self.clock.now()).total_seconds())

@@ -7,18 +7,20 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from core.errors import HubUnreachable, InfrastructureFault
-from core.ingest.ingest import Stamps, ingest_batch
+from core.ingest.ingest import Means, ingest_batch
 from core.letters.retry import Keeper, Order, claim_due, discard, exhaust, next_due_at, requeue, retry_chunk
 from core.model.backoff import Backoff
-from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.clock import Clock
+from core.model.events import Event, Partition, PartitionId
 from core.model.letters import LetterChunk, LetterPolicy, LetterPosition
 from core.model.rows import References, Row
+from core.model.spans import SequenceNumber
+from core.model.transform import Transform
 from core.store import AppStore
 from core.store.patient import PatientStore, Waiting
 from core.store.remembered import RememberingStore
-from core.transforms import Transform
 from core.transforms.home_security import Home, SensorReading
-from tests.fakes.builders import FakeClock, batch, event, ids, partition
+from tests.fakes.builders import STREAM, FakeClock, batch, event, ids, partition
 from tests.fakes.faulty_store import Fault, FaultyStore, Killed
 from tests.fakes.plain_transform import PLAIN
 from tests.simulation.held_letters import HeldLetters
@@ -100,7 +102,7 @@ class LetterWorld:
     def _settle_all(self) -> None:
         for turn in range(5_000):
             number = turn % KEEPERS
-            due = self._store.next_due_at(partition())
+            due = self._store.next_due_at(STREAM)
             if due is None:
                 return
             self.clock.seconds += max(0.0, (due - self.clock.now()).total_seconds())
@@ -123,15 +125,16 @@ class LetterWorld:
     def _deliver(self, place: str) -> None:
         log, committed = self.logs[place], self._committed(place)
         given = log[self.chance.randint(0, committed) :][: committed + self.chance.randint(1, 9)]
-        stamps, store = self._ingesting
+        (stamps, policy), store = self._ingesting
         if not given:
             return
         try:
-            ingest_batch(batch(given, partition(place)), store, self._transform(kills=False), stamps)
+            means = Means(store, self._transform(kills=False), stamps, letters=policy)
+            ingest_batch(batch(given, partition(place)), means)
         except InfrastructureFault:
             self.seen["batch held"] += 1
         except Killed:
-            self._ingesting = stamps, self._connect()
+            self._ingesting = (stamps, policy), self._connect()
 
     def _committed(self, place: str) -> int:
         checkpoint = self._store.read_partition(partition(place)).checkpoint
@@ -162,7 +165,7 @@ class LetterWorld:
     def _round(self, number: int, keeper: Keeper) -> None:
         try:
             due = next_due_at(keeper)
-            if due is not None and due <= keeper.stamps.now():
+            if due is not None and due <= keeper.clock.now():
                 for chunk in claim_due(keeper):
                     self._retry(LetterChunk.from_json(chunk.to_json()), keeper)
         except InfrastructureFault:
@@ -199,17 +202,18 @@ class LetterWorld:
         ]
 
     def _start(self, number: int) -> Process:
-        stamps = self._stamps(lambda: self._skews[number])
-        return Process(Keeper(partition(), self._connect(), self._transform(kills=True), self._find_event, stamps))
+        stamps, policy = self._stamps(lambda: self._skews[number])
+        transform = self._transform(kills=True)
+        return Process(Keeper(STREAM, self._connect(), transform, self._find_event, stamps, policy))
 
-    def _stamps(self, skew: Callable[[], float]) -> Stamps:
+    def _stamps(self, skew: Callable[[], float]) -> tuple[Clock, LetterPolicy]:
         source = iter(ids(self.chance.getrandbits(64)))
         policy = LetterPolicy(Backoff(attempts=self.chance.randint(2, 5)), self.keeps_bodies, chunk=4, fan_out=3)
 
         def now() -> datetime:
             return self.clock.now() + timedelta(seconds=skew())
 
-        return Stamps(now, lambda: next(source), self.chance.random, policy)
+        return Clock(now, lambda: next(source), self.chance.random), policy
 
     def _connect(self) -> AppStore:
         waiting = Waiting(self.clock.monotonic, self.clock.sleep, self.chance.random)

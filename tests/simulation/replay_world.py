@@ -16,7 +16,7 @@ from core.errors import (
     ReplayRefused,
     StoreUnavailable,
 )
-from core.ingest.ingest import ingest_batch
+from core.ingest.ingest import Means, ingest_batch
 from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.events import Event
 from core.model.rows import References, Row, row_table
@@ -25,7 +25,7 @@ from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_
 from core.settle.settle import settle
 from core.store import Engine
 from core.transforms.home_security import HomeAlert, SensorReading
-from tests.fakes.builders import FakeClock, batch, event, partition, stamps
+from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.faulty_store import Killed
 from tests.fakes.kept import KeptRow
 from tests.fakes.memory_hub import MemoryHub
@@ -198,7 +198,7 @@ class ReplayWorld:
         ]
 
     def means(self, store: Any) -> ReplayMeans:
-        return ReplayMeans(partition(), store, self.hub, self.transform, self._own, self.chance.randint(1, 9))
+        return ReplayMeans(STREAM, store, self.hub, self.transform, self._own, piece=self.chance.randint(1, 9))
 
     def _acts(self) -> list[Callable[[], None]]:
         return [
@@ -227,7 +227,7 @@ class ReplayWorld:
         except (ReplayRefused, ReplayOverlap):
             pass
         finally:
-            known = self.record.read_replays(partition(), 100, None)
+            known = self.record.read_replays(STREAM, 100, None)
             self._jobs = [job.request.job_id for job in known]
 
     def _drive(self) -> None:
@@ -265,7 +265,7 @@ class ReplayWorld:
         log, committed = self.logs[id], self._committed(id)
         given = log[committed : committed + self.chance.randint(1, 12)]
         if given:
-            ingest_batch(batch(given, partition(id)), self._troubled(), self.transform, self._own)
+            ingest_batch(batch(given, partition(id)), Means(self._troubled(), self.transform, self._own))
 
     def _committed(self, id: str) -> int:
         checkpoint = self.record.read_partition(partition(id)).checkpoint
@@ -273,7 +273,7 @@ class ReplayWorld:
 
     def _retry(self) -> None:
         """A keeper claims letters that are due, and tries them again while others go on."""
-        keeper = Keeper(partition(), self._troubled(), self.transform, self.hub.find_event, self._own)
+        keeper = Keeper(STREAM, self._troubled(), self.transform, self.hub.find_event, self._own)
         for chunk in claim_due(keeper):
             self.retried += retry_chunk(chunk, keeper, "a retry").resolved
 

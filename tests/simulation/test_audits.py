@@ -11,19 +11,20 @@ from pathlib import Path
 import pytest
 
 from core.ingest.gaps import Healing
-from core.ingest.ingest import ingest_batch
+from core.ingest.ingest import Means, ingest_batch
 from core.ledger.audit import Audit, LedgerFault, audit
 from core.ledger.books import read_books
 from core.ledger.explain import Explanation, explain
 from core.ledger.recount import MOST_NUMBERS, recount_hub, recount_rows, window
 from core.letters.retry import Keeper, Order, claim_due, discard, requeue, retry_chunk
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId
 from core.model.letters import LetterPosition
+from core.model.spans import SequenceNumber
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
 from core.store.desk import StoreDesk, desk_over
 from core.store.sqlite import SqliteStore
 from core.transforms.home_security import Home, HomeAlert, SensorReading
-from tests.fakes.builders import batch, event, partition, stamps
+from tests.fakes.builders import STREAM, batch, event, partition, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.replaying import order
@@ -74,7 +75,7 @@ def history(seed: int, path: Path) -> History:
     assert isinstance(store, SqliteStore)
     world = ReplayWorld(seed, store)
     world.run()
-    made = History(world, engine, desk_over(store, partition(""), ROW_CLASSES))
+    made = History(world, engine, desk_over(store, STREAM, ROW_CLASSES))
     go_on_with_gaps(world)
     settle_by_hand(world)
     replay_some(world)
@@ -91,13 +92,13 @@ def go_on_with_gaps(world: ReplayWorld) -> None:
         world.hub.publish(id, more)
         world.hub.expire_before(id, begin + 5)
         world.hub.lose(id, begin + 12, begin + 13)
-        ingest_batch(batch(more[30:], partition(id)), world.record, PLAIN, own, Healing(world.hub))
+        ingest_batch(batch(more[30:], partition(id)), Means(world.record, PLAIN, own, Healing(world.hub)))
 
 
 def settle_by_hand(world: ReplayWorld) -> None:
     """Of the letters that a person can move some are discarded and some retried with the newest transform."""
     own = stamps(6, world.clock)
-    keeper = Keeper(partition(), world.record, TRANSFORMS[1], world.hub.find_event, own)
+    keeper = Keeper(STREAM, world.record, TRANSFORMS[1], world.hub.find_event, own)
     exhausted = [
         LetterPosition(PartitionId(id), SequenceNumber(len(log) + 27)) for id, log in world.logs.items()
     ]  # one that was fetched back and is poison
@@ -113,7 +114,7 @@ def settle_by_hand(world: ReplayWorld) -> None:
 
 def replay_some(world: ReplayWorld) -> None:
     """Some of it once more, over the gaps, over what was discarded, and over what the transform of today refuses."""
-    means = ReplayMeans(partition(), world.record, world.hub, TRANSFORMS[1], stamps(8, world.clock), 7)
+    means = ReplayMeans(STREAM, world.record, world.hub, TRANSFORMS[1], stamps(8, world.clock), piece=7)
     for asked in (order(dry_run=True), order()):
         job = request_replay(asked, means, 10**9).request.job_id
         while ids := open_partitions(job, means):

@@ -7,7 +7,7 @@ import pytest
 
 from core.model.events import PartitionId
 from core.transforms.home_security import HomeAlert, SensorReading
-from tests.fakes.builders import partition
+from tests.fakes.builders import STREAM
 from tests.fakes.engines import MemoryEngine, SqliteEngine
 from tests.fakes.kept import Engine, KeptRow
 from tests.simulation.replay_world import ReplayWorld
@@ -86,7 +86,7 @@ def assert_balanced(world: ReplayWorld, engine: Engine) -> None:
 def assert_replays_add_up(world: ReplayWorld, engine: Engine) -> None:
     """What each job counts is what its commits did, they follow each other, and only what the hub let go is gone."""
     books, replays = world.record.read_ledgers(), engine.replays()
-    jobs = {str(job.request.job_id): job for job in world.record.read_replays(books[0].partition, 1_000, None)}
+    jobs = {str(job.request.job_id): job for job in world.record.read_replays(books[0].partition.stream, 1_000, None)}
     for job in jobs.values():
         own = [one for one in replays if one.invocation_id == str(job.request.job_id)]
         if not job.request.is_dry_run:
@@ -114,7 +114,7 @@ def test_a_world_of_replays_over_a_database_ends_as_one_pass(seed: int, tmp_path
 @pytest.mark.slow
 def test_the_worlds_do_meet_trouble() -> None:
     worlds = [_ended(seed) for seed in range(60)]
-    jobs = [job for world in worlds for job in world.record.read_replays(partition(), 1_000, None)]
+    jobs = [job for world in worlds for job in world.record.read_replays(STREAM, 1_000, None)]
     assert {"done", "cancelled"} <= {job.status for job in jobs}
     assert {job.request.is_dry_run for job in jobs} == {True, False}
     for name in ("letters_added", "letters_resolved", "gone", "rows_added", "rows_removed", "rows_retracted"):

@@ -148,7 +148,7 @@ class World:
         given = handed_over(log, committed, self._skips, self.chance)
         if given:
             means = self._owners[number].means
-            ingest_batch(batch(given, place), means.store, PLAIN, means.stamps, means.healing)
+            ingest_batch(batch(given, place), Means(means.store, PLAIN, means.clock, means.healing))
 
     def _committed(self, partition_id: str) -> int:
         checkpoint = self._store.read_partition(partition(partition_id)).checkpoint

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from core.errors import MissingReference, PoisonEvent
-from core.ingest.ingest import ingest_batch
+from core.ingest.ingest import Means, ingest_batch
 from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.events import Event
 from core.model.letters import RetryReport
@@ -15,7 +15,7 @@ from core.replay.job import ReplayJob
 from core.replay.ranges import ReplayOrder
 from core.transforms import load_transform
 from core.transforms.home_security import SensorReading
-from tests.fakes.builders import batch, event, partition
+from tests.fakes.builders import STREAM, batch, event, partition
 from tests.fakes.replaying import World as Replays
 from tests.spark.readings import NOON
 from tests.spark.world import World
@@ -57,7 +57,7 @@ class Stream:
         first = hub.last[of] + 1
         taken = [event(first + at, body) for at, body in enumerate(bodies)]
         hub.publish(of, taken)
-        ingest_batch(batch(taken, partition(of)), own.store, own.transform, own.own)
+        ingest_batch(batch(taken, partition(of)), Means(own.store, own.transform, own.own))
 
     def deploy(self, mended: Mended, version: str) -> None:
         """From now on readings come out of the transform as `mended` has them."""
@@ -78,7 +78,7 @@ class Stream:
         """What the keeper does once every letter that waits is due."""
         own = self.replays
         self.world.clock.advance(7_200)
-        keeper = Keeper(partition(), own.store, own.transform, own.hub.find_event, own.own)
+        keeper = Keeper(STREAM, own.store, own.transform, own.hub.find_event, own.own)
         return [retry_chunk(chunk, keeper, "by hand") for chunk in claim_due(keeper)]
 
 

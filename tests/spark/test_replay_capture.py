@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from core.ingest.ingest import ingest_batch
-from core.model.events import Event, EventBatch, SequenceNumber
+from core.ingest.ingest import Means, ingest_batch
+from core.model.events import Event, EventBatch
+from core.model.spans import SequenceNumber
 from core.replay.job import ReplayJob
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
 from core.store.sqlite import SqliteStore
@@ -23,7 +24,7 @@ from jobs.replay_capture import EVER, Replayed, TableDiff, parse, replay
 from jobs.sqlite_tables import SqliteTables
 from local import capture
 from local.event_hubs.hubs import Hubs, HubSettings
-from tests.fakes.builders import partition, stamps
+from tests.fakes.builders import STREAM, partition, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.replaying import order
@@ -72,7 +73,7 @@ class Replaying:
     def replay(self, *, dry_run: bool = False) -> ReplayJob:
         """All that is committed, by number and with a hub that has nothing any more, to the end."""
         store, hub, given = SqliteStore(self.sqlite.path), MemoryHub({"1": []}), stamps(7 + dry_run)
-        means = ReplayMeans(partition("1"), store, hub, load_transform(TRANSFORM), given)
+        means = ReplayMeans(STREAM, store, hub, load_transform(TRANSFORM), given)
         job_id = request_replay(order(["1"], 0, len(BODIES), dry_run=dry_run), means, 1_000).request.job_id
         for id in open_partitions(job_id, means):
             replay_slice(job_id, id, means, given.now() + timedelta(minutes=1))
@@ -121,7 +122,7 @@ def ingest(store: SqliteStore, records: Iterable[dict[str, Any]]) -> None:
         Event(SequenceNumber(one["SequenceNumber"]), one["Offset"], datetime.now(UTC), None, {}, one["Body"])
         for one in records
     )
-    ingest_batch(EventBatch(partition("1"), events, "i"), store, load_transform(TRANSFORM), stamps())
+    ingest_batch(EventBatch(partition("1"), events, "i"), Means(store, load_transform(TRANSFORM), stamps()))
     store.close()
 
 

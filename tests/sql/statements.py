@@ -8,10 +8,11 @@ from itertools import product
 from typing import Any
 
 from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap, Settled
-from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.events import Event, Partition, PartitionId
 from core.model.letters import LetterMove, LetterOutcome, Move, RetryCommit
 from core.model.rows import PlacedRow, row_table
-from core.replay.job import PartitionProgress, PartitionRange, ReplayRequest, Span
+from core.model.spans import SequenceNumber, Span
+from core.replay.job import PartitionProgress, PartitionRange, ReplayRequest
 from core.replay.pieces import Piece, RehearsedPiece, ReplayCommit
 from core.store.queries import SQL, load_migrations, load_queries
 from core.store.recount_statements import OF_FAULTS, OF_RANGE, server_count_rows, server_row_faults
@@ -135,9 +136,9 @@ def job_statements() -> Mapping[str, tuple[str, list[Any]]]:
 
 def request_of(*, is_dry_run: bool) -> ReplayRequest:
     """A request for one event."""
-    stream = commit_of((), first=True, letters=False).partition
-    ranges = (PartitionRange(stream.partition_id, Span(SequenceNumber(7), SequenceNumber(7)), "a note"),)
-    return ReplayRequest(ID, stream, ranges, (), "{}", is_dry_run, "test/1", "somebody", "because", EPOCH)
+    partition = commit_of((), first=True, letters=False).partition
+    ranges = (PartitionRange(partition.partition_id, Span(SequenceNumber(7), SequenceNumber(7)), "a note"),)
+    return ReplayRequest(ID, partition.stream, ranges, (), "{}", is_dry_run, "test/1", "somebody", "because", EPOCH)
 
 
 def replay_of(classes: tuple[type, ...], *, letters: bool) -> ReplayCommit:

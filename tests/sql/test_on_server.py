@@ -12,7 +12,8 @@ import pytest
 
 from bench.wire import Cut, Wire
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, SchemaMismatch, StoreMisconfigured
-from core.ingest.ingest import Stamps, ingest_batch
+from core.ingest.ingest import Means, ingest_batch
+from core.model.clock import Clock
 from core.store.odbc import connect
 from core.store.queries import load_migrations
 from core.store.remembered import RememberingStore
@@ -108,7 +109,7 @@ class TestOnTheWire:
         for number in range(3):
             before = wire.requests
             log = events(number * size, (number + 1) * size - 1, "double home-1")
-            ingest_batch(batch(log), remembering, PLAIN, own)
+            ingest_batch(batch(log), Means(remembering, PLAIN, own))
             assert number == 0 or wire.requests - before == 1
 
     @pytest.mark.parametrize("letters", [True, False])
@@ -125,10 +126,10 @@ class TestOnTheWire:
     def test_an_unknown_outcome_is_settled_and_each_event_committed_once(
         self, server_store: SqlServerStore, wire: Wire, where: Cut
     ) -> None:
-        remembering, own = RememberingStore(server_store, timedelta(seconds=60)), Stamps(lambda: EPOCH, uuid4)
-        ingest_batch(batch(events(0, 4, "double a")), remembering, PLAIN, own)
+        remembering, own = RememberingStore(server_store, timedelta(seconds=60)), Clock(lambda: EPOCH, uuid4)
+        ingest_batch(batch(events(0, 4, "double a")), Means(remembering, PLAIN, own))
         wire.cut(where)
-        report = ingest_batch(batch(events(5, 9, "double a")), remembering, PLAIN, own)
+        report = ingest_batch(batch(events(5, 9, "double a")), Means(remembering, PLAIN, own))
         assert ([one.events for one in report.commits], report.redelivered) == ([5], 0)
         (books,) = server_store.read_ledgers()
         assert (books.checkpoint, books.commits, books.written, books.balanced) == (9, 2, 10, True)

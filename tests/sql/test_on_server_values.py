@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from core.ingest.ingest import ingest_batch
+from core.ingest.ingest import Means, ingest_batch
 from core.model.rows import ReferenceKey, Row, appended_to, row_table, state_of
+from core.model.transform import Transform
 from core.store.odbc import Session
 from core.store.sqlserver import SqlServerStore
-from core.transforms import Transform
 from tests.fakes.builders import batch, commit, event, letter, partition, settled, stamps
 from tests.fakes.server_schema import shared_schema
 from tests.sql.values import EPOCH, ROW_CLASSES, awkward_row_of, row_of
@@ -106,7 +106,9 @@ def test_a_row_that_the_server_refuses_becomes_a_letter_and_no_other(
         number: int = given.sequence_number  # type: ignore[attr-defined]
         return [measured(number, **(REFUSED[case] if number == place else {}))]
 
-    ingest_batch(batch(event(number) for number in range(40)), server_store, Transform("test/1", rows_of), stamps())
+    ingest_batch(
+        batch(event(number) for number in range(40)), Means(server_store, Transform("test/1", rows_of), stamps())
+    )
     schema = shared_schema(CONNECTION)
     (refused,) = own_tables.run(
         f"SELECT d.sequence_number, d.error_class, d.error FROM {schema}.event_hub_dead_letter AS d;"

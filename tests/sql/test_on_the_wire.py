@@ -21,17 +21,19 @@ from core.errors import (
     StoreMisconfigured,
     StoreUnavailable,
 )
-from core.ingest.ingest import IngestReport, Stamps, ingest_batch
+from core.ingest.ingest import IngestReport, Means, ingest_batch
+from core.model.clock import Clock
 from core.model.commits import BatchCommit, SequenceGap
-from core.model.events import Event, EventBatch, Gap, SequenceNumber
+from core.model.events import Event, EventBatch
 from core.model.rows import PlacedRow, ReferenceKey, Row
+from core.model.spans import SequenceNumber, Span
+from core.model.transform import Transform
 from core.store import Store
 from core.store.odbc import Deadlines
 from core.store.queries import load_migrations
 from core.store.remembered import RememberingStore
 from core.store.server_schema import migrate_server
 from core.store.sqlserver import SqlServerStore
-from core.transforms import Transform
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import reading
 from tests.fakes.odbc_driver import Error, Server, When, fault, lost
@@ -126,7 +128,7 @@ def test_a_partition_is_anchored_and_its_gaps_are_noted(store: SqlServerStore) -
     assert store.read_partition(PARTITION).anchor is None
     state = store.anchor_partition(store.read_partition(PARTITION), SequenceNumber(2**62), EPOCH)
     assert (state.anchor, state.opened_at) == (2**62, EPOCH)
-    store.note_gap(state, Gap(SequenceNumber(2**62), SequenceNumber(2**62 + 1)), EPOCH)
+    store.note_gap(state, Span(SequenceNumber(2**62), SequenceNumber(2**62 + 1)), EPOCH)
     store.close_gaps(PARTITION)
 
 
@@ -248,7 +250,7 @@ def ingest(store: Store, first: int) -> IngestReport:
     events = tuple(
         Event(SequenceNumber(number), f"{number}", EPOCH, None, {}, b"") for number in range(first, first + 5)
     )
-    return ingest_batch(EventBatch(PARTITION, events, "invocation-1"), store, QUIET, Stamps(lambda: EPOCH, uuid4))
+    return ingest_batch(EventBatch(PARTITION, events, "invocation-1"), Means(store, QUIET, Clock(lambda: EPOCH, uuid4)))
 
 
 def nothing(event: Event, references: object) -> Iterable[Row]:

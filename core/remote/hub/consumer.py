@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from core.model.events import EventBatch, Partition, PartitionId, event_hub_identity
+from core.model.events import EventBatch, PartitionId, stream_of
 from core.remote.hub.client import aio_credential, open_client
 from core.remote.hub.events import to_event
 from core.settings import Settings
@@ -54,6 +54,6 @@ async def receive(
 
 
 def _batch(context: Any, events: Sequence[Any]) -> EventBatch:
-    hub = event_hub_identity(context.fully_qualified_namespace, context.eventhub_name)
-    partition = Partition(hub, context.consumer_group, PartitionId(context.partition_id))
+    stream = stream_of(context.fully_qualified_namespace, context.eventhub_name, context.consumer_group)
+    partition = stream.partition(PartitionId(context.partition_id))
     return EventBatch(partition, tuple(map(to_event, events)), f"{context.partition_id}@{events[0].sequence_number}")

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.errors import BatchRefused
-from core.model.events import Event, SequenceNumber
+from core.model.events import Event
+from core.model.spans import SequenceNumber
 
 
 def to_event(event: Any) -> Event:

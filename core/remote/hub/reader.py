@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from core.errors import HubRefused, HubUnreachable
-from core.model.events import Event, Partition, PartitionId, SequenceNumber, event_hub_identity
+from core.model.events import Event, Partition, PartitionId
 from core.model.hub import Extent, Place
+from core.model.spans import SequenceNumber
 from core.remote.hub.client import open_client, sync_credential
 from core.remote.hub.events import to_event
 from core.remote.hub.faults import first_line, named
@@ -41,8 +42,7 @@ class SdkHubReader:
         if not self._ids:
             with self._faults(HUB):
                 self._ids = tuple(map(PartitionId, self._client().get_partition_ids()))
-        hub = event_hub_identity(self._settings.namespace, self._settings.event_hub)
-        return tuple(Partition(hub, self._settings.consumer_group, id) for id in self._ids)
+        return tuple(map(self._settings.stream.partition, self._ids))
 
     def extent(self, partition: Partition) -> Extent:
         """See HubReader."""
@@ -152,7 +152,7 @@ class SdkHubReader:
             yield link
 
     def _id_of(self, partition: Partition) -> PartitionId:
-        hub = event_hub_identity(self._settings.namespace, self._settings.event_hub)
+        hub = self._settings.stream.event_hub
         if partition.event_hub != hub:
             raise HubRefused(f"EVENTHUB_NAME: {partition} is not a partition of {hub}")
         return partition.partition_id

@@ -11,8 +11,9 @@ import pytest
 from azure.eventhub import EventHubConsumerClient
 
 from core.errors import HubRefused, HubUnreachable
-from core.model.events import Partition, PartitionId, SequenceNumber
+from core.model.events import Partition, PartitionId
 from core.model.hub import Place
+from core.model.spans import SequenceNumber
 from core.remote.hub.ends import HubEnds
 from core.remote.hub.links import PublicLink
 from core.remote.hub.reader import SdkHubReader

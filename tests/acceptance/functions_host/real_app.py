@@ -14,7 +14,8 @@ from typing import Any
 import aiohttp
 from azure.functions import meta
 
-from core.model.events import Event, SequenceNumber
+from core.model.events import Event
+from core.model.spans import SequenceNumber
 from handlers import services
 from local.functions_host import HostOptions
 from tests.acceptance.functions_host.runtime_worker import worker_of

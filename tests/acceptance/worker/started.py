@@ -69,7 +69,7 @@ class Workplace:
 
     def shares(self) -> list[int]:
         """How many partitions each owner has, the smallest first; released ones are nobody's."""
-        owned = Counter(one.owner_id for one in self.store.read_ownerships(STREAM) if one.owner_id)
+        owned = Counter(one.owner_id for one in self.store.read_ownerships(STREAM.stream) if one.owner_id)
         return sorted(owned.values())
 
     def until(self, holds: Callable[[], bool]) -> None:

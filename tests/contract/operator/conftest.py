@@ -10,7 +10,7 @@ import pytest
 from core.model.commits import BatchCommit, DeadLetter, Settled
 from core.model.events import Partition
 from core.store.desk import StoreDesk, desk_over
-from tests.fakes.builders import commit, event, letter, partition, reading, settled
+from tests.fakes.builders import STREAM, commit, event, letter, partition, reading, settled
 from tests.fakes.engines import ENGINES
 from tests.fakes.kept import Engine
 from tests.sql.values import ROW_CLASSES
@@ -49,7 +49,7 @@ def make_office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
 
     def make() -> Office:
         opened.append(engine.open())
-        return Office(engine, opened[-1], desk_over(opened[-1], partition(""), ROW_CLASSES))
+        return Office(engine, opened[-1], desk_over(opened[-1], STREAM, ROW_CLASSES))
 
     yield make
     for store in opened:

@@ -13,8 +13,8 @@ from core.ledger.explain import explain
 from core.ledger.recount import END
 from core.letters.listing import OPEN, LetterKey
 from core.model.commits import SequenceGap
-from core.model.events import Gap, PartitionId, SequenceNumber
-from core.replay.job import Span
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber, Span
 from core.store import books as store_books
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, commit, event, home, letter, partition, reading, settled
@@ -227,7 +227,7 @@ class TestGaps:
     def test_an_open_gap_is_counted_and_told(self, office: Office) -> None:
         office.commit(0, 4)
         state = office.store.read_partition(partition())
-        office.store.note_gap(state, Gap(SequenceNumber(5), SequenceNumber(8)), EPOCH)
+        office.store.note_gap(state, Span(SequenceNumber(5), SequenceNumber(8)), EPOCH)
         assert [one.open_gaps for one in office.desk.books.read_books()] == [1]
         found = explain(P, SequenceNumber(6), office.desk.explaining)
         assert found is not None

@@ -10,11 +10,11 @@ from core.ledger.explain import Explanation, explain
 from core.ledger.recount import END, recount_hub, recount_rows
 from core.letters.retry import Keeper, claim_due, retry_chunk
 from core.model.commits import SequenceGap
-from core.model.events import Event, PartitionId, SequenceNumber
+from core.model.events import Event, PartitionId
 from core.model.rows import References, Row
-from core.replay.job import Span
+from core.model.spans import SequenceNumber, Span
 from tests.contract.operator.conftest import Office
-from tests.fakes.builders import EPOCH, commit, event, home, letter, partition, reading, settled
+from tests.fakes.builders import EPOCH, STREAM, commit, event, home, letter, partition, reading, settled
 from tests.fakes.plain_transform import transform
 from tests.fakes.replaying import World, changed, log_of, order
 
@@ -217,7 +217,7 @@ class TestStaged:
 def test_retries_of_other_letters_around_a_number_are_not_its_own(office: Office) -> None:
     world = World(office.store, {"0": log_of("look h", "reading h", "look h", "home h 1")})
     world.clock.advance(3_600.0)
-    keeper = Keeper(partition(), office.store, world.transform, world.hub.find_event, world.own)
+    keeper = Keeper(STREAM, office.store, world.transform, world.hub.find_event, world.own)
     for chunk in claim_due(keeper):
         retry_chunk(chunk, keeper, "a retry")
     kinds = {}

@@ -10,11 +10,12 @@ import pytest
 from core.letters.listing import FIRST_PAGE, LetterFilter, LetterKey, ListedLetter
 from core.letters.retry import Keeper, Order, discard, requeue
 from core.model.commits import DeadLetter
-from core.model.events import Event, PartitionId, SequenceNumber
+from core.model.events import Event, PartitionId
 from core.model.letters import LetterPosition
+from core.model.spans import SequenceNumber
 from core.transforms import load_transform
 from tests.contract.operator.conftest import Office
-from tests.fakes.builders import EPOCH, commit, event, letter, partition, settled, stamps
+from tests.fakes.builders import EPOCH, STREAM, commit, event, letter, partition, settled, stamps
 
 ALL = LetterFilter()
 HOSTILE = ["'; DROP TABLE home; --", "<script>alert(1)</script>", "%", "_", "../..", "{{7*7}}", "a\x00b", "ß👩‍👩‍👧", ""]
@@ -149,7 +150,7 @@ def test_nothing_lies_behind_the_last_key(office: Office) -> None:
 
 def test_what_was_asked_of_a_letter_is_told_with_who_and_why(office: Office) -> None:
     office.letters(letter(event(3)))
-    keeper = Keeper(partition(""), office.store, load_transform("core.transforms.home_security"), nobody, stamps())
+    keeper = Keeper(STREAM, office.store, load_transform("core.transforms.home_security"), nobody, stamps())
     position = LetterPosition(PartitionId("0"), SequenceNumber(3))
     requeue([position], keeper, Order("ada", "the home is registered now"))
     discard([position], keeper, Order("bob", "no use"))

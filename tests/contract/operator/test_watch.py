@@ -4,7 +4,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from core.model.commits import SequenceGap
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, NOON, commit, partition, settled
 from tests.fakes.replaying import World, log_of, order

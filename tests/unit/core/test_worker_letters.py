@@ -4,12 +4,13 @@ import asyncio
 from datetime import timedelta
 
 from core.errors import HubUnreachable
-from core.ingest.ingest import Stamps
 from core.letters.retry import Keeper
-from core.model.events import Event, Partition, SequenceNumber
+from core.model.clock import Clock
+from core.model.events import Event, Partition
 from core.model.letters import LetterPolicy
+from core.model.spans import SequenceNumber
 from core.worker_letters import PAUSE, keep_letters, keep_round
-from tests.fakes.builders import NOON, FakeClock, ids, partition
+from tests.fakes.builders import NOON, STREAM, FakeClock, ids
 from tests.fakes.builders import keep_letters as given_letters
 from tests.fakes.faulty_store import Fault, FaultyStore
 from tests.fakes.memory_store import MemoryStore
@@ -27,8 +28,10 @@ class World:
 
     def __init__(self, *faults: Fault | None) -> None:
         self.clock, self.store, source = FakeClock(), MemoryStore(), iter(ids(1))
-        stamps = Stamps(self.clock.now, lambda: next(source), letters=LetterPolicy(chunk=2))
-        self.keeper = Keeper(partition("0"), FaultyStore(self.store, on_letters=faults), PLAIN, find_event, stamps)
+        stamps = Clock(self.clock.now, lambda: next(source))
+        self.keeper = Keeper(
+            STREAM, FaultyStore(self.store, on_letters=faults), PLAIN, find_event, stamps, LetterPolicy(chunk=2)
+        )
 
     def round(self) -> timedelta:
         return keep_round(self.keeper, LOOK)
@@ -63,7 +66,7 @@ def test_a_round_that_finds_due_letters_and_gets_none_pauses() -> None:
     world = World()
     rival = Rival()
     given_letters(rival, {0: "quiet"})
-    keeper = Keeper(world.keeper.stream, rival, PLAIN, find_event, world.keeper.stamps)
+    keeper = Keeper(world.keeper.stream, rival, PLAIN, find_event, world.keeper.clock)
     assert keep_round(keeper, LOOK) == PAUSE
 
 

@@ -7,7 +7,8 @@ import azure.functions as func
 import pytest
 
 from core.errors import BatchRefused
-from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
+from core.model.events import Event, EventBatch, Partition, PartitionId
+from core.model.spans import SequenceNumber
 from handlers.adapters import to_batch
 from tests.fakes.host_events import decode, metadata_of, recorded_events, recorded_metadata
 

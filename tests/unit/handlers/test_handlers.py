@@ -250,5 +250,5 @@ def test_letters_that_the_look_for_gaps_makes_are_kept_as_the_settings_say(app: 
     app.environment["KEEP_BODIES"] = "false"
     assert app.run("""
 from handlers.services import services
-print(json.dumps([each.letters.keep_bodies for each in (services().stamps, services().silence.means.stamps)]))
+print(json.dumps([each.letters.keep_bodies for each in (services().clock, services().silence.means.clock)]))
 """) == [False, False]

@@ -8,9 +8,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zlib import crc32
 
-from core.ingest.ingest import Stamps, ingest_batch
+from core.ingest.ingest import Means, ingest_batch
 from core.letters.retry import Keeper, claim_due, retry_chunk
-from core.model.events import Event, EventBatch, Partition, PartitionId, SequenceNumber
+from core.model.clock import Clock
+from core.model.events import Event, EventBatch, Partition, PartitionId, Stream
+from core.model.spans import SequenceNumber
 from core.store.schema import migrate_sqlite
 from core.store.sqlite import SqliteStore
 from core.transforms import load_transform
@@ -41,18 +43,20 @@ def ingest(path: Path, minutes: list[Minute], domain: Domain = HOMES) -> None:
         log = logs[crc32(minute.partition_key.encode()) % PARTITIONS]
         for event in minute.events:
             log.append(Event(SequenceNumber(len(log)), str(len(log)), NOW, minute.partition_key, {}, event.body))
-    stamps = Stamps(lambda: NOW, uuid.uuid4)
+    stamps = Clock(lambda: NOW, uuid.uuid4)
     for number, log in logs.items():
         partition = Partition("local/telemetry", "hubledger", PartitionId(str(number)))
         for start in range(0, len(log), BATCH):
-            ingest_batch(EventBatch(partition, tuple(log[start : start + BATCH]), "test"), store, transform, stamps)
+            ingest_batch(
+                EventBatch(partition, tuple(log[start : start + BATCH]), "test"), Means(store, transform, stamps)
+            )
     store.close()
 
 
 def settle_letters(path: Path, domain: Domain = HOMES) -> None:
     """What the keeper does an hour later, when all homes are registered."""
-    store, stream = SqliteStore(path), Partition("local/telemetry", "hubledger", PartitionId("0"))
-    stamps = Stamps(lambda: NOW + timedelta(hours=1), uuid.uuid4)
+    store, stream = SqliteStore(path), Stream("local/telemetry", "hubledger")
+    stamps = Clock(lambda: NOW + timedelta(hours=1), uuid.uuid4)
     keeper = Keeper(stream, store, load_transform(domain.transform), lambda *_: None, stamps)
     while chunks := claim_due(keeper):
         for chunk in chunks:

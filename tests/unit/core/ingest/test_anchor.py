@@ -7,10 +7,11 @@ import pytest
 from core.errors import HubUnreachable
 from core.ingest.anchor import Anchoring, choose_anchor
 from core.ingest.gaps import Healing
-from core.ingest.ingest import ingest_batch
+from core.ingest.ingest import Means, ingest_batch
 from core.model.commits import PartitionState
-from core.model.events import Partition, SequenceNumber
+from core.model.events import Partition
 from core.model.hub import Extent
+from core.model.spans import SequenceNumber
 from tests.fakes.builders import EPOCH, batch, event, events, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
@@ -78,7 +79,7 @@ class TestInTheStore:
     def ingest(self, store: MemoryStore, first: int, last: int, anchoring: Anchoring, seed: int = 0) -> int:
         """How many events of the batch were dropped."""
         healing = Healing(hub(last=40), anchoring)
-        return ingest_batch(batch(events(first, last, "quiet")), store, PLAIN, stamps(seed), healing).redelivered
+        return ingest_batch(batch(events(first, last, "quiet")), Means(store, PLAIN, stamps(seed), healing)).redelivered
 
     def test_events_before_the_anchor_are_dropped_and_the_first_range_begins_there(self) -> None:
         store = MemoryStore()
@@ -96,7 +97,7 @@ class TestInTheStore:
     def test_a_hub_that_cannot_be_asked_leaves_the_partition_without_a_beginning(self) -> None:
         store, away = MemoryStore(), MemoryHub({"0": events(0, 9)}, fails=lambda: True)
         with pytest.raises(HubUnreachable):
-            ingest_batch(batch(events(0, 4)), store, PLAIN, stamps(), Healing(away, "latest"))
+            ingest_batch(batch(events(0, 4)), Means(store, PLAIN, stamps(), Healing(away, "latest")))
         assert store.read_partition(partition()).anchor is None
 
     def test_of_two_owners_that_anchor_at_the_same_time_the_first_decides(self) -> None:

@@ -1,17 +1,18 @@
 """core/ingest/gaps.py within ingest_batch: what is missing is fetched back, and only what the hub lost is absent."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from core.errors import GapNotHealed, HubUnreachable, StoreUnavailable, StreamIncarnationChanged
 from core.ingest.gaps import NOT_HEALING, PIECE, Healing, gap_facts, gap_rows
-from core.ingest.ingest import IngestReport, Stamps, ingest_batch
+from core.ingest.ingest import IngestReport, Means, ingest_batch
 from core.model.backoff import Backoff
-from core.model.events import Event, Gap, SequenceNumber
+from core.model.clock import Clock
+from core.model.events import Event
 from core.model.letters import LetterPolicy
+from core.model.spans import SequenceNumber, Span
 from core.store import Store
 from core.store.remembered import RememberingStore
 from tests.fakes.builders import FakeClock, batch, event, events, partition, stamps
@@ -28,8 +29,8 @@ def readings(first: int, last: int) -> tuple[Event, ...]:
     return events(first, last, "reading a")
 
 
-def gap(first: int, last: int) -> Gap:
-    return Gap(SequenceNumber(first), SequenceNumber(last))
+def gap(first: int, last: int) -> Span:
+    return Span(SequenceNumber(first), SequenceNumber(last))
 
 
 class World:
@@ -46,7 +47,7 @@ class World:
 
     def deliver_events(self, given: tuple[Event, ...], store: Store | None = None, seed: int = 99) -> IngestReport:
         healing = Healing(self.hub, patience=timedelta(seconds=60))
-        return ingest_batch(batch(given), store or self.store, PLAIN, stamps(seed, self.clock), healing)
+        return ingest_batch(batch(given), Means(store or self.store, PLAIN, stamps(seed, self.clock), healing))
 
     def ranges(self) -> list[tuple[int, int, int]]:
         return [(kept.first, kept.last, kept.absent) for kept in self.store.ledger()]
@@ -110,8 +111,8 @@ class TestBeforeABatch:
     def test_letters_of_what_was_fetched_back_wait_and_are_kept_as_any_other(self, world: World) -> None:
         world.hub.held["0"][SequenceNumber(6)] = event(6, "bug")
         policy = LetterPolicy(Backoff(base=timedelta(seconds=7)), keep_bodies=False)
-        own = replace(stamps(1, world.clock), letters=policy)
-        ingest_batch(batch(world.log[10:12]), world.store, PLAIN, own, Healing(world.hub))
+        means = Means(world.store, PLAIN, stamps(1, world.clock), Healing(world.hub), policy)
+        ingest_batch(batch(world.log[10:12]), means)
         (kept,) = world.store.letters()
         assert (kept.sequence_number, kept.body, kept.body_kept) == (6, b"", False)
         assert kept.due_at == kept.failed_at + timedelta(seconds=7)
@@ -218,13 +219,13 @@ class TestTrouble:
         while True:
             turns += 1
             try:
-                own = Stamps(_slow(world.clock), iter_ids(turns))
+                own = Clock(_slow(world.clock), iter_ids(turns))
                 healing = Healing(world.hub, patience=timedelta(seconds=60))
-                ingest_batch(batch(world.log[3 * PIECE :]), world.store, PLAIN, own, healing)
+                ingest_batch(batch(world.log[3 * PIECE :]), Means(world.store, PLAIN, own, healing))
                 break
             except GapNotHealed as fault:
-                assert (fault.partition, fault.gap.last) == (partition(), 3 * PIECE - 1)
-                assert world.gaps()[-1] == (fault.gap.first, fault.gap.last, "open")
+                assert (fault.partition, fault.last) == (partition(), 3 * PIECE - 1)
+                assert world.gaps()[-1] == (fault.first, fault.last, "open")
         assert turns == 3
         world.assert_whole(4 * PIECE)
 
@@ -275,14 +276,14 @@ class TestTrouble:
 
     def test_without_a_hub_reader_a_gap_holds_the_batch(self, world: World) -> None:
         with pytest.raises(HubUnreachable, match="there is no hub reader to ask for telemetry/hubledger/0 from 4 to 9"):
-            ingest_batch(batch(world.log[10:15]), world.store, PLAIN, stamps(7), NOT_HEALING)
+            ingest_batch(batch(world.log[10:15]), Means(world.store, PLAIN, stamps(7), NOT_HEALING))
 
 
 class TestTheBeginning:
     def test_a_skipped_first_batch_is_fetched_back_from_where_the_hub_begins(self) -> None:
         store, hub = MemoryStore(), MemoryHub({"0": readings(0, 20)})
         hub.expire_before("0", 3)
-        report = ingest_batch(batch(readings(10, 14)), store, PLAIN, stamps(), Healing(hub))
+        report = ingest_batch(batch(readings(10, 14)), Means(store, PLAIN, stamps(), Healing(hub)))
         assert [(kept.first, kept.last, kept.absent) for kept in store.ledger()] == [(3, 9, 0), (10, 14, 0)]
         assert (report.healed, report.gaps) == (7, (gap(3, 9),))
         assert [books.balanced for books in store.read_ledgers()] == [True]
@@ -292,15 +293,15 @@ class TestTheBeginning:
         hub.expire_before("0", 3)
         with pytest.raises(StoreUnavailable):
             faulty = FaultyStore(store, on_commit=[Fault.NOT_REACHED])
-            ingest_batch(batch(readings(10, 14)), faulty, PLAIN, stamps(), Healing(hub))
+            ingest_batch(batch(readings(10, 14)), Means(faulty, PLAIN, stamps(), Healing(hub)))
         hub.expire_before("0", 6)
-        ingest_batch(batch(readings(10, 14)), store, PLAIN, stamps(1), Healing(hub))
+        ingest_batch(batch(readings(10, 14)), Means(store, PLAIN, stamps(1), Healing(hub)))
         assert [(kept.first, kept.last, kept.absent) for kept in store.ledger()] == [(3, 9, 3), (10, 14, 0)]
 
     def test_a_partition_whose_hub_cannot_be_asked_where_it_begins_waits(self) -> None:
         store, hub = MemoryStore(), MemoryHub({"0": readings(0, 20)}, fails=lambda: True)
         with pytest.raises(HubUnreachable):
-            ingest_batch(batch(readings(10, 14)), store, PLAIN, stamps(), Healing(hub))
+            ingest_batch(batch(readings(10, 14)), Means(store, PLAIN, stamps(), Healing(hub)))
         assert store.ledger() == []
 
 
@@ -316,7 +317,7 @@ class TestTheBeginning:
     ],
 )  # fmt: skip
 def test_a_range_that_was_asked_for_is_cut_into_what_came_back_what_did_not_and_what_is_open(
-    numbers: tuple[int, ...], committed: Gap, asked: Gap, rows: list[Row]
+    numbers: tuple[int, ...], committed: Span, asked: Span, rows: list[Row]
 ) -> None:
     run = [event(number) for number in numbers]
     assert [(one.first, one.last, one.status) for one in gap_rows(run, committed, asked)] == rows

@@ -9,7 +9,8 @@ import pytest
 from core.errors import StreamIncarnationChanged
 from core.ingest.guard import Guarded, guard
 from core.model.commits import Checkpoint, PartitionState
-from core.model.events import Event, Gap, SequenceNumber
+from core.model.events import Event
+from core.model.spans import SequenceNumber, Span
 from tests.fakes.builders import batch, event, events, partition
 
 
@@ -27,11 +28,11 @@ def anchored(number: int) -> PartitionState:
     return PartitionState(partition(), 1, None, SequenceNumber(number))
 
 
-def gap(first: int, last: int) -> Gap:
-    return Gap(SequenceNumber(first), SequenceNumber(last))
+def gap(first: int, last: int) -> Span:
+    return Span(SequenceNumber(first), SequenceNumber(last))
 
 
-def guarded(run: tuple[Event, ...], first: int, missing: Gap | None = None) -> Guarded:
+def guarded(run: tuple[Event, ...], first: int, missing: Span | None = None) -> Guarded:
     return Guarded(run, SequenceNumber(first), missing)
 
 
@@ -68,7 +69,7 @@ def test_the_redelivered_part_of_a_batch_is_dropped(at: int) -> None:
 
 
 @pytest.mark.parametrize(("at", "missing"), [(3, gap(4, 4)), (0, gap(1, 4))])
-def test_what_lies_between_checkpoint_and_batch_is_a_gap(at: int, missing: Gap) -> None:
+def test_what_lies_between_checkpoint_and_batch_is_a_gap(at: int, missing: Span) -> None:
     assert guard(batch(events(5, 9)), committed(at)) == guarded(events(5, 9), at + 1, missing)
 
 
@@ -90,7 +91,7 @@ def holed() -> tuple[Event, ...]:
     ],
 )
 def test_the_gap_of_a_batch_with_holes_reaches_from_the_first_missing_number_to_the_last(
-    at: int, run: tuple[Event, ...], missing: Gap | None
+    at: int, run: tuple[Event, ...], missing: Span | None
 ) -> None:
     assert guard(batch(holed()), committed(at)) == guarded(run, at + 1, missing)
 
@@ -99,7 +100,7 @@ def test_the_gap_of_a_batch_with_holes_reaches_from_the_first_missing_number_to_
     ("asked", "missing"),
     [(gap(3, 8), None), (gap(0, 99), None), (gap(3, 7), gap(3, 8)), (gap(4, 8), gap(3, 8)), (gap(20, 30), gap(3, 8))],
 )
-def test_what_the_hub_was_asked_for_is_no_gap_any_more(asked: Gap, missing: Gap | None) -> None:
+def test_what_the_hub_was_asked_for_is_no_gap_any_more(asked: Span, missing: Span | None) -> None:
     known = replace(batch(holed()), asked=asked)
     assert guard(known, committed(0)) == guarded(holed()[1:], 1, missing)
 

@@ -9,14 +9,16 @@ import pytest
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, StoreUnavailable, StreamIncarnationChanged
 from core.ingest.gaps import Healing
-from core.ingest.ingest import CONFLICTS, IngestReport, Stamps, ingest_batch
+from core.ingest.ingest import CONFLICTS, IngestReport, Means, ingest_batch
 from core.model.backoff import Backoff
-from core.model.events import Event, EventBatch, Gap, SequenceNumber
+from core.model.clock import Clock
+from core.model.events import Event, EventBatch
 from core.model.letters import LetterPolicy
+from core.model.spans import SequenceNumber, Span
+from core.model.transform import Transform
 from core.store import Store
 from core.store.patient import PatientStore, Waiting
 from core.store.remembered import RememberingStore
-from core.transforms import Transform
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, events, ids, partition, stamps
 from tests.fakes.faulty_store import Fault, FaultyStore
@@ -28,7 +30,7 @@ from tests.fakes.plain_transform import PLAIN
 
 def ingest(store: Store, *given: Event, seed: int = 0) -> IngestReport:
     """From a hub that holds just these events: what is missing among them is absent."""
-    return ingest_batch(batch(given), store, PLAIN, stamps(seed), Healing(MemoryHub({"0": given})))
+    return ingest_batch(batch(given), Means(store, PLAIN, stamps(seed), Healing(MemoryHub({"0": given}))))
 
 
 def readings(first: int, last: int) -> tuple[Event, ...]:
@@ -43,8 +45,8 @@ def ranges(store: MemoryStore) -> list[tuple[int, int]]:
     return [(one.first, one.last) for one in store.ledger()]
 
 
-def gap(first: int, last: int) -> Gap:
-    return Gap(SequenceNumber(first), SequenceNumber(last))
+def gap(first: int, last: int) -> Span:
+    return Span(SequenceNumber(first), SequenceNumber(last))
 
 
 class TestTheNormalWay:
@@ -60,7 +62,7 @@ class TestTheNormalWay:
     def test_a_commit_carries_the_stamps_and_names_its_invocation_and_transform(self) -> None:
         clock = FakeClock()
         clock.advance(7)
-        (commit,) = ingest_batch(batch(readings(0, 1)), MemoryStore(), PLAIN, stamps(5, clock)).commits
+        (commit,) = ingest_batch(batch(readings(0, 1)), Means(MemoryStore(), PLAIN, stamps(5, clock))).commits
         assert commit.commit_id == next(iter(ids(5)))
         assert commit.committed_at == clock.now()
         assert (commit.invocation_id, commit.transform_version) == ("invocation-1", "plain/1")
@@ -104,7 +106,8 @@ class TestTheNormalWay:
 
         store = MemoryStore()
         with pytest.raises(MemoryError):
-            ingest_batch(batch(readings(0, 4)), store, Transform("test/1", transform), stamps())  # type: ignore[arg-type]
+            bad = Transform("test/1", transform)  # type: ignore[arg-type]
+            ingest_batch(batch(readings(0, 4)), Means(store, bad, stamps()))
         assert store.ledger() == []
 
 
@@ -113,8 +116,9 @@ class TestLetters:
 
     def letters(self, chance: float = 1.0, policy: LetterPolicy | None = None) -> list[KeptLetter]:
         store, clock = MemoryStore(), FakeClock()
-        own = replace(stamps(0, clock), chance=lambda: chance, letters=policy or LetterPolicy())
-        ingest_batch(batch([event(0, "bug"), event(1, "poison"), event(2, "look a")]), store, PLAIN, own)
+        own = replace(stamps(0, clock), chance=lambda: chance)
+        means = Means(store, PLAIN, own, letters=policy or LetterPolicy())
+        ingest_batch(batch([event(0, "bug"), event(1, "poison"), event(2, "look a")]), means)
         return store.letters()
 
     @pytest.mark.parametrize(("chance", "seconds"), [(0.0, 0), (0.5, 15), (1.0, 30)])
@@ -140,9 +144,9 @@ class TestLetters:
             return drawn[-1]
 
         own = replace(stamps(), chance=draw)
-        ingest_batch(batch(readings(0, 9)), MemoryStore(), PLAIN, own)
+        ingest_batch(batch(readings(0, 9)), Means(MemoryStore(), PLAIN, own))
         assert drawn == []
-        ingest_batch(batch([event(0, "bug"), event(1, "bug"), event(2, "poison")]), MemoryStore(), PLAIN, own)
+        ingest_batch(batch([event(0, "bug"), event(1, "bug"), event(2, "poison")]), Means(MemoryStore(), PLAIN, own))
         assert len(drawn) == 2
 
 
@@ -178,7 +182,7 @@ class World:
 
     def ingest(self, *faults: Fault | None, given: EventBatch | None = None) -> IngestReport:
         faulty = FaultyStore(self.store, on_commit=faults)
-        return ingest_batch(given or batch(readings(5, 9)), faulty, PLAIN, stamps(1))
+        return ingest_batch(given or batch(readings(5, 9)), Means(faulty, PLAIN, stamps(1)))
 
 
 @pytest.fixture
@@ -215,7 +219,7 @@ class TestConflicts:
             FaultyStore(store, on_commit=[None, Fault.RIVAL], rival=rival), keep=timedelta(hours=1)
         )
         other = partition("1")
-        ingest_batch(batch([event(0, "home a 0")], other), owner, PLAIN, stamps(2))
+        ingest_batch(batch([event(0, "home a 0")], other), Means(owner, PLAIN, stamps(2)))
         ingest(owner, event(0, "home a 1"), event(1, "look a"))
         (kept,) = store.rows(SensorReading)
         assert kept.row == SensorReading("a", "sensorTrue", "look", None, 1, event(1).enqueued_at)
@@ -320,13 +324,13 @@ def test_every_plan_has_an_id_of_its_own() -> None:
 
     own: Callable[[], UUID] = new_id
     store = FaultyStore(MemoryStore(), on_commit=[Fault.LOST, Fault.LOST])
-    ingest_batch(batch(readings(0, 4)), store, PLAIN, Stamps(FakeClock().now, own))
+    ingest_batch(batch(readings(0, 4)), Means(store, PLAIN, Clock(FakeClock().now, own)))
     assert len(set(seen)) == len(seen) == 3
 
 
 def test_a_report_counts_what_the_guard_dropped() -> None:
     given = batch(readings(0, 4))
-    report = ingest_batch(given, MemoryStore(), PLAIN, stamps())
+    report = ingest_batch(given, Means(MemoryStore(), PLAIN, stamps()))
     assert replace(report, commits=()).redelivered == 5
 
 

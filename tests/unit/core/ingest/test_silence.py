@@ -9,7 +9,7 @@ from core.errors import HubUnreachable, StreamIncarnationChanged
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import Healed, SilenceCheck, Unhealed
-from core.model.events import Gap, SequenceNumber
+from core.model.spans import SequenceNumber, Span
 from tests.fakes.builders import FakeClock, batch, event, events, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
@@ -33,7 +33,9 @@ class World:
 
     def deliver(self, first: int, last: int, id: str = "0") -> None:
         means = self.means
-        ingest_batch(batch(self.log[first : last + 1], partition(id)), self.store, PLAIN, means.stamps, means.healing)
+        ingest_batch(
+            batch(self.log[first : last + 1], partition(id)), Means(self.store, PLAIN, means.clock, means.healing)
+        )
 
     def look(self, after: float = 0.0) -> Sequence[Healed | Unhealed]:
         self.clock.advance(after)
@@ -99,7 +101,7 @@ def test_a_partition_goes_on_behind_what_was_absent_at_its_end(world: World) -> 
     world.look(after=120)
     later = events(20, 22, "reading a")
     world.hub.publish("0", later)
-    report = ingest_batch(batch(later), world.store, PLAIN, world.means.stamps, world.means.healing)
+    report = ingest_batch(batch(later), Means(world.store, PLAIN, world.means.clock, world.means.healing))
     assert (report.redelivered, report.gaps) == (0, ())
     assert [books.balanced for books in world.store.read_ledgers()] == [True, True]
 
@@ -149,7 +151,7 @@ def test_a_hub_that_cannot_be_asked_at_all_is_a_fault_of_the_look(world: World) 
 
 def test_an_open_gap_that_the_trigger_closed_itself_is_noted_as_healed(world: World) -> None:
     state = world.store.read_partition(partition())
-    world.store.note_gap(state, Gap(SequenceNumber(10), SequenceNumber(19)), world.clock.now())
+    world.store.note_gap(state, Span(SequenceNumber(10), SequenceNumber(19)), world.clock.now())
     world.deliver(10, 19)
     world.look()
     assert [(kept.first, kept.last, kept.status) for kept in world.store.gaps()] == [(10, 19, "healed")]

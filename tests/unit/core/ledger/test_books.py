@@ -18,7 +18,8 @@ from core.ledger.books import (
 )
 from core.letters.listing import LetterKey
 from core.model.commits import LetterStatus
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
 from tests.fakes.builders import EPOCH
 
 FIRST, LAST = SequenceNumber(10), SequenceNumber(19)

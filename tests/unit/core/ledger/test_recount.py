@@ -9,8 +9,8 @@ import pytest
 from core.ledger.audit import AuditedPartition
 from core.ledger.recount import END, CommitRows, HubRecount, RowCount, RowRecount, recount_hub, recount_rows, window
 from core.ledger.status import PartitionLedger
-from core.model.events import Event, Partition, PartitionId, SequenceNumber
-from core.replay.job import Span
+from core.model.events import Event, Partition, PartitionId
+from core.model.spans import SequenceNumber, Span
 from tests.fakes.builders import EPOCH, event, partition
 from tests.fakes.memory_hub import MemoryHub
 

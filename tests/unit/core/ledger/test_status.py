@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from core.ledger.status import PartitionLedger, balanced, partition_statuses
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
 from tests.fakes.builders import partition
 
 WHOLE = PartitionLedger(

@@ -10,8 +10,9 @@ from core.errors import HubUnreachable
 from core.ledger.books import LetterBooks, PartitionBooks
 from core.ledger.watch import ABSENT_WITHIN, ASKED_FROM, STOPPED_AFTER, Watching, watch
 from core.letters.listing import LetterKey
-from core.model.events import PartitionId, SequenceNumber
-from tests.fakes.builders import EPOCH, event, partition
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
+from tests.fakes.builders import EPOCH, STREAM, event
 from tests.fakes.memory_hub import MemoryHub
 
 NOW = EPOCH + timedelta(days=1)
@@ -55,7 +56,7 @@ def hub_of(waits: timedelta, *, last: int = 14, first: int = 0) -> MemoryHub:
 
 def seen(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_at: datetime | None = None) -> dict:
     own = Watching(
-        partition(""),
+        STREAM,
         store,
         hub,
         lambda: letters,

@@ -7,17 +7,18 @@ from datetime import timedelta
 import pytest
 
 from core.errors import DataRefused, HubUnreachable, InfrastructureFault, LetterConflict, StoreUnavailable
-from core.ingest.ingest import Stamps
 from core.letters.retry import Keeper, Order, claim_due, discard, exhaust, next_due_at, release, requeue, retry_chunk
 from core.model.backoff import Backoff
-from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.clock import Clock
+from core.model.events import Event, Partition, PartitionId
 from core.model.letters import LetterChunk, LetterPolicy, LetterPosition, RetryReport
 from core.model.rows import References, Row
+from core.model.spans import SequenceNumber
+from core.model.transform import Transform
 from core.store import AppStore
 from core.store.remembered import RememberingStore
-from core.transforms import Transform
 from core.transforms.home_security import Home, HomeAlert, SensorReading
-from tests.fakes.builders import NOON, FakeClock, commit, event, home, ids, keep_letters, partition, settled
+from tests.fakes.builders import NOON, STREAM, FakeClock, commit, event, home, ids, keep_letters, partition, settled
 from tests.fakes.faulty_store import Fault, FaultyStore, Killed
 from tests.fakes.kept import KeptLetter
 from tests.fakes.memory_store import MemoryStore
@@ -61,8 +62,8 @@ class World:
 
     def another(self, store: AppStore | None = None, transform: Transform = PLAIN, seed: int = 0) -> Keeper:
         source = iter(ids(seed + 100))
-        stamps = Stamps(self.clock.now, lambda: next(source), letters=self.policy)
-        return Keeper(partition("7"), store or self.inner, transform, self.hub.find_event, stamps)
+        stamps = Clock(self.clock.now, lambda: next(source))
+        return Keeper(STREAM, store or self.inner, transform, self.hub.find_event, stamps, self.policy)
 
     def round(self, keeper: Keeper | None = None) -> list[RetryReport]:
         own = keeper or self.keeper
@@ -393,7 +394,7 @@ class TestOthers:
     def test_a_keeper_whose_clock_is_an_hour_ahead_takes_letters_early_and_only_once(self) -> None:
         world = World()
         ahead = replace(
-            world.another(seed=1), stamps=replace(world.another(seed=1).stamps, now=lambda: NOON + 12 * LEASE)
+            world.another(seed=1), clock=replace(world.another(seed=1).clock, now=lambda: NOON + 12 * LEASE)
         )
         keep_letters(world.inner, {0: "reading a"})
         (chunk,) = claim_due(world.keeper)

@@ -1,7 +1,7 @@
 """core/model/commits.py: what a commit says of itself."""
 
 from core.model.commits import Checkpoint, PartitionState
-from core.model.events import SequenceNumber
+from core.model.spans import SequenceNumber
 from tests.fakes.builders import alert, commit, event, ids, partition, reading, settled
 
 NEW = PartitionState(partition(), 7, None)

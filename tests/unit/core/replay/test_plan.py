@@ -7,11 +7,12 @@ import pytest
 
 from core.errors import StreamIncarnationChanged
 from core.model.commits import Checkpoint, PartitionState
-from core.model.events import Event, SequenceNumber
+from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row
-from core.replay.job import PartitionProgress, PartitionRange, Span
-from core.replay.pieces import CarriedState, Piece, ReplayCommit
-from core.replay.plan import KnownStates, ReplayTrial, StandingState, plan_replay
+from core.model.spans import SequenceNumber, Span
+from core.replay.job import PartitionProgress, PartitionRange
+from core.replay.pieces import CarriedState, Piece, ReplayCommit, StandingState
+from core.replay.plan import KnownStates, ReplayTrial, plan_replay
 from core.transforms.home_security import Home
 from tests.fakes.builders import event, home, ids, partition, stamps
 from tests.fakes.plain_transform import PLAIN

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.model.commits import PartitionState
-from core.model.events import Event, SequenceNumber
-from core.replay.job import Span
-from core.replay.pieces import Piece, joined
+from core.model.events import Event
+from core.model.spans import SequenceNumber, Span, joined
+from core.replay.pieces import Piece
 from core.replay.reader import PIECE, PieceReader
 from tests.fakes.builders import EPOCH, event, events, partition
 from tests.fakes.memory_hub import MemoryHub
@@ -78,14 +78,14 @@ def test_halves_of_a_piece_are_the_whole(order: int) -> None:
     halves = piece.halves()
     assert [(one.span.first, one.span.last) for one in halves] == [(0, 49), (50, 99)]
     assert sum((one.events for one in halves), ()) == piece.events
-    assert joined(halves[0].gone_ranges, halves[1].gone_ranges) == piece.gone_ranges
+    assert joined(halves[0].gone_ranges, halves[1].gone_ranges, 9) == piece.gone_ranges
     assert len(halves[order].events) in (2, 3)
 
 
 def test_ranges_that_touch_are_joined_and_too_many_are_cut() -> None:
-    assert joined((span(0, 4),), (span(5, 9), span(11, 12))) == (span(0, 9), span(11, 12))
+    assert joined((span(0, 4),), (span(5, 9), span(11, 12)), 9) == (span(0, 9), span(11, 12))
     many = tuple(span(3 * number, 3 * number + 1) for number in range(1_500))
-    assert joined((), many) == many[:1_000]
+    assert joined((), many, 1_000) == many[:1_000]
 
 
 NUMBERS = st.sets(st.integers(0, 40), max_size=30)

@@ -16,9 +16,10 @@ from core.errors import (
     StreamIncarnationChanged,
 )
 from core.model.commits import PartitionState
-from core.model.events import Event, Partition, PartitionId, SequenceNumber
+from core.model.events import Event, Partition, PartitionId
 from core.model.rows import References, Row
-from core.replay.job import JobMove, ReplayJob, ReplayMove, Span
+from core.model.spans import SequenceNumber, Span
+from core.replay.job import JobMove, ReplayJob, ReplayMove
 from core.replay.pieces import ReplayCommit
 from core.replay.run import CONFLICTS, ReplayMeans, note_fault, open_partitions, replay_slice, request_replay
 from core.transforms.home_security import SensorReading
@@ -256,7 +257,7 @@ def test_a_job_whose_making_was_not_answered_is_made_once(is_kept: bool) -> None
 
     small = Small(Unanswering(), {"0": list(events(0, 9, "quiet"))}, piece=10)
     job = request_replay(order(), small.means, MOST)
-    assert [one.request.job_id for one in small.store.read_replays(small.partition("0"), 10, None)] == [
+    assert [one.request.job_id for one in small.store.read_replays(small.partition("0").stream, 10, None)] == [
         job.request.job_id
     ]
 

@@ -8,7 +8,7 @@ import pytest
 
 from core.errors import DataRefused, StoreUnavailable
 from core.ingest.gaps import Healing
-from core.ingest.ingest import IngestReport, ingest_batch
+from core.ingest.ingest import IngestReport, Means, ingest_batch
 from core.model.commits import BatchCommit
 from core.model.events import Event
 from core.settle.isolate import MOST_REFUSALS
@@ -29,7 +29,7 @@ def log_of(length: int, bad: Iterable[int], body: str = "huge a") -> list[Event]
 
 
 def ingest(store: AppStore, given: Iterable[Event], seed: int = 0) -> IngestReport:
-    return ingest_batch(batch(given), store, PLAIN, stamps(seed))
+    return ingest_batch(batch(given), Means(store, PLAIN, stamps(seed)))
 
 
 def refused(store: MemoryStore) -> list[int]:
@@ -131,7 +131,7 @@ class TestTogetherWithOtherTrouble:
         store = MemoryStore()
         bad = [number for number in (0, 21, 22, 59) if number not in absent]
         given = [each for each in log_of(60, bad) if each.sequence_number not in absent]
-        report = ingest_batch(batch(given), store, PLAIN, stamps(), Healing(MemoryHub({"0": given})))
+        report = ingest_batch(batch(given), Means(store, PLAIN, stamps(), Healing(MemoryHub({"0": given}))))
         assert [(gap.first, gap.last) for gap in report.gaps] == [(min(absent), max(absent))]
         assert refused(store) == bad
         assert_equals_one_pass(store, {"0": given}, absent={"0": set(absent)})

@@ -10,8 +10,8 @@ from core.errors import MissingReference, PoisonEvent
 from core.model.commits import DeadLetter, Settled
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row
+from core.model.transform import Transform
 from core.settle.settle import ERROR_LENGTH, reference_keys, settle
-from core.transforms import Transform
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.builders import alert, event, events, home, reading
 from tests.fakes.plain_transform import PLAIN

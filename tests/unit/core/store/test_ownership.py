@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from azure.eventhub.aio import CheckpointStore
 
-from core.model.events import event_hub_identity
+from core.model.events import PartitionId, stream_of
 from core.store.ownership import SqlCheckpointStore
 from tests.fakes.builders import FakeClock, commit, partition
 from tests.fakes.memory_store import MemoryStore
@@ -110,7 +110,7 @@ def test_other_hubs_and_groups_are_not_listed(checkpoints: SqlCheckpointStore) -
 
 
 def test_checkpoints_are_those_of_the_transactions_with_offsets_as_texts(kept: MemoryStore) -> None:
-    place = partition(hub=event_hub_identity("localhost", "telemetry"))
+    place = stream_of("localhost", "telemetry", "hubledger").partition(PartitionId("0"))
     kept.commit_batch(commit(kept.read_partition(place), 0, 4))
     (checkpoint,) = asyncio.run(SqlCheckpointStore(kept).list_checkpoints(*NAMES))
     names = wanted()
@@ -125,7 +125,7 @@ def test_checkpoints_are_those_of_the_transactions_with_offsets_as_texts(kept: M
 
 def test_a_namespace_with_a_port_is_the_stream_that_the_trigger_names_without_one(kept: MemoryStore) -> None:
     claim(SqlCheckpointStore(kept), wanted())
-    (ownership,) = kept.read_ownerships(partition(hub="localhost/telemetry"))
+    (ownership,) = kept.read_ownerships(partition(hub="localhost/telemetry").stream)
     assert ownership.partition == partition(hub="localhost/telemetry")
 
 

@@ -102,7 +102,7 @@ def test_every_call_of_letters_is_patient() -> None:
     assert [one.status for one in store.find_letters(asked)] == ["resolved"]
     move = LetterMove("discard", P, asked.sequence_numbers, "move-1", NOON, NOON, "somebody", "because")
     assert [one.status for one in store.move_letters(move)] == ["resolved"]
-    assert store.next_due_at(P) is None
+    assert store.next_due_at(P.stream) is None
     assert world.faulty.calls == [
         call
         for call in (

@@ -9,11 +9,11 @@ import pytest
 
 from core.errors import CommitOutcomeUnknown, ReplayOverlap, StoreUnavailable
 from core.replay.job import JobMove
+from core.replay.port import ReplayStore
 from core.replay.run import ReplayMeans, note_fault, open_partitions, replay_slice, request_replay
-from core.store import ReplayStore
 from core.store.patient import Waiting
 from core.store.patient_replays import PatientReplays
-from tests.fakes.builders import partition
+from tests.fakes.builders import STREAM
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.replaying import MOST, World, log_of, order
 
@@ -41,7 +41,7 @@ class Away:
 def patient(world: World, away: Away, patience: float = 20.0) -> ReplayMeans:
     waiting = Waiting(world.clock.monotonic, world.clock.sleep, lambda: 1.0)
     store = PatientReplays(cast(ReplayStore, away), timedelta(seconds=patience), waiting)
-    return ReplayMeans(partition(), store, world.hub, world.transform, world.own)
+    return ReplayMeans(STREAM, store, world.hub, world.transform, world.own)
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
@@ -50,11 +50,11 @@ def test_a_job_is_asked_for_worked_through_and_listed_while_the_store_comes_and_
     away = Away(cast(MemoryStore, world.store))
     means = patient(world, away)
     job_id = request_replay(order(dry_run=dry_run), means, MOST).request.job_id
-    assert means.store.read_open_replays(partition()) == (job_id,)
+    assert means.store.read_open_replays(STREAM) == (job_id,)
     (id,) = open_partitions(job_id, means)
     assert replay_slice(job_id, id, means, world.clock.now() + timedelta(hours=1)).events == 4
     note_fault(job_id, None, means)
-    (job,) = means.store.read_replays(partition(), 10, None)
+    (job,) = means.store.read_replays(STREAM, 10, None)
     assert (job.status, job.counts.events, job.counts.dead_lettered) == ("done", 4, 1)
     assert means.store.read_replay_diffs(job_id, None, 10) == ()  # it would change nothing
     settled = {"rehearse_replay", "note_rehearsal"} if dry_run else {"commit_replay"}

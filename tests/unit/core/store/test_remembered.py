@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, StoreUnavailable
-from core.ingest.ingest import ingest_batch
+from core.ingest.ingest import Means, ingest_batch
 from core.model.commits import Settled
-from core.model.events import SequenceNumber
 from core.model.letters import LetterMove, LetterOutcome, RetryCommit
 from core.model.rows import ReferenceKey, Row
+from core.model.spans import SequenceNumber
 from core.store.remembered import MOST_REFERENCES, RememberingStore
 from core.transforms.home_security import Home
 from tests.fakes.builders import (
@@ -88,15 +88,15 @@ class TestThePartition:
     def test_in_the_steady_state_a_batch_is_one_call(self) -> None:
         world = World()
         for at in range(10):
-            ingest_batch(batch(events(at * 5, at * 5 + 4, "reading a")), world.store, PLAIN, stamps(at))
+            ingest_batch(batch(events(at * 5, at * 5 + 4, "reading a")), Means(world.store, PLAIN, stamps(at)))
         assert world.calls() == ["read_partition", "anchor_partition", *["commit_batch"] * 10]
 
     def test_a_redelivered_batch_is_no_call(self) -> None:
         world = World()
         given = batch(events(0, 4, "reading a"))
-        ingest_batch(given, world.store, PLAIN, stamps())
+        ingest_batch(given, Means(world.store, PLAIN, stamps()))
         world.calls()
-        ingest_batch(given, world.store, PLAIN, stamps())
+        ingest_batch(given, Means(world.store, PLAIN, stamps()))
         assert world.calls() == []
 
     @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_calls_of_letters_are_passed_on_and_never_remembered() -> None:
     keep_letters(world.inner, {0: "letter"})
     asked = hold(world.inner, [0])
     for _ in range(2):
-        assert world.store.next_due_at(P) == NOON
+        assert world.store.next_due_at(P.stream) == NOON
     assert len(world.store.claim_letters(claim())) == 1
     assert len(world.store.read_claimed(asked)) == 1
     world.store.begin_lone_try(asked, NOON, NOON)
@@ -334,5 +334,5 @@ def test_a_look_in_the_steady_state_is_one_call_when_its_home_is_remembered() ->
     world = World()
     world.elsewhere(home("a"))
     for at in range(3):
-        ingest_batch(batch([event(at, "look a")]), world.store, PLAIN, stamps(at))
+        ingest_batch(batch([event(at, "look a")]), Means(world.store, PLAIN, stamps(at)))
     assert world.calls() == ["read_partition", "anchor_partition", "read_references", *["commit_batch"] * 3]

@@ -11,8 +11,9 @@ import pytest
 
 from core.errors import DataRefused
 from core.model.commits import BatchCommit, DeadLetter
-from core.model.events import Event, SequenceNumber
+from core.model.events import Event
 from core.model.rows import Row, appended_to, state_of
+from core.model.spans import SequenceNumber
 from core.store.server_commit import commit_statement, statement
 from core.store.server_json import FOLDED, PLAIN
 from core.transforms.home_security import Home, SensorReading

@@ -14,7 +14,7 @@ from core.errors import (
     SchemaMismatch,
     StoreUnavailable,
 )
-from core.model.events import PartitionId, SequenceNumber
+from core.model.events import PartitionId
 from core.model.letters import (
     ClaimedPosition,
     FoundLetter,
@@ -25,6 +25,7 @@ from core.model.letters import (
     Move,
     RetryCommit,
 )
+from core.model.spans import SequenceNumber
 from core.store.odbc import Access
 from core.store.server_letters import move_statement, retry_statement
 from core.store.sqlserver import SqlServerStore
@@ -166,7 +167,9 @@ class TestAClaim:
     def test_is_one_statement_and_gives_positions(self, store: SqlServerStore, driver: FakeDriver) -> None:
         answer(driver, "UPDATE TOP (@most) d", ("3", 7, 0), ("0", 9, 2))
         there = datetime(2026, 1, 1, 2, tzinfo=timezone(timedelta(hours=2)))
-        got = store.claim_letters(LetterClaim(PARTITION, "claim-1", there, there + timedelta(seconds=300), 1_600))
+        got = store.claim_letters(
+            LetterClaim(PARTITION.stream, "claim-1", there, there + timedelta(seconds=300), 1_600)
+        )
         assert got == (
             ClaimedPosition(LetterPosition(PartitionId("3"), SEVEN), 0),
             ClaimedPosition(LetterPosition(PartitionId("0"), SequenceNumber(9)), 2),
@@ -183,7 +186,7 @@ class TestAClaim:
     def test_whose_answer_is_lost_is_unavailable(self, store: SqlServerStore, driver: FakeDriver) -> None:
         driver.server.refused = ("UPDATE TOP (@most) d", lost())
         with pytest.raises(StoreUnavailable):
-            store.claim_letters(LetterClaim(PARTITION, "claim-1", EPOCH, EPOCH, 1))
+            store.claim_letters(LetterClaim(PARTITION.stream, "claim-1", EPOCH, EPOCH, 1))
 
     def test_is_read_whole(self, store: SqlServerStore, driver: FakeDriver) -> None:
         row = (7, "448", "2026-01-01T00:00:00.0000000", "key", '{"a": [1]}', b"\x00\xff", True, 3, 1)
@@ -246,7 +249,7 @@ def test_the_next_one_due_is_an_aware_instant_or_none(
     store: SqlServerStore, driver: FakeDriver, text: str | None, due: datetime | None
 ) -> None:
     answer(driver, "MIN(d.due_at)", (text,))
-    assert store.next_due_at(PARTITION) == due
+    assert store.next_due_at(PARTITION.stream) == due
 
 
 def test_a_schema_of_another_name_is_named_everywhere() -> None:
@@ -256,11 +259,11 @@ def test_a_schema_of_another_name_is_named_everywhere() -> None:
     driver.server.held = {7}
     store = SqlServerStore(CONNECTION, schema="trial_7", access=Access(lambda: driver))
     answer(driver, "MIN(d.due_at)", (None,))
-    store.claim_letters(LetterClaim(PARTITION, "claim-1", EPOCH, EPOCH, 1))
+    store.claim_letters(LetterClaim(PARTITION.stream, "claim-1", EPOCH, EPOCH, 1))
     store.read_claimed(hold(7))
     store.begin_lone_try(hold(7), EPOCH, EPOCH)
     store.commit_retry(retry_of(ROW_CLASSES))
     store.find_letters(hold(7))
     store.move_letters(move_of("discard"))
-    store.next_due_at(PARTITION)
+    store.next_due_at(PARTITION.stream)
     assert [text for text, _ in driver.server.executed if "hubledger." in text] == []

@@ -15,16 +15,18 @@ from core.errors import (
     StoreMisconfigured,
     StoreUnavailable,
 )
-from core.ingest.ingest import IngestReport, Stamps, ingest_batch
+from core.ingest.ingest import IngestReport, Means, ingest_batch
+from core.model.clock import Clock
 from core.model.commits import BatchCommit
-from core.model.events import Event, EventBatch, PartitionId, SequenceNumber
+from core.model.events import Event, EventBatch, PartitionId
 from core.model.rows import ReferenceKey, Row
+from core.model.spans import SequenceNumber
+from core.model.transform import Transform
 from core.store.odbc import Access
 from core.store.queries import load_migrations
 from core.store.remembered import RememberingStore
 from core.store.server_json import FOLDED, PLAIN
 from core.store.sqlserver import SqlServerStore
-from core.transforms import Transform
 from core.transforms.home_security import Home
 from tests.fakes.odbc_driver import Error, FakeDriver, Server, When, fault, lost
 from tests.sql.statements import commit_of
@@ -202,7 +204,7 @@ class TestLostAnswers:
     def ingest(store: SqlServerStore) -> IngestReport:
         remembering = RememberingStore(store, timedelta(seconds=60))
         return ingest_batch(
-            EventBatch(PARTITION, events(), "invocation-1"), remembering, QUIET, Stamps(lambda: EPOCH, ids())
+            EventBatch(PARTITION, events(), "invocation-1"), Means(remembering, QUIET, Clock(lambda: EPOCH, ids()))
         )
 
     def test_committed_and_unanswered_counts_as_committed(self, store: SqlServerStore, driver: FakeDriver) -> None:

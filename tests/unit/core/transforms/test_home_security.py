@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.ingest.ingest import ingest_batch
+from core.ingest.ingest import Means, ingest_batch
 from core.model.commits import DeadLetter
 from core.model.events import Event
 from core.model.rows import ReferenceKey, Row
@@ -34,7 +34,7 @@ def body(form: dict[str, Any], **changed: Any) -> bytes:
 def ingest(*bodies: bytes) -> MemoryStore:
     store = MemoryStore()
     given = [event(number, each) for number, each in enumerate(bodies)]
-    ingest_batch(batch(given), store, HOME_SECURITY, stamps())
+    ingest_batch(batch(given), Means(store, HOME_SECURITY, stamps()))
     return store
 
 
@@ -230,7 +230,7 @@ class TestReferencesOfAnEvent:
 
 
 def letters_of(*given: Event) -> list[DeadLetter]:
-    (commit,) = ingest_batch(batch(given), MemoryStore(), HOME_SECURITY, stamps()).commits
+    (commit,) = ingest_batch(batch(given), Means(MemoryStore(), HOME_SECURITY, stamps())).commits
     return list(commit.settled.letters)
 
 

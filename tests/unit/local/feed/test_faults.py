@@ -5,8 +5,9 @@ from random import Random
 
 import pytest
 
-from core.model.events import Event, SequenceNumber
+from core.model.events import Event
 from core.model.rows import ReferenceKey, References
+from core.model.spans import SequenceNumber
 from core.settle.settle import settle
 from core.transforms import load_transform
 from core.transforms.home_security import Home

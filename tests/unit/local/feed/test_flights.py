@@ -8,8 +8,9 @@ from itertools import islice, pairwise
 import pytest
 
 from core.model.commits import Settled
-from core.model.events import Event, SequenceNumber
+from core.model.events import Event
 from core.model.rows import References
+from core.model.spans import SequenceNumber
 from core.settle.settle import settle
 from core.transforms import load_transform
 from core.transforms.flight_info import FlightChange, FlightStatus

@@ -6,8 +6,9 @@ from itertools import islice
 
 import pytest
 
-from core.model.events import Event, SequenceNumber
+from core.model.events import Event
 from core.model.rows import References
+from core.model.spans import SequenceNumber
 from core.settle.settle import settle
 from core.transforms import load_transform
 from local.feed.minutes import Script, Shares, home_minutes
