@@ -160,7 +160,7 @@ class DurableStore:
         self._database.executemany(sql.ADD_ENTRY, rows)
 
     def discard(self, entries: Iterable[Entry]) -> None:
-        """Drop entries that are for nobody any more."""
+        """Drop entries that no instance will take."""
         with self._transaction():
             self._database.executemany(sql.REMOVE_ENTRY, [(each.number,) for each in entries])
 

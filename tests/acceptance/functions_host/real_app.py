@@ -48,7 +48,7 @@ async def main(worker: str, directory: Path) -> None:
 
 
 def _give_the_app_a_hub() -> None:
-    """Both workers run the app in this process: no hub listens at its address."""
+    """Put a hub in memory into the app, which both workers run in this process; no hub listens at its address."""
     log = [Event(SequenceNumber(n), str(n), LONG_AGO, None, {}, body) for n, body in enumerate(BODIES)]
     hub: Any = MemoryHub({"1": log})
     services._made[0] = replace(services.services(), hub=hub)

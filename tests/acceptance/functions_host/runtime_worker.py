@@ -24,7 +24,7 @@ HOW_TO_GET_IT = (
 
 
 def is_installed() -> bool:
-    """True when Microsoft's library can be imported."""
+    """Return True when Microsoft's library can be imported."""
     return importlib.util.find_spec("azure_functions_runtime") is not None
 
 
@@ -77,7 +77,7 @@ class RuntimeWorker:
 
 
 def _retry_settings(options: Any) -> dict[str, str] | None:
-    """The options in the words of the decorator, so that one parser reads both workers' policies."""
+    """Return the options in the words of the decorator, so that one parser reads both workers' policies."""
     if options is None:
         return None
     intervals = ("delay_interval", "minimum_interval", "maximum_interval")
@@ -86,7 +86,7 @@ def _retry_settings(options: Any) -> dict[str, str] | None:
 
 
 def _from_repr(error: str) -> str:
-    """`ValueError('text')` as `ValueError: text`, the form that the gRPC worker sends."""
+    """Turn `ValueError('text')` into `ValueError: text`, the form of the gRPC worker."""
     name, _, rest = error.partition("(")
     try:
         texts = ast.literal_eval(f"({rest[:-1]},)")

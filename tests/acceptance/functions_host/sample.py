@@ -43,7 +43,7 @@ class Hubs:
 
 @asynccontextmanager
 async def running(directory: Path, options: HostOptions | None = None) -> AsyncIterator[FunctionsHost]:
-    """A host on a free port."""
+    """Run a host on a free port."""
     host = FunctionsHost(directory, replace(options or HostOptions(), port=0))
     await host.start()
     try:
@@ -78,7 +78,7 @@ class Sample:
 
 @asynccontextmanager
 async def serving_sample(directory: Path, options: HostOptions, hubs: Hubs) -> AsyncIterator[Sample]:
-    """A host of the sample app whose hubs are in memory."""
+    """Run a host of the sample app whose hubs are in memory."""
     async with (
         running(directory, replace(options, open_source=hubs.open)) as host,
         aiohttp.ClientSession(host.base_url) as http,

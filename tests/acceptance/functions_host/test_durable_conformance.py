@@ -67,7 +67,7 @@ async def test_a_failed_orchestration_says_why(app: DurableApp) -> None:
         assert why in status["output"]
 
 
-async def test_a_timer_lasts_as_long_as_it_should_also_beyond_six_days(app: DurableApp, clock: ManualClock) -> None:
+async def test_a_timer_lasts_its_whole_time_even_beyond_six_days(app: DurableApp, clock: ManualClock) -> None:
     for wait in (timedelta(seconds=86.4), timedelta(days=6.5), timedelta(days=20)):
         instance_id = await app.start("sleeper", {"seconds": wait.total_seconds()})
         end_at = clock.now() + wait
@@ -234,6 +234,6 @@ async def test_an_orchestrator_that_no_longer_fits_its_history_fails(app: Durabl
     assert "Non-Deterministic workflow detected" in status["output"]
 
 
-async def test_functions_go_by_the_names_of_their_triggers_in_any_case(app: DurableApp) -> None:
+async def test_functions_are_called_by_the_names_of_their_triggers_in_any_case(app: DurableApp) -> None:
     assert (await app.run("Under_Another_Name", {"a": 1}))["output"] == {"a": 1}
     assert sys.modules["function_app"].noted == [["renamed_activity", {"at": 1}]]

@@ -67,7 +67,7 @@ async def test_settings_of_host_json_that_are_not_emulated_are_refused_by_name(
     ]
 
 
-async def test_a_disabled_activity_is_not_there(
+async def test_a_disabled_activity_cannot_be_called(
     durable_app: Path, options: HostOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AzureWebJobs.square.Disabled", "1")

@@ -19,7 +19,7 @@ DEADLINE_S = 30.0
 
 
 def command() -> str | None:
-    """Azurite's command: what AZURITE names, what `make azurite` installed, or what is on the PATH; or None."""
+    """Return the command of AZURITE, of `make azurite` or of the PATH, or None without any."""
     installed = ROOT / ".venv" / "azurite" / "node_modules" / ".bin" / "azurite"
     named = os.environ.get("AZURITE") or (str(installed) if installed.exists() else None)
     return named or shutil.which("azurite")
@@ -27,7 +27,7 @@ def command() -> str | None:
 
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
-    """A storage account that keeps its content in a folder: its connection string."""
+    """Run a storage account whose content is in a folder; yield its connection string."""
     found = command()
     assert found is not None
     log = folder / "azurite.out"

@@ -25,7 +25,7 @@ async def test_a_small_batch_waits_for_more(clock: ManualClock) -> None:
     assert [each.body for each in await waiting] == [b"a", b"b", b"c", b"d"]
 
 
-async def test_a_small_batch_is_handed_over_after_the_longest_wait(clock: ManualClock) -> None:
+async def test_a_small_batch_is_delivered_after_the_longest_wait(clock: ManualClock) -> None:
     hub = MemoryHub()
     await hub.send("0", b"a")
     waiting = asyncio.ensure_future(next_batch(await hub.open("0", START), AT_LEAST_THREE, clock))

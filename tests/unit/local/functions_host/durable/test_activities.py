@@ -30,7 +30,7 @@ async def test_a_result_is_json_and_null_is_nothing() -> None:
     assert (await ran(Outcome(Datum("null", "json"))))["Result"] is None
 
 
-async def test_a_failure_has_the_extension_s_words() -> None:
+async def test_a_failure_has_the_words_of_the_extension() -> None:
     failed = await ran(Outcome(error="ValueError: no", stack="the stack"))
     assert failed["EventType"] == EventType.TASK_FAILED
     assert failed["Reason"] == "Activity function 'work' failed:  ValueError: no"
@@ -41,5 +41,5 @@ async def test_a_failure_has_the_extension_s_words() -> None:
     }
 
 
-async def test_an_activity_that_is_gone_fails_its_call() -> None:
+async def test_a_missing_activity_fails_its_call() -> None:
     assert "'gone' doesn't exist" in (await ran(Outcome(), "gone"))["Reason"]

@@ -59,7 +59,7 @@ def test_a_different_schema_is_unreadable() -> None:
             answered(**changes)
 
 
-def test_a_custom_status_has_a_largest_size() -> None:
+def test_a_custom_status_has_a_size_limit() -> None:
     assert answered(customStatus="x" * 8000).custom_status is not None
     with pytest.raises(Unreadable, match="must not exceed 16 KB"):
         answered(customStatus="x" * 8200)

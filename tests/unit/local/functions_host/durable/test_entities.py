@@ -42,7 +42,7 @@ def test_a_call_is_answered_with_its_result_or_error_and_a_signal_is_not() -> No
         assert json.loads(sent.event["Input"]) == {"result": "6", **error}
 
 
-def test_an_entity_that_destructs_itself_is_gone() -> None:
+def test_an_entity_that_destructs_itself_is_deleted() -> None:
     assert conclude_batch(BATCH, answer(exists=False), NOON).state is None
 
 

@@ -95,7 +95,7 @@ async def test_only_an_instance_that_has_not_ended_takes_events(api: Api) -> Non
         assert await api.code("POST", f"{one}/{verb}", json=1) == 410
 
 
-async def test_the_code_of_a_status_shows_the_status_too(api: Api) -> None:
+async def test_the_http_code_shows_the_status_of_an_instance(api: Api) -> None:
     assert await api.code("GET", "instances/nobody") == 404
     on_failure = "?returnInternalServerErrorOnFailure=true"
     cases: tuple[tuple[Status | None, str, int], ...] = (

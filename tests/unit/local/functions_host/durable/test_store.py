@@ -181,7 +181,7 @@ def test_instances_are_selected_by_prefix_time_status_and_page(store: DurableSto
     assert ids(statuses=[Status.FAILED, Status.PENDING], top=1, after="a_1") == ["a_2"]
 
 
-def test_the_state_is_there_after_the_file_is_opened_again(tmp_path: Path) -> None:
+def test_the_state_outlives_the_store(tmp_path: Path) -> None:
     first = DurableStore(tmp_path / "state.db")
     first.create(NEW, NOON)
     first.close()

@@ -15,7 +15,7 @@ def test_all_end_and_fail_with_the_last_child_and_any_ends_with_the_first_withou
     assert (both.is_done, both.has_failed) == (True, True)
 
 
-def test_an_empty_compound_ends_at_once_but_not_the_one_that_is_still_made_of_it() -> None:
+def test_an_empty_compound_ends_at_once_but_its_unfinished_parent_does_not() -> None:
     outer = AllOf(None)
     inner = (AnyOf(outer), AllOf(outer))
     for one in inner:
