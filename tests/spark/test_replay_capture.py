@@ -16,7 +16,7 @@ from core.model.events import Event, EventBatch
 from core.model.spans import SequenceNumber
 from core.replay.job import ReplayJob
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
-from core.store.sqlite import SqliteStore
+from core.store.sqlite.database import SqliteDatabase
 from core.transforms import load_transform
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from jobs.capture import partition_of, read_events
@@ -28,6 +28,7 @@ from tests.fakes.builders import STREAM, partition, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.replaying import order
+from tests.fakes.store import Store
 from tests.unit.local.event_hubs.messages import message
 
 TRANSFORM = "core.transforms.home_security"
@@ -72,7 +73,7 @@ class Replaying:
 
     def replay(self, *, dry_run: bool = False) -> ReplayJob:
         """All that is committed, by number and with a hub that has nothing any more, to the end."""
-        store, hub, given = SqliteStore(self.sqlite.path), MemoryHub({"1": []}), stamps(7 + dry_run)
+        store, hub, given = Store(SqliteDatabase(self.sqlite.path)), MemoryHub({"1": []}), stamps(7 + dry_run)
         means = ReplayMeans(STREAM, store, hub, load_transform(TRANSFORM), given)
         job_id = request_replay(order(["1"], 0, len(BODIES), dry_run=dry_run), means, 1_000).request.job_id
         for id in open_partitions(job_id, means):
@@ -109,7 +110,7 @@ def replaying(spark: Any, tmp_path: Path) -> Replaying:
     kept = hub.partition("1").read(0, 1000)
     hubs.close()
     sqlite = SqliteEngine(tmp_path / "store.db")
-    ingest(SqliteStore(sqlite.path), [capture.record_of(event) for event in kept])
+    ingest(Store(SqliteDatabase(sqlite.path)), [capture.record_of(event) for event in kept])
     assert (
         capture.main(["--database", str(tmp_path / "hubs.db"), "--partitions", "2", "--out", str(tmp_path / "out")])
         == 0
@@ -117,7 +118,7 @@ def replaying(spark: Any, tmp_path: Path) -> Replaying:
     return Replaying(sqlite, tmp_path / "out", spark)
 
 
-def ingest(store: SqliteStore, records: Iterable[dict[str, Any]]) -> None:
+def ingest(store: Store, records: Iterable[dict[str, Any]]) -> None:
     events = tuple(
         Event(SequenceNumber(one["SequenceNumber"]), one["Offset"], datetime.now(UTC), None, {}, one["Body"])
         for one in records

@@ -9,16 +9,17 @@ from typing import Any
 
 from core.aggregation.activity import HomeActivity
 from core.aggregation.lake import Lake
-from core.aggregation.runs import Patience
+from core.aggregation.runs import RunLimits
 from core.aggregation.spark import JobRequest, JobState
 from core.aggregation.tick import HOME_ACTIVITY, Aggregation, AggregationReport, aggregate
 from core.errors import EngineUnreachable
 from core.model.rows import Row
-from core.store.sqlite_aggregation import SqliteAggregationStore
-from jobs.aggregate_home_activity import Order
+from core.store.sqlite.database import SqliteDatabase
+from jobs.aggregate_home_activity import Execution
 from jobs.aggregate_home_activity import aggregate as run_job
 from jobs.rebuild_home_activity import Comparison, rebuild
 from jobs.sqlite_tables import SqliteTables
+from tests.fakes.aggregation_engines import AggregatingStore
 from tests.fakes.builders import EPOCH, FakeClock, commit, event, letter, partition, settled
 from tests.fakes.engines import SqliteEngine
 
@@ -101,7 +102,7 @@ class InProcessEngine:
 
     def _run(self, request: JobRequest, fate: Fate) -> JobState:
         given = dict(zip(request.arguments[::2], request.arguments[1::2], strict=False))
-        order = Order(
+        order = Execution(
             given["--run-id"], int(given["--attempt"]), given.get("--lake"), "--snapshot" in request.arguments
         )
         tables: Any = DyingTables(self.tables, fate)
@@ -118,11 +119,11 @@ class World:
 
     def __init__(self, spark: Any, folder: Path, lake: Lake | None = None) -> None:
         self.sqlite = SqliteEngine(folder / "store.db")
-        self.store = SqliteAggregationStore(self.sqlite.path)
+        self.store = AggregatingStore(SqliteDatabase(self.sqlite.path))
         self.tables = SqliteTables(spark, str(self.sqlite.path))
         self.engine = InProcessEngine(spark, self.tables)
         self.clock = FakeClock()
-        self.own = Aggregation(self.store, self.engine, lake, self.clock.now, Patience())
+        self.own = Aggregation(self.store, self.engine, lake, self.clock.now, RunLimits())
 
     def commit(self, rows: Iterable[Row], of: str = "0", letters: int = 0) -> int:
         """Commit a row an event, and then events that became letters; the number of the first event."""

@@ -1,4 +1,4 @@
-"""Where each partition of the hub ends, asked seldom enough for a page that many may look at."""
+"""The last number of each partition of the hub, read seldom enough for a page with many readers."""
 
 import threading
 import time
@@ -8,11 +8,11 @@ from core.errors import HubRefused, HubUnreachable
 from core.model.events import PartitionId
 from core.model.hub import HubReader
 
-KEEP = 2.0  # seconds: Event Hubs answers 50 such calls a second for a whole namespace (quotas)
+KEEP = 2.0  # seconds: Event Hubs answers 50 such calls per second for a whole namespace (quotas)
 
 
 class HubEnds:
-    """The last sequence number of each partition (-1: none ever was), asked at most every two seconds."""
+    """The last sequence number of each partition (-1: none yet), read from the hub at most every two seconds."""
 
     def __init__(self, hub: HubReader, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._hub = hub
@@ -22,7 +22,7 @@ class HubEnds:
         self._ends: Mapping[PartitionId, int] = {}
 
     def read(self) -> Mapping[PartitionId, int]:
-        """The ends, or HubUnreachable. Any thread may ask."""
+        """Return the ends, or raise HubUnreachable. Any thread may call this."""
         with self._lock:
             if self._monotonic() - self._read_at >= KEEP:
                 self._ends = self._ask()

@@ -16,7 +16,7 @@ from azure.functions import meta
 
 from core.model.events import Event
 from core.model.spans import SequenceNumber
-from handlers import services
+from handlers.app import app
 from local.functions_host import HostOptions
 from tests.acceptance.functions_host.runtime_worker import worker_of
 from tests.acceptance.functions_host.sample import Hubs, running
@@ -51,7 +51,7 @@ def _give_the_app_a_hub() -> None:
     """Put a hub in memory into the app, which both workers run in this process; no hub listens at its address."""
     log = [Event(SequenceNumber(n), str(n), LONG_AGO, None, {}, body) for n, body in enumerate(BODIES)]
     hub: Any = MemoryHub({"1": log})
-    services._made[0] = replace(services.services(), hub=hub)
+    app.value = replace(app(), hub=hub)
 
 
 async def _status(session: aiohttp.ClientSession) -> dict:

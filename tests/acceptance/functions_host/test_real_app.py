@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from core.store.schema import migrate_sqlite
+from core.store.sqlite.schema import migrate_sqlite
 from tests.acceptance.functions_host.conftest import WORKERS
 
 APP = Path(__file__).resolve().parents[3]

@@ -15,10 +15,11 @@ from pathlib import Path
 
 from azure.eventhub import EventData, EventHubProducerClient
 
-from core.store.sqlite import SqliteStore
+from core.store.sqlite.database import SqliteDatabase
 from core.transforms.home_security import SensorReading
 from local.event_hubs import Emulator, HubSettings
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.store import Store
 
 ROOT = Path(__file__).parents[3]
 DEADLINE = 60.0  # seconds
@@ -112,7 +113,7 @@ class App:
         self.until(lambda: self.accounted() == self.published)
 
     def accounted(self) -> dict[str, int]:
-        store = SqliteStore(self.engine.path)
+        store = Store(SqliteDatabase(self.engine.path))
         books = {str(one.partition.partition_id): int(one.checkpoint) + 1 for one in store.read_ledgers()}
         store.close()
         return {**dict.fromkeys(self.published, 0), **books}
@@ -140,6 +141,6 @@ class App:
             assert sum(kept.absent for kept in ranges) == len(gone.get(id, set()))
             named = [gap for gap in self.engine.gaps() if gap.partition_id == id and gap.status == "absent"]
             assert {number for gap in named for number in range(gap.first, gap.last + 1)} == gone.get(id, set())
-        store = SqliteStore(self.engine.path)
+        store = Store(SqliteDatabase(self.engine.path))
         assert all(books.balanced for books in store.read_ledgers())
         store.close()

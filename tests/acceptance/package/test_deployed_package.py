@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from core.store.schema import migrate_sqlite
+from core.store.sqlite.schema import migrate_sqlite
 from infra.hooks import package
 from tests.repo.product import ROOT
 from tests.smoke.checks import App, registered

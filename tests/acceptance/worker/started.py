@@ -12,11 +12,11 @@ from pathlib import Path
 
 from azure.eventhub import EventData, EventHubProducerClient
 
-from core.store.sqlite import SqliteStore
 from core.transforms.home_security import SensorReading
 from local.event_hubs import Emulator
 from tests.fakes.builders import partition
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.store import Store
 
 ROOT = Path(__file__).parents[3]
 DEADLINE = 60.0  # seconds
@@ -47,7 +47,7 @@ class Workplace:
 
     emulator: Emulator
     engine: SqliteEngine
-    store: SqliteStore
+    store: Store
     workers: list["subprocess.Popen[str]"] = field(default_factory=list)
     published: int = 0
 

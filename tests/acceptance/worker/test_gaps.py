@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from core.store.sqlite import SqliteStore
+from core.store.sqlite.database import SqliteDatabase
 from local.event_hubs import Emulator, HubSettings
 from tests.acceptance.worker.started import DEADLINE, GROUP, HUB, PARTITIONS, READERS, Workplace
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -18,7 +19,7 @@ def place(tmp_path: Path) -> Iterator[Workplace]:
     emulator = Emulator([HubSettings(HUB, PARTITIONS, consumer_groups=(GROUP, READERS))])
     engine = SqliteEngine(tmp_path / "store.db")
     with emulator.running():
-        workplace = Workplace(emulator, engine, SqliteStore(engine.path))
+        workplace = Workplace(emulator, engine, Store(SqliteDatabase(engine.path)))
         yield workplace
         workplace.end()
 

@@ -9,17 +9,19 @@ from pathlib import Path
 from zlib import crc32
 
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, retry_chunk
 from core.model.clock import Clock
 from core.model.events import Event, EventBatch, Partition, PartitionId, Stream
 from core.model.spans import SequenceNumber
-from core.store.schema import migrate_sqlite
-from core.store.sqlite import SqliteStore
+from core.store.sqlite.database import SqliteDatabase
+from core.store.sqlite.schema import migrate_sqlite
 from core.transforms import load_transform
 from local.feed.domains import HOMES, Domain
 from local.feed.planned import Minute
 from local.feed.record import Copies, Record
 from local.recount import recount
+from tests.fakes.store import Store
 
 PARTITIONS, BATCH = 4, 37
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -37,7 +39,7 @@ def write_record(path: Path, minutes: list[tuple[Minute, Copies]], domain: Domai
 def ingest(path: Path, minutes: list[Minute], domain: Domain = HOMES) -> None:
     """What hub, host and app do together, without the ways between them."""
     migrate_sqlite(path)
-    store, transform = SqliteStore(path), load_transform(domain.transform)
+    store, transform = Store(SqliteDatabase(path)), load_transform(domain.transform)
     logs: dict[int, list[Event]] = {number: [] for number in range(PARTITIONS)}
     for minute in minutes:
         log = logs[crc32(minute.partition_key.encode()) % PARTITIONS]
@@ -55,7 +57,7 @@ def ingest(path: Path, minutes: list[Minute], domain: Domain = HOMES) -> None:
 
 def settle_letters(path: Path, domain: Domain = HOMES) -> None:
     """What the keeper does an hour later, when all homes are registered."""
-    store, stream = SqliteStore(path), Stream("local/telemetry", "hubledger")
+    store, stream = Store(SqliteDatabase(path)), Stream("local/telemetry", "hubledger")
     stamps = Clock(lambda: NOW + timedelta(hours=1), uuid.uuid4)
     keeper = Keeper(stream, store, load_transform(domain.transform), lambda *_: None, stamps)
     while chunks := claim_due(keeper):

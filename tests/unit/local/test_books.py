@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.store.schema import migrate_sqlite
+from core.store.sqlite.schema import migrate_sqlite
 from local.books import Books, BooksUnavailable, count_accounted, count_gaps, read_books
 from tests.unit.local.feed.builders import story
 from tests.unit.local.stores import ingest

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 from core.ledger.audit import LetterFault, RangeFault, RememberedSum, audit
-from core.ledger.status import PartitionLedger
+from core.ledger.books import PartitionLedger
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from tests.fakes.builders import EPOCH, partition
