@@ -76,7 +76,7 @@ def test_a_host_that_is_killed_while_it_heals_leaves_nothing_out_and_nothing_twi
     app.publish_skipped()
     for _ in range(4):
         app.skip(1)
-        app.publish(2_000)
+        app.publish(1_000)
     app.until(lambda: sum(app.accounted().values()) > 1_000)
     app.end()
     assert sum(app.accounted().values()) < sum(app.published.values()), "the host had healed everything"
