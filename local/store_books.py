@@ -1,4 +1,4 @@
-"""The books of workers, who answer no questions: the store's own ledgers beside the hub's ends."""
+"""The books of workers, which have no HTTP API: the ledgers of the store and the ends of the hub."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ from local.books import Books, BooksUnavailable
 
 
 class StoreBooks:
-    """For one reader at a time; `settings` are those of the workers."""
+    """The books for one reader at a time; `settings` are those of the workers."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         own = read_settings(settings)
@@ -24,7 +24,7 @@ class StoreBooks:
         self._hub_ends = Remembered(lambda: read_ends(self._hub), Lifetime(fresh=KEEP, limit=KEEP))
 
     def read(self, place: str) -> Books:
-        """The books now; BooksUnavailable when the store cannot be read. `place` only says where in that case."""
+        """Return the current books; BooksUnavailable names `place` when the store cannot be read."""
         try:
             ledgers = self._ledger.audit_ledgers(None)
         except HubledgerError as error:

@@ -67,7 +67,7 @@ def test_a_joint_world_over_a_database_keeps_its_books(seed: int, tmp_path: Path
 @pytest.mark.slow
 def test_the_joint_worlds_do_meet_trouble() -> None:
     seen: Counter[str] = Counter()
-    for seed in range(40):
+    for seed in range(60):
         engine = MemoryStore()
         world = run(seed, engine)
         seen.update(world.seen)

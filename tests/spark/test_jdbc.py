@@ -169,7 +169,7 @@ def test_events_are_staged_once_and_what_stands_stays(spark: Any, derby: Derby, 
 
 
 class Recorder:
-    """In the place of Spark's reader: keeps the statements that SQL Server would get."""
+    """A reader that records the statements for SQL Server."""
 
     def __init__(self) -> None:
         self.statements: list[str] = []

@@ -64,7 +64,7 @@ class Replaying:
         return [event for path in sorted(self.files.rglob("*.avro")) for event in read_events(path.read_bytes())]
 
     def rows(self) -> list[tuple[object, ...]]:
-        """Rows less their commit numbers."""
+        """Return the rows without their commit numbers."""
         kept = [one for each in (SensorReading, HomeAlert, Home) for one in self.sqlite.rows(each)]
         return [(one.partition_id, one.sequence_number, one.ordinal, one.row) for one in kept]
 
@@ -72,7 +72,7 @@ class Replaying:
         return [(one.sequence_number, one.status, one.body) for one in self.sqlite.letters()]
 
     def replay(self, *, dry_run: bool = False) -> ReplayJob:
-        """All that is committed, by number and with a hub that has nothing any more, to the end."""
+        """Replay all that is committed, by number, with an empty hub."""
         store, hub, given = Store(SqliteDatabase(self.sqlite.path)), MemoryHub({"1": []}), stamps(7 + dry_run)
         means = ReplayMeans(STREAM, store, hub, load_transform(TRANSFORM), given)
         job_id = request_replay(order(["1"], 0, len(BODIES), dry_run=dry_run), means, 1_000).request.job_id
@@ -81,16 +81,16 @@ class Replaying:
         job = store.find_replay(job_id)
         store.close()
         assert job is not None
-        assert hub.asked == ["read_range"]  # its place in the log was never asked for
+        assert hub.asked == ["read_range"]  # the place in its log was never requested
         return job
 
 
 class Killed(Exception):
-    """The job's end."""
+    """The job dies here."""
 
 
 class DyingTables(SqliteTables):
-    """Tables that end their job with half of the events staged."""
+    """Tables that kill their job with half of the events staged."""
 
     def stage_events(self, events: Any, stream_id: int) -> None:
         super().stage_events(events.where("sequence_number % 2 = 0"), stream_id)

@@ -1,4 +1,4 @@
-"""Workers in processes of their own, over the emulator and the embedded store, as people start them."""
+"""Workers in processes of their own, over the emulator and the embedded store."""
 
 import os
 import signal
@@ -14,11 +14,11 @@ from azure.eventhub import EventData, EventHubProducerClient
 
 from core.transforms.home_security import SensorReading
 from local.event_hubs import Emulator
+from local.processes import APP
 from tests.fakes.builders import partition
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.store import Store
 
-ROOT = Path(__file__).parents[3]
 DEADLINE = 60.0  # seconds
 HUB, GROUP, READERS, PARTITIONS = "telemetry", "hubledger", "hubledger-reader", 8
 STREAM = partition(hub=f"localhost/{HUB}", group=GROUP)
@@ -38,7 +38,7 @@ def settings_of(connection: str, database: Path) -> dict[str, str]:
 def start(settings: Mapping[str, str], *arguments: str, output: int = subprocess.PIPE) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "core.worker", *arguments]
     environment = {**{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}, **settings}
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, cwd=APP, env=environment, stdout=output, stderr=subprocess.PIPE, text=True)
 
 
 @dataclass
@@ -48,6 +48,7 @@ class Workplace:
     emulator: Emulator
     engine: SqliteEngine
     store: Store
+    producer: EventHubProducerClient
     workers: list["subprocess.Popen[str]"] = field(default_factory=list)
     published: int = 0
 
@@ -57,18 +58,16 @@ class Workplace:
         return self.workers[-1]
 
     def publish(self, count: int) -> None:
-        """So many more events to each partition."""
-        connection = self.emulator.connection_string
-        with EventHubProducerClient.from_connection_string(connection, eventhub_name=HUB) as producer:
-            for id in range(PARTITIONS):
-                batch = producer.create_batch(partition_id=str(id))
-                for _ in range(count):
-                    batch.add(EventData(b"reading home-1"))
-                producer.send_batch(batch)
+        """Publish so many more events to each partition: batches without a key take partitions in turn."""
+        for _ in range(PARTITIONS):
+            batch = self.producer.create_batch()
+            for _ in range(count):
+                batch.add(EventData(b"reading home-1"))
+            self.producer.send_batch(batch)
         self.published += count
 
     def shares(self) -> list[int]:
-        """How many partitions each owner has, the smallest first; released ones are nobody's."""
+        """Return the number of partitions of each owner, the smallest first; a released partition has no owner."""
         owned = Counter(one.owner_id for one in self.store.read_ownerships(STREAM.stream) if one.owner_id)
         return sorted(owned.values())
 
@@ -103,4 +102,5 @@ class Workplace:
                 worker.send_signal(signal.SIGCONT)
                 worker.kill()
             worker.communicate()
+        self.producer.close()
         self.store.close()
