@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal, Protocol
 
 from core.ledger.books import PartitionLedger
@@ -82,7 +81,6 @@ class Audit:
     """The audit of a stream, or of one partition of it."""
 
     partitions: tuple[AuditedPartition, ...]
-    audited_at: datetime
 
     @property
     def faults(self) -> tuple[LedgerFault, ...]:
@@ -118,10 +116,10 @@ class AuditStore(Protocol):
         """Return the remembered sum of a partition, if its ranges up to that commit have a different sum."""
 
 
-def audit(store: AuditStore, partition_id: PartitionId | None, now: datetime) -> Audit:
+def audit(store: AuditStore, partition_id: PartitionId | None) -> Audit:
     """READ the ledgers, and the places of faults in those that do not balance; DECIDE which faults there are."""
     ledgers = store.audit_ledgers(partition_id)
-    return Audit(tuple(AuditedPartition(one, tuple(_faults(store, one))) for one in ledgers), now)
+    return Audit(tuple(AuditedPartition(one, tuple(_faults(store, one))) for one in ledgers))
 
 
 def _faults(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:

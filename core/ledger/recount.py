@@ -22,7 +22,6 @@ class RowCount:
     """The rows of one table in a range. No commit that covers their number has written the `unaccounted` ones."""
 
     table: str
-    is_state: bool
     rows: int
     unaccounted: int
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
 
 from core.model.commits import ErrorClass, LetterStatus
 from core.model.events import PartitionId
@@ -103,19 +102,3 @@ class LetterGroup:
     first_failed_at: datetime
     last_failed_at: datetime
     sample: ListedLetter
-
-
-class ListingStore(Protocol):
-    """Reads the letters of one stream, each method in one statement."""
-
-    def list_letters(self, wanted: LetterFilter, behind: LetterKey, most: int) -> tuple[ListedLetter, ...]:
-        """Return letters after a key, those that failed last first."""
-
-    def group_letters(self, wanted: LetterFilter, most: int) -> tuple[LetterGroup, ...]:
-        """Return the largest groups of one cause."""
-
-    def read_letter(self, partition_id: PartitionId, sequence_number: SequenceNumber) -> WholeLetter | None:
-        """Return one letter with all its attempts."""
-
-    def read_letter_body(self, partition_id: PartitionId, sequence_number: SequenceNumber, most: int) -> bytes:
-        """Return the first `most` octets of a letter's body; empty where there is no letter."""

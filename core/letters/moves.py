@@ -88,11 +88,6 @@ def discard(positions: Iterable[LetterPosition], keeper: Keeper, mover: Mover) -
     return _move("discard", positions, keeper, mover)
 
 
-def exhaust(positions: Iterable[LetterPosition], keeper: Keeper, mover: Mover) -> MoveReport:
-    """Stop the retries of letters, as a person orders: the letters stay until they are requeued or discarded."""
-    return _move("exhaust", positions, keeper, mover)
-
-
 def release(chunk: LetterChunk, keeper: Keeper) -> MoveReport:
     """Give back the letters of a chunk that its claim still holds and that were not settled: no attempt is counted.
 

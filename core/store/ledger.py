@@ -98,7 +98,7 @@ class Ledger:
         for row_class in self._row_classes:
             table = row_table(row_class)
             found = self._stream.ask(of_rows("count_rows", row_class), partition_id=partition_id, **span_values(span))
-            counted += [RowCount(table.name, bool(table.key), *counts) for counts in found]
+            counted += [RowCount(table.name, *counts) for counts in found]
         return tuple(counted)
 
     def _remember(self, books: PartitionBooks) -> None:

@@ -25,7 +25,7 @@ MOST_ATTEMPTS = 500
 
 
 class LetterListing:
-    """A ListingStore and a MatchingStore over one stream."""
+    """The letters of one stream, as operators list them; a MatchingStore."""
 
     def __init__(self, stream: OneStream) -> None:
         self._stream = stream
@@ -55,6 +55,7 @@ class LetterListing:
         return tuple(groups)
 
     def read_letter(self, partition_id: PartitionId, sequence_number: SequenceNumber) -> WholeLetter | None:
+        """Return one letter with all its attempts."""
         position = {"partition_id": partition_id, "sequence_number": sequence_number}
         found = self._stream.ask("read_letter", **position)
         if not found:
@@ -64,6 +65,7 @@ class LetterListing:
         return WholeLetter(_listed_letter(listed), offset, json.loads(properties), tuple(map(_attempt, attempts)))
 
     def read_letter_body(self, partition_id: PartitionId, sequence_number: SequenceNumber, most: int) -> bytes:
+        """Return the first `most` octets of a letter's body; empty where there is no letter."""
         position = {"partition_id": partition_id, "sequence_number": sequence_number}
         found = self._stream.ask("read_letter_body", **position, most=most)
         return bytes(found[0][0]) if found else b""

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from core.errors import CheckpointConflict, DataRefused
-from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap, Settled
+from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, Settled
 from core.model.events import Partition, Stream
 from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
@@ -130,7 +130,7 @@ def batch_script(commit: BatchCommit) -> Script:
         steps.append(Step("add_letter", place_of(commit.state), many=values))
     steps.append(Step("record_batch", {**_ledger_values(commit), **at}))
     if commit.gaps:
-        gaps = [_gap_values(gap) for gap in commit.gaps]
+        gaps = [{**span_values(Span(gap.first, gap.last)), "status": gap.status} for gap in commit.gaps]
         steps.append(Step("settle_gap", place_of(commit.state), many=gaps))
         steps.append(Step("add_gap", {**place_of(commit.state), **at}, many=gaps, races=("pk_sequence_gap",)))
     return Script(str(commit.partition), tuple(steps))
@@ -213,10 +213,6 @@ def _ledger_values(commit: BatchCommit) -> Values:
         "transform_version": commit.transform_version,
         "invocation_id": commit.invocation_id,
     }
-
-
-def _gap_values(gap: SequenceGap) -> Values:
-    return {"first_sequence_number": gap.first, "last_sequence_number": gap.last, "status": gap.status}
 
 
 def _checkpoint_of(row: tuple[Any, ...]) -> Checkpoint:

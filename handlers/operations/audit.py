@@ -150,7 +150,7 @@ def _audited(
 ) -> AuditAnswer:
     own, query = app(), call.query
     id = None if query.partition_id is None else PartitionId(query.partition_id)
-    done = audit(own.ledger, id, call.at)
+    done = audit(own.ledger, id)
     if id is not None and not done.partitions:
         raise not_found("partition_id", f"partition {id} has no commit")
     faults, partitions = list(done.faults), []

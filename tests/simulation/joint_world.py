@@ -12,7 +12,7 @@ from core.errors import InfrastructureFault
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import SilenceCheck, Unhealed
-from core.letters.moves import Mover, discard, exhaust, requeue
+from core.letters.moves import Mover, discard, requeue
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import PartitionId
@@ -131,7 +131,7 @@ class JointWorld(ReplayWorld):
             if self.chance.random() < 0.15
         ]
         keeper = self._keeper(self._troubled().remembering(timedelta(seconds=60), self.clock.monotonic))
-        act = self.chance.choice([discard, requeue, requeue, exhaust])
+        act = self.chance.choice([discard, requeue, requeue])
         report = act(some, keeper, PERSON)
         if act is discard:
             self.told.update((one.partition_id, int(one.sequence_number)) for one in report.moved)

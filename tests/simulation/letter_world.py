@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from core.errors import HubUnreachable, InfrastructureFault
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.moves import Mover, discard, exhaust, requeue
+from core.letters.moves import Mover, discard, requeue
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.backoff import Backoff
@@ -184,7 +184,7 @@ class LetterWorld:
 
     def _person(self) -> None:
         some = [one for one in self._positions() if self.chance.random() < 0.15]
-        self._ask(self.chance.choice([discard, requeue, requeue, exhaust]), some)
+        self._ask(self.chance.choice([discard, requeue, requeue]), some)
 
     def _ask(self, what: Callable[..., object], some: list[LetterPosition]) -> None:
         keeper = self.processes[0].keeper

@@ -48,7 +48,7 @@ class History:
 
     def audit(self) -> list[LedgerFault]:
         """What the audit, and the recount of rows and hub, tell."""
-        done = audit(self.desk.ledger, None, NOW)
+        done = audit(self.desk.ledger, None)
         return [*done.faults, *self._recounted(done)]
 
     def _recounted(self, done: Audit) -> Iterator[LedgerFault]:

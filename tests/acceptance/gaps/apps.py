@@ -15,6 +15,7 @@ from typing import Any
 
 from azure.eventhub import EventData, EventHubProducerClient
 
+from core.model.events import Stream
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms.home_security import SensorReading
 from local.event_hubs import Emulator, HubSettings
@@ -24,6 +25,7 @@ from tests.fakes.store import Store
 
 DEADLINE = 60.0  # seconds
 HUB, GROUP, READERS, PARTITIONS = "telemetry", "hubledger", "hubledger-reader", 2
+STREAM = Stream(f"localhost/{HUB}", GROUP)
 BATCH = 100  # events: host.json has the trigger wait for as many, so they are neither split nor joined
 READY = "functions host ready on "
 SELDOM = {"GAP_CHECK_SCHEDULE": "0 0 0 1 1 *"}  # the timer does not come within the test
@@ -128,7 +130,7 @@ class App:
 
     def accounted(self) -> dict[str, int]:
         store = Store(SqliteDatabase(self.engine.path))
-        books = {str(one.partition.partition_id): int(one.checkpoint) + 1 for one in store.read_ledgers()}
+        books = {str(one.partition.partition_id): int(one.checkpoint) + 1 for one in store.read_ledgers(STREAM)}
         store.close()
         return {**dict.fromkeys(self.published, 0), **books}
 
@@ -160,7 +162,7 @@ class App:
             named = [gap for gap in self.engine.gaps() if gap.partition_id == id and gap.status == "absent"]
             assert {number for gap in named for number in range(gap.first, gap.last + 1)} == gone.get(id, set())
         store = Store(SqliteDatabase(self.engine.path))
-        assert all(books.balanced for books in store.read_ledgers())
+        assert all(books.balanced for books in store.read_ledgers(STREAM))
         store.close()
 
 

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from tests.acceptance.worker.started import DEADLINE, HUB, PARTITIONS, Workplace
+from tests.acceptance.worker.started import DEADLINE, HUB, PARTITIONS, STREAM, Workplace
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,7 @@ def test_workers_that_join_leave_freeze_and_die_share_partitions_evenly_and_writ
     place.assert_each_event_once()
 
     publish_and_wait_until_some_are_written(place)
-    second.send_signal(signal.SIGSTOP)
+    place.freeze(second)
     place.until_shared(8)
     place.publish(200)
     place.until_all_accounted()
@@ -65,7 +65,7 @@ def test_a_worker_heals_the_gap_that_retention_left(place: Workplace) -> None:
     place.emulator.expire_before(HUB, "0", 60)
     place.start_worker()
     place.until_all_accounted()
-    books = {ledger.partition.partition_id: ledger for ledger in place.store.read_ledgers()}
+    books = {ledger.partition.partition_id: ledger for ledger in place.store.read_ledgers(STREAM.stream)}
     assert {id: (one.absent, one.written, one.balanced) for id, one in books.items()} == {
         "0": (40, 80, True),
         **{str(id): (0, 120, True) for id in range(1, PARTITIONS)},

@@ -15,7 +15,7 @@ from core.model.events import Event, PartitionId
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber, Span
 from tests.contract.operator.conftest import Office
-from tests.fakes.builders import EPOCH, STREAM, commit, event, home, letter, partition, reading, settled
+from tests.fakes.builders import STREAM, commit, event, home, letter, partition, reading, settled
 from tests.fakes.plain_transform import transform
 from tests.fakes.replaying import World, changed, log_of, order
 
@@ -124,7 +124,7 @@ class TestReplayed:
     def test_a_letter_that_a_replay_made_is_told_and_the_books_balance(self, office: Office) -> None:
         self.replayed(office, "home h 1", "look h", "reading h")
         assert outcome(office, 1) == "dead_lettered"
-        books, done = read_books(office.desk.ledger), audit(office.desk.ledger, None, EPOCH)
+        books, done = read_books(office.desk.ledger), audit(office.desk.ledger, None)
         assert (books.letters.dead_lettered, books.letters.replayed, books.balanced) == (0, 1, True)
         assert done.faults == ()
         (one,) = done.partitions
@@ -151,7 +151,7 @@ class TestReplayed:
         world.hub.expire_before("0", 2)
         world.replay()
         assert [outcome(office, number) for number in (0, 1, 2)] == ["written", "written", "written"]
-        assert audit(office.desk.ledger, None, EPOCH).faults == ()
+        assert audit(office.desk.ledger, None).faults == ()
 
 
 class TestStaged:
@@ -175,7 +175,7 @@ class TestStaged:
         return world
 
     def assert_balanced(self, office: Office, world: World) -> None:
-        books, done = read_books(office.desk.ledger), audit(office.desk.ledger, None, EPOCH)
+        books, done = read_books(office.desk.ledger), audit(office.desk.ledger, None)
         assert (books.balanced, done.faults) == (True, ())
         (one,) = done.partitions
         assert one.ledger.absent == 2  # they were, when they were due

@@ -48,7 +48,7 @@ def ingest(path: Path, minutes: Iterable[Minute], domain: Domain = HOMES) -> Non
             log.append(Event(SequenceNumber(len(log)), str(len(log)), NOW, minute.partition_key, {}, event.body))
     means = Means(store, transform, Clock(lambda: NOW, uuid.uuid4))
     for number, log in logs.items():
-        partition = Partition("local/telemetry", "hubledger", PartitionId(str(number)))
+        partition = Partition("localhost/telemetry", "hubledger", PartitionId(str(number)))
         for start in range(0, len(log), BATCH):
             ingest_batch(EventBatch(partition, tuple(log[start : start + BATCH]), "test"), means)
     store.close()
@@ -56,7 +56,7 @@ def ingest(path: Path, minutes: Iterable[Minute], domain: Domain = HOMES) -> Non
 
 def settle_letters(path: Path, domain: Domain = HOMES) -> None:
     """Retry the letters an hour later, when all homes are registered."""
-    store, stream = Store(SqliteDatabase(path)), Stream("local/telemetry", "hubledger")
+    store, stream = Store(SqliteDatabase(path)), Stream("localhost/telemetry", "hubledger")
     clock = Clock(lambda: NOW + timedelta(hours=1), uuid.uuid4)
     keeper = Keeper(stream, store, load_transform(domain.transform), lambda *_: None, clock)
     while chunks := claim_due(keeper):

@@ -32,7 +32,7 @@ WHOLE = Span(N(10), N(19))
 class Store:
     """A RecountStore of one partition."""
 
-    counts: tuple[RowCount, ...] = (RowCount("sensor_reading", False, 6, 0), RowCount("home", True, 1, 0))
+    counts: tuple[RowCount, ...] = (RowCount("sensor_reading", 6, 0), RowCount("home", 1, 0))
     commits: tuple[CommitRows, ...] = ()
     absent: tuple[Span, ...] = ()
     asked: Span | None = None
@@ -91,7 +91,7 @@ class TestRows:
         assert (done.rows, done.faults) == (7, ())
 
     def test_rows_that_no_commit_accounts_for_are_told_by_their_table(self) -> None:
-        done = recount_rows(EVEN, WHOLE, Store((RowCount("sensor_reading", False, 6, 2),)))
+        done = recount_rows(EVEN, WHOLE, Store((RowCount("sensor_reading", 6, 2),)))
         assert told(done) == [("rows", 10, 19)]
         assert "2 of 6 rows in sensor_reading" in done.faults[0].detail
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.letters.moves import Mover, discard, exhaust, release, requeue
+from core.letters.moves import Mover, discard, release, requeue
 from core.letters.retry import claim_due, next_due_at
 from tests.fakes.builders import NOON, keep_letters
 from tests.fakes.faulty_database import Fault
@@ -39,15 +39,9 @@ class TestOrders:
         keep_letters(world.inner, {0: "reading a"})
         world.round()
         before = world.letters(), world.inner.attempts()
-        for ask in (discard, requeue, exhaust):
+        for ask in (discard, requeue):
             assert ask(at(0, 7), world.keeper, PERSON).moved == ()
         assert before == (world.letters(), world.inner.attempts())
-
-    def test_to_stop_keeps_the_letter_for_later(self) -> None:
-        world = World()
-        keep_letters(world.inner, {0: "bug"})
-        assert exhaust(at(0), world.keeper, PERSON).moved == tuple(at(0))
-        assert (world.statuses(), next_due_at(world.keeper)) == (["exhausted"], None)
 
     def test_of_thousands_is_one_transaction_for_each_thousand(self) -> None:
         world = World()
