@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run demo serve needs-java test test-all test-sqlserver test-spark41 scriptdom azurite screenshots check check-types check-tests check-infra smoke format bench clean
+.PHONY: help run demo serve needs-java test test-all test-sqlserver test-spark41 scriptdom azurite screenshots check check-types check-tests check-infra house smoke format bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -90,6 +90,9 @@ check-infra: $(VENV)/dev.done ## Check Bicep, azure.yaml, hooks, package and cap
 	else echo "check-infra: bicep is not on the PATH, so no compiler has read the templates: syntax and policies only"; fi
 	@$(BIN)/python -m pytest -n 2 -rs tests/infra tests/repo/test_settings.py
 	@$(BIN)/python -m infra.hooks package --to $(VENV)/package.zip | tail -n 1
+
+house: | $(VENV)/bin/python ## Print the shape of the code: rooms, floors, cycles, lines, walks; ROOTS="OLD ." compares checkouts
+	@$(BIN)/python -m tests.repo.house $(foreach root,$(ROOTS),--root $(root))
 
 smoke: $(VENV)/dev.done ## Smoke the app at SMOKE_BASE_URL, or one started here (docs/run-with-func.md)
 	@$(BIN)/python -m pytest -rs tests/smoke

@@ -2,17 +2,8 @@
 
 import azure.functions as func
 
-from handlers import aggregation, dead_letters, gaps, homes, ingest, ledger, letters, ops, replays, status, watch
+from handlers import aggregation, api, dead_letters, gaps, ingest, replays, watch
 
 app = func.FunctionApp()
-app.register_functions(ingest.bp)
-app.register_functions(gaps.bp)
-app.register_functions(watch.bp)
-app.register_functions(dead_letters.bp)
-app.register_functions(status.bp)
-app.register_functions(ledger.bp)
-app.register_functions(letters.bp)
-app.register_functions(ops.bp)
-app.register_functions(replays.bp)
-app.register_functions(aggregation.bp)
-app.register_functions(homes.bp)
+for module in (ingest, gaps, watch, dead_letters, replays, aggregation, api):
+    app.register_functions(module.bp)

@@ -1,4 +1,4 @@
-"""`python -m bench`: measure what docs/benchmarks.md promises; 1 when a target is missed."""
+"""`python -m bench`: measure the figures of docs/benchmarks.md; end with 1 when one misses its target."""
 
 import argparse
 import sys
@@ -23,12 +23,12 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
 
 
 def main() -> int:
-    """Print a line for each figure as it is measured."""
+    """Print each figure on a line as soon as it is measured."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"any of {', '.join(PARTS)}; default: all")
     names = parser.parse_args().parts or list(PARTS)
     if unknown := [name for name in names if name not in PARTS]:
-        parser.error(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
+        parser.error(f"unknown part: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
     missed = 0
     for name in names:
         for figure in PARTS[name]():

@@ -1,4 +1,4 @@
-"""The operator's API over a large store: status and letters, as the handlers answer them, the hub's answer left out."""
+"""The operator's API over a large store: the handlers' time for status and letters, without the hub's."""
 
 import os
 import sqlite3
@@ -14,21 +14,15 @@ from typing import Any
 import azure.functions as func
 
 from bench.figures import Figure
-from core.ledger.books import read_letter_books
-from core.model.events import PartitionId, Stream
-from core.model.rows import declared
-from core.remote.hub.ends import HubEnds
-from core.store.desk import desk_over
-from core.store.schema import migrate_sqlite
-from core.store.sqlite import SqliteStore
+from core.model.events import PartitionId
+from core.store.sqlite.schema import migrate_sqlite
 
 LETTERS = int(os.environ.get("BENCH_LETTERS", "1000000"))
 RANGES = int(os.environ.get("BENCH_RANGES", "10000000"))
 PARTITIONS, EVENTS, CAUSES = 16, 10, 40  # events of a range, causes of letters
-RARE = 7  # of each partition the letter that is of a cause and a status of its own
+RARE = 7  # the one letter of each partition with a rare cause and a rare status
 ROUNDS = 30
 LIMIT_MS = 50.0
-STREAM = Stream("bench/telemetry", "hubledger")
 MOMENT = "strftime('%Y-%m-%dT%H:%M:%S', 1767225600 + {} % 10000000, 'unixepoch') || '.000000Z'"
 
 _RANGES = f"""
@@ -58,19 +52,13 @@ SELECT 1, :partition_id, i * {EVENTS}, 'o', '2026-01-01T00:00:00.000000Z', 'home
 """
 
 
-class Ends(HubEnds):
-    """Hub ends that come at once: how long a hub takes is not ours."""
-
-    def __init__(self) -> None:
-        """No hub is asked."""
-
-    def read(self) -> Mapping[PartitionId, int]:
-        """As many as there are partitions."""
-        return {PartitionId(str(number)): RANGES // PARTITIONS * EVENTS + 5 for number in range(PARTITIONS)}
+def _ends() -> Mapping[PartitionId, int]:
+    """Return an end for each partition without a hub, so that its time is not measured."""
+    return {PartitionId(str(number)): RANGES // PARTITIONS * EVENTS + 5 for number in range(PARTITIONS)}
 
 
 def measure() -> Iterator[Figure]:
-    """Status and the pages of letters against their limit; what has none is told beside it."""
+    """Measure status and pages of letters against their limit, and other requests without one."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
         path = Path(folder) / "store.db"
         migrate_sqlite(path)
@@ -111,31 +99,29 @@ def _figures(path: Path) -> Iterator[Figure]:
     for name, call in limited.items():
         taken = _milliseconds(call, ROUNDS)
         yield Figure(f"{name}, median of {ROUNDS}", taken, "ms", f"< {LIMIT_MS:g}", taken < LIMIT_MS)
-    yield Figure("status, all letters counted anew", _milliseconds(lambda: _counted_anew(ask), 5), "ms", "", None)
+    yield Figure("status, all letters counted again", _milliseconds(lambda: _counted_anew(ask), 5), "ms", "", None)
     yield Figure("letters by cause, all of them", _milliseconds(lambda: ask("group_letters"), 3), "ms", "", None)
     yield Figure("audit of every range", _milliseconds(lambda: ask("audit_ledger"), 1), "ms", "", None)
 
 
 def _app(path: Path) -> Callable[..., Any]:
-    """The operations as the functions run them, over this store."""
+    """Return a function that runs an operation over this store, as the HTTP functions do."""
     os.environ.update(STORE_CONNECTION=f"sqlite:{path}", EVENTHUB_NAME="telemetry", EVENTHUB_CONSUMER_GROUP="hubledger")
     os.environ["EVENTHUB"] = "Endpoint=sb://bench;SharedAccessKeyName=n;SharedAccessKey=s"
-    import function_app  # noqa: F401 - registers the routes
-    from handlers import desk as desks
-    from handlers.http import respond
-    from handlers.letter_counts import LetterCounts
+    from handlers.api import ROUTES, operations
+    from handlers.app import HUB_ENDS, app
+    from handlers.remembered import Remembered
+    from handlers.web.answering import answer
 
-    own, own_rows = desks.desk(), declared()
-    store = desk_over(SqliteStore(path), STREAM, own_rows)
-    counts = LetterCounts(lambda: read_letter_books(store.books))
-    desks._made[:] = [replace(own, store=store, hub_ends=Ends(), letter_counts=counts)]
+    app.value = replace(app(), hub_ends=Remembered(_ends, HUB_ENDS))
+    routes = {route.name: route for route in ROUTES}
 
     def ask(operation: str, **values: str) -> Any:
         in_path = {
             name: values.pop(name) for name in ("partition_id", "sequence_number") if operation == "explain_number"
         }
         request = func.HttpRequest("GET", "/api", params=values, route_params=in_path, body=b"")
-        response = respond(request, operation)
+        response = answer(request, routes[operation], operations())
         if response.status_code != 200:
             raise RuntimeError(response.get_body().decode())
         return response
@@ -144,9 +130,9 @@ def _app(path: Path) -> Callable[..., Any]:
 
 
 def _counted_anew(ask: Callable[..., Any]) -> None:
-    from handlers import desk as desks
+    from handlers.app import app
 
-    desks.desk().letter_counts.forget()
+    app().letter_counts.forget()
     ask("status")
 
 

@@ -1,53 +1,51 @@
-"""Stores for measuring: one that counts the calls to another, and one that takes every commit at once."""
+"""Databases for measuring: one that counts the calls to a database, and one that takes every commit at once."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
-from core.model.commits import BatchCommit, PartitionState
-from core.model.events import Partition
-from core.model.rows import ReferenceKey, Row
-from core.model.spans import SequenceNumber
-from core.store import AppStore
+from core.store.database import Database
+from core.store.script import Named, Outcome, Script
 
 
-class CountingStore:
-    """Counts the calls that reach a store, whatever their name."""
+class CountingDatabase:
+    """Counts the calls that reach a database."""
 
-    def __init__(self, store: object) -> None:
-        self._store = store
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self.calls = 0
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        call = getattr(self._store, name)
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        """Count, and read."""
+        self.calls += 1
+        return self._database.ask(statement, **values)
 
-        def counted(*given: Any) -> Any:
-            self.calls += 1
-            return call(*given)
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        """Count, and write."""
+        self.calls += 1
+        return self._database.run(script, rehearse)
 
-        return counted
-
-    def as_store(self) -> AppStore:
-        """The same, for those who ask for a store."""
-        return cast(AppStore, self)
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
 
 
 class TakesAll:
-    """A store that keeps nothing: what it is used by is measured alone."""
+    """A database that stores nothing, so that its caller is measured alone."""
 
     def __init__(self) -> None:
         self._commits = 0
 
-    def read_partition(self, partition: Partition) -> PartitionState:
-        return PartitionState(partition, 1, None)
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        """Return one stream, anchored at 0 and without a commit."""
+        answers: dict[Named, list[tuple[Any, ...]]] = {
+            "find_stream": [(1,)],
+            "read_anchor": [(0, "2026-01-01T00:00:00.000000Z")],
+        }
+        return answers.get(statement, [])
 
-    def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
-        return {}
-
-    def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
-        return replace(state, anchor=anchor)
-
-    def commit_batch(self, commit: BatchCommit) -> int:
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        """Count a commit."""
         self._commits += 1
-        return self._commits
+        return Outcome({"commit_number": self._commits}, [])
+
+    def close(self) -> None:
+        """Close nothing."""

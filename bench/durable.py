@@ -1,4 +1,4 @@
-"""Small orchestrations of the local functions host per second: started over HTTP, one activity each, state on disk."""
+"""Small orchestrations per second of the local functions host: started over HTTP, one activity each, state on disk."""
 
 import asyncio
 import logging
@@ -35,7 +35,7 @@ def step(n: int) -> int:
 
 
 def measure() -> Iterator[Figure]:
-    """One figure: the best of a few rounds, since the host starts cold."""
+    """Measure the best of a few rounds, since the host starts cold."""
     logging.getLogger("functions_host").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory(dir=".") as folder:
         rate = max(asyncio.run(_rates(Path(folder))))

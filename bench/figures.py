@@ -1,4 +1,4 @@
-"""What a benchmark reports: one figure, its target, and whether it was met."""
+"""The report of a benchmark: a figure, its target, and the verdict."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from time import perf_counter
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A measured value with its unit; `met` is None where no target is set."""
+    """A measured value with its unit and its target; `met` is None without a target."""
 
     name: str
     value: float
@@ -25,12 +25,12 @@ class Figure:
 
 
 def paired(first: Callable[[int], object], second: Callable[[int], object], rounds: int) -> tuple[float, float]:
-    """The median seconds of two calls made in turn, so that both see the same machine; the first tenth warms up."""
+    """Measure two calls in turn, so that both see the same machine; return median seconds, without the first tenth."""
     times: tuple[list[float], list[float]] = ([], [])
     for number in range(rounds):
-        for call, kept in zip((first, second), times, strict=True):
+        for call, taken in zip((first, second), times, strict=True):
             started = perf_counter()
             call(number)
-            kept.append(perf_counter() - started)
+            taken.append(perf_counter() - started)
     warm = rounds // 10
     return median(times[0][warm:]), median(times[1][warm:])

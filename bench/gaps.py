@@ -1,4 +1,4 @@
-"""Healing a gap: from a hub over AMQP into SQLite, as the trigger does it when the host skipped batches."""
+"""Healing of a gap: from a hub over AMQP into SQLite, as the trigger heals it after the host skipped batches."""
 
 import tempfile
 from collections.abc import Iterator
@@ -19,8 +19,10 @@ from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.remote.hub.reader import SdkHubReader
 from core.settings import Settings, read_settings
-from core.store.connect import open_store
-from core.store.schema import migrate_sqlite
+from core.store.connect import open_database
+from core.store.memory import Memory
+from core.store.partitions import Partitions
+from core.store.sqlite.schema import migrate_sqlite
 from local.event_hubs import Emulator, HubSettings
 
 HUB, EVENTS, SINGLE = "telemetry", 20_000, 200
@@ -30,7 +32,7 @@ ROWS: list[tuple[Row, ...]] = [(reading(number),) for number in range(500)]
 
 
 def measure() -> Iterator[Figure]:
-    """How fast a gap of 20,000 events is healed, and how long one event takes to find."""
+    """Measure the rate at which a gap of 20,000 events is healed, and the time to find one event."""
     emulator = Emulator([HubSettings(HUB, 1, ("hubledger", "hubledger-reader"))])
     with tempfile.TemporaryDirectory(dir=".") as folder, emulator.running():
         settings = _settings(emulator.connection_string, Path(folder) / "store.db")
@@ -56,11 +58,13 @@ def _publish(connection: str) -> None:
 
 
 def _healing(settings: Settings, hub: SdkHubReader) -> Figure:
-    """The host hands over event 20,000 first: all before it is missing."""
+    """Ingest event 20,000 first, so that all events before it are missing."""
     event = hub.find_event(PARTITION, SequenceNumber(EVENTS))
-    assert event is not None
+    if event is None:
+        raise RuntimeError(f"the hub has no event {EVENTS}: publishing failed")
     transform = Transform("bench", lambda event, _: ROWS[event.sequence_number % 500])
-    with closing(open_store(settings)) as store:
+    with closing(open_database(settings)) as database:
+        store = Partitions(database, Memory(settings.reference_memory))
         began = perf_counter()
         report = ingest_batch(EventBatch(PARTITION, (event,), "bench"), Means(store, transform, STAMPS, Healing(hub)))
         rate = report.healed / (perf_counter() - began)

@@ -1,4 +1,4 @@
-"""A hundred thousand letters due at once, settled into SQLite by one keeper; and what a round costs when idle."""
+"""A hundred thousand letters that are due at once, settled into SQLite by one keeper, and the cost of an idle round."""
 
 import os
 import tempfile
@@ -10,24 +10,26 @@ from itertools import islice
 from pathlib import Path
 from time import perf_counter
 
-from bench.counting import CountingStore
+from bench.counting import CountingDatabase
 from bench.figures import Figure
 from bench.samples import START
-from core.letters.retry import Keeper, claim_due, next_due_at, retry_chunk
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, DeadLetter, Settled
 from core.model.events import Event, Partition, PartitionId, Stream
 from core.model.rows import PlacedRow
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.store.remembered import RememberingStore
-from core.store.schema import migrate_sqlite
-from core.store.sqlite import SqliteStore
+from core.store.letters import Letters
+from core.store.memory import Memory
+from core.store.sqlite.database import SqliteDatabase
+from core.store.sqlite.schema import migrate_sqlite
 from core.transforms.home_security import Home, references, transform
 
 LETTERS = int(os.environ.get("BENCH_LETTERS", "100000"))
 PARTITIONS, BATCH, HOMES = 16, 500, 1_000
-EARLY = 0.2  # of the letters: by then all that stays in memory is there
+EARLY = 0.2  # of the letters: the point at which the memory has reached its steady size
 PAGE = os.sysconf("SC_PAGE_SIZE")
 STREAM = Stream("bench/telemetry", "hubledger")
 NOW = START + timedelta(hours=1)
@@ -35,7 +37,7 @@ NOW = START + timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """The run after one claim: seconds, letters settled, resident bytes."""
+    """The state after one claim: seconds so far, letters settled, resident bytes."""
 
     seconds: float
     settled: int
@@ -43,15 +45,15 @@ class Round:
 
 
 def measure() -> Iterator[Figure]:
-    """Letters per second, memory over the run, and the calls of an idle round."""
+    """Measure letters per second, memory over the run, and the calls of an idle round."""
     if not Path("/proc/self/statm").exists():
-        print("letters: left out, it reads memory from /proc")
+        print("letters: skipped, this part reads memory from /proc")
         return
     with tempfile.TemporaryDirectory(dir=".") as folder:
         path = Path(folder) / "letters.db"
         migrate_sqlite(path)
-        counting = CountingStore(SqliteStore(path))
-        store = RememberingStore(counting.as_store(), timedelta(seconds=60))
+        counting = CountingDatabase(SqliteDatabase(path))
+        store = Letters(counting, Memory(timedelta(seconds=60)))
         home_security = Transform("bench", transform, references)
         keeper = Keeper(STREAM, store, home_security, lambda place, number: None, Clock(lambda: NOW, uuid.uuid4))
         _fill(store)
@@ -60,7 +62,7 @@ def measure() -> Iterator[Figure]:
         counting.calls = 0
         next_due_at(keeper)
         yield Figure("calls to the store per idle round", counting.calls, "calls", "1", counting.calls == 1)
-        store.close()
+        counting.close()
 
 
 def _rounds(keeper: Keeper) -> Iterator[Round]:
@@ -84,8 +86,8 @@ def _figures(rounds: list[Round]) -> Iterator[Figure]:
     yield Figure(name, growth, "x", "<= 1.15", growth <= 1.15, size)
 
 
-def _fill(store: RememberingStore) -> None:
-    """Readings of homes that are registered by now, as the letters that waited for them."""
+def _fill(store: Letters) -> None:
+    """Store readings as letters that waited for their homes, which are registered now."""
     homes = [Home(_home(number), "Europe/Berlin", number % 2 == 0) for number in range(HOMES)]
     placed: dict[type, list[PlacedRow]] = {Home: [(number, 0, home) for number, home in enumerate(homes)]}
     _commit(store, STREAM.partition(PartitionId("0")), HOMES, Settled(placed, [], HOMES, 0))
@@ -100,7 +102,7 @@ def _fill(store: RememberingStore) -> None:
         turn += 1
 
 
-def _commit(store: RememberingStore, place: Partition, events: int, settled: Settled) -> None:
+def _commit(store: Letters, place: Partition, events: int, settled: Settled) -> None:
     state = store.read_partition(place)
     first = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1
     last = _event(first + events - 1, 0)

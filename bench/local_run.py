@@ -1,4 +1,4 @@
-"""The whole local run at 7,000 events/s, 100,000 homes: does it keep up, and does the host's memory stay flat?"""
+"""The whole local run at 7,000 events/s of 100,000 homes: its rate, its lag, and the host's memory."""
 
 import os
 import sys
@@ -16,8 +16,8 @@ from local.stack import Asked, Place, Stack
 
 RATE, SENDERS = 7_000, 100_000
 EVENTS = int(os.environ.get("BENCH_EVENTS", "1000000"))  # two and a half minutes
-WARMING = 100_000  # events, as fast as it goes: the host lags behind, and what it may prefetch is filled
-SETTLED = 0.2  # of the events: by then the host has filled what it remembers
+WARMING = 100_000  # events at full speed, so that the host lags behind and fills its prefetch buffers
+SETTLED = 0.2  # of the events: the point at which the host's memories are full
 LOOK_EVERY = 2.0  # seconds
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICK = os.sysconf("SC_CLK_TCK")
@@ -25,7 +25,7 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The run at one moment: seconds since the feed began, events accounted for, resident bytes of the host."""
+    """One look at the run: seconds since the feed began, events accounted for, resident bytes of the host."""
 
     seconds: float
     accounted: int
@@ -33,9 +33,9 @@ class Look:
 
 
 def measure() -> Iterator[Figure]:
-    """Share of the rate that was accounted for, how the lag swings, memory, and CPU per event."""
+    """Measure the share of the rate that was accounted for, the swing of the lag, memory, and CPU per event."""
     if not Path("/proc/self/statm").exists():
-        print("local: left out, it reads memory and CPU from /proc")
+        print("local: skipped, this part reads memory and CPU from /proc")
         return
     with tempfile.TemporaryDirectory(dir=APP) as folder, Children(Path(folder)) as children:
         stack = Stack(Place(Path(folder)), children, time.sleep)
@@ -50,7 +50,7 @@ def measure() -> Iterator[Figure]:
 
 
 def _warm_up(stack: Stack, host: Child) -> None:
-    """Every partition is received before the clock starts: opening them takes the SDK seconds."""
+    """Receive from every partition before the clock starts: the SDK takes seconds to open them."""
     stack.start_feed(Asked(HOMES, SENDERS, str(WARMING), "full", 2, _record(stack, "warming"))).wait_done(time.sleep)
     while count_accounted(stack.place.store) < WARMING:
         host.refuse_dead()

@@ -1,4 +1,4 @@
-"""Events and rows that the benchmarks share: 500 readings a batch, as the host would hand them over."""
+"""The events and rows of the benchmarks: batches of 500 readings, as the host hands them over."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -18,19 +18,19 @@ PARTITION = Partition("bench/telemetry", "hubledger", PartitionId("0"))
 
 
 def reading(number: int) -> SensorReading:
-    """A row of six columns, one of them an instant."""
+    """Return a row of six columns, one of them an instant."""
     observed = START + timedelta(milliseconds=number)
     return SensorReading(f"H{number % 100_000:06}", f"S{number % 7}", "motion", "active", None, observed)
 
 
 def batch(number: int) -> EventBatch:
-    """The batch of this number: SIZE events that follow those of the batch before it."""
+    """Return the batch of this number: SIZE events that follow those of the previous batch."""
     first = number * SIZE
     return EventBatch(PARTITION, tuple(_event(first + place) for place in range(SIZE)), "bench")
 
 
 def host_batch(number: int) -> tuple[Any, dict[str, Any]]:
-    """The same as the host sends it to a worker: the bodies' datum, and the trigger metadata."""
+    """Return a batch as the host sends it to a worker: the datum of the bodies, and the trigger metadata."""
     events = batch(number).events
     stamps = [event.enqueued_at.replace(tzinfo=None).isoformat() for event in events]
     system = [
@@ -69,7 +69,7 @@ def host_batch(number: int) -> tuple[Any, dict[str, Any]]:
 
 
 def decoded(number: int) -> list[EventHubEvent]:
-    """The same as azure.functions hands it to a function."""
+    """Return a batch as azure.functions hands it to a function."""
     bodies, metadata = host_batch(number)
     events: list[EventHubEvent] = EventHubTriggerConverter.decode(bodies, trigger_metadata=metadata)
     return events

@@ -1,6 +1,6 @@
-"""Aggregation on Spark: the job's own time over 5,000,000 readings, against a bare read, and what an increment costs.
+"""Aggregation on Spark: the job's time for 5,000,000 readings, against a bare read, and the cost of an increment.
 
-Runs where `make test` found Java and installed pyspark; elsewhere it says so and measures nothing.
+The part runs where `make test` found Java and installed pyspark; elsewhere it says so and measures nothing.
 """
 
 import os
@@ -20,8 +20,8 @@ from typing import Any
 from bench.figures import Figure, paired
 
 READINGS = int(os.environ.get("BENCH_READINGS", "5000000"))
-HOMES, KINDS, PARTITIONS, EACH_COMMIT = 20_000, 5, 16, 500
-NEW, HISTORIES = 100_000, (1, 4, 16)  # readings of an increment, and how many times as many stand before it
+HOMES, KINDS, PARTITIONS = 20_000, 5, 16
+NEW, HISTORIES = 100_000, (1, 4, 16)  # readings of an increment, and the sizes of the history in multiples of it
 ROUNDS = 3
 _CONF = {
     "spark.ui.enabled": "false",
@@ -34,9 +34,9 @@ _CONF = {
 
 
 def measure() -> Iterator[Figure]:
-    """Session start-up apart; then rates and ratios."""
+    """Measure the start of the session, and then rates and ratios without it."""
     if find_spec("pyspark") is None or not (shutil.which("java") or os.environ.get("JAVA_HOME")):
-        print("spark: left out, it needs Java (apt-get install openjdk-17-jre-headless) and jobs/requirements.txt")
+        print("spark: skipped, it needs Java (apt-get install openjdk-17-jre-headless) and jobs/requirements.txt")
         return
     os.environ |= {
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -68,7 +68,7 @@ def _session() -> Any:
 
 
 def _from_parquet(spark: Any, folder: Path) -> Iterator[Figure]:
-    """The very transform of the job, from Parquet to a written result, and the read of the same rows alone."""
+    """Measure the job's transform from Parquet to a written result, and against a bare read of the same rows."""
     from pyspark.sql import functions as F
 
     from jobs.transforms import READINGS as SCHEMA
@@ -87,12 +87,12 @@ def _from_parquet(spark: Any, folder: Path) -> Iterator[Figure]:
         2 * ROUNDS + 1,
     )
     ratio = summed / whole
-    note = f"{READINGS / whole:,.0f} readings/s read alone, every column looked at"
+    note = f"{READINGS / whole:,.0f} readings/s only read, in every column"
     yield Figure("spark, aggregation against a bare read of the rows", ratio, "x", "<= 2", ratio <= 2, note)
 
 
 def _readings(spark: Any) -> Any:
-    """Every sensor of every home once a minute, as a feed has them: few readings a window, many windows."""
+    """Return a reading of each sensor of each home every minute: many windows with few readings each."""
     from pyspark.sql import functions as F
 
     kinds = F.array(*map(F.lit, ("motion", "door", "window", "glass_break", "carbon_monoxide")))
@@ -110,7 +110,7 @@ def _readings(spark: Any) -> Any:
 
 
 def _increments(spark: Any, folder: Path) -> Iterator[Figure]:
-    """One run of the job over the same number of new readings, with more and more history under it."""
+    """Measure a run of the job over the same number of new readings, with ever more history."""
     costs = {times: _increment(spark, folder / f"history-{times}.db", times) for times in HISTORIES}
     first = costs[HISTORIES[0]]
     for times, cost in costs.items():
@@ -125,14 +125,15 @@ def _increments(spark: Any, folder: Path) -> Iterator[Figure]:
 def _increment(spark: Any, path: Path, times: int) -> float:
     from core.aggregation.runs import planned_run
     from core.aggregation.tick import HOME_ACTIVITY
-    from core.store.schema import migrate_sqlite
-    from core.store.sqlite_aggregation import SqliteAggregationStore
-    from jobs.aggregate_home_activity import Order, aggregate
+    from core.store.aggregation import Aggregations
+    from core.store.sqlite.database import SqliteDatabase
+    from core.store.sqlite.schema import migrate_sqlite
+    from jobs.aggregate_home_activity import Execution, aggregate
     from jobs.sqlite_tables import SqliteTables
 
     migrate_sqlite(path)
     _fill(path, 0, NEW * times)
-    store, tables = SqliteAggregationStore(path), SqliteTables(spark, str(path))
+    store, tables = Aggregations(SqliteDatabase(path)), SqliteTables(spark, str(path))
     costs = []
     for end in (0, *(at + 1 for at in range(ROUNDS))):
         if end:
@@ -141,7 +142,7 @@ def _increment(spark: Any, path: Path, times: int) -> float:
         if run is None or not store.open_run(run):
             raise RuntimeError("nothing to aggregate")
         started = perf_counter()
-        aggregate(spark, tables, Order(run.run_id, 1))
+        aggregate(spark, tables, Execution(run.run_id, 1))
         staged = store.read_staged(run.run_id)
         if staged is None or not store.commit_run(run, staged, datetime.now(UTC)):
             raise RuntimeError("the run was not committed")
@@ -151,8 +152,8 @@ def _increment(spark: Any, path: Path, times: int) -> float:
 
 
 def _fill(path: Path, first: int, last: int) -> None:
-    """Readings in commits of 500, spread over 16 partitions in turn, behind the ledger that covers them."""
-    each = NEW // PARTITIONS // 50  # commits of a partition are its own share of each fiftieth
+    """Store readings, in turn over 16 partitions, with the ledger and the checkpoints that cover them."""
+    each = NEW // PARTITIONS // 50  # readings of a commit: an increment is fifty commits of each partition
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN")
         connection.execute("INSERT OR IGNORE INTO event_stream VALUES (1, 'bench/telemetry', 'hubledger', 1, 'at')")
@@ -179,7 +180,7 @@ def _row(partition: int, at: int) -> tuple[Any, ...]:
 
 
 def _times(work: Callable[[int], object]) -> float:
-    """The median seconds of a few rounds; the first one warms up."""
+    """Return the median seconds of a few rounds, after one round as a warm-up."""
     costs = []
     for at in range(ROUNDS + 1):
         started = perf_counter()

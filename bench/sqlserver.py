@@ -1,4 +1,4 @@
-"""The one-call commit against executemany and fast_executemany, on the T-SQL server that MSSQL_CONNECTION names."""
+"""The commit in one call against executemany and fast_executemany, on the T-SQL server that MSSQL_CONNECTION names."""
 
 import os
 import re
@@ -18,13 +18,14 @@ from bench.wire import Wire
 from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.model.events import Event
 from core.model.spans import SequenceNumber
-from core.store.odbc import Session, connect, load_driver
+from core.store.columns import LINEAGE
+from core.store.partitions import Partitions, batch_script
 from core.store.queries import load_migrations
-from core.store.records import checkpoint_values, ledger_values, letter_values
-from core.store.row_statements import LINEAGE, server_write
-from core.store.server_commit import server_texts
-from core.store.server_schema import migrate_server
-from core.store.sqlserver import SqlServerStore
+from core.store.sqlserver.database import SqlServerDatabase
+from core.store.sqlserver.json import without_zone
+from core.store.sqlserver.odbc import Session, connect, load_driver
+from core.store.sqlserver.rows import rows_values
+from core.store.sqlserver.schema import migrate_server
 from core.transforms.home_security import SensorReading
 
 SIZES, LETTERS, ROUNDS = (100, 500, 2_000), 5, 12
@@ -38,7 +39,7 @@ Write = Callable[[BatchCommit], object]
 
 
 def measure() -> Iterator[Figure]:
-    """Three sizes against two other ways to write the same, and the requests of a batch; nothing without a server."""
+    """Measure three sizes against two other ways to write, and the requests of a batch; skip without a server."""
     server = os.environ.get("MSSQL_CONNECTION")
     if not server:
         print("sqlserver: skipped, MSSQL_CONNECTION names no T-SQL server")
@@ -54,9 +55,10 @@ def measure() -> Iterator[Figure]:
 
 
 @contextmanager
-def _ways(server: str, schema: str) -> Iterator[tuple[SqlServerStore, list[tuple[str, Write]]]]:
-    """A store, and the ways to write a commit: its own, and two over one more connection."""
-    store = SqlServerStore(server, schema=schema)
+def _ways(server: str, schema: str) -> Iterator[tuple[Partitions, list[tuple[str, Write]]]]:
+    """Open a store, and give the ways to write a commit: the store's, and two over a second connection."""
+    database = SqlServerDatabase(server, schema=schema)
+    store = Partitions(database)
     connection = load_driver().connect(server, autocommit=False)
     try:
         yield (
@@ -68,7 +70,7 @@ def _ways(server: str, schema: str) -> Iterator[tuple[SqlServerStore, list[tuple
             ],
         )
     finally:
-        store.close()
+        database.close()
         connection.close()
 
 
@@ -81,7 +83,7 @@ def _compare(server: str, schema: str, size: int) -> Iterator[Figure]:
 
 
 def _requests(server: str, schema: str) -> Iterator[Figure]:
-    """Counted on the wire, in the steady state: a batch of 500 each way, after one that opens what it needs."""
+    """Count the requests on the wire for a batch of 500, each way, in the steady state."""
     wire, through = Wire.before(server)
     try:
         with _ways(through, schema) as (store, ways):
@@ -98,8 +100,8 @@ def _requests(server: str, schema: str) -> Iterator[Figure]:
         wire.close()
 
 
-def _medians(store: SqlServerStore, ways: list[tuple[str, Write]], size: int) -> dict[str, float]:
-    """Each way writes the batch that follows the last one's, in turn, so that all see the same machine."""
+def _medians(store: Partitions, ways: list[tuple[str, Write]], size: int) -> dict[str, float]:
+    """Write batches with each way in turn, so that all see the same machine; return their median seconds."""
     times: dict[str, list[float]] = {name: [] for name, _ in ways}
     for _ in range(ROUNDS):
         for name, write in ways:
@@ -125,23 +127,26 @@ def _letter(number: int) -> DeadLetter:
 
 
 def _many(connection: Any, schema: str, fast: bool) -> Write:
-    """The same commit as one would write it with the driver's own means: a statement for each table."""
+    """Return a way to write a commit with the means of the driver: a statement for each table."""
     cursor = connection.cursor()
 
     def write(commit: BatchCommit) -> None:
-        values = _spaced(server_texts({**ledger_values(commit, 0), **checkpoint_values(commit)}))
+        steps = {str(step.statement): step for step in batch_script(commit).steps}
+        values = _spaced(
+            {name: value for step in steps.values() if step.many is None for name, value in step.values.items()}
+        )
         number = commit.state.checkpoint.commit_number + 1 if commit.state.checkpoint else 1
         values |= {"commit_number": number, "kind": "batch", "held": 0, "absent": 0}
         cursor.fast_executemany = False
         _advance(cursor, schema, values)
         cursor.fast_executemany = fast
         place = (values["stream_id"], values["partition_id"])
-        rows = server_write(SensorReading).values_of(commit.settled.rows[SensorReading], 0, "", 0)
+        rows = rows_values(SensorReading)(commit.settled.rows[SensorReading], 0, "", 0)
         cursor.executemany(
             _insert(schema, "sensor_reading", ROW),
             [(*place, *row[:2], number, *row[2:-1], row[-1].replace("T", " ")) for row in rows],
         )
-        letters = [_spaced(server_texts(letter_values(letter, commit))) for letter in commit.settled.letters]
+        letters = [_spaced({**steps["add_letter"].values, **each}) for each in steps["add_letter"].many or ()]
         cursor.executemany(
             _insert(schema, "event_hub_dead_letter", (*LETTER, "attempts")),
             [(*(letter[name] for name in LETTER), 1) for letter in letters],
@@ -154,9 +159,10 @@ def _many(connection: Any, schema: str, fast: bool) -> Write:
 
 
 def _spaced(values: dict[str, Any]) -> dict[str, Any]:
-    """Times as ODBC writes them: with fast_executemany the driver converts them itself."""
+    """Return the values with times in ODBC's form, since fast_executemany lets the driver convert them."""
     return {
-        name: value.replace("T", " ") if name.endswith("_at") and value else value for name, value in values.items()
+        name: without_zone(value).replace("T", " ") if name.endswith("_at") and value else value
+        for name, value in values.items()
     }
 
 
@@ -176,7 +182,7 @@ def _advance(cursor: Any, schema: str, values: dict[str, Any]) -> None:
         [values[name] for name in (*moved, "stream_id", "partition_id", "expected")],
     )
     if cursor.rowcount != 1:
-        raise RuntimeError("the checkpoint moved: somebody else writes here")
+        raise RuntimeError("the checkpoint moved: a different process writes to this schema; run the benchmark alone")
 
 
 def _insert(schema: str, table: str, names: tuple[str, ...] | list[str]) -> str:

@@ -1,7 +1,7 @@
-"""A proxy between the driver and a T-SQL server: it counts the requests on the wire, and can cut the line.
+"""A proxy between the driver and a T-SQL server, which counts the requests on the wire and can cut the line.
 
 A request is a TDS message (type 0x01, 0x03 or 0x0E, ended by the bit of its last packet; [MS-TDS] 2.2.3.1). Where TLS
-hides the messages, it is what the client sends between two answers.
+hides the messages, a request is all that the client sends between two answers.
 """
 
 import re
@@ -19,21 +19,21 @@ _UNVERIFIED = re.compile(r"encrypt\s*=\s*(no|optional)|trustservercertificate\s*
 
 
 class Cut(Enum):
-    """Where the line is cut around the next request."""
+    """The place of a cut around the next request."""
 
     BEFORE = auto()  # the server never sees it
     AFTER = auto()  # the server answers, and the client never sees that
 
 
 class Requests:
-    """Finds the requests in what a client sends, fed piece by piece as it arrives."""
+    """A counter of the requests in a client's stream, which arrives piece by piece."""
 
     def __init__(self) -> None:
         self._rest = b""
         self._answered = True
 
     def feed(self, piece: bytes) -> tuple[bool, int]:
-        """Whether a request begins in this piece or goes on, and how many end in it."""
+        """Return true when this piece holds a request or a part of one, and the number of requests that end in it."""
         self._rest += piece
         seen, ended = False, 0
         while len(self._rest) >= HEADER:
@@ -45,7 +45,7 @@ class Requests:
         return seen, ended
 
     def answered(self) -> None:
-        """The server has spoken: what follows behind TLS is another request."""
+        """Note that the server answered, so that the next data under TLS begin a new request."""
         self._answered = True
 
     def _length(self) -> int:
@@ -63,11 +63,11 @@ class Requests:
 
 
 class Wire:
-    """Listens on a free port of its own and passes everything on to the server."""
+    """A proxy that listens on a free port of 127.0.0.1 and passes all bytes on."""
 
     def __init__(self, host: str, port: int) -> None:
-        self.requests = 0
-        self._server = (host, port)
+        self.requests = self.sent = 0  # sent: bytes of clients
+        self.server = (host, port)
         self._cut: Cut | None = None
         self._lock = threading.Lock()
         self._lines: list[socket.socket] = []
@@ -77,7 +77,7 @@ class Wire:
 
     @staticmethod
     def before(connection_string: str) -> "tuple[Wire, str]":
-        """A wire before the server that a connection string names, and the string that leads through it."""
+        """Return a proxy of the server that a connection string names, and the string that leads through the proxy."""
         found = _SERVER.search(connection_string)
         if found is None:
             raise ValueError("the connection string names no server as SERVER=HOST or SERVER=HOST,PORT")
@@ -87,14 +87,14 @@ class Wire:
         return wire, f"{rest.rstrip('; ')};SERVER=127.0.0.1,{wire.port}{name}"
 
     def cut(self, where: Cut) -> None:
-        """Cut the line around the next request; the one after it, on another line, goes through again.
+        """Cut the line around the next request; the request after it, on a new line, goes through.
 
-        Behind TLS a sign-in looks like a request: let it be over before.
+        Under TLS a sign-in looks like a request: call this after the sign-in.
         """
         self._cut = where
 
     def close(self) -> None:
-        """Cut every line, and take no more."""
+        """Cut every line and stop listening."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -110,7 +110,7 @@ class Wire:
             except OSError:
                 return
             try:
-                server = socket.create_connection(self._server)
+                server = socket.create_connection(self.server)
             except OSError:
                 _hang_up(client)
                 continue
@@ -127,13 +127,14 @@ class Wire:
                 self._cut = None
         return taken
 
-    def _count(self, ended: int) -> None:
+    def _count(self, ended: int, sent: int) -> None:
         with self._lock:
             self.requests += ended
+            self.sent += sent
 
 
 class _Line:
-    """One connection: what the client sends goes one way, what the server answers the other."""
+    """One connection of the proxy: requests go to the server, answers to the client."""
 
     def __init__(self, wire: Wire, client: socket.socket, server: socket.socket) -> None:
         self._wire, self._client, self._server = wire, client, server
@@ -144,7 +145,7 @@ class _Line:
         with suppress(OSError):
             while piece := self._client.recv(65_536):
                 seen, ended = self._requests.feed(piece)
-                self._wire._count(ended)
+                self._wire._count(ended, len(piece))
                 if seen and self._wire._take_cut(Cut.BEFORE):
                     break
                 if ended and self._wire._take_cut(Cut.AFTER):

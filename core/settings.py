@@ -20,12 +20,11 @@ _ANCHORS: dict[str, Anchoring] = {"first": "first", "latest": "latest"}
 _ENDPOINT = re.compile(r"Endpoint=sb://([^/:;]+)", re.IGNORECASE)
 SPARK_ENGINES = ("none", "local", "livy", "databricks")
 LIVY_DIALECTS = ("apache", "synapse", "fabric")
-EVERY_FIVE_MINUTES = "0 */5 * * * *"
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """Where aggregation runs. `jobs` is the folder or address of the programs; None: those beside the app."""
+    """The place of aggregation. `jobs` is the folder or address of the programs; None: those next to the app."""
 
     engine: str
     submit: str
@@ -42,7 +41,7 @@ class SparkSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the app reads from its environment; docs/configuration.md explains each."""
+    """The settings in the environment of the app; docs/configuration.md explains each."""
 
     store_connection: str
     transform: str
@@ -63,13 +62,7 @@ class Settings:
     operator_role: str | None = None
 
     @property
-    def keep_bodies(self) -> bool:
-        """Whether letters are written with the body of their event."""
-        return self.letters.keep_bodies
-
-    @property
     def stream(self) -> Stream:
-        """The hub as the trigger's consumer group sees it."""
         return stream_of(self.namespace, self.event_hub, self.consumer_group)
 
     @property
@@ -80,7 +73,7 @@ class Settings:
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """All settings, or SettingsRefused with every fault and the name of its setting."""
+    """Return all settings, or raise SettingsRefused with every fault and the name of its setting."""
     reader = _Reader(environment)
     settings = Settings(
         store_connection=reader.store(),
@@ -103,7 +96,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     )
     if settings.reader_group.lower() == settings.consumer_group.lower():
         reader.faults.append(
-            "HUB_READER_CONSUMER_GROUP must be another one than EVENTHUB_CONSUMER_GROUP: the trigger keeps others out"
+            "HUB_READER_CONSUMER_GROUP must differ from EVENTHUB_CONSUMER_GROUP: the trigger admits no other reader"
         )
     if settings.hub_connection is None and settings.hub_namespace is None:
         reader.faults.append("EVENTHUB (a connection string) or EVENTHUB__fullyQualifiedNamespace must be set")
@@ -111,36 +104,16 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
     return settings
 
 
-def gap_check_schedule(environment: Mapping[str, str]) -> str:
-    """When the timer looks for gaps, as an NCRONTAB expression; read to index the functions."""
-    return environment.get("GAP_CHECK_SCHEDULE") or "0 * * * * *"
-
-
-def replay_check_schedule(environment: Mapping[str, str]) -> str:
-    """When the timer looks for replays that nobody drives, as an NCRONTAB expression; read to index the functions."""
-    return environment.get("REPLAY_CHECK_SCHEDULE") or "30 * * * * *"
-
-
-def watch_schedule(environment: Mapping[str, str]) -> str:
-    """When the timer watches the books, as an NCRONTAB expression; read to index the functions."""
-    return environment.get("WATCH_SCHEDULE") or "15 * * * * *"
-
-
 def read_store_connection(environment: Mapping[str, str]) -> str:
-    """Only the store's connection, for tools that need no hub; SettingsRefused when it is missing or wrong."""
+    """Return only the store's connection, for tools without a hub; SettingsRefused when it is missing or wrong."""
     reader = _Reader(environment)
     connection = reader.store()
     reader.refuse()
     return connection
 
 
-def read_aggregation_schedule(environment: Mapping[str, str]) -> str:
-    """When to aggregate, for the timer's declaration, which is made before settings are read; never fails."""
-    return environment.get("AGGREGATION_SCHEDULE") or EVERY_FIVE_MINUTES
-
-
 def embedded_path(store_connection: str) -> Path | None:
-    """The file of the embedded store, or None for a server."""
+    """Return the file of the embedded store, or None for a server."""
     path = store_connection.removeprefix(EMBEDDED)
     return None if path == store_connection else Path(path)
 
@@ -165,7 +138,7 @@ class _Reader:
         server = any(word in value.lower().replace(" ", "") for word in SERVER_WORDS)
         if value and not server and (not value.startswith(EMBEDDED) or value == EMBEDDED):
             self.faults.append(
-                f"STORE_CONNECTION must be {EMBEDDED}PATH, the embedded store in a file, or an ODBC connection string"
+                f"STORE_CONNECTION must be {EMBEDDED}PATH (the embedded store in a file) or an ODBC connection string"
             )
         return value
 
@@ -176,7 +149,7 @@ class _Reader:
         try:
             moment = datetime.fromisoformat(value)
         except ValueError:
-            moment = datetime.min  # noqa: DTZ901 - it has no zone, and is refused for that
+            moment = datetime.min  # noqa: DTZ901 - it has no zone, and is refused because of that
         if moment.tzinfo is None:
             self.faults.append(f"{name} must be first, latest or a time with its offset (RFC 3339), not {value!r}")
             return "first"
@@ -256,7 +229,7 @@ class _Reader:
         )
 
     def _needed(self, name: str, engine: str) -> str:
-        """An address that only its own engine needs: LIVY_URL for livy."""
+        """Return an address that only its own engine needs: LIVY_URL for livy."""
         value = (self._environment.get(name) or "").rstrip("/")
         if name == f"{engine.upper()}_URL" and not value.startswith(("https://", "http://")):
             self.faults.append(f"{name} must be an address, https://..., for SPARK_ENGINE={engine}")

@@ -1,7 +1,7 @@
-"""`python -m core.worker`: what the trigger does, without the Functions host, sharing partitions with its peers.
+"""`python -m core.worker`: ingest events without the Functions host, sharing partitions with its peers.
 
-It also retries dead letters when they are due. One log line a batch on stdout, as JSON. SIGTERM or Ctrl-C finishes the
-batch in work and releases the partitions.
+It also retries dead letters when they are due, and checks for gaps. One log line for each batch on stdout, as JSON.
+SIGTERM or Ctrl-C finishes the batch in work and releases the partitions.
 """
 
 import argparse
@@ -25,29 +25,34 @@ from core.ingest.gaps import NOT_HEALING, Healing, gap_facts
 from core.ingest.ingest import Means, ingest_batch, report_facts
 from core.ingest.port import IngestStore
 from core.ingest.silence import Healed, SilenceCheck
-from core.letters.retry import Keeper
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.clock import Clock
 from core.model.events import EventBatch
 from core.model.letters import LetterPolicy
 from core.model.transform import Transform
-from core.remote.hub.access import check_access
+from core.remote.hub.client import check_access
 from core.remote.hub.consumer import Sharing, open_consumer, receive
 from core.remote.hub.reader import SdkHubReader
 from core.settings import read_settings
-from core.store.connect import around, open_engine, patient
+from core.store.connect import open_database
+from core.store.database import PatientDatabase
+from core.store.letters import Letters
+from core.store.memory import Memory
+from core.store.partitions import Partitions
 from core.transforms import load_transform
-from core.worker_letters import keep_letters
 
 log = logging.getLogger("hubledger.worker")
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds: the trigger's retry policy has the same
-LOOK_EVERY = 60.0  # seconds between two looks for gaps
+CHECK_EVERY = 60.0  # seconds between two checks for gaps
+LETTER_PAUSE = timedelta(seconds=5)  # when letters are due and none can be claimed: another keeper has them
 LONGEST_SPAN = 3600  # seconds between balancings, or until an owner counts as gone
 
 
 @dataclass(frozen=True, slots=True)
 class Pausing:
-    """How a held batch waits: sleep, in seconds, and chance (0 to 1)."""
+    """The pauses of a failed batch: sleep, in seconds, and chance (0 to 1)."""
 
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     chance: Callable[[], float] = random.random
@@ -55,7 +60,7 @@ class Pausing:
 
 @dataclass(frozen=True, slots=True)
 class Ingestion:
-    """Ingests batches for as long as it takes: an infrastructure fault holds the partition and loses nothing."""
+    """Ingests batches and retries without end: an infrastructure fault holds the partition and loses nothing."""
 
     store: IngestStore
     transform: Transform
@@ -65,14 +70,14 @@ class Ingestion:
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
 
     async def take(self, batch: EventBatch) -> None:
-        """Commit a batch; return only when that is done. Losing the partition cancels it, but not half-way a commit."""
+        """Commit a batch, however long it takes. The loss of the partition cancels this, but never during a commit."""
         pause = FIRST_PAUSE
         while True:
             try:
                 await _finished(asyncio.to_thread(self._ingest, batch))
             except InfrastructureFault as fault:
                 facts = {"action": "ingest", "partition": str(batch.partition), "error": str(fault)}
-                log.warning("batch not ingested, and held", extra=facts)
+                log.warning("batch not committed; will retry", extra=facts)
                 await self.pausing.sleep(pause * (0.5 + self.pausing.chance() / 2))
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:
@@ -86,37 +91,38 @@ class Ingestion:
 
 
 async def _finished(work: Coroutine[Any, Any, None]) -> None:
-    """Await work that a cancellation must not leave behind: a thread goes on, and it may be about to commit."""
+    """Await work, also after a cancellation: its thread continues, and may be about to commit."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait([task])
         if not task.cancelled() and (fault := task.exception()) is not None:
-            log.warning("batch not ingested, and left to the next owner", extra={"error": str(fault)})
+            log.warning("batch not committed; the next owner will retry", extra={"error": str(fault)})
         raise
 
 
 async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
-    """Receive until a signal comes. Raises HubledgerError when settings, store or hub cannot work."""
-    from core.store.ownership import SqlCheckpointStore  # it needs the SDK, which is heavy
+    """Receive until a signal comes. Raises HubledgerError when the settings, the store or the hub cannot work."""
+    from core.store.ownership import Ownerships, SqlCheckpointStore  # it needs the SDK, which is heavy
 
     settings = read_settings(os.environ)
     transform = load_transform(settings.transform)
-    with closing(open_engine(settings)) as engine, closing(SdkHubReader(settings)) as hub:
-        await asyncio.to_thread(engine.read_ledgers)  # says now what is wrong with the store
+    with closing(open_database(settings)) as database, closing(SdkHubReader(settings)) as hub:
+        await asyncio.to_thread(Partitions(database).open_stream, settings.stream)  # reports faults of the store now
         await asyncio.to_thread(check_access, settings)
         await asyncio.to_thread(hub.check_access)
         healing = Healing(hub, settings.anchoring, settings.heal_deadline)
-        store = around(engine, settings)
+        patient = PatientDatabase(database, settings.store_patience)
+        store = Letters(patient, Memory(settings.reference_memory))
         ingestion = Ingestion(store, transform, healing=healing, letters=settings.letters)
         silence = SilenceCheck(
-            Means(patient(engine, settings), transform, CLOCK, healing, settings.letters), settings.gap_grace
+            Means(Partitions(patient), transform, CLOCK, healing, settings.letters), settings.gap_grace
         )
         keeper = Keeper(settings.stream, store, transform, hub.find_event, CLOCK, settings.letters)
-        client = open_consumer(settings, Sharing(SqlCheckpointStore(engine), *sharing_times))
+        client = open_consumer(settings, Sharing(SqlCheckpointStore(Ownerships(database)), *sharing_times))
         log.info("worker ready", extra={"action": "ready"})
-        others = (keep_letters(keeper, settings.letter_look), _look_for_gaps(silence))
+        others = (keep_letters(keeper, settings.letter_look), _check_for_gaps(silence))
         try:
             await _until_signal(_beside(receive(client, ingestion.take, _log_failure), *others))
         finally:
@@ -124,27 +130,56 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
     log.info("worker ended", extra={"action": "ended"})
 
 
-async def _look_for_gaps(silence: SilenceCheck) -> None:
-    """What retention has cut behind the last event that was read shows in no batch."""
+async def keep_letters(
+    keeper: Keeper, look: timedelta, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> None:
+    """Retry due letters until it is cancelled; never sleep longer than `look`, for new letters may be due sooner.
+
+    The thread of a cancelled round finishes it; if it dies, that is harmless, for its claims end with their lease.
+    """
     while True:
-        await asyncio.sleep(LOOK_EVERY)
-        await _finished(asyncio.to_thread(_look_once, silence))
+        pause = await asyncio.to_thread(keep_round, keeper, look)
+        await sleep(pause.total_seconds())
 
 
-def _look_once(silence: SilenceCheck) -> None:
+def keep_round(keeper: Keeper, look: timedelta) -> timedelta:
+    """Retry the letters that are due now; return how long to sleep. After a fault, its letters are due again later."""
     try:
-        for looked in silence.run("worker"):
-            if isinstance(looked, Healed):
-                log.warning("gap healed", extra=gap_facts(looked.partition, looked.gap, looked))
+        due_at, now = next_due_at(keeper), keeper.clock.now()
+        if due_at is None or due_at > now:
+            return look if due_at is None else min(look, due_at - now)
+        chunks = claim_due(keeper)
+        for chunk in chunks:
+            report = retry_chunk(chunk, keeper, "worker")
+            log.info("letters retried", extra={"action": "retry_letters", **report.to_json()})
+    except InfrastructureFault as fault:
+        log.warning("dead-letter round failed; will retry", extra={"action": "retry_letters", "error": str(fault)})
+        return look
+    return timedelta() if chunks else min(look, LETTER_PAUSE)
+
+
+async def _check_for_gaps(silence: SilenceCheck) -> None:
+    """Check now and then: no batch shows events that retention has cut after the last one that was read."""
+    while True:
+        await asyncio.sleep(CHECK_EVERY)
+        await _finished(asyncio.to_thread(check_gaps, silence))
+
+
+def check_gaps(silence: SilenceCheck) -> None:
+    """Check all partitions once, and log each gap; a fault is logged, and the next check comes later."""
+    try:
+        for checked in silence.run("worker"):
+            if isinstance(checked, Healed):
+                log.warning("gap healed", extra=gap_facts(checked.partition, checked.gap, checked))
             else:
-                facts = {"action": "gap", "partition": str(looked.partition), "error": str(looked.fault)}
+                facts = {"action": "gap", "partition": str(checked.partition), "error": str(checked.fault)}
                 log.warning("gap not healed", extra=facts)
     except InfrastructureFault as fault:
-        log.warning("the hub was not looked at for gaps", extra={"action": "gap", "error": str(fault)})
+        log.warning("gap check failed; will retry", extra={"action": "gap", "error": str(fault)})
 
 
 async def _beside(receiving: Coroutine[Any, Any, None], *others: Coroutine[Any, Any, None]) -> None:
-    """Keep letters and look for gaps for as long as events are received; a bug in any ends all."""
+    """Run the other loops for as long as events are received; a bug in any ends all."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(other) for other in others]
         await receiving
@@ -153,7 +188,7 @@ async def _beside(receiving: Coroutine[Any, Any, None], *others: Coroutine[Any, 
 
 
 async def _until_signal(receiving: Coroutine[Any, Any, None]) -> None:
-    """Cancel it once, however many signals come: it releases its partitions then."""
+    """Cancel the work once, however many signals come; it then releases its partitions."""
     signalled = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -168,10 +203,12 @@ async def _until_signal(receiving: Coroutine[Any, Any, None]) -> None:
 
 def _log_failure(partition_id: str | None, error: Exception) -> None:
     facts = {"action": "receive", "partition_id": partition_id, "error": f"{type(error).__name__}: {error}"}
-    log.warning("receiving failed, the client goes on", extra=facts)
+    log.warning("receiving failed; the client will retry", extra=facts)
 
 
-class _JsonLines(logging.Formatter):
+class JsonLines(logging.Formatter):
+    """One JSON object for each record, with its extra fields."""
+
     _own = frozenset(vars(logging.makeLogRecord({})))
 
     def format(self, record: logging.LogRecord) -> str:
@@ -182,7 +219,7 @@ class _JsonLines(logging.Formatter):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0 after a clean end; 1 and one line on stderr when it cannot begin."""
+    """Return 0 after a clean end; 1, with one line on stderr, when the worker cannot begin."""
     parser = argparse.ArgumentParser(prog="python -m core.worker", description=__doc__)
     parser.add_argument("--interval", type=_seconds, default=10, help="seconds between balancings of partitions (10)")
     parser.add_argument("--expiry", type=_seconds, default=60, help="seconds until a silent owner counts as gone (60)")
@@ -190,7 +227,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.interval >= given.expiry:
         parser.error("--interval must be below --expiry")
     handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(_JsonLines())
+    handler.setFormatter(JsonLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("hubledger").setLevel(logging.INFO)
     try:

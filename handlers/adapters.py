@@ -1,4 +1,4 @@
-"""From the host's types to ours: complete, or refused. Nothing is guessed."""
+"""Convert the host's types to ours: completely, or refuse them. Nothing is guessed."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,22 +10,22 @@ from core.errors import BatchRefused
 from core.model.events import Event, EventBatch, Partition, PartitionId
 from core.model.spans import SequenceNumber
 
-# Trigger metadata of the Event Hubs extension 6.5.2 and later, cardinality many; what each array holds is in
-# docs/one-event.md. PartitionKeyArray is of no use: the host drops its nulls, so it is not aligned with the events.
+# Trigger metadata of the Event Hubs extension 6.5.2 and later, cardinality many; see docs/one-event.md for the arrays.
+# PartitionKeyArray is not used: the host drops its nulls, so it is not aligned with the events.
 _CONTEXT = ("FullyQualifiedNamespace", "EventHubName", "ConsumerGroup", "PartitionId")
 
 
 def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str) -> EventBatch:
-    """One invocation's events, in the order of the hub; BatchRefused names what the host did not send.
+    """Convert the events of an invocation, in the order of the hub; BatchRefused names the missing part.
 
-    The metadata is shared by all events and parsed anew for each that is asked: it is read from the first.
+    All events share the metadata, and each access parses it anew: it is read from the first event only.
     """
     metadata = events[0].metadata or {}
     partition = _partition(metadata)
     offsets = _array(metadata, "OffsetStringArray", len(events))
     properties = _array(metadata, "PropertiesArray", len(events))
     converted = tuple(
-        [_event(event, offset, kept) for event, offset, kept in zip(events, offsets, properties, strict=True)]
+        [_event(event, offset, own) for event, offset, own in zip(events, offsets, properties, strict=True)]
     )
     _refuse_disorder(converted, partition)
     return EventBatch(partition, converted, invocation_id)
@@ -61,7 +61,7 @@ def _event(event: func.EventHubEvent, offset: object, properties: object) -> Eve
 
 
 def _utc(moment: datetime) -> datetime:
-    """The host sends enqueued times in UTC without saying so: `EnqueuedTime.DateTime` has no zone in .NET."""
+    """Return a time in UTC. Without a zone it is UTC: the host's `EnqueuedTime.DateTime` has no zone in .NET."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 

@@ -1,32 +1,34 @@
-"""Aggregation: a timer that takes the open run a step further, the same on request, and the list of runs."""
+"""The timer of the aggregation: it takes the open run one step further, or begins the next run."""
 
+import logging
 import os
+from typing import TYPE_CHECKING
 
 import azure.functions as func
 
-from core.settings import read_aggregation_schedule
-from handlers.aggregation_services import aggregation_services, take_step
-from handlers.http import changes, reads, respond
+if TYPE_CHECKING:
+    from core.aggregation.tick import Aggregation, AggregationReport
 
+log = logging.getLogger("hubledger.aggregation")
 bp = func.Blueprint()
 
 
 @bp.function_name("aggregate")
-@bp.timer_trigger(arg_name="timer", schedule=read_aggregation_schedule(os.environ))
+@bp.timer_trigger(arg_name="timer", schedule=os.environ.get("AGGREGATION_SCHEDULE") or "0 */5 * * * *")
 def aggregate_on_time(timer: func.TimerRequest) -> None:
-    """One step of the open run, or a new run; a fault fails this tick, and the next one goes on."""
-    own = aggregation_services().aggregation
+    """Take one step, if SPARK_ENGINE names an engine. A fault fails this tick, and the next tick continues."""
+    from handlers.app import aggregation
+
+    own = aggregation()
     if own is not None:
         take_step(own)
 
 
-@changes(bp, "aggregations")
-def start_aggregation(req: func.HttpRequest) -> func.HttpResponse:
-    """202 and the newest run, after the step that the timer would take."""
-    return respond(req, "start_aggregation")
+def take_step(own: "Aggregation") -> "AggregationReport":
+    """Take one step, and log it as one line."""
+    from core.aggregation.tick import aggregate, report_facts
 
-
-@reads(bp, "aggregations")
-def list_aggregations(req: func.HttpRequest) -> func.HttpResponse:
-    """The cut that stands, and a page of runs."""
-    return respond(req, "list_aggregations")
+    report = aggregate(own)
+    level = logging.INFO if report.published else logging.WARNING
+    log.log(level, "aggregation advanced", extra=report_facts(report))
+    return report

@@ -1,7 +1,7 @@
-"""Dead letters come back: an eternal orchestration that retries what is due, and a timer that keeps it running.
+"""Retry dead letters: an eternal orchestration retries the letters that are due, and a timer keeps it running.
 
-The orchestration is an alarm clock and nothing more (docs/adr/0012): only ids travel through it, and losing, purging or
-doubling it loses and repeats nothing.
+The orchestration is only an alarm clock (docs/adr/0012): only ids travel through it, so to lose, purge or double it
+loses and repeats nothing.
 """
 
 import asyncio
@@ -14,17 +14,12 @@ import azure.durable_functions as df
 import azure.functions as func
 
 from core.errors import InfrastructureFault
-from core.letters.retry import claim_due, next_due_at, retry_chunk
-from core.model.letters import LetterChunk
-from handlers.services import services
 
 log = logging.getLogger("hubledger.dead_letters")
 bp = df.Blueprint()
 
 ORCHESTRATOR = "keep_dead_letters"
-PAUSE = timedelta(
-    seconds=5
-)  # when letters are due and none can be claimed: another keeper has them, or the store fails
+PAUSE = timedelta(seconds=5)  # while due letters cannot be claimed: another keeper has them, or the store fails
 STALLED_AFTER = timedelta(minutes=30)  # without a new round; the longest round sleeps 10 minutes
 _ENDED = ("Completed", "Failed", "Terminated", "Canceled")
 
@@ -32,7 +27,7 @@ Round = Generator[Any, Any, None]
 
 
 def keep_dead_letters(context: df.DurableOrchestrationContext) -> Round:
-    """One round: sleep until a letter is due, or claim what is due and retry it. Then the next one, without history."""
+    """Run one round: sleep until a letter is due, or claim and retry due letters. Then begin anew, without history."""
     wake_at = datetime.fromisoformat((yield context.call_activity("find_due_at", None)))
     if wake_at > context.current_utc_datetime:
         yield context.create_timer(wake_at)
@@ -43,7 +38,7 @@ def keep_dead_letters(context: df.DurableOrchestrationContext) -> Round:
 
 
 def _retry(context: df.DurableOrchestrationContext, chunks: list[dict[str, Any]]) -> Round:
-    """All chunks side by side, but for those whose letters may kill the process: one after the other."""
+    """Retry chunks side by side; then, one after the other, those whose letters may kill the process."""
     if not chunks:
         yield context.create_timer(context.current_utc_datetime + PAUSE)
     together = [context.call_activity("retry_letters", chunk) for chunk in chunks if not chunk["alone"]]
@@ -59,8 +54,11 @@ bp.orchestration_trigger(context_name="context")(keep_dead_letters)
 
 @bp.activity_trigger(input_name="nothing")
 def find_due_at(nothing: None) -> str:
-    """When the keeper is to look again, ISO 8601: at the next letter's due time, and no later than a short while."""
-    own, now = services(), datetime.now(UTC)
+    """Return when the keeper looks again, ISO 8601: when a letter is due, or sooner (DEAD_LETTER_LOOK_SECONDS)."""
+    from core.letters.retry import next_due_at
+    from handlers.app import app
+
+    own, now = app(), datetime.now(UTC)
     look_at = now + own.settings.letter_look
     try:
         due_at = next_due_at(own.keeper)
@@ -72,9 +70,12 @@ def find_due_at(nothing: None) -> str:
 
 @bp.activity_trigger(input_name="nothing")
 def claim_letters(nothing: None) -> list[dict[str, Any]]:
-    """Chunks of what is due, ids alone; none when the store cannot be reached."""
+    """Claim the due letters, in chunks of ids; none when the store cannot be reached."""
+    from core.letters.retry import claim_due
+    from handlers.app import app
+
     try:
-        return [chunk.to_json() for chunk in claim_due(services().keeper)]
+        return [chunk.to_json() for chunk in claim_due(app().keeper)]
     except InfrastructureFault as fault:
         _log_fault("claim_letters", fault)
         return []
@@ -82,9 +83,13 @@ def claim_letters(nothing: None) -> list[dict[str, Any]]:
 
 @bp.activity_trigger(input_name="chunk")
 def retry_letters(chunk: dict, context: func.Context) -> dict[str, Any]:  # the worker reads no dict[...]
-    """What became of a chunk. A fault is an answer too: its letters fall due again by themselves."""
+    """Retry a chunk and report it. A fault is a report too: the letters of the chunk fall due again by themselves."""
+    from core.letters.retry import retry_chunk
+    from core.model.letters import LetterChunk
+    from handlers.app import app
+
     try:
-        report = retry_chunk(LetterChunk.from_json(chunk), services().keeper, context.invocation_id)
+        report = retry_chunk(LetterChunk.from_json(chunk), app().keeper, context.invocation_id)
     except InfrastructureFault as fault:
         _log_fault("retry_letters", fault)
         return {"fault": str(fault)}
@@ -97,7 +102,7 @@ def retry_letters(chunk: dict, context: func.Context) -> dict[str, Any]:  # the 
 @bp.timer_trigger(arg_name="timer", schedule="0 * * * * *", run_on_startup=True)
 @bp.durable_client_input(client_name="client")
 async def watch_dead_letters(timer: func.TimerRequest, client: Any) -> None:
-    """Every minute, and when an instance starts: see that the keeper runs. Starting it twice does no harm."""
+    """Start the keeper unless it runs: every minute, and when an instance starts. To start it twice does no harm."""
     try:
         instance_id = await asyncio.to_thread(_instance_id)
     except InfrastructureFault as fault:
@@ -107,7 +112,7 @@ async def watch_dead_letters(timer: func.TimerRequest, client: Any) -> None:
 
 
 async def keep_running(client: Any, instance_id: str, now: datetime) -> None:
-    """Start the keeper unless it runs; end one that has stalled, so that the next look starts another."""
+    """Start the keeper unless it runs; end a stalled one, so that the next tick starts it again."""
     status = await client.get_status(instance_id)
     state = status.runtime_status.value if status and status.runtime_status else None
     if state is None or state in _ENDED:
@@ -119,9 +124,11 @@ async def keep_running(client: Any, instance_id: str, now: datetime) -> None:
 
 
 def _instance_id() -> str:
-    own = services()
-    return f"dead-letters-{own.store.open_stream(own.keeper.stream)}"
+    from handlers.app import app
+
+    own = app()
+    return f"dead-letters-{own.keeper.store.open_stream(own.settings.stream)}"
 
 
 def _log_fault(action: str, fault: InfrastructureFault) -> None:
-    log.warning("letters not kept, and looked at again", extra={"action": action, "error": str(fault)})
+    log.warning("dead-letter round failed; will retry", extra={"action": action, "error": str(fault)})

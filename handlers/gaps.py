@@ -1,30 +1,34 @@
-"""The timer that heals partitions whose last batches were lost and that then fell silent: one log line for each."""
+"""The timer that heals partitions that lost their last batches and then fell silent: one log line for each."""
 
 import logging
 import os
+from typing import TYPE_CHECKING
 
 import azure.functions as func
 
-from core.ingest.gaps import gap_facts
-from core.ingest.silence import Healed, Unhealed
-from core.settings import gap_check_schedule
-from handlers.services import services
+if TYPE_CHECKING:
+    from core.ingest.silence import Healed, Unhealed
 
 log = logging.getLogger("hubledger.gaps")
 bp = func.Blueprint()
 
 
 @bp.function_name("heal_gaps")
-@bp.timer_trigger(arg_name="timer", schedule=gap_check_schedule(os.environ), use_monitor=False)
+@bp.timer_trigger(arg_name="timer", schedule=os.environ.get("GAP_CHECK_SCHEDULE") or "0 * * * * *", use_monitor=False)
 def heal_gaps(timer: func.TimerRequest, context: func.Context) -> None:
-    """Look at every partition. A fault of one is logged and tried again at the next tick; the others go on."""
-    own = services()
-    own.hub.check_access()  # a consumer group that is missing is told every minute, not when the first gap is found
+    """Check every partition. The fault of one is logged, and its check repeated at the next tick."""
+    from handlers.app import app
+
+    own = app()
+    own.hub.check_access()  # reports a missing consumer group every minute, not only when a gap is found
     for looked in own.silence.run(context.invocation_id):
         _log(looked)
 
 
-def _log(looked: Healed | Unhealed) -> None:
+def _log(looked: "Healed | Unhealed") -> None:
+    from core.ingest.gaps import gap_facts
+    from core.ingest.silence import Healed
+
     if isinstance(looked, Healed):
         log.warning("gap healed", extra=gap_facts(looked.partition, looked.gap, looked))
     else:

@@ -1,15 +1,14 @@
 """The Event Hubs trigger: translate, ingest, log one line. An infrastructure fault escapes, and the host retries."""
 
 import logging
-from typing import List  # noqa: UP035
+from typing import TYPE_CHECKING, List  # noqa: UP035
 
 import azure.functions as func
 
-from core.ingest.gaps import gap_facts
-from core.ingest.ingest import IngestReport, ingest_batch, report_facts
-from handlers.adapters import to_batch
-from handlers.services import services
 from handlers.timestamps import read_times_fast
+
+if TYPE_CHECKING:
+    from core.ingest.ingest import IngestReport
 
 log = logging.getLogger("hubledger.ingest")
 bp = func.Blueprint()
@@ -29,15 +28,21 @@ read_times_fast()
     strategy="exponential_backoff", max_retry_count="-1", minimum_interval="00:00:01", maximum_interval="00:00:30"
 )
 def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # noqa: UP006 - the worker reads no list[...]
-    """A plain function, so that the worker runs it in its thread pool: database drivers block."""
-    if not events:  # an idle listener may be fed an empty receive
+    """Ingest a batch. A plain function, so that the worker runs it in its thread pool: database drivers block."""
+    if not events:  # the host may call with an empty receive
         return
-    own = services()
-    batch = to_batch(events, context.invocation_id)
-    _log(ingest_batch(batch, own.means))
+    from core.ingest.ingest import ingest_batch
+    from handlers.adapters import to_batch
+    from handlers.app import app
+
+    own = app()
+    _log(ingest_batch(to_batch(events, context.invocation_id), own.means))
 
 
-def _log(report: IngestReport) -> None:
+def _log(report: "IngestReport") -> None:
+    from core.ingest.gaps import gap_facts
+    from core.ingest.ingest import report_facts
+
     for gap in report.gaps:
         log.warning("gap healed", extra=gap_facts(report.batch.partition, gap, report))
     log.info("batch ingested", extra=report_facts(report))

@@ -1,4 +1,4 @@
-"""Make azure.functions read times fast: docs/adr/0003 says why and how it is held."""
+"""Make azure.functions read times fast; docs/adr/0003 gives the reason and the safeguards."""
 
 import inspect
 import re
@@ -9,14 +9,14 @@ from azure.functions import meta
 
 _FORM = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]00:00)?", re.ASCII)
 _PARAMETERS = ["cls", "datetime_str"]
-_CONVERTER: Any = meta._BaseConverter  # private: touched here only, and only while it looks as it is known to look
+_CONVERTER: Any = meta._BaseConverter  # private: changed here only, and only while it has the known form
 
 
 def read_times_fast() -> bool:
-    """Replace the worker's strptime cascade by fromisoformat; False, and nothing changed, when it is not as known.
+    """Replace the worker's strptime cascade by fromisoformat; return False, and change nothing, in an unknown library.
 
-    azure.functions 1.26 tries up to 24 formats for each event, 0.1 ms. A stamp that fromisoformat cannot read the same
-    way still takes the original way. Holds for the process, whichever worker runs in it; calling it twice is harmless.
+    azure.functions 1.26 tries up to 24 formats for each event, which takes 0.1 ms. A stamp that fromisoformat may read
+    differently is still read by the original. The change holds for the process; a second call changes nothing.
     """
     original = _CONVERTER.__dict__.get("_parse_datetime")
     if getattr(original, "fast", False):
@@ -46,5 +46,5 @@ def _fast_parser(original: classmethod) -> Any:
 
 
 def _plain(text: str) -> bool:
-    """Whether a stamp has the one form in which both readers agree: YYYY-MM-DDTHH:MM:SS and what follows."""
+    """Tell if both readers agree on the form of a stamp: YYYY-MM-DDTHH:MM:SS, perhaps with a fraction and UTC."""
     return _FORM.fullmatch(text) is not None

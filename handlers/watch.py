@@ -3,41 +3,45 @@
 import logging
 import os
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import azure.functions as func
 
 from core.errors import HubledgerError
-from core.ledger.books import LetterBooks
-from core.ledger.watch import Watching
-from core.ledger.watch import watch as watch_once
-from core.letters.listing import LetterKey
-from core.settings import watch_schedule
-from handlers.desk import Desk, desk
+
+if TYPE_CHECKING:
+    from core.ledger.books import LetterBooks
+    from core.ledger.watch import Watching
+    from core.letters.listing import LetterKey
+    from handlers.app import App
 
 log = logging.getLogger("hubledger.watch")
 bp = func.Blueprint()
 
 
 @bp.function_name("watch")
-@bp.timer_trigger(arg_name="timer", schedule=watch_schedule(os.environ), use_monitor=False)
+@bp.timer_trigger(arg_name="timer", schedule=os.environ.get("WATCH_SCHEDULE") or "15 * * * * *", use_monitor=False)
 def watch(timer: func.TimerRequest) -> None:
-    """One line. A fault is a line of its own, which no alert takes for a watch, and fails this tick."""
+    """Log the facts. A fault has a log line of its own, which no alert takes for a watch, and fails this tick."""
+    from core.ledger.watch import watch as watch_once
+    from handlers.app import app
+
     try:
-        facts = watch_once(_watching(desk()), datetime.now(UTC))
+        facts = watch_once(_watching(app()), datetime.now(UTC))
     except HubledgerError as fault:
         log.error("books not watched", extra={"action": "watch_failed", "error": f"{type(fault).__name__}: {fault}"})
         raise
     log.info("books watched", extra=facts)
 
 
-def _watching(own: Desk) -> Watching:
-    settings = own.settings
+def _watching(own: "App") -> "Watching":
+    from core.ledger.watch import Watching
 
-    def letters() -> LetterBooks:
+    def letters() -> "LetterBooks":
         return own.letter_counts.get().letters
 
-    def enqueued_at(key: LetterKey) -> datetime | None:
-        found = own.store.letters.read_letter(key.partition_id, key.sequence_number)
+    def enqueued_at(key: "LetterKey") -> datetime | None:
+        found = own.listing.read_letter(key.partition_id, key.sequence_number)
         return None if found is None else found.letter.enqueued_at
 
-    return Watching(settings.stream, own.store.books, own.hub, letters, enqueued_at, own.hub_ends.read)
+    return Watching(own.settings.stream, own.ledger, own.hub, letters, enqueued_at, own.hub_ends.get)

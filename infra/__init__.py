@@ -1,1 +1,1 @@
-"""What deploys the app: Bicep, the programs behind azd's hooks, and the capacity calculator. None of it is deployed."""
+"""The deployment of the app: Bicep, the programs of azd's hooks, the capacity calculator. None of it is deployed."""

@@ -1,28 +1,28 @@
-// Hubledger in a resource group of its own: storage, event hub, database, function app, telemetry, and on request Spark
-// and a virtual network. This file only wires; each file of app/ is one concern. Nothing here has a key.
+// Hubledger in its own resource group: storage, event hub, database, function app, telemetry, and optionally Spark and a
+// virtual network. This file only wires the modules; each file of app/ is one concern. No resource here has a key.
 targetScope = 'subscription'
 
-@description('Name of the environment: part of the name of the group and, hashed, of everything in it.')
+@description('Name of the environment: part of the name of the group and, as a hash, of the names of its resources.')
 @minLength(1)
 @maxLength(64)
 param environmentName string
 
-@description('Azure region of everything.')
+@description('Azure region of all resources.')
 @minLength(2)
 @maxLength(40)
 param location string
 
-@description('Object id of who deploys, a person or a pipeline: administers the database and may write to the lake.')
+@description('Object id of the deployer, a person or a pipeline, that administers the database and may write to the lake.')
 @minLength(36)
 @maxLength(36)
 param principalId string = deployer().objectId
 
-@description('How the administrator of the database is called; a label, the id decides.')
+@description('Name of the administrator of the database: only a label, since the id decides.')
 @minLength(1)
 @maxLength(256)
 param principalName string = 'hubledger-deployer'
 
-@description('What the deployer is.')
+@description('Kind of the deployer.')
 @allowed([
   'User'
   'Group'
@@ -30,7 +30,7 @@ param principalName string = 'hubledger-deployer'
 ])
 param principalType string = 'User'
 
-@description('Address from which the deployer migrates the database, as the internet sees it; empty from inside Azure.')
+@description('Public address from which the deployer migrates the database; empty when the deployer is inside Azure.')
 @maxLength(15)
 param deployerAddress string = ''
 
@@ -41,17 +41,17 @@ param deployerAddress string = ''
 ])
 param hubTier string = 'Standard'
 
-@description('Partitions of the hub; they bound the instances of the trigger and cannot be changed later in Standard.')
+@description('Number of partitions of the hub: it limits the instances of the trigger and cannot change later in Standard.')
 @minValue(1)
 @maxValue(100)
 param partitionCount int = 16
 
-@description('Hours for which the hub keeps events.')
+@description('Hours for which the hub retains events.')
 @minValue(1)
 @maxValue(168)
 param retentionHours int = 168
 
-@description('Throughput units to begin with: 1,000 events/s or 1 MB/s in, each; processing units in Premium.')
+@description('Initial throughput units, each for 1,000 events/s or 1 MB/s in; processing units in Premium.')
 @minValue(1)
 @maxValue(40)
 param throughputUnits int = 1
@@ -61,10 +61,10 @@ param throughputUnits int = 1
 @maxValue(40)
 param maximumThroughputUnits int = 10
 
-@description('True keeps every event in the lake.')
+@description('True stores every event in the lake.')
 param captureEnabled bool = true
 
-@description('Serverless for loads that come and go, provisioned for a steady one.')
+@description('Serverless for a changing load, provisioned for a steady one.')
 @allowed([
   'serverless'
   'provisioned'
@@ -89,12 +89,12 @@ param sqlVCores int = 2
 @maxValue(4096)
 param sqlMaxSizeGiB int = 256
 
-@description('Minutes without a session after which a serverless database pauses; -1 never.')
+@description('Minutes without a session after which a serverless database pauses; -1 for never.')
 @minValue(-1)
 @maxValue(10080)
 param sqlAutoPauseMinutes int = -1
 
-@description('Where backups of the database are kept.')
+@description('Place of the backups of the database.')
 @allowed([
   'Local'
   'Zone'
@@ -109,14 +109,14 @@ param sqlBackupRedundancy string = 'Local'
 ])
 param storageRedundancy string = 'Standard_LRS'
 
-@description('Python of the app.')
+@description('Python version of the app.')
 @allowed([
   '3.11'
   '3.12'
 ])
 param pythonVersion string = '3.11'
 
-@description('Settings of the app for this environment; they win over infra/settings.json and over what is wired below.')
+@description('Settings of the app for this environment; they override infra/settings.json and the settings that are wired below.')
 param appSettings object = {}
 
 @description('Memory of an instance in MB.')
@@ -127,17 +127,17 @@ param appSettings object = {}
 ])
 param instanceMemoryMB int = 2048
 
-@description('Most instances of the app; the trigger never has more than one per partition.')
+@description('Limit of instances of the app; the trigger has at most one per partition.')
 @minValue(1)
 @maxValue(1000)
 param maximumInstances int = 40
 
-@description('Instances of the trigger that never go away.')
+@description('Instances of the trigger that are always ready.')
 @minValue(0)
 @maxValue(32)
 param ingestAlwaysReady int = 1
 
-@description('Instances for HTTP that never go away.')
+@description('Instances for HTTP that are always ready.')
 @minValue(0)
 @maxValue(32)
 param httpAlwaysReady int = 0
@@ -163,12 +163,12 @@ param sparkEngine string = 'none'
 ])
 param sparkNodeSize string = 'Small'
 
-@description('Most nodes of the Synapse pool.')
+@description('Limit of nodes of the Synapse pool.')
 @minValue(3)
 @maxValue(200)
 param sparkMaximumNodes int = 3
 
-@description('True gives the app a virtual network and closes storage, hub and database to everybody else.')
+@description('True gives the app a virtual network and closes storage, hub and database to all other networks.')
 param vnetEnabled bool = false
 
 @description('Address space of the virtual network.')
@@ -180,12 +180,12 @@ param vnetAddressPrefix string = '10.0.0.0/24'
 @maxLength(20)
 param alertEmails string[] = []
 
-@description('Seconds that the oldest event not accounted for may be old before an alert fires.')
+@description('Age in seconds of the oldest event that is not accounted for; an alert fires above it.')
 @minValue(1)
 @maxValue(604800)
 param alertLagSeconds int = 300
 
-@description('Open letters above which an alert fires.')
+@description('Number of open letters above which an alert fires.')
 @minValue(0)
 @maxValue(100000000)
 param alertOpenLetters int = 1000
@@ -195,12 +195,12 @@ param alertOpenLetters int = 1000
 @maxValue(100)
 param alertRetentionPercent int = 50
 
-@description('Days for which logs are kept.')
+@description('Days for which logs are stored.')
 @minValue(30)
 @maxValue(730)
 param logRetentionDays int = 30
 
-@description('Gigabytes of logs a day after which no more is taken in; -1 for no limit.')
+@description('Gigabytes of logs a day after which the workspace takes in no more; -1 for no limit.')
 @minValue(-1)
 @maxValue(1000)
 param logDailyGigabytes int = 5
@@ -287,7 +287,7 @@ module captureRoles 'app/roles.bicep' = {
         role: 'Storage Blob Data Contributor'
         principalId: captureIdentity.outputs.principalId
         principalType: 'ServicePrincipal'
-        reason: 'Capture writes the events of the hub into the lake; the hub is refused when this is not in place.'
+        reason: 'Capture writes the events of the hub into the lake; Azure refuses to create the hub without this role.'
       }
     ]
   }
@@ -419,7 +419,7 @@ module roles 'app/roles.bicep' = {
         role: 'Event Hubs Data Receiver'
         principalId: appIdentity.outputs.principalId
         principalType: 'ServicePrincipal'
-        reason: 'The trigger and the reader of gaps and replays receive; nothing of the app sends.'
+        reason: 'The trigger and the reader of gaps and replays receive events; the app sends none.'
       }
     ]
     telemetryGrants: [
@@ -495,7 +495,7 @@ module function 'app/function.bicep' = {
     httpConcurrency: httpConcurrency
     subnetId: vnetEnabled ? network!.outputs.appSubnetId : ''
   }
-  dependsOn: [roles] // the host fails its first start without them
+  dependsOn: [roles] // the first start of the host fails without them
 }
 
 module alerts 'app/alerts.bicep' = {
@@ -536,7 +536,7 @@ output APP_IDENTITY_CLIENT_ID string = appIdentity.outputs.clientId
 @description('Object id of the app identity, for its role in the Spark engine.')
 output APP_IDENTITY_PRINCIPAL_ID string = appIdentity.outputs.principalId
 
-@description('What the migrations connect with; it holds no credentials.')
+@description('Connection string of the database; it holds no credentials.')
 output STORE_CONNECTION string = sql.outputs.connection
 
 @description('Namespace of the hub.')
@@ -548,13 +548,13 @@ output EVENTHUB_NAME string = hub.outputs.hubName
 @description('Consumer group of the trigger.')
 output EVENTHUB_CONSUMER_GROUP string = hub.outputs.triggerGroup
 
-@description('Where the jobs go: blob address of the lake.')
+@description('Blob address of the lake, where the hooks put the jobs.')
 output LAKE_BLOB_ENDPOINT string = lake.outputs.blobEndpoint
 
 @description('Container of the lake for jobs and results.')
 output LAKE_CONTAINER string = sparkContainer
 
-@description('Which Spark engine was made.')
+@description('Spark engine of this environment.')
 output SPARK_ENGINE_CHOICE string = sparkEngine
 
 @description('Name of the Synapse workspace; empty when there is none.')
@@ -563,23 +563,23 @@ output SYNAPSE_WORKSPACE string = spark.outputs.synapseName
 @description('Name of the Spark pool; empty when there is none.')
 output SYNAPSE_POOL string = spark.outputs.poolName
 
-@description('Consumer group through which gaps are read back.')
+@description('Consumer group of the reader that fetches events for gaps and replays.')
 output HUB_READER_CONSUMER_GROUP string = hub.outputs.readerGroup
 
 @description('Engine of the aggregation, as the app names it.')
 output SPARK_ENGINE string = sparkEngine == 'synapse' ? 'livy' : sparkEngine
 
-@description('Where the jobs are; empty without an engine.')
+@description('Folder of the jobs; empty without an engine.')
 output SPARK_JOBS string = sparkEngine == 'none' ? '' : '${sparkFolder}/jobs'
 
-@description('Where results go; empty without an engine.')
+@description('Folder of the results; empty without an engine.')
 output LAKE string = sparkEngine == 'none' ? '' : '${sparkFolder}/lake'
 
-@description('Where Synapse takes jobs; empty with another engine.')
+@description('Livy address of the Synapse pool; empty with a different engine.')
 output LIVY_URL string = sparkEngine == 'synapse' ? spark.outputs.submitEndpoint : ''
 
-@description('Which Livy that is; empty with another engine.')
+@description('Dialect of that Livy; empty with a different engine.')
 output LIVY_DIALECT string = sparkEngine == 'synapse' ? 'synapse' : ''
 
-@description('Where Databricks takes jobs; empty with another engine.')
+@description('Address of the Databricks workspace; empty with a different engine.')
 output DATABRICKS_URL string = sparkEngine == 'databricks' ? spark.outputs.submitEndpoint : ''

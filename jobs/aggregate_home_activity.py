@@ -1,7 +1,7 @@
-"""The job of a run: add up the readings that lie between its cuts, and stage the result. The function commits it.
+"""The job of a run: add up the readings between its cuts, and stage the result, which the app commits.
 
-It may be killed anywhere and run any number of times, at the same time too: each execution stages under an id of its
-own, and what is not finished counts for nothing.
+The job may be killed at any point and run any number of times, even at the same time: each execution stages under its
+own id, and an unfinished result is ignored.
 """
 
 import argparse
@@ -26,8 +26,8 @@ JOB = "home_activity"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """Which attempt of which run; where the lake is, if there is one; whether all that stands goes there too."""
+class Execution:
+    """One execution of the job: its run, its attempt, and its lake; `is_snapshot` puts the whole aggregate there."""
 
     run_id: str
     attempt: int
@@ -35,27 +35,27 @@ class Order:
     is_snapshot: bool = False
 
 
-def aggregate(spark: SparkSession, tables: Tables, order: Order) -> Result | None:
-    """Stage the result of a run; None, and nothing was done, when it is closed or at another attempt."""
-    run = tables.read_run(order.run_id)
-    if run is None or run.status not in OPEN or run.attempt != order.attempt:
+def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Result | None:
+    """Stage the result of a run; do nothing and return None when the run is closed or at a different attempt."""
+    run = tables.read_run(execution.run_id)
+    if run is None or run.status not in OPEN or run.attempt != execution.attempt:
         return None
-    staging_id = f"{order.run_id}-{order.attempt}-{uuid.uuid4().hex}"
+    staging_id = f"{run.run_id}-{run.attempt}-{uuid.uuid4().hex}"
     windows = result_of(tables, run)
     lake_path = None
-    if order.lake is not None:
+    if execution.lake is not None:
         windows = windows.persist()
-        whole = snapshot(tables.activity(), windows) if order.is_snapshot else windows
-        lake_path = lake.write_run(whole, order.lake, f"{JOB}/run={order.run_id}/{staging_id}")
-    tables.stage(windows, staging_id, order.run_id)
-    result = Result(staging_id, order.run_id, order.attempt, lake_path, order.is_snapshot, datetime.now(UTC))
+        whole = snapshot(tables.activity(), windows) if execution.is_snapshot else windows
+        lake_path = lake.write_run(whole, execution.lake, f"{JOB}/run={run.run_id}/{staging_id}")
+    tables.stage(windows, staging_id, run.run_id)
+    result = Result(staging_id, run.run_id, run.attempt, lake_path, execution.is_snapshot, datetime.now(UTC))
     tables.finish(result)
     windows.unpersist()
     return result
 
 
 def result_of(tables: Tables, run: Run) -> DataFrame:
-    """The windows of a run: parts to add, and whole ones where a replay took rows away."""
+    """Return the windows of a run: parts to add, and whole windows where a replay removed rows."""
     spans = spans_between(run.cut_from, run.cut_to)
     ledger = tables.read_ledger(spans)
     sums = partial_sums(tables.readings(slices_of(spans, ledger)))
@@ -65,31 +65,33 @@ def result_of(tables: Tables, run: Run) -> DataFrame:
 
 
 def all_readings(tables: Tables, cut: str) -> DataFrame:
-    """Every reading up to a cut."""
+    """Return all readings up to a cut."""
     spans = spans_between("{}", cut)
     return tables.readings(slices_of(spans, tables.read_ledger(spans)))
 
 
 def _touched(tables: Tables, ledger: Sequence[LedgerRange]) -> DataFrame:
-    """The windows of the rows that replays wrote and of those that they took away."""
+    """Return the windows of the rows that replays wrote or removed."""
     written = windows_of(tables.readings(replay_slices(ledger)))
     return written.union(windows_of(tables.retracted(replays(ledger)))).distinct()
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0 when the result is staged, or nothing was to be done; the engine sees any error as a failed job."""
+    """Return 0 when the result is staged or there was nothing to do; the engine sees any error as a failed job."""
     parser = argparse.ArgumentParser(prog="aggregate_home_activity", description=__doc__)
     parser.add_argument("--run-id", required=True)
     parser.add_argument("--attempt", required=True, type=int)
     parser.add_argument("--store", help="default: the setting STORE_CONNECTION")
-    parser.add_argument("--lake", help="a folder, or an address; default: the result goes to SQL only")
-    parser.add_argument("--snapshot", action="store_true", help="write everything to the lake, not this run alone")
+    parser.add_argument("--lake", help="a folder or an address; default: the result goes to SQL only")
+    parser.add_argument(
+        "--snapshot", action="store_true", help="write the whole aggregate to the lake, not only this run"
+    )
     given = parser.parse_args(arguments)
     started = perf_counter()
     spark = open_session(f"agg-{given.run_id}-{given.attempt}")
     opened = perf_counter()
     tables = open_tables(spark, given.store or os.environ["STORE_CONNECTION"])
-    result = aggregate(spark, tables, Order(given.run_id, given.attempt, given.lake, given.snapshot))
+    result = aggregate(spark, tables, Execution(given.run_id, given.attempt, given.lake, given.snapshot))
     figures = {
         "run_id": given.run_id,
         "attempt": given.attempt,

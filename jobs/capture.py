@@ -1,6 +1,6 @@
-"""Event Hubs Capture: Avro files of events, read on the executors, each event through a transform of the app.
+"""Event Hubs Capture: Avro files, read on the executors; each event goes through a transform of the app.
 
-Source of the form: "Capture events through Azure Event Hubs", its Avro schema, and its default names of files,
+Source of the format: "Capture events through Azure Event Hubs", its Avro schema, and its default names of files,
 NAMESPACE/HUB/PARTITION/YEAR/MONTH/DAY/HOUR/MINUTE/SECOND.
 """
 
@@ -20,8 +20,8 @@ from core.settle.settle import settle
 from core.transforms import load_transform
 from jobs.row_texts import row_of, texts_of
 
-SETTLED, TAKEN = 2_000, 200  # events at a time: to settle, and with their bodies
-RANGE, LETTER = "-range", "-letter"  # what is no row of a table
+SETTLED, SELECTED = 2_000, 200  # events at a time: to settle, and to select with their bodies
+RANGE, LETTER = "-range", "-letter"  # outcomes that are not rows of a table
 OUTCOMES = (
     "partition_id string, sequence_number bigint, ordinal int, table_name string, is_state boolean, texts array<string>"
 )
@@ -35,20 +35,20 @@ _TIMES = ("%m/%d/%Y %I:%M:%S %p", "%Y-%m-%dT%H:%M:%S.%f%z", "%Y-%m-%dT%H:%M:%S%z
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which events: of these partitions (none: all), from one sequence number to another, both included."""
+    """The events of these partitions (empty: all) from the first to the last sequence number, both included."""
 
     partitions: frozenset[str]
     first: int
     last: int
 
     def takes(self, partition_id: str, number: int) -> bool:
-        """Whether an event is among them."""
+        """Return true for an event that is wanted."""
         return (not self.partitions or partition_id in self.partitions) and self.first <= number <= self.last
 
 
 @dataclass(frozen=True, slots=True)
-class Retelling:
-    """What an executor needs to settle events again: the transform's module and the references that stand."""
+class Settling:
+    """The module of the transform, the states in SQL, and the wanted events: an executor settles them with these."""
 
     transform: str
     references: Sequence[tuple[type, tuple[str | None, ...]]]
@@ -56,7 +56,7 @@ class Retelling:
 
 
 def partition_of(path: str) -> str:
-    """The partition that a file is of; ValueError when it is not named as Capture names files."""
+    """Return the partition of a file; raise ValueError when its name is not one that Capture gives."""
     found = _PLACE.search(path)
     if found is None:
         raise ValueError(f"{path} is not named as Event Hubs Capture names files: .../PARTITION/YEAR/.../SECOND.avro")
@@ -64,30 +64,30 @@ def partition_of(path: str) -> str:
 
 
 def read_events(content: bytes) -> Iterator[Event]:
-    """The events of a file, in order."""
+    """Return the events of a file in their order."""
     import fastavro
 
     return map(_event, fastavro.reader(io.BytesIO(content)))
 
 
-def retold(retelling: Retelling) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """For mapInArrow: files (path, content) to OUTCOMES. The same functions settle as in the trigger."""
+def outcomes_with(settling: Settling) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return a function for mapInArrow, from files (path, content) to OUTCOMES, that settles as the trigger does."""
 
-    def tell(batches: Iterable[Any]) -> Iterator[Any]:
+    def settle_files(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         for batch in batches:
             for path, content in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-                for outcomes in _outcomes(retelling, partition_of(path), read_events(content)):
+                for outcomes in _outcomes(settling, partition_of(path), read_events(content)):
                     yield _arrow(pa, OUTCOMES, outcomes)
 
-    return tell
+    return settle_files
 
 
-def taken(spans: Mapping[str, tuple[int, int]]) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """For mapInArrow: files (path, content) to EVENTS, those of these partitions from one number to another."""
+def events_within(spans: Mapping[str, tuple[int, int]]) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return a function for mapInArrow, from files (path, content) to EVENTS: those in the span of their partition."""
 
-    def take(batches: Iterable[Any]) -> Iterator[Any]:
+    def select_events(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         for batch in batches:
@@ -95,28 +95,28 @@ def taken(spans: Mapping[str, tuple[int, int]]) -> Callable[[Iterable[Any]], Ite
                 partition_id = partition_of(path)
                 first, last = spans.get(partition_id, (0, -1))
                 events = (event for event in read_events(content) if first <= event.sequence_number <= last)
-                while some := list(islice(events, TAKEN)):
-                    yield _arrow(pa, EVENTS, [(partition_id, *_kept(event)) for event in some])
+                while some := list(islice(events, SELECTED)):
+                    yield _arrow(pa, EVENTS, [(partition_id, *_stored(event)) for event in some])
 
-    return take
+    return select_events
 
 
-def _kept(event: Event) -> tuple[object, ...]:
-    """An event as letters keep theirs."""
+def _stored(event: Event) -> tuple[object, ...]:
+    """Return the values of an event as a dead letter stores them."""
     place = (event.sequence_number, event.offset, event.enqueued_at)
     return *place, event.partition_key, json.dumps(event.properties, default=str), event.body
 
 
-def _outcomes(retelling: Retelling, partition_id: str, events: Iterable[Event]) -> Iterator[list[tuple[Any, ...]]]:
-    transform = load_transform(retelling.transform)
-    rows = [row_of(row_class, texts) for row_class, texts in retelling.references]
+def _outcomes(settling: Settling, partition_id: str, events: Iterable[Event]) -> Iterator[list[tuple[Any, ...]]]:
+    transform = load_transform(settling.transform)
+    rows = [row_of(row_class, texts) for row_class, texts in settling.references]
     references = References({ReferenceKey.of(row): row for row in rows})
-    wanted = [event for event in events if retelling.wanted.takes(partition_id, event.sequence_number)]
+    wanted = [event for event in events if settling.wanted.takes(partition_id, event.sequence_number)]
     for at in range(0, len(wanted), SETTLED):
-        told = wanted[at : at + SETTLED]
-        settled = settle(told, references, transform)
+        some = wanted[at : at + SETTLED]
+        settled = settle(some, references, transform)
         found: list[tuple[Any, ...]] = [
-            (partition_id, first, -1, RANGE, False, [str(last)]) for first, last in _unbroken(told)
+            (partition_id, first, -1, RANGE, False, [str(last)]) for first, last in _unbroken(some)
         ]
         for row_class, placed in settled.rows.items():
             found += [(partition_id, *_placed(row_class, number, ordinal, row)) for number, ordinal, row in placed]
@@ -180,4 +180,6 @@ def _instant(text: str) -> datetime:
             return datetime.strptime(text, form).replace(tzinfo=UTC)
         except ValueError:
             continue
-    raise ValueError(f"{text!r} is no time that Event Hubs Capture writes")
+    raise ValueError(
+        f"{text!r} is not a time of Event Hubs Capture: expected a form such as {_TIMES[0]} or {_TIMES[1]}"
+    )

@@ -1,4 +1,4 @@
-"""SQL Server and Azure SQL, read and written by Spark's JDBC source: one connection for each slice of rows."""
+"""SQL Server and Azure SQL, which Spark's JDBC source reads and writes with one connection for each slice of rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,9 +33,9 @@ MICROS = "CONVERT(bigint, DATEDIFF_BIG(microsecond, CONVERT(datetime2(7), '1970-
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What differs between servers: the prefix of tables, and an instant as microseconds since 1970.
+    """The SQL that differs between servers: the prefix of tables, an instant in microseconds since 1970, a JSON member.
 
-    An instant never travels as a JDBC timestamp, which is read in the time zone of the Java machine.
+    An instant never travels as a JDBC timestamp, since Java reads that in the time zone of its machine.
     """
 
     prefix: str = "hubledger."
@@ -44,14 +44,14 @@ class Dialect:
 
 
 def sign_in(user: str | None, password: str | None) -> dict[str, str]:
-    """The properties that sign a connection in: a name and a password, or else a token of Entra."""
+    """Return the properties that sign a connection in: a name and a password, or else a token of Entra."""
     if user is not None:
         return {"user": user, "password": password or ""}
     return {"accessToken": entra_token()}
 
 
 def entra_token() -> str:
-    """A token for Azure SQL: the workspace's own where the job runs in one, or that of azure-identity."""
+    """Return a token for Azure SQL: the workspace's where the job runs in one, or else that of azure-identity."""
     try:
         from notebookutils import credentials  # of Synapse and Fabric
     except ImportError:
@@ -62,7 +62,7 @@ def entra_token() -> str:
 
 
 class JdbcTables:
-    """Tables on a server."""
+    """The tables on a server."""
 
     def __init__(
         self, spark: SparkSession, url: str, properties: Mapping[str, str], dialect: Dialect | None = None
@@ -73,28 +73,23 @@ class JdbcTables:
         self._dialect = dialect or Dialect()
 
     def read_run(self, run_id: str) -> Run | None:
-        """See Tables."""
         columns = "run_id, run_number, cut_from, cut_to, attempt, status"
         found = self._rows("aggregation_run", columns, [f"run_id = {quoted(run_id)}"])
         return Run(*found[0]) if found else None
 
     def read_cut(self, job: str) -> str:
-        """See Tables."""
         found = self._rows("aggregation_cut", "cut, job", [f"job = {quoted(job)}"])
         return str(found[0][0]) if found else "{}"
 
     def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
-        """See Tables."""
         found = self._rows("batch_ledger", LEDGER_COLUMNS, [commits_where(span) for span in spans])
         return [LedgerRange(*row) for row in found]
 
     def read_checkpoints(self, stream_id: int) -> dict[str, int]:
-        """See Tables."""
         columns = "partition_id, sequence_number, stream_id"
         return {row[0]: row[1] for row in self._rows("event_hub_checkpoint", columns, [f"stream_id = {stream_id}"])}
 
     def readings(self, slices: Sequence[Slice]) -> DataFrame:
-        """See Tables."""
         letters = f"{self._dialect.prefix}event_hub_dead_letter"
         wanted = [readings_where(one, letters) for one in slices]
         columns = (
@@ -107,7 +102,6 @@ class JdbcTables:
         )
 
     def retracted(self, replays: Sequence[LedgerRange]) -> DataFrame:
-        """See Tables."""
         member = self._dialect.members.format
         columns = (
             f"stream_id, partition_id, commit_number, table_name, {member('home_id')} AS home_id,"
@@ -117,11 +111,9 @@ class JdbcTables:
         return found.select("home_id", "kind", F.to_timestamp("observed_at").alias("observed_at"))
 
     def activity(self) -> DataFrame:
-        """See Tables."""
         return self._windows("home_activity", "1 = 1")
 
     def texts(self, row_class: type, slices: Sequence[Slice] | None) -> DataFrame:
-        """See Tables."""
         position, kinds = position_of(row_class), kinds_of(row_class)
         lineage = "stream_id, partition_id, sequence_number, ordinal, commit_number, " if position else ""
         columns = [self._micros(name) if kind is datetime else name for name, kind in kinds.items()]
@@ -130,25 +122,22 @@ class JdbcTables:
         return found.select(*position, F.array(*(_text(*column) for column in kinds.items())).alias("texts"))
 
     def staged(self, staging_id: str) -> DataFrame:
-        """See Tables."""
         return self._windows("home_activity_staging", f"staging_id = {quoted(staging_id)}").distinct()
 
     def stage(self, windows: DataFrame, staging_id: str, run_id: str) -> None:
-        """See Tables."""
         self._append(staged_form(windows, staging_id, run_id, "").coalesce(WRITERS), "home_activity_staging")
 
     def finish(self, result: Result) -> None:
-        """See Tables."""
         staged_at = result.staged_at.strftime("%Y-%m-%dT%H:%M:%S.%f")
         row = (result.staging_id, result.run_id, result.attempt, int(result.is_snapshot), staged_at)
         schema = "staging_id string, run_id string, attempt int, is_snapshot int, staged_at string"
         rows = self._spark.createDataFrame([row], schema).coalesce(1)
-        if result.lake_path is not None:  # how a text without a value is sent depends on the driver
+        if result.lake_path is not None:  # each driver sends a text without a value in its own way
             rows = rows.withColumn("lake_path", F.lit(result.lake_path))
         self._append(rows, "aggregation_staging")
 
     def stage_events(self, events: DataFrame, stream_id: int) -> None:
-        """See Tables; what another job stages meanwhile, the table's key leaves out."""
+        """Stage the events that the table lacks; its key refuses those that a different job stages meanwhile."""
         standing = self._selected("staged_event", ", ".join(EVENT_KEY), [f"stream_id = {stream_id}"])
         new = event_form(events, stream_id, "").join(standing, list(EVENT_KEY), "left_anti")
         self._append(new.coalesce(WRITERS), "staged_event")
@@ -164,7 +153,7 @@ class JdbcTables:
         return f"{self._dialect.micros.format(column)} AS {column}_micros"
 
     def _selected(self, table: str, columns: str, wanted: Sequence[str]) -> DataFrame:
-        """Rows of a table, a task for each condition; no condition is no row. Names come back in small letters."""
+        """Read rows of a table, with a task for each condition and lower-case names; no condition gives no row."""
         source = f"(SELECT {columns} FROM {self._dialect.prefix}{table}) r"
         found = self._spark.read.jdbc(
             self._url, source, predicates=list(wanted) or ["1 = 0"], properties=self._properties

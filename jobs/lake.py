@@ -1,7 +1,7 @@
-"""The lake as a job sees it: Parquet under a path of its own, written once. A folder, an abfss address, or blobs.
+"""The lake of the jobs: Parquet files under a path of each execution, in a folder, at an abfss address, or in blobs.
 
-Spark itself writes folders and abfss. A blob address ("https://ACCOUNT.blob.core.windows.net/CONTAINER") is for where
-Spark has no driver for it, as with Azurite: the executors upload what pyarrow writes.
+Spark itself writes folders and abfss. A blob address ("https://ACCOUNT.blob.core.windows.net/CONTAINER") is for places
+without a Spark driver, such as Azurite: there, pyarrow writes the files and the executors upload them.
 """
 
 import os
@@ -25,10 +25,7 @@ COLUMNS = (
 
 
 def write_run(windows: DataFrame, lake: str, path: str) -> str:
-    """Write a result under a path that no other execution has, and return where that is.
-
-    A task that runs twice leaves one set of files.
-    """
+    """Write a result under the path of one execution; return its address. A repeated task leaves one set of files."""
     if _is_blob(lake):
         connection = os.environ.get(CONNECTION)
         uploaded = windows.mapInArrow(_uploader(lake, path, connection), "name string")
@@ -39,7 +36,7 @@ def write_run(windows: DataFrame, lake: str, path: str) -> str:
 
 
 def read_aggregate(spark: SparkSession, lake: str, pointer: Pointer) -> DataFrame:
-    """The aggregate at a pointer's cut, out of the files of all the runs that it lists."""
+    """Return the aggregate at a pointer's cut, from the files of all runs that the pointer lists."""
     found = spark.createDataFrame([], f"{COLUMNS}, run_number bigint")
     for run in pointer.runs:
         windows = _read(spark, lake, run.path).withColumn("run_number", F.lit(run.number).cast("bigint"))

@@ -1,6 +1,6 @@
-"""`python -m jobs.package FOLDER`: all that a Spark engine elsewhere needs: the programs, and our modules beside them.
+"""`python -m jobs.package FOLDER`: write the files that a remote Spark engine needs: the programs and our modules.
 
-`hubledger.zip` is for `pyFiles` of Livy; the wheel holds the same for Databricks. The same sources give the same bytes.
+`hubledger.zip` is for `pyFiles` of Livy; the wheel has the same modules for Databricks. Equal sources give equal bytes.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from pathlib import Path
 APP = Path(__file__).resolve().parents[1]
 PROGRAMS = ("aggregate_home_activity.py", "rebuild_home_activity.py", "replay_capture.py")
 ARCHIVE, WHEEL = "hubledger.zip", "hubledger-0.1.0-py3-none-any.whl"
-WITHOUT = ("core/store/", "core/worker.py")  # what knows a database of the app's own
+WITHOUT = ("core/store/", "core/worker.py")  # the app's way to SQL, which no job uses
 _STAMP = (1980, 1, 1, 0, 0, 0)
 _METADATA = {
     "METADATA": "Metadata-Version: 2.1\nName: hubledger\nVersion: 0.1.0\n",
@@ -23,7 +23,7 @@ _METADATA = {
 
 
 def write_package(folder: Path) -> list[Path]:
-    """Write programs and archives into a folder, which is made; return what was written."""
+    """Write the programs and the archives into a folder, which is created if needed; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in PROGRAMS:
         shutil.copyfile(APP / "jobs" / name, folder / name)
@@ -49,7 +49,7 @@ def _write_archive(path: Path, texts: dict[str, str]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the package, and say what it is."""
+    """Write the package and print the paths of its files."""
     parser = argparse.ArgumentParser(prog="python -m jobs.package", description=__doc__)
     parser.add_argument("folder", type=Path)
     for path in write_package(parser.parse_args(arguments).folder):

@@ -1,11 +1,11 @@
-"""Which rows lie between two cuts: the ledger turns commit numbers into ranges of sequence numbers."""
+"""The rows between two cuts: the ledger turns commit numbers into ranges of sequence numbers."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-ROWS_EACH = 150_000  # of a slice, so that a hot partition is many tasks and none straggles
+ROWS_EACH = 150_000  # of a slice, so that a large partition becomes many tasks of similar length
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class CommitSpan:
 
 @dataclass(frozen=True, slots=True)
 class LedgerRange:
-    """One row of the batch ledger; only ranges of kind batch are without holes, and tile the log in order."""
+    """One row of the batch ledger; only ranges of kind `batch` have no holes and cover the log in order."""
 
     stream_id: int
     partition_id: str
@@ -33,9 +33,9 @@ class LedgerRange:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Rows at sequence numbers `first` to `last` of a partition, that a commit after `after` up to `up_to` wrote.
+    """The rows of a partition at sequence numbers `first` to `last` whose commit is after `after` and up to `up_to`.
 
-    `letters_only`: where dead letters are, which is where the commits of a retry write.
+    `letters_only` limits them to the sequence numbers of dead letters, the only ones where a retry writes.
     """
 
     stream_id: int
@@ -48,7 +48,7 @@ class Slice:
 
 
 def spans_between(cut_from: str, cut_to: str) -> list[CommitSpan]:
-    """What two cuts, JSON objects of commit numbers by "stream/partition", have between them."""
+    """Return the commits between two cuts, which are JSON objects of commit numbers by "stream/partition"."""
     begin, end = json.loads(cut_from), json.loads(cut_to)
     spans = []
     for name, up_to in sorted(end.items()):
@@ -59,10 +59,10 @@ def spans_between(cut_from: str, cut_to: str) -> list[CommitSpan]:
 
 
 def slices_of(spans: Iterable[CommitSpan], ledger: Iterable[LedgerRange], rows_each: int = ROWS_EACH) -> list[Slice]:
-    """Slices that hold every row of the spans' commits once.
+    """Return slices that hold every row of the spans' commits once.
 
-    The batches of a span cover an unbroken range of sequence numbers, and what later commits of the span wrote into it
-    is read with it. A retry or a replay is asked only for what lies before it.
+    The batches of a span cover an unbroken range of sequence numbers; rows that later commits of the span wrote into it
+    are read with it. From a retry or a replay, only the part before that range gets its own slice.
     """
     of_partition = {
         partition: list(ranges)
@@ -78,12 +78,12 @@ def slices_of(spans: Iterable[CommitSpan], ledger: Iterable[LedgerRange], rows_e
 
 
 def replay_slices(ledger: Iterable[LedgerRange]) -> list[Slice]:
-    """What the replays among these commits wrote."""
+    """Return the slices of the rows that the replays among these commits wrote."""
     return [_written_by(one, one.last) for one in replays(ledger)]
 
 
 def replays(ledger: Iterable[LedgerRange]) -> list[LedgerRange]:
-    """The commits that took rows away as well as adding some."""
+    """Return the commits of replays, which remove rows as well as add them."""
     return [one for one in ledger if one.kind == "replay"]
 
 

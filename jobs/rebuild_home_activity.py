@@ -1,7 +1,7 @@
-"""Compute home_activity from nothing into a shadow table, and compare it to the bit with what the increments came to.
+"""Compute home_activity from all readings into a shadow table, and compare it to the bit with the standing one.
 
-Prints one JSON object and ends with 0 when nothing differs, 1 when something does, 3 when a run was committed
-meanwhile, so that there was nothing to compare with.
+The job prints one JSON object. It ends with 0 when nothing differs, with 1 when something does, and with 3 when a run
+was committed meanwhile, so that the two cannot be compared.
 """
 
 import argparse
@@ -24,7 +24,7 @@ EQUAL, DIFFERENT, MOVED = 0, 1, 3
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a rebuild found: `moved` when the cut did not stay; then `differing` says nothing."""
+    """The result of a rebuild; `differing` has no meaning when `moved` says that the cut moved meanwhile."""
 
     cut: str
     windows: int
@@ -34,14 +34,14 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """As the job ends."""
+        """The exit code of the job."""
         if self.moved:
             return MOVED
         return DIFFERENT if self.differing else EQUAL
 
 
 def rebuild(tables: Tables) -> Comparison:
-    """Rebuild at the standing cut. The shadow is staged under an id of its own; the next commit takes it away."""
+    """Rebuild at the current cut; the shadow is staged under its own id, and the next commit removes it."""
     cut = tables.read_cut(JOB)
     shadow = f"rebuild-{uuid.uuid4().hex}"
     tables.stage(parts(partial_sums(all_readings(tables, cut))), shadow, "rebuild")
@@ -55,7 +55,7 @@ def rebuild(tables: Tables) -> Comparison:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """See the module."""
+    """Run the job and return its exit code."""
     parser = argparse.ArgumentParser(prog="rebuild_home_activity", description=__doc__)
     parser.add_argument("--store", help="default: the setting STORE_CONNECTION")
     given = parser.parse_args(arguments)

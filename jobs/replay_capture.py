@@ -1,7 +1,7 @@
-"""Events older than the hub keeps, out of Capture's files, through the transform of the trigger once more.
+"""Replay events that the hub no longer has, from the files of Capture, through a transform of the app.
 
-It prints what differs from what stands in SQL; with `--stage` the events are also kept there, as far as a replay can
-reach them, for one to commit. No row of theirs is changed from here. One JSON object is printed.
+The job prints one JSON object: the outcomes, and the differences between the new rows and those in SQL. With `--stage`
+it also stores in SQL the events that a replay can reach, so that a replay can commit them. It changes no output row.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from core.model.rows import declared, row_table
 from core.transforms import load_transform
-from jobs.capture import EVENTS, LETTER, OUTCOMES, RANGE, Retelling, Wanted, retold, taken
+from jobs.capture import EVENTS, LETTER, OUTCOMES, RANGE, Settling, Wanted, events_within, outcomes_with
 from jobs.ranges import CommitSpan, Slice
 from jobs.session import open_session
 from jobs.tables import Tables, open_tables
@@ -29,7 +29,7 @@ EVER = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class TableDiff:
-    """One table of appended rows: positions where a row is new, gone, other than before, or the same."""
+    """One table of appended rows: the numbers of rows that are added, removed, changed and the same."""
 
     table: str
     added: int
@@ -41,22 +41,22 @@ class TableDiff:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What the events of the files would come to. States are only counted: the newest event of a key decides."""
+    """The outcomes of the events in the files. States are only counted: the newest event of a key decides."""
 
     events: int
     letters: dict[str, int]
     states: dict[str, int]
     tables: list[TableDiff]
-    staged: int | None  # events, those included that were staged before
+    staged: int | None  # events, with those that were staged before
 
 
-def retell(spark: SparkSession, files: str, retelling: Retelling) -> DataFrame:
-    """The outcome of every wanted event, once, though Capture may have written it to two files."""
-    return _found(spark, files).mapInArrow(retold(retelling), OUTCOMES).distinct()
+def settle_files(spark: SparkSession, files: str, settling: Settling) -> DataFrame:
+    """Return the outcome of each wanted event once, although Capture may have written an event to two files."""
+    return _found(spark, files).mapInArrow(outcomes_with(settling), OUTCOMES).distinct()
 
 
 def compare(outcomes: DataFrame, tables: Tables, row_classes: Iterable[type], stream_id: int) -> list[TableDiff]:
-    """The appended rows of the outcomes against those that stand at the same events."""
+    """Compare the appended rows of the outcomes with the rows in SQL of the same events."""
     ranges = outcomes.where(F.col("table_name") == RANGE).select(
         "partition_id", "sequence_number", F.col("texts")[0].cast("bigint").alias("last")
     )
@@ -66,7 +66,7 @@ def compare(outcomes: DataFrame, tables: Tables, row_classes: Iterable[type], st
 
 def _compared(outcomes: DataFrame, tables: Tables, row_class: type, slices: list[Slice]) -> TableDiff:
     name = row_table(row_class).name
-    told = outcomes.where(F.col("table_name") == name).select(*POSITION, F.col("texts").alias("told"))
+    replayed = outcomes.where(F.col("table_name") == name).select(*POSITION, F.col("texts").alias("told"))
     standing = tables.texts(row_class, slices).select(*POSITION, F.col("texts").alias("standing"))
     kind = (
         F.when(F.col("standing").isNull(), "added")
@@ -74,7 +74,11 @@ def _compared(outcomes: DataFrame, tables: Tables, row_class: type, slices: list
         .when(F.col("told") == F.col("standing"), "same")
         .otherwise("changed")
     )
-    both = told.join(standing, POSITION, how="full").select(*POSITION, "told", "standing", kind.alias("kind")).persist()
+    both = (
+        replayed.join(standing, POSITION, how="full")
+        .select(*POSITION, "told", "standing", kind.alias("kind"))
+        .persist()
+    )
     counts = {row["kind"]: row["count"] for row in both.groupBy("kind").count().collect()}
     differing = both.where(F.col("kind") != "same").orderBy(*POSITION).limit(SHOWN).collect()
     both.unpersist()
@@ -83,7 +87,7 @@ def _compared(outcomes: DataFrame, tables: Tables, row_class: type, slices: list
 
 
 def replay(spark: SparkSession, tables: Tables, given: argparse.Namespace) -> Replayed:
-    """Retell, compare, and stage where that is asked for."""
+    """Settle the events again, compare their rows with SQL, and stage the events where the options request it."""
     row_classes = row_classes_of(given.transform)
     wanted = Wanted(frozenset(given.partition), given.first, given.last)
     references = [
@@ -92,7 +96,7 @@ def replay(spark: SparkSession, tables: Tables, given: argparse.Namespace) -> Re
         if row_table(row_class).key
         for row in tables.texts(row_class, None).select("texts").collect()
     ]
-    outcomes = retell(spark, given.files, Retelling(given.transform, references, wanted)).persist()
+    outcomes = settle_files(spark, given.files, Settling(given.transform, references, wanted)).persist()
     diffs = compare(outcomes, tables, row_classes, given.stream_id)
     staged = stage(spark, tables, given) if given.stage else None
     replayed = Replayed(_events(outcomes), _letters(outcomes), _states(outcomes), diffs, staged)
@@ -101,15 +105,15 @@ def replay(spark: SparkSession, tables: Tables, given: argparse.Namespace) -> Re
 
 
 def row_classes_of(transform: str) -> list[type]:
-    """The row classes that a transform's module declares."""
+    """Return the row classes that a transform's module declares."""
     load_transform(transform)
     return [row_class for row_class in declared() if row_class.__module__ == transform]
 
 
 def stage(spark: SparkSession, tables: Tables, given: argparse.Namespace) -> int:
-    """Keep the wanted events that a replay can reach, once each; how many those are."""
+    """Store the wanted events that a replay can reach, each once, and return their number."""
     spans = _reach(tables, given)
-    found = _found(spark, given.files).mapInArrow(taken(spans), EVENTS)
+    found = _found(spark, given.files).mapInArrow(events_within(spans), EVENTS)
     events = found.dropDuplicates(["partition_id", "sequence_number"]).persist()
     tables.stage_events(events, given.stream_id)
     count = events.count()
@@ -118,7 +122,7 @@ def stage(spark: SparkSession, tables: Tables, given: argparse.Namespace) -> int
 
 
 def _reach(tables: Tables, given: argparse.Namespace) -> dict[str, tuple[int, int]]:
-    """The wanted numbers of each partition, from its first commit to its checkpoint."""
+    """Return the span of wanted numbers of each partition, from its first commit to its checkpoint."""
     checkpoints = tables.read_checkpoints(given.stream_id)
     ids = [id for id in checkpoints if not given.partition or id in given.partition]
     firsts = tables.read_ledger([CommitSpan(given.stream_id, id, 0, 1) for id in ids])
@@ -155,7 +159,7 @@ def _states(outcomes: DataFrame) -> dict[str, int]:
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """The options of the job."""
+    """Read the options of the job."""
     parser = argparse.ArgumentParser(prog="replay_capture", description=__doc__)
     add = parser.add_argument
     add("--files", required=True, help="the folder or address that Capture writes NAMESPACE/HUB/PARTITION/... into")
@@ -165,12 +169,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--first", type=int, default=0, help="first sequence number")
     add("--last", type=int, default=EVER, help="last sequence number")
     add("--store", help="default: the setting STORE_CONNECTION")
-    add("--stage", action="store_true", help="also keep the events in SQL, for a replay to commit")
+    add("--stage", action="store_true", help="also store the events in SQL, for a replay to commit")
     return parser.parse_args(arguments)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """See the module."""
+    """Run the job and print its result."""
     given = parse(arguments)
     spark = open_session("replay-capture")
     tables = open_tables(spark, given.store or os.environ["STORE_CONNECTION"])

@@ -1,4 +1,4 @@
-"""Rows as texts, a column each, so that what a transform makes and what stands in SQL compare on any engine."""
+"""Rows as texts, one for each column, so that rows of a transform and rows in SQL compare on any engine."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -12,19 +12,19 @@ INSTANT = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 def texts_of(row: Row) -> list[str | None]:
-    """A row's values in the order of its columns."""
+    """Return a row's values as texts, in the order of its columns."""
     return [_text(getattr(row, name)) for name in row_table(type(row)).columns]
 
 
 def row_of(row_class: type, texts: Sequence[str | None]) -> Row:
-    """The row again."""
+    """Return the row that these texts came from."""
     kinds = kinds_of(row_class).values()
     return cast(Row, row_class(*(_value(kind, text) for kind, text in zip(kinds, texts, strict=True))))
 
 
 @cache
 def kinds_of(row_class: type) -> dict[str, type]:
-    """The type of each column, without None."""
+    """Return the type of each column, without None."""
     hints = get_type_hints(row_class)
     return {field.name: _kind(hints[field.name]) for field in fields(cast(Any, row_class))}
 

@@ -1,4 +1,4 @@
-"""The Spark session of a job: UTC everywhere, quiet, and the same results on every engine."""
+"""The Spark session of a job: in UTC, without progress bars, and with the same results on every engine."""
 
 from pyspark.sql import SparkSession
 
@@ -6,13 +6,13 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    # Its first level holds 65,536 groups; with the many windows of a run it is a second look, and costs a third more.
+    # The first level holds 65,536 groups. A run has more windows, so the second level is used too: a third more time.
     "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
 }
 
 
 def open_session(name: str) -> SparkSession:
-    """The session that the engine gives, or one of our own."""
+    """Return the session of the engine, or open one."""
     builder = SparkSession.builder.appName(name)
     for setting, value in SETTINGS.items():
         builder = builder.config(setting, value)

@@ -1,4 +1,4 @@
-"""The embedded store: SQLite read and written by Python on the executors, as Arrow. All of them see one file."""
+"""The embedded store: Python on the executors reads and writes SQLite as Arrow; all executors share one file."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ from jobs.transforms import ACTIVITY, KEY, READINGS, VALUES
 
 FETCHED = 20_000  # rows at a time
 WRITTEN = 5_000  # rows in a transaction: the app writes to the same file
-BUSY = 60.0  # seconds that a statement waits for another writer
+BUSY = 60.0  # seconds that a statement waits for a different writer
 
 _RUN = "SELECT run_id, run_number, cut_from, cut_to, attempt, status FROM aggregation_run WHERE run_id = ?"
 _CHECKPOINTS = "SELECT partition_id, sequence_number FROM event_hub_checkpoint WHERE stream_id = ?"
@@ -51,45 +51,37 @@ _FINISH = (
 
 
 class SqliteTables:
-    """Tables in a file."""
+    """The tables in a SQLite file."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._spark = spark
         self._path = path
 
     def read_run(self, run_id: str) -> Run | None:
-        """See Tables."""
         found = self._rows(_RUN, run_id)
         return Run(*found[0]) if found else None
 
     def read_cut(self, job: str) -> str:
-        """See Tables."""
         found = self._rows(_CUT, job)
         return str(found[0][0]) if found else "{}"
 
     def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
-        """See Tables."""
         return [LedgerRange(*row) for span in spans for row in self._rows(_LEDGER + commits_where(span))]
 
     def read_checkpoints(self, stream_id: int) -> dict[str, int]:
-        """See Tables."""
         return dict(self._rows(_CHECKPOINTS, stream_id))
 
     def readings(self, slices: Sequence[Slice]) -> DataFrame:
-        """See Tables."""
         return self._selected([_READINGS + readings_where(one) for one in slices], READINGS)
 
     def retracted(self, replays: Sequence[LedgerRange]) -> DataFrame:
-        """See Tables."""
         statements = [_RETRACTED + retracted_where(one) for one in replays]
         return self._selected(statements, "home_id string, kind string, observed_at timestamp")
 
     def activity(self) -> DataFrame:
-        """See Tables."""
         return self._selected([_ACTIVITY], ACTIVITY)
 
     def texts(self, row_class: type, slices: Sequence[Slice] | None) -> DataFrame:
-        """See Tables."""
         position, columns = position_of(row_class), row_table(row_class).columns
         texts = [f"CAST({name} AS TEXT)" for name in columns]
         select = f"SELECT {', '.join([*position, *texts])} FROM {row_table(row_class).name} WHERE "
@@ -100,29 +92,25 @@ class SqliteTables:
         return found.select(*position, F.array(*columns).alias("texts"))
 
     def staged(self, staging_id: str) -> DataFrame:
-        """See Tables."""
         return self._selected([f"{_STAGED}'{staging_id}'"], ACTIVITY)
 
     def stage(self, windows: DataFrame, staging_id: str, run_id: str) -> None:
-        """See Tables."""
         self._write(staged_form(windows, staging_id, run_id, "Z"), _STAGE)
 
     def finish(self, result: Result) -> None:
-        """See Tables."""
         staged_at = result.staged_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         values = (result.staging_id, result.run_id, result.attempt, result.lake_path, result.is_snapshot, staged_at)
         with closing(_open(self._path)) as connection:
             connection.execute(_FINISH, values)
 
     def stage_events(self, events: DataFrame, stream_id: int) -> None:
-        """See Tables."""
         self._write(event_form(events, stream_id, "Z"), _STAGE_EVENTS)
 
     def _write(self, rows: DataFrame, statement: str) -> None:
         rows.mapInArrow(_writer(self._path, statement), "written bigint").agg(F.sum("written")).collect()
 
     def _selected(self, statements: list[str], schema: str) -> DataFrame:
-        """What statements find, a task for each."""
+        """Read the rows of these statements, with a task for each statement."""
         tasks = max(1, len(statements))
         plan = self._spark.createDataFrame([(one,) for one in statements], "statement string")
         return plan.repartition(tasks).mapInArrow(_reader(self._path, schema), schema)

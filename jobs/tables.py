@@ -1,4 +1,4 @@
-"""The tables of a store as a job sees them: reading and writing, and nothing else, stay behind this door."""
+"""The tables of a store for the jobs: all reading and writing of SQL, and nothing else."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one execution of a job stages, under an id that no other one has; `lake_path` is where it is in the lake."""
+    """The staged result of one execution of a job, under its own id; `lake_path` is its address in the lake."""
 
     staging_id: str
     run_id: str
@@ -48,59 +48,47 @@ class Result:
 
 
 class Tables(Protocol):
-    """A store. DataFrames have the columns of `jobs/transforms.py`, with instants as timestamps."""
+    """The tables of one store. DataFrames have the columns of `jobs/transforms.py`, with instants as timestamps."""
 
     def read_run(self, run_id: str) -> Run | None:
-        """A run, or None."""
-        ...
+        """Return a run, or None."""
 
     def read_cut(self, job: str) -> str:
-        """Where a job stands; "{}" before its first run."""
-        ...
+        """Return the cut of a job; "{}" before its first run."""
 
     def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
-        """The commits of these spans."""
-        ...
+        """Return the commits of these spans."""
 
     def read_checkpoints(self, stream_id: int) -> dict[str, int]:
-        """How far each partition of a stream is committed."""
-        ...
+        """Return the checkpoint of each partition of a stream."""
 
     def readings(self, slices: Sequence[Slice]) -> DataFrame:
-        """The sensor readings of these slices, a task for each."""
-        ...
+        """Return the sensor readings of these slices, with a task for each slice."""
 
     def retracted(self, replays: Sequence[LedgerRange]) -> DataFrame:
-        """Home, kind and time of the readings that these replays took away."""
-        ...
+        """Return home, kind and time of the readings that these replays removed."""
 
     def activity(self) -> DataFrame:
-        """What stands in home_activity."""
-        ...
+        """Return the rows of home_activity."""
 
     def texts(self, row_class: type, slices: Sequence[Slice] | None) -> DataFrame:
-        """Rows of a class, all for None: position (but for states), and `texts` as `jobs/row_texts.py` has them."""
-        ...
+        """Return rows of a class (None: all) as `texts` of `jobs/row_texts.py`, with the positions of appended rows."""
 
     def staged(self, staging_id: str) -> DataFrame:
-        """What is staged under an id, each window once, though a task may have written it twice."""
-        ...
+        """Return the windows staged under an id, each once, although a task may have written a window twice."""
 
     def stage(self, windows: DataFrame, staging_id: str, run_id: str) -> None:
-        """Write windows under an id of their own; they count for nothing before `finish`."""
-        ...
+        """Write windows under their own staging id; they are ignored until `finish`."""
 
     def finish(self, result: Result) -> None:
-        """Say that a result is whole: the last thing that a job writes."""
-        ...
+        """Mark a result as complete, in the last write of a job."""
 
     def stage_events(self, events: DataFrame, stream_id: int) -> None:
-        """Keep events, as `jobs/capture.py` has them, for a replay; one that is there already stays as it is."""
-        ...
+        """Store events in the form of `jobs/capture.py` for a replay; an event that is already there stays as it is."""
 
 
 def open_tables(spark: SparkSession, store: str) -> Tables:
-    """The tables of `sqlite:PATH`, a JDBC address, or an ODBC connection string; ValueError for anything else."""
+    """Open the tables of `sqlite:PATH`, a JDBC address or an ODBC connection string; raise ValueError for any other."""
     if store.startswith(EMBEDDED):
         from jobs.sqlite_tables import SqliteTables
 
@@ -114,7 +102,7 @@ def open_tables(spark: SparkSession, store: str) -> Tables:
 
 
 def readings_where(one: Slice, letters: str = "event_hub_dead_letter") -> str:
-    """The rows of a slice, in SQL that every engine has; its numbers and ids are ours, none is typed by a person."""
+    """Return the SQL condition of a slice's rows, for every engine."""
     place = f"stream_id = {one.stream_id} AND partition_id = {quoted(one.partition_id)}"
     span = f"sequence_number BETWEEN {one.first} AND {one.last}"
     rows = f"{place} AND {span} AND commit_number > {one.after} AND commit_number <= {one.up_to}"
@@ -124,29 +112,29 @@ def readings_where(one: Slice, letters: str = "event_hub_dead_letter") -> str:
 
 
 def commits_where(span: CommitSpan) -> str:
-    """The ledger rows of a span."""
+    """Return the SQL condition of a span's ledger rows."""
     place = f"stream_id = {span.stream_id} AND partition_id = {quoted(span.partition_id)}"
     return f"{place} AND commit_number > {span.after} AND commit_number <= {span.up_to}"
 
 
 def position_of(row_class: type) -> tuple[str, ...]:
-    """The columns that say where a row is from; a state is from wherever its newest event was."""
+    """Return the columns of an appended row's position; none for a state, which follows its newest event."""
     return () if row_table(row_class).key else ("partition_id", "sequence_number", "ordinal")
 
 
 def retracted_where(replay: LedgerRange) -> str:
-    """The retracted readings of a replay."""
+    """Return the SQL condition of a replay's retracted readings."""
     place = f"stream_id = {replay.stream_id} AND partition_id = {quoted(replay.partition_id)}"
     return f"{place} AND commit_number = {replay.commit_number} AND table_name = 'sensor_reading'"
 
 
 def quoted(text: str) -> str:
-    """A text in SQL."""
+    """Return a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def staged_form(windows: DataFrame, staging_id: str, run_id: str, zone: str) -> DataFrame:
-    """Windows as rows of the staging table: instants as ISO text with six digits, and `zone` behind them."""
+    """Return windows as rows of the staging table: instants as ISO texts with six digits, followed by `zone`."""
     instant = {name: _written(name, zone) for name in ("window_start", "first_observed_at", "last_observed_at")}
     named = {
         "staging_id": F.lit(staging_id),
@@ -158,7 +146,7 @@ def staged_form(windows: DataFrame, staging_id: str, run_id: str, zone: str) -> 
 
 
 def event_form(events: DataFrame, stream_id: int, zone: str) -> DataFrame:
-    """Events as rows of the table of staged ones."""
+    """Return events as rows of the table of staged events."""
     named = {"stream_id": F.lit(stream_id), "enqueued_at": _written("enqueued_at", zone)}
     return events.select(*(named.get(name, F.col(name)).alias(name) for name in EVENT_COLUMNS))
 

@@ -1,7 +1,7 @@
-"""From readings to the activity of homes: DataFrame -> DataFrame, pure, each ending in the `select` that is its schema.
+"""From readings to the activity of homes: pure functions, DataFrame -> DataFrame, that end in a `select` as schema.
 
-Sums are integers and what else is kept is a least or a greatest value, so the order of rows and runs does not matter:
-increments and a rebuild agree to the bit. Only what Spark 3.5 and 4.1 share is used.
+Sums are integers and the other values are minima and maxima, so the order of rows and runs does not matter: increments
+and a rebuild agree to the bit. The module uses only functions that Spark 3.5 and 4.1 share.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -26,7 +26,7 @@ ACTIVITY = (
 
 
 def partial_sums(readings: DataFrame) -> DataFrame:
-    """The activity of each home, kind and window of event time, as far as these readings go."""
+    """Return the activity of these readings by home, kind and window of event time."""
     instant = F.unix_micros("observed_at")
     return (
         readings.select("home_id", "kind", "state", "ppm", instant.alias("at"), _window_micros(instant).alias("begin"))
@@ -56,7 +56,7 @@ def partial_sums(readings: DataFrame) -> DataFrame:
 
 
 def added(activity: DataFrame) -> DataFrame:
-    """One row for each window, of several that each hold a part of it."""
+    """Add up the parts of each window into one row."""
     return (
         activity.groupBy(*KEY)
         .agg(
@@ -73,21 +73,21 @@ def added(activity: DataFrame) -> DataFrame:
 
 
 def windows_of(rows: DataFrame) -> DataFrame:
-    """The windows that rows with home_id, kind and observed_at lie in, each once."""
+    """Return the windows of rows with home_id, kind and observed_at, each window once."""
     return (
         rows.select("home_id", window_start(F.col("observed_at")).alias("window_start"), "kind").distinct().select(*KEY)
     )
 
 
 def parts(activity: DataFrame) -> DataFrame:
-    """Windows that add to what stands."""
+    """Mark windows as parts, to be added to those that stand."""
     return activity.select(*KEY, F.lit(False).alias("is_whole"), *VALUES)
 
 
 def corrected(activity: DataFrame, touched: DataFrame, readings: DataFrame) -> DataFrame:
-    """The same as `parts`, but for the windows that lost a row: those replace what stands.
+    """Return windows that lost a row as whole, to replace those that stand, and all others as parts to add.
 
-    `readings` are all there are up to the cut. A window that lost its last row is whole with no reading.
+    `readings` are all readings up to the cut. A window that lost its last row is whole, with no reading.
     """
     keys = F.broadcast(touched)
     of_touched = readings.withColumn("window_start", window_start(F.col("observed_at"))).join(
@@ -103,7 +103,7 @@ def corrected(activity: DataFrame, touched: DataFrame, readings: DataFrame) -> D
 
 
 def snapshot(standing: DataFrame, result: DataFrame) -> DataFrame:
-    """Everything after a run: what stood before it, with its windows added or in their place."""
+    """Return the whole aggregate after a run: `standing`, with the run's windows added or as replacements."""
     replaced = result.where(F.col("is_whole")).select(*KEY)
     kept = standing.join(replaced, KEY, how="left_anti").select(*KEY, *VALUES)
     return (
@@ -114,7 +114,7 @@ def snapshot(standing: DataFrame, result: DataFrame) -> DataFrame:
 
 
 def of_all_runs(runs: DataFrame) -> DataFrame:
-    """The aggregate out of several runs' windows, numbered by `run_number`: what is whole replaces all before it."""
+    """Return the aggregate of several runs, ordered by `run_number`: a whole window replaces all parts before it."""
     last_whole = (
         runs.where(F.col("is_whole")).groupBy(*KEY).agg(F.max("run_number").alias("whole_at")).select(*KEY, "whole_at")
     )
@@ -125,7 +125,7 @@ def of_all_runs(runs: DataFrame) -> DataFrame:
 
 
 def differences(first: DataFrame, second: DataFrame) -> DataFrame:
-    """Windows that are not the same on both sides, to the bit; `side` says which of the two has this row."""
+    """Return the windows that differ in any bit; `side` names the side that has the row."""
     columns = [*KEY, *VALUES]
     lacking = first.select(*columns).exceptAll(second.select(*columns)).withColumn("side", F.lit("first"))
     surplus = second.select(*columns).exceptAll(first.select(*columns)).withColumn("side", F.lit("second"))
@@ -133,7 +133,7 @@ def differences(first: DataFrame, second: DataFrame) -> DataFrame:
 
 
 def window_start(instant: Column) -> Column:
-    """The begin of the window of event time that an instant lies in."""
+    """Return the begin of the window of event time that holds an instant."""
     return F.timestamp_micros(_window_micros(F.unix_micros(instant)))
 
 

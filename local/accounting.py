@@ -1,4 +1,4 @@
-"""Wait until the app has accounted for all that a feed published and settled its letters; strike blows meanwhile."""
+"""Wait until the app has accounted for every published event and settled its letters; strike the blows meanwhile."""
 
 import time
 from collections import Counter
@@ -7,20 +7,20 @@ from typing import NamedTuple
 
 from local.books import Books, count_accounted, count_open_letters
 from local.chaos import Blow, Kind, Strikes
-from local.consumers import TOLD_EVERY, Consumers
+from local.consumers import PROGRESS_EVERY, Consumers
 from local.feed.record import Copies, published_copies
 from local.processes import Child, tail
 from local.stack import Stack
 
-STEP = 0.05
+STEP = 0.05  # seconds
 
 
 class NoProgress(Exception):
-    """Nothing more was accounted for in a long time; the message ends with the newest log's last lines."""
+    """No event or letter moved within the patience; the message ends with the last lines of the newest log."""
 
 
 class Accounted(NamedTuple):
-    """What was published, the books when all of it was settled, and the seconds until all of it was accounted for."""
+    """The published copies, the books when all was settled, and the seconds until every event was accounted for."""
 
     published: Copies
     books: Books
@@ -28,7 +28,7 @@ class Accounted(NamedTuple):
 
 
 class Accounting:
-    """One demo's wait. `patience` is how many seconds may pass without a newly accounted event or settled letter."""
+    """The wait of one demo. `patience` is the limit of seconds without a newly accounted event or settled letter."""
 
     def __init__(self, stack: Stack, consumers: Consumers, feed: Child, record: Path, patience: float) -> None:
         self._stack = stack
@@ -39,14 +39,14 @@ class Accounting:
         self._watch = consumers.watch
         self.struck: Counter[Kind] = Counter()
         self._published: Copies | None = None
-        self._count = self._told = self._open_letters = 0
-        self._began = self._told_at = self._moved_at = time.monotonic()
+        self._count = self._printed = self._open_letters = 0
+        self._began = self._printed_at = self._moved_at = time.monotonic()
         self._done_at: float | None = None
 
     def wait(self, blows: list[Blow], strikes: Strikes, emulator: Child) -> Accounted:
-        """Return when the hub holds nothing that is not accounted for, no letter is open, and every blow was struck.
+        """Return when every event in the hub is accounted for, no letter is open, and every blow was struck.
 
-        ChildFailed when a process died that was not to die, NoProgress when the books stand still.
+        Raise ChildFailed when a process died by itself, and NoProgress when the books stand still.
         """
         with self._watch:
             for blow in blows:
@@ -69,8 +69,8 @@ class Accounting:
         self._count, self._open_letters = count, open_letters
         if self._done_at is None and self._published and count >= self._published.at_least:
             self._done_at = now
-        if now - self._told_at >= TOLD_EVERY:
-            self._tell(now)
+        if now - self._printed_at >= PROGRESS_EVERY:
+            self._print(now)
 
     def _refuse_dead(self, emulator: Child) -> None:
         emulator.refuse_dead()
@@ -88,7 +88,7 @@ class Accounting:
         self._moved_at = time.monotonic()
 
     def _accounted(self) -> Accounted | None:
-        """The hub is asked every two seconds only: until then it may seem to hold less than was published."""
+        """Return the result when all is settled. The books are up to two seconds old, so `in_hub` may lag."""
         books = self._watch.books
         if self._done_at is None or self._published is None or books is None or books.in_hub is None:
             return None
@@ -98,13 +98,13 @@ class Accounting:
             return None
         return Accounted(self._published, books, self._done_at - self._began)
 
-    def _tell(self, now: float) -> None:
-        rate = (self._count - self._told) / (now - self._told_at)
-        self._told, self._told_at = self._count, now
+    def _print(self, now: float) -> None:
+        rate = (self._count - self._printed) / (now - self._printed_at)
+        self._printed, self._printed_at = self._count, now
         print(f"{now - self._began:6.1f} s  {self._standing()}, {rate:,.0f} events/s", flush=True)
 
     def _standing(self) -> str:
-        published = f"{self._published.at_least:,}" if self._published else "what is still being published"
+        published = f"{self._published.at_least:,}" if self._published else "a number that still grows"
         silence = f" ({self._watch.silence})" if self._watch.silence else ""
         letters = f", {self._open_letters:,} letters open" if self._open_letters else ""
         return f"{self._count:,} accounted for of {published}{letters}{silence}"

@@ -1,4 +1,4 @@
-"""The recount of the aggregate: home_activity against the record of the feed, added up by plain Python once more."""
+"""The recount of the aggregate: home_activity against the feed's record, added up a second time by plain Python."""
 
 import sqlite3
 from collections import Counter
@@ -11,15 +11,15 @@ from typing import NamedTuple
 from local.recount import recounting
 
 WINDOW_US = 15 * 60 * 1_000_000
-SHOWN = 20  # windows that differ
+SHOWN = 20  # the limit of named windows
 
-# What the feed published of each reading: as often as it is surely there, and at most.
+# The published readings, with the least and the greatest number of copies.
 _PUBLISHED = """
 SELECT partition_key, kind, state, ppm, observed_us, sensor_id, SUM(surely), SUM(at_most)
 FROM expected WHERE kind <> 'registration'
 GROUP BY partition_key, kind, state, ppm, observed_us, sensor_id
 """
-# Where the answer to a send was lost only the store knows how often the event came; the recount of rows bounds it.
+# Where an answer was lost, only the store holds the number of copies; the recount of rows checks its limits.
 _STORED = """
 SELECT COUNT(*) FROM sensor_reading
 WHERE home_id = ? AND kind = ? AND state IS ? AND ppm IS ? AND instant(observed_at) = ? AND sensor_id = ?
@@ -40,13 +40,13 @@ class Window(NamedTuple):
     start_us: int
 
     def __str__(self) -> str:
-        """For people."""
+        """Return the window in a form for people."""
         start = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self.start_us)
         return f"{self.home_id} {self.kind} {start:%Y-%m-%d %H:%M}"
 
 
 class Sums(NamedTuple):
-    """What a window holds; parts per million in hundredths, None where nothing measures them."""
+    """The sums of a window; parts per million are in hundredths, None where no sensor measures them."""
 
     readings: int
     active: int
@@ -59,7 +59,7 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Recounted:
-    """Both sides of the recount: what the feed's record comes to, what stands, and after how many runs."""
+    """Both sides of the recount: the windows by the record, the windows in the store, and the number of runs."""
 
     expected: Mapping[Window, Sums]
     found: Mapping[Window, Sums]
@@ -67,11 +67,11 @@ class Recounted:
 
     @property
     def differences(self) -> list[str]:
-        """Which windows differ and in what; the first of them, and how many more."""
+        """The differing windows: the first ones with their values, and the number of the others."""
         differing = sorted(one for one in {*self.expected, *self.found} if self._differs(one))
-        told = [f"home_activity: {one}: {self._told(one)}" for one in differing[:SHOWN]]
-        more = len(differing) - len(told)
-        return [*told, f"home_activity: and {more} more windows differ"] if more else told
+        shown = [f"home_activity: {one}: {self._difference(one)}" for one in differing[:SHOWN]]
+        more = len(differing) - len(shown)
+        return [*shown, f"home_activity: and {more} more windows differ"] if more else shown
 
     @property
     def busiest_home(self) -> str | None:
@@ -84,7 +84,7 @@ class Recounted:
     def _differs(self, window: Window) -> bool:
         return self.expected.get(window) != self.found.get(window)
 
-    def _told(self, window: Window) -> str:
+    def _difference(self, window: Window) -> str:
         expected, found = self.expected.get(window), self.found.get(window)
         if found is None or expected is None:
             return "it is missing" if found is None else "nothing was published for it"
@@ -93,7 +93,7 @@ class Recounted:
 
 
 def recount_activity(store: Path, record: Path) -> Recounted:
-    """Add up what a feed published to a store, and read what stands there."""
+    """Add up the published readings, and read the aggregate of the store."""
     with recounting(store, record) as connection:
         expected: dict[Window, Sums] = {}
         for window, one, copies in _readings(connection):
@@ -125,7 +125,7 @@ def _added(one: Sums, other: Sums) -> Sums:
 
 
 def _ppm(one: Sums, other: Sums) -> tuple[int | None, int | None, int | None]:
-    """Sum, least and most of two windows' parts per million; None where neither measures them."""
+    """Return sum, minimum and maximum of two windows' parts per million; None where neither measures them."""
     sums = [value for value in (one.ppm_hundredths, other.ppm_hundredths) if value is not None]
     least = [value for value in (one.least_ppm_hundredths, other.least_ppm_hundredths) if value is not None]
     most = [value for value in (one.most_ppm_hundredths, other.most_ppm_hundredths) if value is not None]

@@ -1,4 +1,4 @@
-"""The demo's aggregation: Spark beside the run until nothing is new, and the figures of what came of it."""
+"""The demo's aggregation: run Spark until nothing is new, and recount the aggregate."""
 
 import argparse
 import http.client
@@ -23,28 +23,28 @@ SUBMIT = Path(sys.executable).parent / "spark-submit"
 SETTINGS = {
     "SPARK_ENGINE": "local",
     "SPARK_SUBMIT": str(SUBMIT),
-    "AGGREGATION_SCHEDULE": "*/10 * * * * *",  # while events still come, so that there are increments
-    "AGGREGATION_GRACE_SECONDS": "20",  # a killed host's submit is not waited for long
+    "AGGREGATION_SCHEDULE": "*/10 * * * * *",  # while events still come, so that the demo has increments
+    "AGGREGATION_GRACE_SECONDS": "20",  # short, so that the submit of a killed host delays the demo little
 }
-ASKED_EVERY, TOLD_EVERY = 1.0, 5.0  # seconds
-PATIENCE = 240.0  # seconds in which a run must come a step further
-ANSWER = 60.0  # seconds that the host may take for one
-SERVED_AT = "http://localhost:7071"  # where `make serve` answers
-NO_SPARK = "Spark is missing: make .venv/spark.done, where Java is found"
+STEP_EVERY, PROGRESS_EVERY = 1.0, 5.0  # seconds
+PATIENCE = 240.0  # the limit of seconds for one step of a run
+ANSWER = 60.0  # seconds until the host must answer
+SERVED_AT = "http://localhost:7071"  # the address of `make serve`
+NO_SPARK = "Spark is missing: install Java, then run make .venv/spark.done"
 NO_JAVA = "Java is missing: apt-get install openjdk-17-jre-headless, or set JAVA_HOME"
 
 
 class NotAggregated(Exception):
-    """Aggregation came to no end; the message says where it stood."""
+    """Aggregation did not finish; the message holds its last step."""
 
 
 def homes_for(events: int) -> int:
-    """So few that each is heard for more than an hour of event time: a home's page has something to show."""
+    """Return a number of homes so small that each publishes for more than an hour of event time, for its page."""
     return max(40, events // 400)
 
 
 def refuse_unable(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    """Whatever keeps this demo from aggregating is one clear error before anything is started."""
+    """Refuse options and machines that cannot aggregate, before anything starts."""
     if not options.aggregate:
         return
     if options.workers:
@@ -63,7 +63,7 @@ def _lacking() -> str | None:
 
 @contextmanager
 def jobs_ended(folder: Path) -> Iterator[None]:
-    """Jobs outlive whoever submits them; those of this folder are ended when the block is left."""
+    """End the jobs of this folder at the end of the block, because a job outlives the process that submits it."""
     memory = folder / "spark"
     try:
         yield
@@ -74,30 +74,30 @@ def jobs_ended(folder: Path) -> Iterator[None]:
 
 
 def aggregate_all(address: str, folder: Path, pause: Pause) -> None:
-    """Ask the host for the next step again and again, until nothing is new; NotAggregated when it comes no further."""
-    began = told_at = moved_at = time.monotonic()
+    """Order step after step from the host until nothing is new; NotAggregated when one fails or takes too long."""
+    began = printed_at = moved_at = time.monotonic()
     last = ""
     while (standing := _step(address)) != "has nothing new":
         now = time.monotonic()
         if "failed" in standing or now - moved_at > PATIENCE:
             raise NotAggregated(f"aggregation: {standing}; the newest job's last lines:\n{_last_words(folder)}")
-        if standing != last or now - told_at > TOLD_EVERY:
+        if standing != last or now - printed_at > PROGRESS_EVERY:
             print(f"{now - began:6.1f} s  aggregating: {standing}", flush=True)
-            told_at = now
+            printed_at = now
         if standing != last:
             last, moved_at = standing, now
-        pause(ASKED_EVERY)
+        pause(STEP_EVERY)
 
 
-def prove_aggregate(store: Path, record: Path, tell: Callable[[str], object]) -> tuple[dict[str, object], list[str]]:
-    """The figures of the aggregate and what is wrong with it; says where a home's page can be looked at."""
+def prove_aggregate(store: Path, record: Path, show: Callable[[str], object]) -> tuple[dict[str, object], list[str]]:
+    """Return the figures of the aggregate and its differences; show the address of a home's page."""
     recounted = recount_activity(store, record)
     differences, home_id = recounted.differences, recounted.busiest_home
     if home_id is None:
         differences.append("home_activity: it is empty")
     page = None if home_id is None else f"{SERVED_AT}/api/homes/{home_id}"
     if page is not None:
-        tell(f"a home's page: {page}   once `make serve FOLDER={store.parent}` says that it is ready")
+        show(f"a home's page: {page}   once `make serve FOLDER={store.parent}` says that it is ready")
     aggregate = {
         "equals_recount": not differences,
         "windows": len(recounted.found),
@@ -108,7 +108,7 @@ def prove_aggregate(store: Path, record: Path, tell: Callable[[str], object]) ->
 
 
 def _step(address: str) -> str:
-    """What the step did and where the newest run stands, in words; or why there was no answer."""
+    """Return the result of one step and the status of the newest run, or the reason of a missing answer."""
     try:
         status, body = _post(address)
     except (OSError, http.client.HTTPException) as error:
@@ -141,4 +141,4 @@ def _post(address: str) -> tuple[int, bytes]:
 
 def _last_words(folder: Path) -> str:
     errors = sorted((folder / "spark").glob("*/err"), key=lambda path: path.stat().st_mtime)
-    return tail(errors[-1]) if errors else "  (there was none)"
+    return tail(errors[-1]) if errors else "  (no job wrote any)"

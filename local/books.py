@@ -1,20 +1,22 @@
-"""What the app's books say: GET /api/status, read whole or not at all, or their sum from the store's file."""
+"""The app's books: its status over HTTP, read whole or refused, counts from the store's file, and a watch."""
 
 import http.client
 import json
 import sqlite3
+import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
-TIMEOUT = 15.0  # seconds; the app itself gives up asking the hub before
+TIMEOUT = 15.0  # seconds; the app stops waiting for the hub earlier
+READ_EVERY = 2.0  # seconds from one answer to the next request; the app asks the hub as seldom
 
-
-OPEN = ("waiting", "retrying", "held")  # the statuses of letters that are not settled
+OPEN = ("waiting", "retrying", "held")  # the statuses of open letters
 _LETTERS = "SELECT status, COUNT(*) FROM event_hub_dead_letter GROUP BY status"
 _GAPS = "SELECT status, SUM(last_sequence_number - first_sequence_number + 1) FROM sequence_gap GROUP BY status"
 _ACCOUNTED = """
@@ -23,12 +25,12 @@ SELECT COALESCE(SUM(last_sequence_number - first_sequence_number + 1), 0) FROM b
 
 
 class BooksUnavailable(Exception):
-    """The app does not answer, or not with its books."""
+    """The app did not answer with its books."""
 
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """Events, of all partitions together. `in_hub` is what the hub ever took, None while the hub cannot be asked."""
+    """Numbers of events in all partitions. `in_hub` is the number that the hub ever took, None without its answer."""
 
     in_hub: int | None
     accounted: int
@@ -37,42 +39,78 @@ class Books:
     dead_lettered: int
     balanced: bool
 
-    @property
-    def lag(self) -> int | None:
-        """Events in the hub that are not accounted for; the hub is asked less often than the store."""
-        return None if self.in_hub is None else max(0, self.in_hub - self.accounted)
-
 
 def read_books(address: str) -> Books:
-    """The books now; BooksUnavailable says why not, in one line."""
+    """Return the current books; the message of BooksUnavailable is one line."""
     try:
         return _books(json.loads(_get(address, "/api/status")))
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as error:
         raise BooksUnavailable(f"{address}/api/status: {str(error) or type(error).__name__}") from error
 
 
+class Watch:
+    """Read the books of an address again and again, in the background of a `with` block.
+
+    An answer takes seconds when the host is busy. `books` is the latest answer, None before the first; `silence` is the
+    reason why the last request failed.
+    """
+
+    def __init__(self, address: str, read: Callable[[str], Books] = read_books, every: float = READ_EVERY) -> None:
+        self._address = address
+        self._read = read
+        self._every = every
+        self._ended = threading.Event()
+        self.books: Books | None = None
+        self.silence = ""
+
+    def __enter__(self) -> "Watch":
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Send no more requests; do not wait for the answer to an open one."""
+        self._ended.set()
+
+    def move(self, address: str) -> None:
+        """Read from a different address from now on, and forget the books of the old one."""
+        self._address, self.books = address, None
+
+    def _watch(self) -> None:
+        while not self._ended.is_set():
+            address = self._address
+            try:
+                books, silence = self._read(address), ""
+            except BooksUnavailable as error:
+                books, silence = None, str(error)
+            if address == self._address:
+                self.books, self.silence = books or self.books, silence
+            self._ended.wait(self._every if books else 0.2)
+
+
 def count_accounted(store: Path) -> int:
-    """How many events are accounted for at this moment, for those who cannot wait for the app's answer."""
-    with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as connection:
-        return int(connection.execute(_ACCOUNTED).fetchone()[0])
+    """Count the events that are accounted for in the store, without a wait for the app's answer."""
+    return int(_select(store, _ACCOUNTED)[0][0])
 
 
 def count_letters(store: Path) -> Counter[str]:
-    """How many letters of each status there are at this moment."""
-    with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as connection:
-        return Counter(dict(connection.execute(_LETTERS)))
+    """Count the letters in the store, by status."""
+    return Counter(dict(_select(store, _LETTERS)))
 
 
 def count_gaps(store: Path) -> Counter[str]:
-    """How many events were missing once, by what became of them: healed, absent, or open."""
-    with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as connection:
-        return Counter(dict(connection.execute(_GAPS)))
+    """Count the events in gaps, by the status of the gap: healed, absent or open."""
+    return Counter(dict(_select(store, _GAPS)))
 
 
 def count_open_letters(store: Path) -> int:
-    """How many letters are not settled at this moment."""
+    """Count the open letters in the store."""
     counts = count_letters(store)
     return sum(counts[status] for status in OPEN)
+
+
+def _select(store: Path, query: str) -> list[Any]:
+    with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as connection:
+        return connection.execute(query).fetchall()
 
 
 def _get(address: str, path: str) -> bytes:

@@ -1,7 +1,7 @@
-"""`python -m local.capture`: the emulator's log as the Avro files that Event Hubs Capture would have written.
+"""`python -m local.capture`: write the emulator's log as the Avro files that Event Hubs Capture would write.
 
-Form: Microsoft's Avro schema of Capture and its default names of files; one file for each partition and five minutes.
-The emulator must not be running: it holds its database alone.
+Schema and file names are Microsoft's; each partition has one file for five minutes. Stop the emulator first: it locks
+its database.
 """
 
 import argparse
@@ -37,9 +37,9 @@ SCHEMA = {
 
 
 def export(database: Path, hub: str, partitions: Iterable[str], folder: Path) -> int:
-    """Write the events of these partitions; return how many.
+    """Write the events of these partitions; return their number.
 
-    Raises FileNotFoundError, and sqlite3.Error when the database is in use.
+    Raise FileNotFoundError, and sqlite3.Error when the database is in use.
     """
     if not database.exists():
         raise FileNotFoundError("there is no such file")
@@ -58,7 +58,7 @@ def _files(events: list[Event], prefix: str) -> Iterator[tuple[str, list[Event]]
 
 
 def _write(path: Path, events: list[Event]) -> int:
-    import fastavro  # of jobs/requirements.txt: only who exports needs it
+    import fastavro  # of jobs/requirements.txt; only an export needs it
 
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
@@ -67,7 +67,7 @@ def _write(path: Path, events: list[Event]) -> int:
 
 
 def record_of(event: Event) -> dict[str, Any]:
-    """An event as Capture writes it. Its time is text without a fraction of a second, as theirs."""
+    """Return an event as Capture writes it; its time is a text without a fraction of a second."""
     body, annotations, properties = b"", {}, {}
     for section in sections(event.payload):
         if section.code == DATA:
@@ -93,11 +93,11 @@ def _plain(value: Any) -> Any:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0 and the number of events; 1 and one line when the database cannot be read."""
+    """Print the number of events and return 0; print one line and return 1 when the database cannot be read."""
     parser = argparse.ArgumentParser(prog="python -m local.capture", description=__doc__)
-    parser.add_argument("--database", type=Path, required=True, help="what the emulator was given as --database")
+    parser.add_argument("--database", type=Path, required=True, help="the --database of the emulator")
     parser.add_argument("--hub", default="telemetry")
-    parser.add_argument("--partitions", type=int, default=16, help="how many the hub has; default: 16")
+    parser.add_argument("--partitions", type=int, default=16, help="the number in the hub; default: 16")
     parser.add_argument("--out", type=Path, required=True, help="the folder to write into")
     given = parser.parse_args(arguments)
     try:

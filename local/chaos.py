@@ -1,4 +1,4 @@
-"""What befalls a demo on the way, and when: kills, and with chaos lost batches, cut connections and a locked store."""
+"""The blows that hit a demo, and their moments: kills, and with chaos lost batches, cut connections, a locked store."""
 
 import json
 import sqlite3
@@ -10,26 +10,26 @@ from random import Random
 from typing import Literal, NamedTuple
 
 from local.consumers import Consumers, Host
-from local.kills import LONGEST_DELAY, kill_plan
 from local.processes import Child
 from local.stack import Stack
 
 Kind = Literal["kill", "skip", "cut", "lock"]
 Strikes = Mapping[Kind, Callable[[], None]]
 
-KILLS = 2  # of a chaos that names no other number
+KILLS = 2  # the usual number in a chaos
 SKIPPED = 2  # batches of each partition that the host loses at a blow
-LOCKED = 7.0  # seconds: the store gives up after 5, so that the batches in work fail and come again
-DUPLICATES = 0.001  # of the events, beside those that cut connections leave
-PATIENT = 30.0  # seconds that we wait ourselves for the store, before we lock it
-# Gaps that no batch follows are looked for soon; an outage of the store reaches the host.
+LOCKED = 7.0  # seconds: the store gives up after 5, so that running batches fail and come again
+DUPLICATES = 0.001  # the share of events that come twice, beside those that cut connections leave
+LOCK_PATIENCE = 30.0  # seconds to wait for the lock of the store
+LONGEST_DELAY = 0.4  # seconds: about as long as a few batches take
+# The app looks early for gaps that no batch follows; an outage of the store reaches the host.
 SETTINGS = {"GAP_CHECK_SCHEDULE": "*/2 * * * * *", "GAP_GRACE_SECONDS": "5", "STORE_PATIENCE_SECONDS": "1"}
-EARLY = 1.5  # seconds after the feed was ready: the first cut hits sends, whose answers are lost
+EARLY = 1.5  # seconds after the feed is ready: the first cut hits sends, and their answers are lost
 _PARTS: tuple[tuple[Kind, float], ...] = (("skip", 0.3), ("lock", 0.5), ("cut", 0.6), ("skip", 0.75))
 
 
 class Blow(NamedTuple):
-    """Due so many seconds after so many events are accounted for; the delay makes it hit a batch half-way."""
+    """A blow that is due `delay` seconds after `accounted` events are accounted for; the delay makes it hit a batch."""
 
     accounted: int
     delay: float
@@ -37,8 +37,8 @@ class Blow(NamedTuple):
 
 
 def blow_plan(events: int, kills: int, seed: int, *, chaos: bool) -> list[Blow]:
-    """In order: the kills, and with chaos the rest, each in its own part of the run."""
-    blows = [Blow(*kill, "kill") for kill in kill_plan(events, kills, seed)]
+    """Return the blows in order: the kills, and with chaos the rest, each in its own part of the run."""
+    blows = _kill_plan(events, kills, seed)
     if chaos:
         chance = Random(f"chaos {seed}")
         blows.append(Blow(0, EARLY + LONGEST_DELAY * chance.random(), "cut"))
@@ -48,13 +48,26 @@ def blow_plan(events: int, kills: int, seed: int, *, chaos: bool) -> list[Blow]:
     return sorted(blows)
 
 
+def _kill_plan(events: int, kills: int, seed: int) -> list[Blow]:
+    """Place each kill in its own part of the run; the last of several comes while only letters are left to settle."""
+    chance = Random(seed)
+    running = kills if kills < 2 else kills - 1
+    plan = []
+    for part in range(running):
+        fraction = 0.9 * (part + 0.1 + 0.9 * chance.random()) / running
+        plan.append(Blow(int(events * fraction), LONGEST_DELAY * chance.random(), "kill"))
+    if running < kills:
+        plan.append(Blow(events, LONGEST_DELAY * chance.random(), "kill"))
+    return plan
+
+
 def kills_alone(consumers: Consumers) -> Strikes:
-    """How blows are struck when there are only kills."""
+    """Return the strikes of a demo that has only kills."""
     return {"kill": consumers.kill_one}
 
 
 class Chaos:
-    """Strikes the host, its connections and the store. From the beginning on the host loses its first batches."""
+    """Strike the host, its connections and the store. The host loses its first batches right away."""
 
     def __init__(self, stack: Stack, host: Host, emulator: Child) -> None:
         self._stack = stack
@@ -64,7 +77,7 @@ class Chaos:
         self.strikes: Strikes = {"kill": self._kill, "skip": self._skip, "cut": self._cut, "lock": self._lock}
 
     def _kill(self) -> None:
-        """A worker's death costs the real host the batch in work, which nobody sees: the next one is lost as well."""
+        """Kill the host, and have the next one lose a batch, as the real host does when a worker dies."""
         self._host.kill_one()
         self._skip(1)
 
@@ -79,7 +92,7 @@ class Chaos:
 
     def _lock(self) -> None:
         print(f"locking the store for {LOCKED:g} s", flush=True)
-        store = sqlite3.connect(self._stack.place.store, timeout=PATIENT, isolation_level=None)
+        store = sqlite3.connect(self._stack.place.store, timeout=LOCK_PATIENCE, isolation_level=None)
         with closing(store):
             store.execute("BEGIN IMMEDIATE")
             self._stack.pause(LOCKED)
@@ -87,7 +100,7 @@ class Chaos:
 
 
 def skipped_batches(logs: Iterable[Path]) -> int:
-    """How many batches the hosts lost, as their logs say; a killed one may leave half a line."""
+    """Count the batches that the hosts lost, by their logs; a killed host may leave half a line."""
     return sum(_is_skip(line) for log in logs if log.exists() for line in log.read_text().splitlines())
 
 
@@ -99,7 +112,7 @@ def _is_skip(line: str) -> bool:
 
 
 def struck_figures(struck: Counter[Kind], logs: Iterable[Path]) -> dict[str, object]:
-    """What the result line says of the blows: kills where there were some, and with chaos all the rest."""
+    """Return the blows for the result line: kills where there were some, and with chaos all the rest."""
     figures: dict[str, object] = {}
     if struck["kill"]:
         figures["kills"] = struck["kill"]

@@ -1,47 +1,44 @@
-"""Who takes the events from the hub: the functions host, or workers that share its partitions; both can be killed."""
+"""The consumers of the hub: the functions host, or workers that share its partitions. A demo can kill either."""
 
 import json
+import threading
 import urllib.request
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Protocol
 
+from local.books import Watch
 from local.processes import Child
 from local.stack import Stack, app_settings
 from local.store_books import StoreBooks
-from local.ticking import ticking
-from local.watching import Watch
 
-TOLD_EVERY = 2.0  # seconds
-ANSWER = 30.0  # seconds that the host may take for one
+PROGRESS_EVERY = 2.0  # seconds
+ANSWER = 30.0  # seconds until the host must answer
 
 
 class Consumers(Protocol):
-    """All that consume in one demo. `watch` asks for the books they keep; the logs are of all that ever ran."""
+    """The consumers of one demo. `watch` reads their books; `logs` are of all that ever ran."""
 
     watch: Watch
     logs: list[Path]
 
     def __str__(self) -> str:
-        """What they are, for people."""
-        ...
+        """Return a description for people."""
 
     def refuse_dead(self) -> None:
-        """ChildFailed when one died by itself."""
-        ...
+        """Raise ChildFailed when one died by itself."""
 
     def kill_one(self) -> None:
-        """End one without mercy and start another in its place, which finds what it left."""
-        ...
+        """Kill one, and start a new one in its place, which goes on from its state."""
 
     def end(self) -> None:
         """End all in order, so that their logs are whole."""
-        ...
 
 
 class Host:
-    """The functions host that runs at the moment."""
+    """The functions host; after a kill, the one in its place."""
 
     def __init__(self, stack: Stack, transform: str) -> None:
         self._stack = stack
@@ -52,37 +49,34 @@ class Host:
 
     @property
     def address(self) -> str:
-        """Of the one that runs at the moment."""
+        """The address of the running host."""
         return self._address
 
     def __str__(self) -> str:
-        """Where it answers."""
+        """Return the address of its status."""
         return f"{self._address}/api/status"
 
     def refuse_dead(self) -> None:
-        """See Consumers."""
         self._child.refuse_dead()
 
     def kill_one(self) -> None:
-        """See Consumers."""
-        with _told("the functions host", self._child):
+        with _restarting("the functions host", self._child):
             self._child.kill()
             self._child, self._address = self._stack.start_host(self._transform)
         self.logs.append(self._stack.host_log)
         self.watch.move(self._address)
 
     def skip(self, batches: int) -> None:
-        """It checkpoints the next batches of every partition without delivering them, as the real host loses them."""
-        asked = urllib.request.Request(f"{self._address}/admin/faults", json.dumps({"skip": batches}).encode())
-        urllib.request.urlopen(asked, timeout=ANSWER).close()
+        """Have it checkpoint the next batches of every partition without delivery, as the real host loses them."""
+        order = urllib.request.Request(f"{self._address}/admin/faults", json.dumps({"skip": batches}).encode())
+        urllib.request.urlopen(order, timeout=ANSWER).close()
 
     def end(self) -> None:
-        """See Consumers."""
         self._child.end()
 
 
 class Workers:
-    """Some worker processes; which of them a kill hits is a matter of chance."""
+    """Some worker processes; chance decides which one a kill hits."""
 
     def __init__(self, stack: Stack, transform: str, count: int, chance: Random) -> None:
         self._stack = stack
@@ -94,29 +88,46 @@ class Workers:
         self.watch = Watch(str(stack.place.store), books.read)
 
     def __str__(self) -> str:
-        """How many."""
+        """Return their number."""
         return f"{len(self._children)} workers"
 
     def refuse_dead(self) -> None:
-        """See Consumers."""
         for child in self._children:
             child.refuse_dead()
 
     def kill_one(self) -> None:
-        """See Consumers."""
         position = self._chance.randrange(len(self._children))
         child = self._children[position]
-        with _told(child.name, child):
+        with _restarting(child.name, child):
             child.kill()
             self._children[position] = self._stack.start_worker(self._transform)
         self.logs.append(self._children[position].output)
 
     def end(self) -> None:
-        """See Consumers."""
         for child in self._children:
             child.end()
 
 
-def _told(name: str, child: Child) -> AbstractContextManager[None]:
+@contextmanager
+def _restarting(name: str, child: Child) -> Iterator[None]:
     print(f"killing {name}, process {child.pid}", flush=True)
-    return ticking(TOLD_EVERY, lambda: print(f"        restarting {name}", flush=True))
+    with ticking(PROGRESS_EVERY, lambda: print(f"        restarting {name}", flush=True)):
+        yield
+
+
+@contextmanager
+def ticking(seconds: float, action: Callable[[], None]) -> Iterator[None]:
+    """Call `action` every so many seconds beside the block; it must neither fail nor wait."""
+    ended = threading.Event()
+
+    def tick() -> None:
+        while not ended.wait(seconds):
+            action()
+
+    ticker = threading.Thread(target=tick, daemon=True)
+    ticker.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        ticker.join()

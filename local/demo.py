@@ -1,4 +1,4 @@
-"""`make demo`: a bounded run of everything, with kills on the way, and the proof that every event is accounted for."""
+"""`make demo`: a bounded run of everything, with kills, and the proof that every event is accounted for."""
 
 import argparse
 import json
@@ -20,7 +20,7 @@ from local.stack import Asked, Place, Stack
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0 when the recount agrees; 1 when it does not or something broke; 128 + signal when it was stopped."""
+    """Return 0 when the recount agrees, 1 when it differs or something broke, 128 + signal after a signal."""
     options = _options(arguments)
     interruption = Interruption()
     interruption.listen()
@@ -41,7 +41,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m local.demo",
         description="Run emulator, store, functions host or workers, and feed until every published event is accounted "
-        "for, recount all of it against what the feed recorded, and print the result as one JSON object on the last "
+        "for. Then recount the store against the feed's record, and print the result as one JSON object on the last "
         "line.",
     )
     parser.add_argument("--events", type=positive, default=20_000, metavar="N", help="default: 20000")
@@ -51,10 +51,10 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         "--chaos",
         action="store_true",
         help=f"kill the host ({KILLS} times, or K), have it lose batches, cut all connections, lock the store, and "
-        "publish a thousandth of the events twice; gaps must have been healed then",
+        "publish a thousandth of the events twice; the app must heal every gap",
     )
     parser.add_argument(
-        "--aggregate", action="store_true", help="let Spark aggregate, and recount that; implies --keep"
+        "--aggregate", action="store_true", help="aggregate with Spark, and recount the aggregate; implies --keep"
     )
     add_domain(parser)
     parser.add_argument("--rate", type=_rate, default="full", metavar="R", help="events a second; default: full speed")
@@ -66,7 +66,9 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     usual = aggregating.homes_for if options.aggregate else options.transform.senders_for
     choose_senders(parser, options, usual(options.events))
     if options.chaos and options.workers:
-        parser.error("argument --chaos: it needs the functions host, for workers lose no batches: leave --workers out")
+        parser.error(
+            "argument --chaos: it needs the functions host, because workers lose no batches: leave --workers out"
+        )
     if options.chaos:
         options.kill = options.kill or KILLS
     aggregating.refuse_unable(parser, options)
@@ -102,13 +104,13 @@ def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
 
 
 def _run(options: argparse.Namespace, stack: Stack, record: Path) -> Finished:
-    """Start all, wait until all is accounted for, and let the consumers end in order, so that their logs are whole."""
+    """Start all, wait until all is accounted for, and end the consumers in order, so that their logs are whole."""
     emulator = stack.start_emulator("--retain", str(max(100_000, options.events)))
     stack.migrate()
     consumers, strikes = _consumers(options, stack, emulator)
     more = ("--record", str(record), *(("--duplicates", str(DUPLICATES)) if options.chaos else ()))
-    asked = Asked(options.transform, options.senders, str(options.events), options.rate, options.seed, more)
-    feed = stack.start_feed(asked)
+    order = Asked(options.transform, options.senders, str(options.events), options.rate, options.seed, more)
+    feed = stack.start_feed(order)
     senders = f"{options.senders:,} {options.transform.senders}"
     print(f"publishing {options.events:,} events of {senders}; {consumers}", flush=True)
     accounting = Accounting(stack, consumers, feed, record, options.patience)
@@ -121,7 +123,7 @@ def _run(options: argparse.Namespace, stack: Stack, record: Path) -> Finished:
 
 
 def _consumers(options: argparse.Namespace, stack: Stack, emulator: Child) -> tuple[Consumers, Strikes]:
-    """Who consumes, and how blows strike them."""
+    """Start the consumers; return them with the strikes that can hit them."""
     transform = options.transform.transform
     if options.workers:
         workers = Workers(stack, transform, options.workers, Random(options.seed))

@@ -1,4 +1,4 @@
-"""The folders of local runs: one that stays for `run`, a new one for each `demo`; a lock says which are in use."""
+"""The folders of local runs: one that stays for `run`, a new one for each `demo`; a lock marks those in use."""
 
 import fcntl
 import os
@@ -15,12 +15,12 @@ _LOCK = "lock"
 
 
 class FolderInUse(Exception):
-    """Another run holds the folder."""
+    """A different run uses the folder."""
 
 
 @contextmanager
 def kept_folder(folder: Path) -> Iterator[Path]:
-    """A folder whose content stays; FolderInUse when another run is in it."""
+    """Lock a folder whose content stays; FolderInUse when a different run uses it."""
     folder.mkdir(parents=True, exist_ok=True)
     lock = _lock(folder)
     if lock is None:
@@ -33,7 +33,7 @@ def kept_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def fresh_folder(parent: Path) -> Iterator[Path]:
-    """A new folder under a parent; what ended runs left there is removed, and those that still run are left alone."""
+    """Make and lock a new folder under a parent; remove the folders of ended runs, but not those in use."""
     parent.mkdir(parents=True, exist_ok=True)
     for old in parent.iterdir():
         _remove_unused(old)
@@ -49,10 +49,10 @@ def _remove_unused(folder: Path) -> None:
 
 
 def _lock(folder: Path) -> int | None:
-    """The kernel lets go of it when the process ends, however it ends."""
+    """Lock a folder; None when it is in use. The kernel releases the lock when the process ends."""
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError:  # not a folder, or removed by somebody else in this moment
+    except OSError:  # not a folder, or a different demo removed it just now
         return None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

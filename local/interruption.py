@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a flag, which is looked at where it is safe to stop."""
+"""Ctrl-C, SIGTERM and SIGHUP as a flag that is read where it is safe to stop."""
 
 import signal
 import threading
@@ -8,7 +8,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(Exception):
-    """Somebody asked to stop; `signal_number` says how."""
+    """A signal arrived; `signal_number` names it."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(signal_number).name}")
@@ -16,19 +16,19 @@ class Interrupted(Exception):
 
 
 class Interruption:
-    """Nothing is torn apart in the middle: a signal comes out of the next `pause`, and of no other place."""
+    """Raise a signal in the next `pause` and nowhere else, so that no step stops half-way."""
 
     def __init__(self) -> None:
         self._arrived = threading.Event()
         self._number = 0
 
     def listen(self) -> None:
-        """Take the signals from now on; for the main thread."""
+        """Catch the signals from now on; for the main thread."""
         for number in SIGNALS:
             signal.signal(number, self._take)
 
     def pause(self, seconds: float) -> None:
-        """Sleep, or raise Interrupted as soon as it is known."""
+        """Sleep; raise Interrupted as soon as a signal arrives."""
         if self._arrived.wait(seconds):
             raise Interrupted(self._number)
 

@@ -1,4 +1,4 @@
-"""Child processes that never outlive us: started by command, known by pid, ended in reverse order."""
+"""Child processes that end with this one: started by a command, ended in reverse order."""
 
 import os
 import signal
@@ -19,12 +19,12 @@ Pause = Callable[[float], None]
 
 
 class ChildFailed(Exception):
-    """A child died, or did not become ready; the message ends with its last lines."""
+    """A child died, or was not ready in time; the message ends with its last lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to start: a module with its arguments, and settings on top of our own environment."""
+    """A module to start, with its arguments, and settings on top of the current environment."""
 
     name: str
     module: str
@@ -33,7 +33,7 @@ class Command:
 
 
 class Child:
-    """One process. What it prints is in two files of the folder, so that no pipe fills up."""
+    """One process. Its output goes to two files of the folder, so that no pipe fills up."""
 
     def __init__(self, command: Command, folder: Path) -> None:
         self.name = command.name
@@ -47,30 +47,30 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=errors,
-                start_new_session=True,  # Ctrl-C reaches us alone, and we end the children in order
+                start_new_session=True,  # Ctrl-C reaches this process alone, which ends its children in order
             )
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id."""
         return self._popen.pid
 
     @property
     def running(self) -> bool:
-        """Whether it is still there."""
+        """True until it ends."""
         return self._popen.poll() is None
 
     def exit_code(self) -> int | None:
-        """None while it is running."""
+        """Return its exit code; None while it is running."""
         return self._popen.poll()
 
     def refuse_dead(self) -> None:
-        """ChildFailed when it ended, however it did."""
+        """Raise ChildFailed when it ended, with any exit code."""
         if not self.running:
             raise ChildFailed(f"{self.name} ended with code {self._popen.returncode}:\n{self.tail()}")
 
     def wait_ready(self, mark: str, pause: Pause) -> str:
-        """The first line of its output that has the mark."""
+        """Return the first line of its output that contains the mark; ChildFailed when none comes in time."""
         deadline = time.monotonic() + READY
         while (line := self._line_with(mark)) is None:
             self.refuse_dead()
@@ -80,30 +80,30 @@ class Child:
         return line
 
     def wait_done(self, pause: Pause) -> None:
-        """Return when it has ended well; ChildFailed when it ended otherwise."""
+        """Return when it has ended with exit code 0; ChildFailed for a different code."""
         while self.running:
             pause(0.05)
         if self._popen.returncode:
             self.refuse_dead()
 
     def tail(self) -> str:
-        """Its last lines on standard error, or on standard output where that is empty."""
+        """Return its last lines on standard error, or on standard output when the former is empty."""
         for path in (self.errors, self.output):
             if lines := tail(path):
                 return lines
-        return "  (it said nothing)"
+        return "  (it wrote nothing)"
 
     def cut_connections(self) -> None:
-        """Of the emulator, which takes SIGUSR1 for that."""
+        """Send SIGUSR1, which has the emulator cut every connection."""
         self._popen.send_signal(signal.SIGUSR1)
 
     def kill(self) -> None:
-        """SIGKILL: it gets no chance to tidy up."""
+        """Send SIGKILL, and wait for its end."""
         self._popen.kill()
         self._popen.wait()
 
     def end(self, grace: float = GRACE) -> None:
-        """SIGTERM, and SIGKILL when that does not end it in time."""
+        """Send SIGTERM, and SIGKILL when it does not end in time."""
         if self.running:
             self._popen.terminate()
             try:
@@ -117,7 +117,7 @@ class Child:
 
 
 class Children:
-    """A `with` block whose children are gone when it is left, whatever happened."""
+    """A `with` block that ends all its children, after an error too."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -127,20 +127,20 @@ class Children:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """A second Ctrl-C does not disturb this: see Interruption."""
+        """End the children; Interruption holds back a second Ctrl-C meanwhile."""
         while self._children:
             self._children[-1].end()
             self._children.pop()
 
     def start(self, command: Command) -> Child:
-        """A child that ends with this block at the latest."""
+        """Start a child that ends with this block at the latest."""
         child = Child(command, self.folder)
         self._children.append(child)
         return child
 
 
 def tail(path: Path) -> str:
-    """The last lines of a file, indented; empty when there are none."""
+    """Return the last lines of a file, indented; an empty text when there are none."""
     if not path.exists():
         return ""
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""What a demo proves: its figures, and every difference between what was published and what the app made of it."""
+"""The proof of a demo: its figures, and every difference between the published events and the app's results."""
 
 import json
 from collections import Counter
@@ -14,7 +14,7 @@ from local.recount import recount
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run in which all was accounted for: what was published, what the app says, what was struck, and the logs."""
+    """A run with every event accounted for: the published copies, the app's books, the blows and the logs."""
 
     published: Copies
     books: Books
@@ -26,21 +26,21 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The figures in their order, and what is wrong with them; nothing is when `differences` is empty."""
+    """The figures in their order, and the differences; a proof without differences holds."""
 
     figures: dict[str, object]
     differences: list[str]
 
 
 def prove(finished: Finished, store: Path, record: Path) -> Proof:
-    """Recount the store against the record, and hold the app's own books against both."""
+    """Recount the store against the record, and compare the app's own books with both."""
     books = finished.books
     published = _published(finished)
     differences = recount(store, record)
     if books.accounted != published:
         differences.append(f"status: {books.accounted} events accounted for, {published} published")
     if not books.balanced:
-        differences.append("status: the app says that its ledger is not balanced")
+        differences.append("status: the app reports that its ledger is not balanced")
     letters = count_letters(store)
     waiting = sum(letters[status] for status in OPEN)
     if waiting:
@@ -68,7 +68,7 @@ def prove(finished: Finished, store: Path, record: Path) -> Proof:
 
 
 def _unproven(finished: Finished, gaps: Counter[str]) -> Iterator[str]:
-    """A chaos in which nothing was lost and healed proves nothing."""
+    """Report a chaos in which the host lost no batch, or the app healed no gap: it proves nothing."""
     if not finished.struck["skip"]:
         return
     if not skipped_batches(finished.logs):
@@ -78,7 +78,7 @@ def _unproven(finished: Finished, gaps: Counter[str]) -> Iterator[str]:
 
 
 def redelivered(logs: Iterable[Path]) -> int:
-    """How many events came again and were dropped, as the lines of ingest say; a killed host may leave half a line."""
+    """Count the redelivered events that ingest dropped, by its log lines; a killed host may leave half a line."""
     return sum(_redelivered(line) for log in logs if log.exists() for line in log.read_text().splitlines())
 
 
@@ -91,7 +91,7 @@ def _redelivered(line: str) -> int:
 
 
 def _published(finished: Finished) -> int:
-    """Where answers to sends were lost, only the hub knows how many of them it took."""
+    """Return the number of published events; where an answer was lost, only the hub knows it."""
     published, in_hub = finished.published, finished.books.in_hub
     if published.at_least == published.at_most or in_hub is None:
         return published.at_least

@@ -1,4 +1,4 @@
-"""The independent recount: a store against the record of a feed, row by row, with nothing of the app between."""
+"""The independent recount: compare a store with the record of a feed, row by row, without code of the app."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -9,13 +9,13 @@ from pathlib import Path
 
 from local.feed.domains import Domain, find_domain
 
-SHOWN = 5  # examples of each kind of difference
+SHOWN = 5  # the limit of examples for each kind of difference
 
 Recounted = Callable[[sqlite3.Connection], Iterator[str]]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# A multiset against another: the record says how many there may be, the store how many there are.
+# Compare two multisets: the record holds the limits of each count, the store holds the count.
 _LETTERS = """
 SELECT error_class, partition_key, body, SUM(at_least), SUM(at_most), SUM(found) FROM (
     SELECT outcome AS error_class, partition_key, body, at_least, at_most, 0 AS found
@@ -37,7 +37,7 @@ FROM event_hub_checkpoint AS c LEFT JOIN batch_ledger AS l
 GROUP BY c.stream_id, c.partition_id HAVING MAX(l.last_sequence_number) IS NOT c.sequence_number
 """
 _PUBLISHED = "SELECT COALESCE(SUM(at_least), 0), COALESCE(SUM(at_most), 0) FROM record.event"
-# A letter is settled as its class has it: what wanted for a home is resolved once the home is there, poison never is.
+# The class of a letter decides its statuses: a reference letter resolves when its home registers, poison never does.
 _STATUSES = """
 SELECT error_class, status, COUNT(*) FROM event_hub_dead_letter
 WHERE (error_class, status) NOT IN (VALUES ('poison', 'exhausted'), ('reference', 'waiting'), ('reference', 'retrying'),
@@ -60,7 +60,7 @@ SELECT outcome, SUM(at_least), SUM(at_most), SUM(found) FROM (
     UNION ALL SELECT 'absent', 0, 0, absent FROM batch_ledger WHERE kind = 'batch'
 ) GROUP BY outcome HAVING SUM(found) NOT BETWEEN SUM(at_least) AND SUM(at_most)
 """
-# What the rows must be counted against: an event whose letter is not resolved may have none yet.
+# The expected rows: an event with an open letter may have none yet.
 _EXPECTED = """
 CREATE TEMP VIEW expected AS
 SELECT *, CASE WHEN outcome = 'reference' AND (partition_key, body) IN (
@@ -68,7 +68,7 @@ SELECT *, CASE WHEN outcome = 'reference' AND (partition_key, body) IN (
 ) THEN 0 ELSE at_least END AS surely
 FROM record.event
 """
-# A position has one outcome: a letter wrote no row before it was resolved.
+# A position has one outcome: a letter that is not resolved has no row.
 _LETTERS_WITH_ROWS = """
 SELECT l.partition_id, l.sequence_number FROM event_hub_dead_letter AS l
 JOIN {table} AS r USING (stream_id, partition_id, sequence_number) WHERE l.status <> 'resolved'
@@ -76,10 +76,10 @@ JOIN {table} AS r USING (stream_id, partition_id, sequence_number) WHERE l.statu
 
 
 def recount(store: Path, record: Path) -> list[str]:
-    """What differs between a store and the record of the one feed that filled it; empty when nothing does.
+    """Return the differences between a store and the record of the one feed that filled it.
 
-    Every published event must be accounted for once, from number 0 of each partition on; letters and the rows of the
-    domain that the record names must be the same multisets.
+    Every published event must be accounted for once, from number 0 of each partition on. The letters and the rows of
+    the record's domain must be equal multisets.
     """
     with recounting(store, record) as connection:
         transform = connection.execute("SELECT transform FROM record.feed").fetchone()[0]
@@ -97,7 +97,7 @@ def _checks(domain: Domain) -> Iterator[Recounted]:
 
 @contextmanager
 def recounting(store: Path, record: Path) -> Iterator[sqlite3.Connection]:
-    """A store with the record beside it, what must be there as `expected`, and instant() of a time as a number."""
+    """Open a store with its `record`, a view of the `expected` rows, and a function instant() of a time as a number."""
     with closing(sqlite3.connect(_read_only(store), uri=True)) as connection:
         connection.execute("ATTACH ? AS record", (_read_only(record),))
         connection.execute(_EXPECTED)
@@ -110,7 +110,7 @@ def _read_only(path: Path) -> str:
 
 
 def _microseconds(text: str) -> int | str:
-    """Microseconds since 1970; what is no instant stays as it is and equals none."""
+    """Return microseconds since 1970; a text that is no instant stays as it is, and equals none."""
     try:
         return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
     except (TypeError, ValueError):
@@ -119,7 +119,7 @@ def _microseconds(text: str) -> int | str:
 
 def _complete_record(connection: sqlite3.Connection) -> Iterator[str]:
     if connection.execute("SELECT complete FROM record.feed").fetchall() != [(1,)]:
-        yield "record: it is not complete, the feed did not end in order"
+        yield "record: it is not complete, because the feed did not end in order"
 
 
 def _published_and_accounted(connection: sqlite3.Connection) -> Iterator[str]:
@@ -130,7 +130,7 @@ def _published_and_accounted(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _tiles(connection: sqlite3.Connection) -> Iterator[str]:
-    """The ranges of a partition follow each other from 0, and each splits up into its outcomes."""
+    """Check that the ranges of a partition follow each other from 0, and that each is the sum of its outcomes."""
     partition, wanted = None, 0
     for stream_id, partition_id, first, last, *outcomes in connection.execute(_RANGES):
         if (stream_id, partition_id) != partition:
@@ -163,7 +163,7 @@ def _retried(connection: sqlite3.Connection) -> Iterator[str]:
 def _letters_with_rows(table: str) -> Recounted:
     def check(connection: sqlite3.Connection) -> Iterator[str]:
         for partition_id, number in connection.execute(_LETTERS_WITH_ROWS.format(table=table)):
-            yield f"letter: {partition_id}/{number} is a letter and has a row in {table} as well"
+            yield f"letter: {partition_id}/{number} is a letter and also has a row in {table}"
 
     return check
 
@@ -171,15 +171,15 @@ def _letters_with_rows(table: str) -> Recounted:
 def _one_stream(connection: sqlite3.Connection) -> Iterator[str]:
     count = connection.execute("SELECT COUNT(DISTINCT stream_id) FROM batch_ledger").fetchone()[0]
     if count > 1:
-        yield f"ledger: it holds {count} streams, the record is of one"
+        yield f"ledger: it holds {count} streams, but the record is of one"
 
 
 def _multiset(name: str, query: str) -> Recounted:
     def check(connection: sqlite3.Connection) -> Iterator[str]:
         for *values, least, most, found in connection.execute(query):
-            what = "missing" if found < least else "too many"
+            kind = "missing" if found < least else "too many"
             shown = ", ".join(_shown(value) for value in values)
-            yield f"{name}: {what}: {found} instead of {_count(least, most)}: {shown}"
+            yield f"{name}: {kind}: {found} instead of {_count(least, most)}: {shown}"
 
     return check
 

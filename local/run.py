@@ -11,23 +11,22 @@ from pathlib import Path
 from core.errors import HubledgerError
 from core.settings import read_settings
 from core.transforms import load_transform
-from local.books import count_accounted
+from local.books import Watch, count_accounted
 from local.feed.options import add_domain, choose_senders, positive, rate
 from local.folders import LOCAL_RUN, FolderInUse, kept_folder
 from local.interruption import Interrupted, Interruption
 from local.processes import Child, ChildFailed, Children
 from local.stack import Asked, Place, Stack, app_settings
-from local.watching import Watch
 
-TOLD_EVERY = 2.0  # seconds
+PROGRESS_EVERY = 2.0  # seconds
 
 
 class PortInUse(Exception):
-    """Somebody else listens on a port that the run needs."""
+    """A different process uses a port of the run."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0 when it was stopped; 1 and one line on stderr when it cannot start, or when a process died."""
+    """Return 0 after a signal; return 1, with one line on stderr, when it cannot start or when a process died."""
     options = _options(arguments)
     place, interruption = Place(options.folder.resolve(), options.hub_port, options.port), Interruption()
     try:
@@ -67,7 +66,7 @@ def _rate(text: str) -> str:
 
 
 def _check(options: argparse.Namespace, place: Place) -> None:
-    """Whatever can be wrong with ports and settings is wrong before anything is started."""
+    """Refuse wrong ports and settings before anything starts."""
     refuse_port_in_use(options.hub_port, "--hub-port")
     refuse_port_in_use(options.port, "--port")
     settings = read_settings({**os.environ, **app_settings("Endpoint=unknown yet", place, options.transform.transform)})
@@ -75,7 +74,7 @@ def _check(options: argparse.Namespace, place: Place) -> None:
 
 
 def refuse_port_in_use(port: int, option: str) -> None:
-    """PortInUse when nobody could listen on it."""
+    """Raise PortInUse when no process could listen on a port."""
     try:
         with socket.socket() as candidate:
             candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -86,29 +85,29 @@ def refuse_port_in_use(port: int, option: str) -> None:
 
 def _run(options: argparse.Namespace, stack: Stack) -> None:
     print(f"starting an Event Hubs emulator on port {options.hub_port}, the store in {stack.place.store},")
-    told = f"{options.senders:,} {options.transform.senders} at {options.rate} events/s"
-    print(f"the functions host on port {options.port}, and a feed of {told}")
+    senders = f"{options.senders:,} {options.transform.senders} at {options.rate} events/s"
+    print(f"the functions host on port {options.port}, and a feed of {senders}")
     print(f"status: http://localhost:{options.port}/api/status   (Ctrl-C ends all)", flush=True)
     children = [stack.start_emulator()]
     stack.migrate()
     host, address = stack.start_host(options.transform.transform)
     start = datetime.now(UTC).isoformat(timespec="seconds")
-    asked = Asked(options.transform, options.senders, "endless", options.rate, options.seed, ("--start", start))
-    children += [host, stack.start_feed(asked)]
-    _tell_until_stopped(address, children, stack)
+    order = Asked(options.transform, options.senders, "endless", options.rate, options.seed, ("--start", start))
+    children += [host, stack.start_feed(order)]
+    _print_until_stopped(address, children, stack)
 
 
-def _tell_until_stopped(address: str, children: list[Child], stack: Stack) -> None:
-    """Interrupted ends it, or ChildFailed."""
-    told, told_at = count_accounted(stack.place.store), time.monotonic()
+def _print_until_stopped(address: str, children: list[Child], stack: Stack) -> None:
+    """Print the progress until Interrupted or ChildFailed is raised."""
+    printed, printed_at = count_accounted(stack.place.store), time.monotonic()
     with Watch(address) as watch:
         while True:
-            stack.pause(TOLD_EVERY)
+            stack.pause(PROGRESS_EVERY)
             for child in children:
                 child.refuse_dead()
             accounted, now = count_accounted(stack.place.store), time.monotonic()
-            print(_line(watch, accounted, (accounted - told) / (now - told_at)), flush=True)
-            told, told_at = accounted, now
+            print(_line(watch, accounted, (accounted - printed) / (now - printed_at)), flush=True)
+            printed, printed_at = accounted, now
 
 
 def _line(watch: Watch, accounted: int, events_per_second: float) -> str:

@@ -1,4 +1,4 @@
-"""`make serve`: emulator and functions host over what a demo left behind, until Ctrl-C, to look at its pages."""
+"""`make serve`: emulator and functions host over the files of a demo, until Ctrl-C, for its pages."""
 
 import argparse
 import sqlite3
@@ -13,16 +13,16 @@ from local.processes import ChildFailed, Children
 from local.run import PortInUse, refuse_port_in_use
 from local.stack import Place, Stack
 
-LOOKED_AFTER = 1.0  # seconds
-RETAINED = 1_000_000_000  # events of a partition: whatever the demo published
+CHECK_EVERY = 1.0  # seconds
+RETAINED = 1_000_000_000  # events of a partition: more than any demo publishes
 
 
 class NothingToServe(Exception):
-    """The folder is not what a demo left."""
+    """The folder holds no demo."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0 when it was stopped; 1 and one line on stderr when it cannot start, or when a process died."""
+    """Return 0 after a signal; return 1, with one line on stderr, when it cannot start or when a process died."""
     options = _options(arguments)
     interruption = Interruption()
     try:
@@ -43,17 +43,19 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m local.serve", description=__doc__)
-    parser.add_argument("--folder", type=Path, metavar="DIR", help="default: of the newest demo that was kept")
+    parser.add_argument("--folder", type=Path, metavar="DIR", help="default: the newest demo in .local-run")
     parser.add_argument("--port", type=positive, default=7071, metavar="P", help="of the functions host; default: 7071")
     return parser.parse_args(arguments)
 
 
 def _folder(given: Path | None) -> Path:
-    kept = [given] if given else sorted((LOCAL_RUN / "demo").glob("run-*"), key=lambda path: path.stat().st_mtime)
-    if not kept or not (kept[-1] / "record.db").exists():
+    folders = [given] if given else sorted((LOCAL_RUN / "demo").glob("run-*"), key=lambda path: path.stat().st_mtime)
+    if not folders or not (folders[-1] / "record.db").exists():
         place = given or LOCAL_RUN / "demo"
-        raise NothingToServe(f"{place} holds no demo: make demo AGGREGATE=1 keeps its own, --keep any other one's")
-    return kept[-1].resolve()
+        raise NothingToServe(
+            f"{place} holds no demo: make demo AGGREGATE=1 keeps its files, and --keep those of any other demo"
+        )
+    return folders[-1].resolve()
 
 
 def _transform(folder: Path) -> str:
@@ -62,13 +64,13 @@ def _transform(folder: Path) -> str:
 
 
 def _serve(stack: Stack, transform: str) -> None:
-    """Interrupted ends it, or ChildFailed."""
+    """Serve until Interrupted or ChildFailed is raised."""
     emulator = stack.start_emulator("--retain", str(RETAINED))
     stack.migrate()
     host, address = stack.start_host(transform)
     print(f"ready: {address}/api/ops   (Ctrl-C ends it)", flush=True)
     while True:
-        stack.pause(LOOKED_AFTER)
+        stack.pause(CHECK_EVERY)
         for child in (emulator, host):
             child.refuse_dead()
 

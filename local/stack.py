@@ -1,4 +1,4 @@
-"""The processes of a local run and how they find each other: emulator, store, functions host or workers, feed."""
+"""The processes of a local run and their connections: emulator, store, functions host or workers, feed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from local.feed.domains import Domain
 from local.processes import Child, Children, Command, Pause
 
 HUB, PARTITIONS, CONSUMER_GROUP, READER_GROUP = "telemetry", 16, "hubledger", "hubledger-reader"
-# A run is watched for minutes, not days: letters are looked at soon and often.
+# A run takes minutes, not days: letters are retried soon and often.
 LETTERS = {
     "DEAD_LETTER_BASE_SECONDS": "1",
     "DEAD_LETTER_CEILING_SECONDS": "5",
@@ -17,12 +17,12 @@ LETTERS = {
     "DEAD_LETTER_LEASE_SECONDS": "5",
     "DEAD_LETTER_LOOK_SECONDS": "1",
 }
-BALANCED_EVERY, GONE_AFTER = 1, 4  # seconds: a killed worker's partitions wait no longer for another
+BALANCE_EVERY, LOST_AFTER = 1, 4  # seconds: the limit of the wait for a killed worker's partitions
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run keeps its state, and the ports it listens on; 0 is any free one."""
+    """The folder of a run's state, and its ports; 0 is any free port."""
 
     folder: Path
     hub_port: int = 0
@@ -30,13 +30,13 @@ class Place:
 
     @property
     def store(self) -> Path:
-        """The store's file."""
+        """The file of the store."""
         return self.folder / "hubledger.db"
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the feed shall do, in the words of its own options."""
+    """The options of the feed."""
 
     domain: Domain
     senders: int
@@ -47,9 +47,9 @@ class Asked:
 
 
 class Stack:
-    """Starts one process after the other; each is ready when its call returns. ChildFailed when one is not.
+    """Start one process after the other; each is ready when its call returns, or ChildFailed is raised.
 
-    `more` are settings that the functions host gets beside the usual ones.
+    `more` are settings of the functions host beside the usual ones.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Stack:
         self.connection = ""
 
     def start_emulator(self, *more: str) -> Child:
-        """The event hub, with more options when it needs them; `connection` names it from now on."""
+        """Start the event hub, with more options; `connection` names it from now on."""
         options = ["--hub", f"{HUB}:{PARTITIONS}", "--consumer-group", CONSUMER_GROUP]
         options += ["--consumer-group", READER_GROUP]
         options += _options(database=self.place.folder / "event-hubs.db", port=self.place.hub_port)
@@ -80,7 +80,7 @@ class Stack:
         self._start("migrate", "core.store.migrate", "--store", f"sqlite:{self.place.store}").wait_done(self.pause)
 
     def start_host(self, transform: str) -> tuple[Child, str]:
-        """The functions host with the app, and its address; a next one goes on from the state of the one before."""
+        """Start the functions host with the app, and return its address too; the next one goes on from its state."""
         self._hosts += 1
         folder = self.place.folder
         command = Command(
@@ -94,12 +94,12 @@ class Stack:
         return host, ready.rpartition(" ")[2].rstrip("/")
 
     def start_worker(self, transform: str) -> Child:
-        """One more worker, which shares the partitions with the others; its log is its output."""
+        """Start one more worker, which shares the partitions with the others; its log is its output."""
         self._workers += 1
         command = Command(
             f"worker-{self._workers}",
             "core.worker",
-            _options(interval=BALANCED_EVERY, expiry=GONE_AFTER),
+            _options(interval=BALANCE_EVERY, expiry=LOST_AFTER),
             app_settings(self.connection, self.place, transform),
         )
         worker = self._children.start(command)
@@ -108,14 +108,14 @@ class Stack:
 
     @property
     def host_log(self) -> Path:
-        """The log of the newest host: each has its own, so that a killed one leaves no half line to the next."""
+        """The log of the newest host: each has its own, so that a killed host leaves no half line to the next."""
         return self.place.folder / f"host-{self._hosts}.log"
 
-    def start_feed(self, asked: Asked) -> Child:
-        """The feed, connected and about to publish."""
-        options = _options(connection=self.connection, hub=HUB, transform=asked.domain.name, senders=asked.senders)
-        options += _options(events=asked.events, rate=asked.rate, seed=asked.seed)
-        feed = self._start("feed", "local.feed", *options, *asked.more)
+    def start_feed(self, order: Asked) -> Child:
+        """Start the feed, connected and about to publish."""
+        options = _options(connection=self.connection, hub=HUB, transform=order.domain.name, senders=order.senders)
+        options += _options(events=order.events, rate=order.rate, seed=order.seed)
+        feed = self._start("feed", "local.feed", *options, *order.more)
         feed.wait_ready("feed ready for ", self.pause)
         return feed
 
@@ -128,7 +128,7 @@ def _options(**values: object) -> list[str]:
 
 
 def app_settings(connection: str, place: Place, transform: str) -> dict[str, str]:
-    """What the app needs to know of the others."""
+    """Return the settings that connect the app with hub and store."""
     return {
         "EVENTHUB": connection,
         "EVENTHUB_NAME": HUB,

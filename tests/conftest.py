@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from core.store import AppStore
 from tests.fakes.engines import ENGINES, PERSISTENT, SqliteEngine
 from tests.fakes.kept import Engine, PersistentEngine
 from tests.fakes.microsoft_driver import MISSING, microsoft_driver
+from tests.fakes.store import Store
 
 settings.register_profile(
     "repeatable",
@@ -36,11 +36,11 @@ def persistent(request: pytest.FixtureRequest, tmp_path: Path) -> PersistentEngi
 
 
 @pytest.fixture
-def make_store(engine: Engine) -> Iterator[Callable[[], AppStore]]:
+def make_store(engine: Engine) -> Iterator[Callable[[], Store]]:
     """Opens stores over one database, and closes them when the test is over."""
-    opened: list[AppStore] = []
+    opened: list[Store] = []
 
-    def make() -> AppStore:
+    def make() -> Store:
         opened.append(engine.open())
         return opened[-1]
 
@@ -50,7 +50,7 @@ def make_store(engine: Engine) -> Iterator[Callable[[], AppStore]]:
 
 
 @pytest.fixture
-def store(make_store: Callable[[], AppStore]) -> AppStore:
+def store(make_store: Callable[[], Store]) -> Store:
     """One store of the engine in turn."""
     return make_store()
 

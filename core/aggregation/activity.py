@@ -1,4 +1,4 @@
-"""What a person looks at: the activity of a home, by kind of sensor and window of event time."""
+"""The activity of a home as a person sees it, by kind of sensor and window of event time."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -10,9 +10,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class HomeActivity:
-    """One kind of sensor of one home in the 15 minutes from `window_start`, by the time at which things happened.
+    """One kind of sensor of one home in the 15 minutes from `window_start`, by the time of the observations.
 
-    `active` counts readings of state active. Parts per million are in integer hundredths, None where nothing measures
+    `active` counts readings of state active. Parts per million are in integer hundredths, None where no sensor measures
     them; sums are integers, so that increments and a rebuild agree to the bit.
     """
 
@@ -39,7 +39,7 @@ class RegisteredHome:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A reading of a home that somebody should look at."""
+    """A reading of a home that needs attention."""
 
     sensor_id: str
     kind: str
@@ -49,7 +49,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """What is shown at once: the time before `until`, in steps. Both are whole windows."""
+    """The shown period: the time before `until`, in steps. `length` and `step` are whole windows."""
 
     until: datetime
     length: timedelta
@@ -57,27 +57,26 @@ class Period:
 
     @property
     def since(self) -> datetime:
-        """Where it begins."""
         return self.until - self.length
 
 
 def end_of_window(moment: datetime) -> datetime:
-    """The end of the window that an instant lies in."""
+    """Return the end of the window of an instant."""
     return EPOCH + ((moment - EPOCH) // WINDOW + 1) * WINDOW
 
 
 def within(windows: Iterable[HomeActivity], period: Period) -> tuple[HomeActivity, ...]:
-    """Those that begin in a period."""
+    """Return the windows that begin in a period."""
     return tuple(one for one in windows if period.since <= one.window_start < period.until)
 
 
 def totals(windows: Iterable[HomeActivity]) -> tuple[HomeActivity, ...]:
-    """One for each kind of sensor, by name; it starts with the first window."""
+    """Return one sum for each kind of sensor, by name; it starts with the first window."""
     return _summed((one.kind, one) for one in windows)
 
 
 def steps(windows: Iterable[HomeActivity], period: Period) -> tuple[HomeActivity, ...]:
-    """One for each kind and step of a period in which there was something, by kind and time."""
+    """Return one sum for each kind and step of a period that has windows, by kind and time."""
     starts = (replace(one, window_start=_start_of_step(one.window_start, period)) for one in windows)
     return _summed(((one.kind, one.window_start), one) for one in starts)
 

@@ -1,4 +1,5 @@
-"""The lake's pointer: which files together are the aggregate at a cut. Swapped whole, so no reader sees half a run."""
+"""The lake's pointer: the list of files that are the aggregate at a cut. It is swapped whole, so that no reader sees a
+part of a run."""
 
 import json
 from collections.abc import Sequence
@@ -7,7 +8,7 @@ from typing import Any, Protocol
 
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut
 
-LISTED = 256  # runs that a pointer lists at most; then the next run writes everything once
+LISTED = 256  # the limit of runs in a pointer; then the next run writes everything once
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class LakeRun:
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """The aggregate at `cut`: the windows of all `runs` together; later ones add to earlier ones, or replace them."""
+    """The aggregate at `cut`: the windows of all `runs`; later ones add to earlier ones, or replace them."""
 
     job: str
     number: int
@@ -29,13 +30,12 @@ class Pointer:
     runs: tuple[LakeRun, ...]
 
     def to_json(self) -> bytes:
-        """The pointer as it lies in the lake."""
         listed: dict[str, Any] = {**asdict(self), "cut": json.loads(self.cut)}
         return json.dumps(listed, indent=1).encode()
 
     @staticmethod
     def of_json(text: bytes) -> "Pointer":
-        """The pointer again; ValueError or KeyError when it is none."""
+        """Return the pointer of a stored text; ValueError or KeyError when the text is no pointer."""
         given = json.loads(text)
         cut = Cut(json.dumps(given["cut"], sort_keys=True, separators=(",", ":")))
         return Pointer(given["job"], given["number"], cut, tuple(LakeRun(**run) for run in given["runs"]))
@@ -50,31 +50,28 @@ class StoredPointer:
 
 
 class Lake(Protocol):
-    """The lake as the function sees it; the jobs write the files. Every method may raise LakeUnreachable."""
+    """The lake as the app sees it; the jobs write the files. Every method may raise LakeUnreachable."""
 
     @property
     def location(self) -> str:
-        """Where jobs write: a folder or an address."""
-        ...
+        """The folder or the address that jobs write to."""
 
     def read_pointer(self, job: str) -> StoredPointer | None:
-        """The pointer that stands, or None when there is none yet."""
-        ...
+        """Return the pointer in the lake, or None when there is none yet."""
 
     def swap_pointer(self, pointer: Pointer, etag: str | None) -> bool:
-        """Put a pointer in the place of the one with this etag (None: of none); False when another stands there."""
-        ...
+        """Replace the pointer with this etag (None: write the first one); False when a different one is there."""
 
 
 def empty_pointer(job: str) -> Pointer:
-    """Before the first run."""
+    """Return the pointer before the first run."""
     return Pointer(job, 0, NO_CUT, ())
 
 
 def pointer_after(pointer: Pointer, committed: Sequence[AggregationRun], location: str) -> Pointer:
-    """The pointer with the committed runs that follow it, in order; it ends before a run that is not in this lake.
+    """Return the pointer with the committed runs that follow it; it ends before a run that is not in this lake.
 
-    A snapshot holds everything up to its run, so it needs nothing before it.
+    A snapshot holds everything up to its run, so it needs no run before it.
     """
     for run in committed:
         if run.lake_path is None or not run.lake_path.startswith(f"{location}/"):
@@ -88,5 +85,5 @@ def pointer_after(pointer: Pointer, committed: Sequence[AggregationRun], locatio
 
 
 def needs_snapshot(pointer: Pointer, run: AggregationRun) -> bool:
-    """Whether a run has to write everything: the pointer lacks what came before it, or lists too much."""
+    """Return True when a run has to write everything: the pointer lacks runs before it, or lists too many."""
     return pointer.cut != run.cut_from or len(pointer.runs) >= LISTED

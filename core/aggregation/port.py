@@ -1,4 +1,4 @@
-"""What every engine keeps of aggregation runs, and the aggregate; `tests/contract` holds them to it."""
+"""The store that aggregation needs: runs, and the aggregate itself."""
 
 from datetime import datetime
 from typing import Protocol
@@ -8,55 +8,43 @@ from core.aggregation.runs import AggregationRun, Staged, Standing
 
 
 class AggregationStore(Protocol):
-    """What an engine keeps of aggregation runs, and the aggregate. Any method may raise StoreUnavailable.
+    """Runs and the aggregate; `tests/contract` checks every engine. Any method may raise StoreUnavailable.
 
-    What returns a bool is a compare and set: False, and nothing was written, when another was first.
+    A method that returns a bool is a compare and set: False, with nothing written, when another process was first.
     """
 
     def read_standing(self, job: str) -> Standing:
-        """Where a job stands, and how far the checkpoints are: all of them from one statement."""
-        ...
+        """Return the progress of a job, and the cut that the checkpoints allow: all of it from one statement."""
 
     def open_run(self, run: AggregationRun) -> bool:
-        """Make a run, with the intent to submit it, if the cut stands where it begins and no run is open."""
-        ...
+        """Write a run, with the intent to submit it, if the cut is where it begins and no run is open."""
 
     def renew_intent(self, run: AggregationRun, attempt: int, intent_at: datetime) -> bool:
-        """Decide on another submit of an open run, of the same attempt or of the next."""
-        ...
+        """Write the intent to submit an open run again, as the same attempt or the next."""
 
     def note_submitted(self, run: AggregationRun, engine_job_id: str, submitted_at: datetime) -> bool:
-        """The engine has this attempt, under an id of its own."""
-        ...
+        """Write the id that the engine has given to this attempt."""
 
     def fail_run(self, run: AggregationRun, failure: str, closed_at: datetime) -> bool:
-        """Close an open run without a result; the cut stays."""
-        ...
+        """Close an open run without a result; the cut does not move."""
 
     def read_staged(self, run_id: str) -> Staged | None:
-        """A result of this run that is staged whole, or None."""
-        ...
+        """Return a complete staged result of this run, or None."""
 
     def commit_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
-        """Move the cut, add the staged windows, close the run, and take away what was staged, in one transaction."""
-        ...
+        """Move the cut, add the staged windows, close the run, and delete the staged rows, in one transaction."""
 
     def read_runs(self, job: str, before: int, limit: int) -> tuple[AggregationRun, ...]:
-        """Runs with a number below `before`, the newest first."""
-        ...
+        """Return runs with a number below `before`, the newest first."""
 
     def read_committed_runs(self, job: str, after: int) -> tuple[AggregationRun, ...]:
-        """Committed runs with a number above `after`, the oldest first."""
-        ...
+        """Return committed runs with a number above `after`, the oldest first."""
 
     def read_activity(self, home_id: str, since: datetime, until: datetime) -> tuple[HomeActivity, ...]:
-        """A home's windows that begin in [since, until), by window and kind."""
-        ...
+        """Return the windows of a home that begin in [since, until), by window and kind."""
 
     def find_homes(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
-        """Ids of registered homes that begin with `prefix` and come after `after` ("": from the first), in order."""
-        ...
+        """Return ids of registered homes that begin with `prefix` and come after `after` ("": all), in order."""
 
     def close(self) -> None:
-        """Let go of every connection."""
-        ...
+        """Close every connection."""

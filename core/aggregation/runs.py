@@ -1,4 +1,4 @@
-"""Aggregation runs: what lies between two cuts, how far a run has come, and the next step of one that is open."""
+"""Aggregation runs: the commits between two cuts, the progress of a run, and the next step of an open one."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ NO_CUT = Cut("{}")
 
 
 def cut_of(commit_numbers: Mapping[tuple[int, str], int]) -> Cut:
-    """The cut at these commit numbers, by stream id and partition id."""
+    """Return the cut at these commit numbers, by stream id and partition id."""
     named = {f"{stream_id}/{partition_id}": number for (stream_id, partition_id), number in commit_numbers.items()}
     return Cut(json.dumps(named, sort_keys=True, separators=(",", ":")))
 
@@ -27,8 +27,9 @@ def cut_of(commit_numbers: Mapping[tuple[int, str], int]) -> Cut:
 class AggregationRun:
     """One run: the commits after `cut_from` up to `cut_to`.
 
-    `intent_at`: when its last submit was decided; `submits`: how often one was, over all attempts. `engine_job_id` is
-    None until the engine's answer is known. What it added, and its place in the lake, are known when it is closed.
+    `intent_at`: the time of the decision to submit it last; `submits`: the number of submits over all attempts.
+    `engine_job_id` is None until the engine's answer is known. The counts and the place in the lake are known when the
+    run is closed.
     """
 
     run_id: str
@@ -53,13 +54,13 @@ class AggregationRun:
 
     @property
     def job_name(self) -> str:
-        """The name under which the engine gets this attempt: the same whoever submits it."""
+        """The name of this attempt in the engine: the same in every process that submits it."""
         return f"agg-{self.run_id}-{self.attempt}"
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a job stands: its cut, the number of its last run, that run, and the cut that the checkpoints allow."""
+    """The progress of a job: its cut, the number of its last run, that run, and the cut that the checkpoints allow."""
 
     cut: Cut
     number: int
@@ -75,7 +76,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A whole result of a run: staged under an id of its own by one execution of its job."""
+    """A complete result of a run: each execution of its job stages one under a different id."""
 
     staging_id: str
     run_id: str
@@ -84,11 +85,11 @@ class Staged:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long and how often a run is tried.
+class RunLimits:
+    """The limits of the time and the tries of a run.
 
     `grace`: until a submit without an answer, or a job that the engine does not show, counts as lost. `deadline`: the
-    longest that a job may take. `rest`: before a failed run is followed by another one by itself.
+    longest time of a job. `rest`: the pause between a failed run and the next one.
     """
 
     grace: timedelta = timedelta(minutes=10)
@@ -99,8 +100,8 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """What the engine says of a run's attempt; both None when it was not asked, or did not answer."""
+class EngineAnswer:
+    """The answer of the engine about an attempt of a run; both None when it was not asked, or did not answer."""
 
     job_id: str | None
     state: JobState | None
@@ -108,45 +109,47 @@ class Sight:
 
 
 class Step(Enum):
-    """What to do with an open run."""
+    """The next step of an open run."""
 
-    COMMIT = auto()  # its result is staged whole
-    ADOPT = auto()  # a submit whose answer was lost had come through
-    SUBMIT_AGAIN = auto()  # it had not
-    TRY_AGAIN = auto()  # this attempt comes to nothing
-    GIVE_UP = auto()  # neither does the last one
+    COMMIT = auto()  # its result is staged completely
+    ADOPT = auto()  # a submit whose answer was lost has started a job
+    SUBMIT_AGAIN = auto()  # it has started none
+    TRY_AGAIN = auto()  # this attempt has failed
+    GIVE_UP = auto()  # the last attempt has failed
     WAIT = auto()
 
 
-def next_step(run: AggregationRun, sight: Sight, staged: Staged | None, now: datetime, patience: Patience) -> Step:
-    """The next step of an open run; what is staged whole is committed, whatever the engine says."""
+def next_step(
+    run: AggregationRun, answer: EngineAnswer, staged: Staged | None, now: datetime, limits: RunLimits
+) -> Step:
+    """Return the next step of an open run; a complete result is committed, whatever the engine says."""
     if staged is not None:
         return Step.COMMIT
     if run.status == "submitting":
-        return _step_without_answer(run, sight, now, patience)
-    if _goes_on(run, sight, now, patience):
+        return _step_after_submit(run, answer, now, limits)
+    if _goes_on(run, answer, now, limits):
         return Step.WAIT
-    spent = run.attempt >= patience.attempts or run.submits >= patience.submits
+    spent = run.attempt >= limits.attempts or run.submits >= limits.submits
     return Step.GIVE_UP if spent else Step.TRY_AGAIN
 
 
-def _step_without_answer(run: AggregationRun, sight: Sight, now: datetime, patience: Patience) -> Step:
-    if sight.job_id is not None:
+def _step_after_submit(run: AggregationRun, answer: EngineAnswer, now: datetime, limits: RunLimits) -> Step:
+    if answer.job_id is not None:
         return Step.ADOPT
-    if not sight.answered or now - run.intent_at <= patience.grace:
+    if not answer.answered or now - run.intent_at <= limits.grace:
         return Step.WAIT
-    return Step.SUBMIT_AGAIN if run.submits < patience.submits else Step.GIVE_UP
+    return Step.SUBMIT_AGAIN if run.submits < limits.submits else Step.GIVE_UP
 
 
-def _goes_on(run: AggregationRun, sight: Sight, now: datetime, patience: Patience) -> bool:
+def _goes_on(run: AggregationRun, answer: EngineAnswer, now: datetime, limits: RunLimits) -> bool:
     waited = now - (run.submitted_at or run.intent_at)
-    if sight.state is JobState.LOST:
-        return waited <= patience.grace  # engines show a new job late
-    return sight.state in (JobState.RUNNING, None) and waited <= patience.deadline
+    if answer.state is JobState.LOST:
+        return waited <= limits.grace  # engines show a new job late
+    return answer.state in (JobState.RUNNING, None) and waited <= limits.deadline
 
 
 def planned_run(job: str, standing: Standing, engine: str, now: datetime) -> AggregationRun | None:
-    """The run from where the job stands to what the checkpoints allow; None when nothing was committed since."""
+    """Return the run from the job's cut to the cut that the checkpoints allow; None when no commit came since."""
     if standing.reached == standing.cut:
         return None
     number = standing.number + 1

@@ -1,4 +1,4 @@
-"""What an aggregation asks of a Spark engine: take a job under a name of ours, find it again, say how it goes."""
+"""The port to a Spark engine: submit a job under a name of ours, find it again, and read its state."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """A program of `jobs/` ("aggregate_home_activity.py"), its arguments, and the name that finds it again."""
+    """A program of `jobs/` ("aggregate_home_activity.py"), its arguments, and the name by which it is found again."""
 
     name: str
     program: str
@@ -15,7 +15,7 @@ class JobRequest:
 
 
 class JobState(Enum):
-    """How a job goes. LOST: the engine answers, and knows no such job."""
+    """The state of a job. LOST: the engine answers, and does not know the job."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -28,24 +28,19 @@ class SparkEngine(Protocol):
 
     @property
     def name(self) -> str:
-        """As the setting SPARK_ENGINE has it."""
-        ...
+        """The name in the setting SPARK_ENGINE."""
 
     def submit(self, request: JobRequest) -> str:
         """Start a job and return its id.
 
-        Raises EngineUnreachable when it may have been started or not, EngineRefused when it was not.
+        Raises EngineUnreachable when the job may have been started or not, EngineRefused when it was not.
         """
-        ...
 
     def find(self, name: str) -> str | None:
-        """The id of a job that was submitted under this name, whether it still runs or not; None where none is seen."""
-        ...
+        """Return the id of a running or ended job that was submitted under this name; None where there is none."""
 
     def state(self, job_id: str) -> JobState:
-        """How a job goes."""
-        ...
+        """Return the state of a job."""
 
     def cancel(self, job_id: str) -> None:
-        """Ask the engine to end a job; one that has ended or is lost is none to complain of."""
-        ...
+        """Ask the engine to end a job; a job that has ended or is lost is ignored."""

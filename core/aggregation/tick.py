@@ -1,9 +1,9 @@
-"""Aggregate what was committed: one tick of a run's life. Spark computes, this commits.
+"""Aggregate the commits since the last run, one step of a run in each tick. Spark computes, this module commits.
 
 A run covers exactly the commits between two cuts, so late events, resolved letters and replays come with the run of
-their commit. Its row, with the intent to submit, is committed before the engine hears of it, and the job's name follows
-from the row: whoever looks later finds the job by its name or submits it again. A job that runs twice stages two whole
-results, of which one is committed. So a tick may be lost, doubled or cut off anywhere.
+their commit. Its row, with the intent to submit, is committed before the engine is called, and the name of the job
+follows from the row: a later tick finds the job by its name or submits it again. A job that runs twice stages two
+complete results, of which one is committed. So a tick may be lost, doubled or interrupted anywhere.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from datetime import datetime
 
 from core.aggregation.lake import Lake, StoredPointer, empty_pointer, needs_snapshot, pointer_after
 from core.aggregation.port import AggregationStore
-from core.aggregation.runs import AggregationRun, Patience, Sight, Standing, Step, next_step, planned_run
+from core.aggregation.runs import AggregationRun, EngineAnswer, RunLimits, Standing, Step, next_step, planned_run
 from core.aggregation.spark import JobRequest, SparkEngine
 from core.errors import EngineUnreachable
 
@@ -22,19 +22,19 @@ PROGRAM = "aggregate_home_activity.py"
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """What a tick works with. `lake` is None where results stay in SQL alone; `arguments` are every job's."""
+    """The means of a tick. `lake` is None where results stay in SQL alone; every job gets the `arguments`."""
 
     store: AggregationStore
     engine: SparkEngine
     lake: Lake | None
     now: Callable[[], datetime]
-    patience: Patience = Patience()  # noqa: RUF009 - it is frozen
+    limits: RunLimits = RunLimits()  # noqa: RUF009 - it is frozen
     arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AggregationReport:
-    """What a tick did, in words, and the run that it did it to. `published`: the lake's pointer is up to date."""
+    """The steps of a tick, in words, and the run that it left. `published`: the lake's pointer is up to date."""
 
     did: tuple[str, ...]
     run: AggregationRun | None
@@ -44,7 +44,7 @@ class AggregationReport:
 def aggregate(own: Aggregation, job: str = HOME_ACTIVITY) -> AggregationReport:
     """Take the open run one step further, and begin the next one where none is open.
 
-    Raises InfrastructureFault; whatever was written before it stands, and the next tick goes on from there.
+    Raises InfrastructureFault; the writes before it stand, and the next tick goes on from there.
     """
     did: list[str] = []
     standing = own.store.read_standing(job)
@@ -59,7 +59,7 @@ def aggregate(own: Aggregation, job: str = HOME_ACTIVITY) -> AggregationReport:
 
 
 def publish(own: Aggregation, job: str = HOME_ACTIVITY) -> bool:
-    """Bring the lake's pointer up to what is committed; False while it cannot be, and the next snapshot mends that."""
+    """Move the lake's pointer to the last committed run; False when a later tick or snapshot has to do it."""
     if own.lake is None:
         return True
     stored = own.lake.read_pointer(job)
@@ -67,33 +67,33 @@ def publish(own: Aggregation, job: str = HOME_ACTIVITY) -> bool:
     committed = own.store.read_committed_runs(job, pointer.number)
     following = pointer_after(pointer, committed, own.lake.location)
     if following != pointer and not own.lake.swap_pointer(following, stored.etag if stored else None):
-        return False  # another tick swaps it too: the next one sees what is missing
+        return False  # another tick has swapped it: the next tick adds the missing runs
     return not committed or following.number == committed[-1].number
 
 
 def _begin(own: Aggregation, job: str, standing: Standing) -> str:
     last, now = standing.last_run, own.now()
-    if last is not None and last.status == "failed" and now - (last.closed_at or now) < own.patience.rest:
-        return "rests after a failed run"
+    if last is not None and last.status == "failed" and now - (last.closed_at or now) < own.limits.rest:
+        return "pauses after a failed run"
     run = planned_run(job, standing, own.engine.name, now)
     if run is None:
         return "has nothing new"
     if not own.store.open_run(run):
-        return "left the plan to another"
+        return "another tick has planned the run"
     return _submit(own, run)
 
 
 def _go_on(own: Aggregation, run: AggregationRun) -> str:
-    sight = _look(own.engine, run)
-    staged = own.store.read_staged(run.run_id)  # after the look: a job that has ended had staged before
-    step = next_step(run, sight, staged, own.now(), own.patience)
+    answer = _ask(own.engine, run)
+    staged = own.store.read_staged(run.run_id)  # after the answer: a job stages before it ends
+    step = next_step(run, answer, staged, own.now(), own.limits)
     if step is Step.COMMIT and staged is not None:
-        return _told(own.store.commit_run(run, staged, own.now()), "committed")
-    if step is Step.ADOPT and sight.job_id is not None:
-        return _told(own.store.note_submitted(run, sight.job_id, own.now()), "adopted a job")
+        return _done(own.store.commit_run(run, staged, own.now()), "committed")
+    if step is Step.ADOPT and answer.job_id is not None:
+        return _done(own.store.note_submitted(run, answer.job_id, own.now()), "adopted a job")
     if step is Step.GIVE_UP:
-        why = f"no result after {run.attempt} attempts and {run.submits} submits; the last one {_said(sight)}"
-        return _told(own.store.fail_run(run, why, own.now()), "gave up")
+        why = f"no result after {run.attempt} attempts and {run.submits} submits; the last one {_state(answer)}"
+        return _done(own.store.fail_run(run, why, own.now()), "gave up")
     if step in (Step.SUBMIT_AGAIN, Step.TRY_AGAIN):
         return _submit_again(own, run, run.attempt + (step is Step.TRY_AGAIN))
     return "waits"
@@ -104,12 +104,12 @@ def _submit_again(own: Aggregation, run: AggregationRun, attempt: int) -> str:
         own.engine.cancel(run.engine_job_id)
     now = own.now()
     if not own.store.renew_intent(run, attempt, now):
-        return "left it to another"
+        return "another tick was first"
     return _submit(own, replace(run, attempt=attempt, intent_at=now, status="submitting"))
 
 
 def _submit(own: Aggregation, run: AggregationRun) -> str:
-    """The intent stands. Without an answer the outcome stays unknown until a later tick looks for the name."""
+    """Submit a job whose intent stands; without an answer, a later tick looks for its name."""
     try:
         job_id = own.engine.submit(JobRequest(run.job_name, PROGRAM, _arguments(own, run)))
     except EngineUnreachable:
@@ -128,25 +128,25 @@ def _arguments(own: Aggregation, run: AggregationRun) -> tuple[str, ...]:
     return (*arguments, "--lake", own.lake.location, *snapshot)
 
 
-def _look(engine: SparkEngine, run: AggregationRun) -> Sight:
+def _ask(engine: SparkEngine, run: AggregationRun) -> EngineAnswer:
     try:
         if run.engine_job_id is None:
-            return Sight(engine.find(run.job_name), None)
-        return Sight(run.engine_job_id, engine.state(run.engine_job_id))
+            return EngineAnswer(engine.find(run.job_name), None)
+        return EngineAnswer(run.engine_job_id, engine.state(run.engine_job_id))
     except EngineUnreachable:
-        return Sight(None, None, answered=False)
+        return EngineAnswer(None, None, answered=False)
 
 
-def _said(sight: Sight) -> str:
-    return sight.state.value if sight.state is not None else "was not answered"
+def _state(answer: EngineAnswer) -> str:
+    return answer.state.value if answer.state is not None else "was not answered"
 
 
-def _told(done: bool, what: str) -> str:
-    return what if done else "left it to another"
+def _done(done: bool, what: str) -> str:
+    return what if done else "another tick was first"
 
 
 def report_facts(report: AggregationReport) -> dict[str, object]:
-    """What the one log line of a tick says, as fields."""
+    """Return the fields of the one log line of a tick."""
     run = report.run
     facts: dict[str, object] = {"action": "aggregate", "did": list(report.did), "published": report.published}
     if run is not None:

@@ -1,4 +1,4 @@
-"""The anchor: the first number of a partition that counts, asked of the hub once and kept for good."""
+"""The anchor: the first number of a partition that counts, read from the hub once and stored for good."""
 
 from datetime import datetime
 from typing import Literal
@@ -16,19 +16,22 @@ Anchoring = Literal["first", "latest"] | datetime
 def choose_anchor(
     state: PartitionState, anchoring: Anchoring, hub: HubReader, in_hand: Event | None = None
 ) -> SequenceNumber:
-    """The number that a partition without a commit begins at; `in_hand` is the first event that was delivered.
+    """Return the first number of a partition without a commit; `in_hand` is the first event that was delivered.
 
-    Where nothing was enqueued yet at or behind the time, it is the number that the hub gives next.
+    Where no event was enqueued at or after the time yet, it is the next number that the hub gives.
     """
     if anchoring == "first":
         return _first_held(state, hub, in_hand)
-    extent = hub.extent(state.partition)  # asked first: what comes in meanwhile lies behind it
+    extent = hub.extent(state.partition)  # read first: events that arrive meanwhile come after it
     found = hub.first_at(state.partition, _moment(state, anchoring))
     return SequenceNumber(extent.last + 1) if found is None else found.sequence_number
 
 
 def _first_held(state: PartitionState, hub: HubReader, in_hand: Event | None) -> SequenceNumber:
-    """Retention may have cut the event in hand meanwhile; it counts all the same. No number is before 0."""
+    """Return the first number that the hub holds, or the event in hand, which retention may have cut meanwhile.
+
+    No number is before 0.
+    """
     if in_hand is None:
         return hub.extent(state.partition).beginning
     if in_hand.sequence_number == 0:
@@ -40,5 +43,5 @@ def _moment(state: PartitionState, anchoring: Anchoring) -> datetime:
     if isinstance(anchoring, datetime):
         return anchoring
     if state.opened_at is None:
-        raise ValueError(f"{state.partition}: the store did not tell when its stream was opened")
+        raise ValueError(f"{state.partition}: the store has no time at which its stream was opened")
     return state.opened_at

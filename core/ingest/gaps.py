@@ -1,4 +1,4 @@
-"""Heal a gap: fetch its events back from the hub in pieces, and say which numbers the hub no longer has."""
+"""Heal a gap: read its events back from the hub in pieces, and record which numbers the hub no longer has."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -6,24 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import merge
 from itertools import groupby, islice
-from operator import attrgetter
 from typing import Protocol
 
 from core.errors import GapNotHealed, HubUnreachable
 from core.ingest.anchor import Anchoring
 from core.model.commits import PartitionState, SequenceGap
-from core.model.events import Event, EventBatch, Partition
+from core.model.events import BATCH_EVENTS, Event, EventBatch, Partition, number_of
 from core.model.hub import Extent, HubReader, Place
 from core.model.spans import SequenceNumber, Span
-
-PIECE = 500  # events, each piece its own commit: as many as a batch of the trigger
-
-_number = attrgetter("sequence_number")
 
 
 @dataclass(frozen=True, slots=True)
 class Healing:
-    """How gaps are healed: from which hub, since when its events count, and how long one try may take."""
+    """The means to heal gaps: the hub, the place from which its events count, and the longest time of one try."""
 
     hub: HubReader
     anchoring: Anchoring = "first"
@@ -32,7 +27,7 @@ class Healing:
 
 @dataclass(frozen=True, slots=True)
 class Wound:
-    """A gap of a partition, with the new events in hand up to its end, in the name of an invocation."""
+    """A gap of a partition, the new events in hand up to its end, and the invocation that found it."""
 
     state: PartitionState
     gap: Span
@@ -41,7 +36,7 @@ class Wound:
 
     @property
     def read_from(self) -> SequenceNumber:
-        """Behind the checkpoint, the read begins with the checkpoint's own event: the guard sees if it is another."""
+        """The first number to read: the checkpoint where the gap follows it, for the guard to compare its event."""
         checkpoint = self.state.checkpoint
         if checkpoint is not None and self.gap.first == checkpoint.sequence_number + 1:
             return checkpoint.sequence_number
@@ -49,17 +44,17 @@ class Wound:
 
 
 def pieces(wound: Wound, healing: Healing, now: Callable[[], datetime]) -> Iterator[EventBatch]:
-    """What the hub holds of a gap, with what is in hand before its end, as batches that leave out what is absent.
+    """Yield the events of a gap, from the hub and in hand, as batches; the numbers that they leave out are absent.
 
-    Raises GapNotHealed between two pieces when the time is up; the first piece is always given.
+    Raises GapNotHealed between two pieces when the time is up; the first piece is always yielded.
     """
     partition, gap = wound.state.partition, wound.gap
     deadline = now() + healing.patience
     found = healing.hub.read_range(partition, wound.read_from, gap.last, deadline)
     with closing(found):
-        in_order = _each_once(merge(wound.in_hand, found, key=_number))
+        in_order = _each_once(merge(wound.in_hand, found, key=number_of))
         first = True
-        while events := tuple(islice(in_order, PIECE)):
+        while events := tuple(islice(in_order, BATCH_EVENTS)):
             if not first and now() >= deadline:
                 raise GapNotHealed(partition, events[0].sequence_number, gap.last)
             yield EventBatch(partition, events, wound.invocation_id, asked=gap)
@@ -67,11 +62,11 @@ def pieces(wound: Wound, healing: Healing, now: Callable[[], datetime]) -> Itera
 
 
 def _each_once(events: Iterable[Event]) -> Iterator[Event]:
-    return (next(same) for _, same in groupby(events, key=_number))
+    return (next(same) for _, same in groupby(events, key=number_of))
 
 
 def gap_rows(run: Sequence[Event], committed: Span, asked: Span) -> list[SequenceGap]:
-    """Return the parts of an asked range: healed or absent where a commit of these events covers it, else open."""
+    """Return the parts of a range: healed or absent where a commit of these events covers it, else open."""
     covered = asked.overlap(committed)
     if covered is None:
         return []
@@ -83,7 +78,7 @@ def gap_rows(run: Sequence[Event], committed: Span, asked: Span) -> list[Sequenc
 
 
 class HealingReport(Protocol):
-    """Whatever tells how healing came out."""
+    """The result of a healing."""
 
     @property
     def healed(self) -> int: ...
@@ -93,7 +88,7 @@ class HealingReport(Protocol):
 
 
 def gap_facts(partition: Partition, gap: Span, report: HealingReport) -> dict[str, object]:
-    """What the log line of a gap says, as fields."""
+    """Return the fields of the log line of a gap."""
     return {
         "action": "gap",
         "partition": str(partition),
@@ -105,10 +100,10 @@ def gap_facts(partition: Partition, gap: Span, report: HealingReport) -> dict[st
 
 
 class _NoHub:
-    """In place of a hub for those who have none: whatever would have to be asked is a fault."""
+    """Takes the place of a hub where there is none: every question is a fault."""
 
     def partitions(self) -> tuple[Partition, ...]:
-        raise self._fault("its partitions")
+        raise self._fault("the partitions of the hub")
 
     def extent(self, partition: Partition) -> Extent:
         raise self._fault(f"the beginning of {partition}")
@@ -126,7 +121,7 @@ class _NoHub:
 
     @staticmethod
     def _fault(what: str) -> HubUnreachable:
-        return HubUnreachable(f"there is no hub reader to ask for {what}")
+        return HubUnreachable(f"no hub reader is configured, so {what} cannot be read")
 
 
 NOT_HEALING = Healing(_NoHub())

@@ -1,22 +1,19 @@
-"""The guard: which events of a batch are new, and which numbers are missing before and among them."""
+"""The guard: find the new events of a batch, and the numbers that are missing before and among them."""
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from operator import attrgetter
 
 from core.errors import StreamIncarnationChanged
 from core.model.commits import Checkpoint, PartitionState
-from core.model.events import Event, EventBatch
+from core.model.events import Event, EventBatch, number_of
 from core.model.spans import SequenceNumber, Span
-
-_number = attrgetter("sequence_number")
 
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
     """The new events of a batch (none when all were seen before), for the numbers from `first` on.
 
-    `gap` reaches from the first to the last number that is missing; None when the hub was asked for all of it.
+    `gap` reaches from the first to the last missing number; None when the hub was read for all of it.
     """
 
     run: tuple[Event, ...]
@@ -25,12 +22,12 @@ class Guarded:
 
 
 def guard(batch: EventBatch, state: PartitionState) -> Guarded:
-    """Drop redelivered events and those before the anchor, and find what is missing up to the last one.
+    """Drop redelivered events and those before the anchor, and find the gap before the last event.
 
     Raises StreamIncarnationChanged when an event that looks redelivered was enqueued after the checkpoint's event.
     """
     events, first = batch.events, state.next_number
-    known = _redelivered(batch, state.checkpoint) if state.checkpoint else bisect_left(events, first, key=_number)
+    known = _redelivered(batch, state.checkpoint) if state.checkpoint else bisect_left(events, first, key=number_of)
     fresh = events[known:] if known else events
     if not fresh:
         return Guarded((), first, None)
@@ -53,12 +50,12 @@ def _missing(events: tuple[Event, ...], first: SequenceNumber) -> Span | None:
     if last - first + 1 == len(events):  # they rise, so none is missing
         return None
     below = next(place for place, event in enumerate(events) if event.sequence_number != first + place)
-    behind = next((place for place, event in enumerate(reversed(events)) if event.sequence_number != last - place), 0)
-    above = last - behind if behind else events[0].sequence_number - 1
-    return Span(SequenceNumber(first + below), SequenceNumber(above))
+    above = next((place for place, event in enumerate(reversed(events)) if event.sequence_number != last - place), 0)
+    end = last - above if above else events[0].sequence_number - 1
+    return Span(SequenceNumber(first + below), SequenceNumber(end))
 
 
 def _unasked(missing: Span | None, asked: Span | None) -> Span | None:
-    if missing and asked and asked.first <= missing.first and missing.last <= asked.last:
+    if missing and asked and asked.holds(missing):
         return None
     return missing

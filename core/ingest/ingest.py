@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused
 from core.ingest.anchor import choose_anchor
@@ -11,7 +10,7 @@ from core.ingest.guard import Guarded, guard
 from core.ingest.port import IngestStore
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, PartitionState
-from core.model.events import Event, EventBatch, Partition
+from core.model.events import Event, EventBatch, Partition, number_of
 from core.model.letters import LetterPolicy
 from core.model.rows import References
 from core.model.spans import Span
@@ -19,14 +18,13 @@ from core.model.transform import Transform
 from core.settle.isolate import Isolation
 from core.settle.settle import reference_keys, scheduled, settle
 
-CONFLICTS = 5  # in a row, before the host has to retry: each one means that another owner went on
-
-_number = attrgetter("sequence_number")
+CONFLICT_LIMIT = 5  # in a row, before the host has to retry: each one means that another owner committed
+REFUSAL_LIMIT = 200  # in one invocation; the host's retry does the rest, without the events that were committed
 
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """What became of a batch, and of the gaps before and inside it: their commits come before those of the batch."""
+    """The outcome of a batch and of the gaps before and inside it, whose commits come before those of the batch."""
 
     batch: EventBatch
     commits: tuple[BatchCommit, ...]
@@ -34,17 +32,17 @@ class IngestReport:
 
     @property
     def redelivered(self) -> int:
-        """How many events of the batch the guard dropped: committed before, or before the anchor."""
+        """The number of events that the guard dropped: committed before, or before the anchor."""
         return len(self.batch.events) - self._taken
 
     @property
     def healed(self) -> int:
-        """How many events were not in the batch and were fetched back from the hub."""
+        """The number of events that were not in the batch and were read back from the hub."""
         return sum(commit.events for commit in self.commits) - self._taken
 
     @property
     def absent(self) -> int:
-        """How many numbers the hub no longer had."""
+        """The number of sequence numbers that the hub no longer had."""
         return sum(commit.absent for commit in self.commits)
 
     @property
@@ -53,13 +51,13 @@ class IngestReport:
 
 
 def _among(events: tuple[Event, ...], commit: BatchCommit) -> int:
-    behind = commit.last.sequence_number + 1
-    return bisect_left(events, behind, key=_number) - bisect_left(events, commit.first, key=_number)
+    end = commit.last.sequence_number + 1
+    return bisect_left(events, end, key=number_of) - bisect_left(events, commit.first, key=number_of)
 
 
 @dataclass(slots=True)
 class Progress:
-    """What a batch has come to so far: the commits that stand, the gaps that were healed, and the commit in doubt."""
+    """The progress of a batch: its commits, the gaps that were healed, and the commit in doubt."""
 
     commits: list[BatchCommit] = field(default_factory=list)
     gaps: list[Span] = field(default_factory=list)
@@ -67,36 +65,35 @@ class Progress:
     conflicts: int = 0
 
     def reached(self, last: Event) -> bool:
-        """Whether the newest commit of ours ends with this event."""
+        """Return True when our newest commit ends with this event."""
         return bool(self.commits) and self.commits[-1].last is last
 
     def settle_doubt(self, state: PartitionState) -> None:
-        """A commit whose answer was lost stands when the checkpoint carries its id."""
+        """Add the commit whose answer was lost, if the checkpoint carries its id."""
         doubtful, self.doubtful = self.doubtful, None
         if doubtful and state.checkpoint and state.checkpoint.commit_id == doubtful.commit_id:
             self.add(doubtful)
 
     def add(self, commit: BatchCommit) -> None:
-        """This commit stands."""
         self.conflicts = 0
         self.commits.append(commit)
 
     def note_conflict(self) -> bool:
-        """Whether it is worth another turn: not when one conflict has followed the other for too long."""
+        """Count a conflict; return False after too many in a row."""
         self.conflicts += 1
-        return self.conflicts < CONFLICTS
+        return self.conflicts < CONFLICT_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one turn knows before it decides: the partition's state, the new events, and the rows they refer to."""
+    """The reads of one turn before it decides: the partition's state, the new events, and their references."""
 
     state: PartitionState
     guarded: Guarded
     references: References
 
     def wound(self, batch: EventBatch) -> Wound | None:
-        """What has to be healed before the batch goes on."""
+        """Return the gap that has to be healed before the batch goes on, or None."""
         gap = self.guarded.gap
         if gap is None:
             return None
@@ -104,13 +101,13 @@ class Reading:
         return Wound(self.state, gap, in_hand, batch.invocation_id)
 
     def narrowed(self, isolation: Isolation) -> "Reading":
-        """The same, with only as many events as may be committed next."""
+        """Return the reading with only the events to commit next."""
         return replace(self, guarded=replace(self.guarded, run=isolation.next_run(self.guarded.run)))
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What a batch is ingested with."""
+    """The store, the transform, the clock, the healing and the policy that a batch is ingested with."""
 
     store: IngestStore
     transform: Transform
@@ -120,11 +117,11 @@ class Means:
 
 
 def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
-    """Commit the new events of a batch once, in order, in one transaction; what is missing before them comes first.
+    """Commit the new events of a batch once, in order, in one transaction; missing events before them come first.
 
-    Raises InfrastructureFault; what was committed before it stands, and is dropped when the batch comes again.
+    Raises InfrastructureFault; the commits before it stand, and their events are dropped when the batch comes again.
     """
-    progress, isolation, known = Progress(), Isolation(), batch
+    progress, isolation, known = Progress(), Isolation(REFUSAL_LIMIT), batch
     while not progress.reached(batch.events[-1]):
         reading = read(known, means)
         progress.settle_doubt(reading.state)
@@ -133,24 +130,25 @@ def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
         if (wound := reading.wound(known)) is not None:
             known = _heal_batch(known, wound, means, progress)
             continue
-        commit = plan_commit(known, reading.narrowed(isolation), isolation.around(means.transform), means)
+        reading = reading.narrowed(isolation)
+        commit = plan_commit(known, reading, isolation.around(means.transform), means)
         try:
             means.store.commit_batch(commit)
         except DataRefused as fault:
-            isolation.note_refusal(commit, fault)
+            isolation.note_refusal(reading.guarded.run, fault)
         except (CheckpointConflict, CommitOutcomeUnknown) as fault:
             if not progress.note_conflict():
                 raise
             if isinstance(fault, CommitOutcomeUnknown):
                 progress.doubtful = commit
         else:
-            isolation.note_commit(commit)
+            isolation.note_commit(reading.guarded.run)
             progress.add(commit)
     return IngestReport(batch, tuple(progress.commits), tuple(progress.gaps))
 
 
 def read(batch: EventBatch, means: Means) -> Reading:
-    """READ: from memory in the steady state, otherwise one call for the state and one for unknown references."""
+    """READ: from memory in the steady state, else one call for the state and one for unknown references."""
     state = read_anchored(batch.partition, means, batch.events[0])
     guarded = guard(batch, state)
     keys = reference_keys(guarded.run, means.transform) if guarded.gap is None else ()
@@ -158,7 +156,7 @@ def read(batch: EventBatch, means: Means) -> Reading:
 
 
 def read_anchored(partition: Partition, means: Means, in_hand: Event | None = None) -> PartitionState:
-    """The partition's state; one that has no beginning yet gets it, for good."""
+    """Return the partition's state; a partition without a checkpoint or an anchor is anchored, for good."""
     state = means.store.read_partition(partition)
     if state.checkpoint is not None or state.anchor is not None:
         return state
@@ -167,10 +165,10 @@ def read_anchored(partition: Partition, means: Means, in_hand: Event | None = No
 
 
 def _heal_batch(batch: EventBatch, wound: Wound, means: Means, progress: Progress) -> EventBatch:
-    """The batch after what is missing in it was committed; what the hub was asked for and did not have is absent."""
+    """Commit the gap; return the batch, which then knows that missing numbers of this range are absent."""
     try:
         means.store.note_gap(wound.state, wound.gap, means.clock.now())
-    except CheckpointConflict:  # the state was remembered, and another owner went on meanwhile
+    except CheckpointConflict:  # the state was remembered, and another owner has committed meanwhile
         if not progress.note_conflict():
             raise
         return batch
@@ -180,9 +178,9 @@ def _heal_batch(batch: EventBatch, wound: Wound, means: Means, progress: Progres
 
 
 def heal(wound: Wound, means: Means) -> list[BatchCommit]:
-    """Commit what the hub holds of a gap, piece by piece; another owner may do the same, and one of them wins.
+    """Commit the events of a gap that the hub holds, piece by piece; if another owner does the same, one of them wins.
 
-    Raises GapNotHealed, HubUnreachable or what a commit raises; the next try goes on behind what is committed.
+    Raises GapNotHealed, HubUnreachable and the faults of a commit; the next try goes on after the last commit.
     """
     commits: list[BatchCommit] = []
     for piece in pieces(wound, means.healing, means.clock.now):
@@ -191,7 +189,7 @@ def heal(wound: Wound, means: Means) -> list[BatchCommit]:
 
 
 def plan_commit(batch: EventBatch, reading: Reading, transform: Transform, means: Means) -> BatchCommit:
-    """DECIDE: the outcome of every number up to the last new event, as one value."""
+    """DECIDE: return the outcome of every number up to the last new event, as one value."""
     run, first = reading.guarded.run, reading.guarded.first
     last, settled, now = run[-1], settle(run, reading.references, transform), means.clock.now()
     return BatchCommit(
@@ -209,7 +207,7 @@ def plan_commit(batch: EventBatch, reading: Reading, transform: Transform, means
 
 
 def report_facts(report: IngestReport) -> dict[str, object]:
-    """What the one log line of a batch says, as fields."""
+    """Return the fields of the one log line of a batch."""
     batch, settled = report.batch, [commit.settled for commit in report.commits]
     return {
         "action": "ingest",

@@ -11,18 +11,16 @@ from core.model.spans import SequenceNumber, Span
 
 
 class IngestStore(Protocol):
-    """What every engine keeps; `tests/contract` holds them to it. All methods may be called from several threads.
+    """The promises of every engine; `tests/contract` checks them. All methods may be called from several threads.
 
-    Any method may raise StoreUnavailable, and nothing was written then.
+    Any method may raise StoreUnavailable; then nothing was written.
     """
 
     def read_partition(self, partition: Partition) -> PartitionState:
-        """The partition's stream and checkpoint; a stream that is not known yet is opened."""
-        ...
+        """Return the partition's stream and checkpoint; a stream that the store does not know yet is opened."""
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
-        """The `state_of` rows that stand for these keys; keys without a row are left out."""
-        ...
+        """Return the `state_of` rows that stand for these keys; keys without a row are left out."""
 
     def commit_batch(self, commit: BatchCommit) -> int:
         """Write checkpoint, rows, letters, ledger and gaps in one transaction; return the commit number.
@@ -30,19 +28,15 @@ class IngestStore(Protocol):
         Raises CheckpointConflict (the checkpoint is not where the commit expects it) and DataRefused, both with
         nothing written, and CommitOutcomeUnknown when the answer was lost.
         """
-        ...
 
     def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
-        """Let a partition without a commit begin at a number, unless it has a beginning; the state that stands then."""
-        ...
+        """Anchor a partition without a commit at a number, unless it has an anchor; return its state."""
 
     def note_gap(self, state: PartitionState, gap: Span, found_at: datetime) -> None:
-        """Keep that a gap was found and is being healed; once more for each further try.
+        """Record a gap that is being healed; each further try is counted.
 
-        Raises CheckpointConflict when the checkpoint is not where the state has it: then it may be no gap at all.
+        Raises CheckpointConflict when the checkpoint is not where the state has it: then there may be no gap.
         """
-        ...
 
     def close_gaps(self, partition: Partition) -> None:
-        """Note as healed what is open although it lies behind the checkpoint: the hub handed it over after all."""
-        ...
+        """Record the open gaps up to the checkpoint as healed: the hub has delivered their events after all."""

@@ -1,4 +1,4 @@
-"""Heal what was lost at the end of a partition that then fell silent: no later batch will ever show that gap."""
+"""Heal a gap at the end of a partition that has fallen silent: no later batch would ever show it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from core.ingest.gaps import Wound
 from core.ingest.ingest import Means, heal, read_anchored
 from core.model.commits import BatchCommit, PartitionState, SequenceGap, Settled
 from core.model.events import Partition
-from core.model.hub import Extent
+from core.model.hub import BEFORE_FIRST, Extent
 from core.model.spans import SequenceNumber, Span
 
 
@@ -23,18 +23,18 @@ class Healed:
 
     @property
     def healed(self) -> int:
-        """How many events were fetched back from the hub."""
+        """The number of events that were read back from the hub."""
         return sum(commit.events for commit in self.commits)
 
     @property
     def absent(self) -> int:
-        """How many numbers the hub no longer had."""
+        """The number of sequence numbers that the hub no longer had."""
         return sum(commit.absent for commit in self.commits)
 
 
 @dataclass(frozen=True, slots=True)
 class Unhealed:
-    """A partition that could not be looked at, or not be healed."""
+    """A partition that could not be checked or healed."""
 
     partition: Partition
     fault: InfrastructureFault
@@ -42,7 +42,7 @@ class Unhealed:
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """A partition behind the hub's end: the number it waits for, and since when it was seen to wait for that one."""
+    """A partition behind the hub's end: the number that it waits for, and since when it was seen to wait for it."""
 
     waits_for: SequenceNumber
     since: datetime
@@ -50,10 +50,10 @@ class Standstill:
 
 @dataclass(slots=True)
 class SilenceCheck:
-    """Looks at every partition from time to time; `means.store` must not remember, for other processes commit too.
+    """Checks every partition from time to time; `means.store` must not remember, for other processes commit too.
 
     A partition is healed when it has waited for the same number for as long as `grace`, and the hub's newest event is
-    as old: until then the events may be on their way. Should they come after all, one of both commits wins.
+    as old: until then the events may be on their way. If they arrive after all, one of both commits wins.
     """
 
     means: Means
@@ -61,21 +61,21 @@ class SilenceCheck:
     standing: dict[Partition, Standstill] = field(default_factory=dict)
 
     def run(self, invocation_id: str) -> Iterator[Healed | Unhealed]:
-        """Look at all partitions once; a fault of one does not keep it from the others."""
+        """Check all partitions once, and go on to the next one after a fault."""
         for partition in self.means.healing.hub.partitions():
             try:
-                healed = self._look_at(partition, invocation_id)
+                healed = self._check(partition, invocation_id)
             except CheckpointConflict:
-                continue  # somebody goes on there
+                continue  # another owner commits there
             except InfrastructureFault as fault:
                 yield Unhealed(partition, fault)
             else:
                 if healed is not None:
                     yield healed
 
-    def _look_at(self, partition: Partition, invocation_id: str) -> Healed | None:
+    def _check(self, partition: Partition, invocation_id: str) -> Healed | None:
         state = read_anchored(partition, self.means)
-        extent = self.means.healing.hub.extent(partition)  # asked after the state, which may move on meanwhile
+        extent = self.means.healing.hub.extent(partition)  # read after the state, which may change meanwhile
         if state.checkpoint is not None and extent.last < state.checkpoint.sequence_number:
             raise StreamIncarnationChanged(partition, extent.last, state.checkpoint.sequence_number, is_end=True)
         if extent.last < state.next_number:
@@ -97,7 +97,7 @@ class SilenceCheck:
         return now - seen.since >= self.grace and now - extent.last_enqueued_at >= self.grace
 
     def _close(self, gap: Span, extent: Extent, invocation_id: str, partition: Partition) -> list[BatchCommit]:
-        """Commit that the hub holds nothing more up to its end; a conflict means that somebody else went on there."""
+        """Commit the numbers up to the hub's end as absent; a conflict means that another owner has committed."""
         state = self.means.store.read_partition(partition)
         if state.next_number > gap.last:
             return []
@@ -108,20 +108,17 @@ class SilenceCheck:
 
 @dataclass(frozen=True, slots=True)
 class HubEnd:
-    """The position of a commit behind which the hub holds nothing; the offset is one to go on from."""
+    """The position of a commit after which the hub holds nothing; the hub can be read on from the offset."""
 
     sequence_number: SequenceNumber
     offset: str
     enqueued_at: datetime
 
 
-BEGINNING = "-1"  # the SDK's offset before the first event that the hub holds
-
-
 def absent_commit(state: PartitionState, extent: Extent, means: Means, invocation_id: str) -> BatchCommit:
-    """All numbers up to the hub's end are absent."""
+    """Return a commit that records all numbers up to the hub's end as absent."""
     first, checkpoint = state.next_number, state.checkpoint
-    offset = checkpoint.offset if checkpoint else BEGINNING
+    offset = checkpoint.offset if checkpoint else BEFORE_FIRST
     return BatchCommit(
         state=state,
         commit_id=means.clock.new_id(),

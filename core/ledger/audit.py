@@ -1,15 +1,14 @@
-"""The audit: whether the ledger's ranges tile the log without hole or overlap, and their counts match the letters."""
+"""The audit: check that the ledger's ranges tile the log without hole or overlap, and that the letters match them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal, Protocol
 
-from core.ledger.status import PartitionLedger
+from core.ledger.books import PartitionLedger
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 
-MOST_FAULTS = 100  # of one kind and partition: with more, the first ones tell where to look
+FAULT_LIMIT = 100  # of one kind and partition: of more, the first ones show the place
 
 FaultKind = Literal[
     "hole",
@@ -40,7 +39,7 @@ class RangeFault:
 
 @dataclass(frozen=True, slots=True)
 class LetterFault:
-    """A range that has another number of letters than it says."""
+    """A range whose letters are more or fewer than it counts."""
 
     commit_number: int
     first: SequenceNumber
@@ -51,7 +50,7 @@ class LetterFault:
 
 @dataclass(frozen=True, slots=True)
 class RememberedSum:
-    """What the store remembers of a partition: so many ranges up to a commit, and the events of them."""
+    """The sum that the store remembers of a partition: the count of ranges up to a commit, and of their numbers."""
 
     commit_number: int
     commits: int
@@ -60,7 +59,7 @@ class RememberedSum:
 
 @dataclass(frozen=True, slots=True)
 class LedgerFault:
-    """One thing that is wrong, with the numbers that it is about."""
+    """One fault of a ledger, with the numbers that it is about."""
 
     partition_id: PartitionId
     kind: FaultKind
@@ -71,7 +70,7 @@ class LedgerFault:
 
 @dataclass(frozen=True, slots=True)
 class AuditedPartition:
-    """One partition's ledger, summed from its first range, and what is wrong with it."""
+    """The ledger of a partition, summed from its first range, and its faults."""
 
     ledger: PartitionLedger
     faults: tuple[LedgerFault, ...]
@@ -82,61 +81,51 @@ class Audit:
     """The audit of a stream, or of one partition of it."""
 
     partitions: tuple[AuditedPartition, ...]
-    audited_at: datetime
 
     @property
     def faults(self) -> tuple[LedgerFault, ...]:
-        """All that is wrong."""
         return tuple(fault for one in self.partitions for fault in one.faults)
 
     @property
     def balanced(self) -> bool:
-        """Nothing is wrong."""
         return not self.faults
 
 
 class AuditStore(Protocol):
-    """What a store tells an audit of its stream. These statements read all ranges: seconds for millions of them."""
+    """Reads all ranges of one stream: that takes seconds for millions of them."""
 
     def audit_ledgers(self, partition_id: PartitionId | None) -> tuple[PartitionLedger, ...]:
-        """The ledgers of all partitions or one, summed from the first range, not from what is remembered."""
-        ...
+        """Return the ledgers of all partitions or one, summed from the first range, not from a remembered sum."""
 
     def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
-        """The first number of a partition that counts; None in a store that is older than anchors."""
-        ...
+        """Return the first number of a partition that counts; None in a store that is older than anchors."""
 
     def find_range_faults(self, partition_id: PartitionId, most: int) -> tuple[RangeFault, ...]:
-        """The first ranges that do not begin where the one before ended."""
-        ...
+        """Return the first ranges that do not begin where the one before ended."""
 
     def find_letter_faults(self, partition_id: PartitionId, at_least: int, most: int) -> tuple[LetterFault, ...]:
-        """The first ranges with another number of letters than they say, of those that say `at_least` or more."""
-        ...
+        """Return the first ranges that count `at_least` letters or more, and have more or fewer."""
 
     def find_missing_commits(self, partition_id: PartitionId, most: int) -> tuple[tuple[int, int], ...]:
-        """The first ranges of commit numbers, up to the partition's last, that the ledger has no row of."""
-        ...
+        """Return the first ranges of commit numbers, up to the partition's last, that the ledger has no row of."""
 
     def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int]:
-        """How many letters replays made of events that ranges count otherwise, and how many of these there are."""
-        ...
+        """Count the letters that replays made of events with a different outcome before, and those that exist."""
 
     def find_stale_sum(self, partition_id: PartitionId) -> RememberedSum | None:
-        """What is remembered of a partition, if its ranges up to that commit have another sum."""
-        ...
+        """Return the remembered sum of a partition, if its ranges up to that commit have a different sum."""
 
 
-def audit(store: AuditStore, partition_id: PartitionId | None, now: datetime) -> Audit:
-    """READ the ledgers, and of those that are not even where it shows; DECIDE what is wrong."""
+def audit(store: AuditStore, partition_id: PartitionId | None) -> Audit:
+    """READ the ledgers, and the places of faults in those that do not balance; DECIDE which faults there are."""
     ledgers = store.audit_ledgers(partition_id)
-    return Audit(tuple(AuditedPartition(one, tuple(_faults(store, one))) for one in ledgers), now)
+    return Audit(tuple(AuditedPartition(one, tuple(_faults(store, one))) for one in ledgers))
 
 
 def _faults(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
     id = ledger.partition.partition_id
     if ledger.holes:
-        yield from (_range_fault(id, found) for found in store.find_range_faults(id, MOST_FAULTS))
+        yield from (_range_fault(id, found) for found in store.find_range_faults(id, FAULT_LIMIT))
     yield from _fault_of_beginning(id, ledger, store.find_anchor(id))
     yield from _fault_of_ends(id, ledger)
     yield from _missing_commits(store, ledger)
@@ -144,12 +133,15 @@ def _faults(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]
     yield from _replay_letters(store, ledger)
     stale = store.find_stale_sum(id)
     if stale is not None:
-        text = f"up to commit {stale.commit_number} the store remembers {stale.accounted} numbers in {stale.commits}"
-        yield LedgerFault(id, "remembered_sum", ledger.first, ledger.last, f"{text} ranges, and the ranges differ")
+        text = f"the store remembers {stale.accounted} numbers in {stale.commits} ranges up to commit"
+        text = f"{text} {stale.commit_number}, but the ranges have a different sum"
+        yield LedgerFault(id, "remembered_sum", ledger.first, ledger.last, text)
 
 
 def _range_fault(id: PartitionId, found: RangeFault) -> LedgerFault:
-    where = f"commit {found.commit_number} begins at {found.first}, behind {found.previous_last}"
+    where = (
+        f"commit {found.commit_number} begins at {found.first}, but the range before it ends at {found.previous_last}"
+    )
     if found.first > found.previous_last:
         return LedgerFault(id, "hole", _next(found.previous_last), _before(found.first), where)
     return LedgerFault(id, "overlap", found.first, found.previous_last, where)
@@ -158,7 +150,7 @@ def _range_fault(id: PartitionId, found: RangeFault) -> LedgerFault:
 def _fault_of_beginning(
     id: PartitionId, ledger: PartitionLedger, anchor: SequenceNumber | None
 ) -> Iterator[LedgerFault]:
-    where = f"the ledger begins at {ledger.first}, and the partition is anchored at {anchor}"
+    where = f"the ledger begins at {ledger.first}, but the partition is anchored at {anchor}"
     if anchor is not None and ledger.first > anchor:
         yield LedgerFault(id, "hole", anchor, _before(ledger.first), where)
     if anchor is not None and ledger.first < anchor:
@@ -167,42 +159,43 @@ def _fault_of_beginning(
 
 def _fault_of_ends(id: PartitionId, ledger: PartitionLedger) -> Iterator[LedgerFault]:
     if ledger.last < ledger.checkpoint:
-        text = f"the ledger ends at {ledger.last}, the checkpoint is at {ledger.checkpoint}"
+        text = f"the ledger ends at {ledger.last}, before the checkpoint at {ledger.checkpoint}"
         yield LedgerFault(id, "short", _next(ledger.last), ledger.checkpoint, text)
     if ledger.last > ledger.checkpoint:
-        text = f"the ledger ends at {ledger.last}, beyond the checkpoint at {ledger.checkpoint}"
+        text = f"the ledger ends at {ledger.last}, after the checkpoint at {ledger.checkpoint}"
         yield LedgerFault(id, "beyond", _next(ledger.checkpoint), ledger.last, text)
     if not ledger.holes and ledger.accounted != ledger.last - ledger.first + 1:
-        text = f"{ledger.accounted} outcomes for {ledger.last - ledger.first + 1} numbers"
+        text = f"the ledger has {ledger.accounted} outcomes for {ledger.last - ledger.first + 1} numbers"
         yield LedgerFault(id, "counts", ledger.first, ledger.last, text)
 
 
 def _letter_faults(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
     id = ledger.partition.partition_id
-    found: Sequence[LetterFault] = store.find_letter_faults(id, 1, MOST_FAULTS)
+    found: Sequence[LetterFault] = store.find_letter_faults(id, 1, FAULT_LIMIT)
     if not found and ledger.letters != ledger.dead_lettered:
-        found = store.find_letter_faults(id, 0, MOST_FAULTS)
+        found = store.find_letter_faults(id, 0, FAULT_LIMIT)
         if not found:
-            text = f"{ledger.letters} letters for {ledger.dead_lettered}: some are of numbers that no range has"
+            text = f"there are {ledger.letters} letters, but the ledger counts {ledger.dead_lettered}"
+            text = f"{text}: some letters are of numbers that no range has"
             yield LedgerFault(id, "letters_outside", ledger.first, ledger.last, text)
     for one in found:
-        text = f"commit {one.commit_number} dead-lettered {one.dead_lettered}, and there are {one.letters} letters"
+        text = f"commit {one.commit_number} dead-lettered {one.dead_lettered} events, but has {one.letters} letters"
         yield LedgerFault(id, "letters", one.first, one.last, text)
 
 
 def _missing_commits(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
-    """A range that is missing is a hole besides; of a retry or a replay only its number is."""
+    """Yield the commits without a row: a missing batch is also a hole, a missing retry or replay shows only here."""
     id = ledger.partition.partition_id
-    for first, last in store.find_missing_commits(id, MOST_FAULTS):
+    for first, last in store.find_missing_commits(id, FAULT_LIMIT):
         named = f"commit {first}" if first == last else f"commits {first} to {last}"
         yield LedgerFault(id, "commits", ledger.first, ledger.checkpoint, f"the ledger has no row of {named}")
 
 
 def _replay_letters(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
     id = ledger.partition.partition_id
-    made, there = store.count_replay_letters(id)
-    if made != there:
-        text = f"replays made {made} letters of events that were none, and there are {there} of them"
+    made, found = store.count_replay_letters(id)
+    if made != found:
+        text = f"replays made {made} letters of events that were no letters before, but {found} of them exist"
         yield LedgerFault(id, "replay_letters", ledger.first, ledger.last, text)
 
 

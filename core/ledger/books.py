@@ -1,4 +1,4 @@
-"""The books of a stream at one moment: what is accounted for, whether that is all of it, and what is open."""
+"""The books of a stream at one moment: the numbers that are accounted for, the letters, and whether both balance."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,15 +7,59 @@ from typing import Protocol
 
 from core.letters.listing import OPEN, LetterKey
 from core.model.commits import LetterStatus
-from core.model.events import PartitionId
+from core.model.events import Partition, PartitionId
 from core.model.spans import SequenceNumber
 
-LOOKS = 5  # at the books, when commits come between one statement and the next
+READS = 5  # of the books, while commits come between one statement and the next
+
+
+class _Outcomes:
+    """The outcomes of the numbers of a ledger."""
+
+    __slots__ = ()
+
+    written: int
+    filtered: int
+    dead_lettered: int
+    held: int
+    absent: int
+
+    @property
+    def accounted(self) -> int:
+        """The number of events and absent numbers with an outcome."""
+        return self.written + self.filtered + self.dead_lettered + self.held + self.absent
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionBooks:
-    """One partition's ledger, summed. `summed_to` is the commit number up to which the store remembers the sum.
+class PartitionLedger(_Outcomes):
+    """The ledger of a partition, summed from its first range, and the count of its letters.
+
+    `holes` counts ranges that do not begin where the range before them ended.
+    """
+
+    partition: Partition
+    checkpoint: SequenceNumber
+    first: SequenceNumber
+    last: SequenceNumber
+    commits: int
+    holes: int
+    written: int
+    filtered: int
+    dead_lettered: int
+    held: int
+    absent: int
+    letters: int
+
+    @property
+    def balanced(self) -> bool:
+        """True when each number up to the checkpoint has one outcome, and each dead-lettered one its letter."""
+        whole = self.holes == 0 and self.last == self.checkpoint
+        return whole and self.accounted == self.last - self.first + 1 and self.letters == self.dead_lettered
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionBooks(_Outcomes):
+    """The ledger of a partition, summed. `summed_to` is the commit number up to which the store remembers the sum.
 
     A store that is older than anchors has none: its ledger begins at `first`.
     """
@@ -39,24 +83,19 @@ class PartitionBooks:
     open_gaps: int = 0
 
     @property
-    def accounted(self) -> int:
-        """Numbers with an outcome."""
-        return self.written + self.filtered + self.dead_lettered + self.held + self.absent
-
-    @property
     def numbers(self) -> int:
-        """How many numbers there are from the anchor to the checkpoint: what has to be accounted for."""
+        """The count of numbers from the anchor to the checkpoint, all of which have to be accounted for."""
         return self.checkpoint - (self.first if self.anchor is None else self.anchor) + 1
 
     @property
     def balanced(self) -> bool:
-        """The ranges tile the log from the anchor to the checkpoint, and each number has one outcome."""
+        """True when the ranges tile the log from the anchor to the checkpoint, and each number has one outcome."""
         return self.holes == 0 and self.last == self.checkpoint and self.accounted == self.numbers
 
 
 @dataclass(frozen=True, slots=True)
 class CountedLetters:
-    """The letters of a stream by status; replays made `replayed` of them, of events that ranges count otherwise."""
+    """The letters of a stream by status; replays made `replayed` of them, of events with a different outcome before."""
 
     counts: Mapping[LetterStatus, int]
     replayed: int
@@ -64,8 +103,8 @@ class CountedLetters:
 
 @dataclass(frozen=True, slots=True)
 class LetterBooks:
-    """The letters of a stream by status at one moment, beside how many the ledger said there must be. `oldest` is the
-    open letter that failed first; replays made `replayed` more."""
+    """The letters of a stream by status at one moment, and the number that the ledger requires: `dead_lettered` of
+    batches and `replayed` of replays. `oldest` is the open letter that failed first."""
 
     counts: Mapping[LetterStatus, int]
     dead_lettered: int
@@ -74,12 +113,11 @@ class LetterBooks:
 
     @property
     def balanced(self) -> bool:
-        """Each dead-lettered number has its letter, and each that a replay made is there."""
+        """True when there are as many letters as batches and replays have made."""
         return sum(self.counts.values()) == self.dead_lettered + self.replayed
 
     @property
     def open(self) -> int:
-        """Letters that are not settled."""
         return sum(self.counts.get(status, 0) for status in OPEN)
 
 
@@ -92,45 +130,39 @@ class Books:
 
     @property
     def accounted(self) -> int:
-        """Numbers with an outcome."""
         return sum(one.accounted for one in self.partitions)
 
     @property
     def numbers(self) -> int:
-        """What has to be accounted for."""
         return sum(one.numbers for one in self.partitions)
 
     @property
     def balanced(self) -> bool:
-        """Whether it all comes out even."""
         return self.letters.balanced and all(one.balanced for one in self.partitions)
 
 
 class BookStore(Protocol):
-    """What a store tells of the books of its stream."""
+    """Reads the books of one stream."""
 
     def read_books(self) -> tuple[PartitionBooks, ...]:
-        """The books of every partition, by number. What is summed once is remembered and not read again."""
-        ...
+        """Return the books of every partition, by number. Ranges that were summed once are not read again."""
 
     def count_letters(self) -> CountedLetters:
-        """How many letters there are of each status, and how many replays made: of one moment."""
-        ...
+        """Count the letters of each status, and those that replays made, at one moment."""
 
     def find_oldest_letter(self, statuses: Sequence[LetterStatus]) -> LetterKey | None:
-        """The letter in one of these statuses that failed first."""
-        ...
+        """Return the letter in one of these statuses that failed first."""
 
 
 def read_books(store: BookStore) -> Books:
-    """The books now. Letters are counted one by one: for millions of them that takes a while."""
+    """Return the books now. Letters are counted one by one: for millions of them that takes a while."""
     return Books(store.read_books(), read_letter_books(store))
 
 
 def read_letter_books(store: BookStore) -> LetterBooks:
-    """The letters of one moment: counted again while they seem out of balance, until nothing moved meanwhile."""
+    """Return the letters of one moment: count again while they do not balance, until no commit came meanwhile."""
     partitions = store.read_books()
-    for _ in range(LOOKS):
+    for _ in range(READS):
         counted = store.count_letters()
         dead_lettered = sum(one.dead_lettered for one in partitions)
         letters = LetterBooks(counted.counts, dead_lettered, counted.replayed)
@@ -145,14 +177,14 @@ def read_letter_books(store: BookStore) -> LetterBooks:
 
 
 def _in_between(letters: LetterBooks, before: Sequence[PartitionBooks], after: Sequence[PartitionBooks]) -> LetterBooks:
-    """Letters that come all the time: their count is right when it fits the books at any moment of its look."""
+    """Return the letters with the count of the ledger that fits best, between the books before and after them."""
     least, most = (sum(one.dead_lettered for one in partitions) for partitions in (before, after))
     fitting = sum(letters.counts.values()) - letters.replayed
     return replace(letters, dead_lettered=min(max(fitting, least), most))
 
 
 def lag_of(books: PartitionBooks | None, hub_end: int | None) -> int | None:
-    """Events of the hub that are not accounted for yet; None while the hub cannot be asked. -1: the hub holds none."""
+    """Count the events after the checkpoint; None while the hub does not answer. A hub end of -1: the hub is empty."""
     if hub_end is None:
         return None
     if hub_end == -1:
@@ -161,7 +193,7 @@ def lag_of(books: PartitionBooks | None, hub_end: int | None) -> int | None:
 
 
 def lag_time(books: PartitionBooks | None, lag: int | None, now: datetime) -> timedelta | None:
-    """How long the oldest event that is not accounted for can have waited: it was enqueued behind the checkpoint."""
+    """Return the longest time that the first event after the checkpoint can have waited; None where it is unknown."""
     if lag is None or (lag and books is None):
         return None
     return max(timedelta(), now - books.enqueued_at) if lag and books else timedelta()

@@ -1,4 +1,4 @@
-"""Explain: where one sequence number went, from everything that the store knows of it."""
+"""Explain the outcome of one sequence number from everything that the store knows of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from core.model.commits import GapStatus
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 
-MOST_ROWS, MOST_CHANGES = 100, 100
+MOST_CHANGES = 100
 
 Outcome = Literal[
     "not_yet",
@@ -46,7 +46,7 @@ class LedgerRange:
 
 @dataclass(frozen=True, slots=True)
 class NotedGap:
-    """A gap that a number lies in."""
+    """A gap that a number is part of."""
 
     first: SequenceNumber
     last: SequenceNumber
@@ -57,7 +57,7 @@ class NotedGap:
 
 @dataclass(frozen=True, slots=True)
 class WrittenRow:
-    """A row that carries the number; `ordinal` counts an event's appended rows, None is a state."""
+    """A row that carries the number; `ordinal` counts the appended rows of an event, None is a state."""
 
     table: str
     ordinal: int | None
@@ -67,8 +67,8 @@ class WrittenRow:
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """What the store knows of a number. `range` is the last one that begins at or before it: it may end before it.
-    `changes` are the replays and retries that touched it since, the newest first."""
+    """The facts that the store has of a number. `range` is the last one that begins at or before it, and may end before
+    it. `changes` are the later replays and retries that touched it, the newest first."""
 
     checkpoint: SequenceNumber
     first: SequenceNumber | None
@@ -82,7 +82,7 @@ class Whereabouts:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Where a number went, in one word, in one sentence, and with all that shows it."""
+    """The outcome of a number, in one word and in one sentence, and all that shows it."""
 
     partition_id: PartitionId
     sequence_number: SequenceNumber
@@ -92,15 +92,14 @@ class Explanation:
 
 
 class ExplanationStore(Protocol):
-    """What a store knows of one number."""
+    """Reads all that a store knows of one number."""
 
     def find_whereabouts(self, partition_id: PartitionId, number: SequenceNumber) -> Whereabouts | None:
-        """All of it; None for a partition without a commit. States have no index by number: their tables are read."""
-        ...
+        """Return None for a partition without a commit. States have no index by number: whole tables are read."""
 
 
 def explain(partition_id: PartitionId, number: SequenceNumber, store: ExplanationStore) -> Explanation | None:
-    """READ what is known of a number and DECIDE what that means; None for a partition without a commit."""
+    """READ all that is known of a number and DECIDE its outcome; None for a partition without a commit."""
     found = store.find_whereabouts(partition_id, number)
     if found is None:
         return None
@@ -110,19 +109,17 @@ def explain(partition_id: PartitionId, number: SequenceNumber, store: Explanatio
 
 def _outcome(number: SequenceNumber, found: Whereabouts) -> tuple[Outcome, str]:
     if number > found.checkpoint:
-        return (
-            "not_yet",
-            f"It lies {number - found.checkpoint} behind the checkpoint at {found.checkpoint}{_open(found)}.",
-        )
+        after = f"It is {number - found.checkpoint} after the checkpoint at {found.checkpoint}"
+        return "not_yet", f"{after}, so it is not committed yet{_open(found)}."
     if found.first is None or number < found.first:
-        return "before_first", "The ledger begins behind it: the stream was anchored later."
+        return "before_first", "It is before the first number of the ledger: the stream was anchored later."
     if found.range is None or number > found.range.last:
         return "missing", "No range of the ledger has it: the books are not balanced."
     if found.letter is not None and found.letter.letter.status != "resolved":
         letter = found.letter.letter
         return "dead_lettered", f"It is a dead letter, {letter.status}, after {_count(letter.attempts, 'attempt')}."
     if found.rows:
-        return "written", f"{_before(found)}ommit {found.rows[0].commit_number} wrote {_what(found)} of it."
+        return "written", f"{_writing(found)} wrote {_count(len(found.rows), 'row')} of it."
     deciding = _deciding(found.changes)
     if found.gap is not None and found.gap.status == "absent" and not _is_decided(deciding):
         lost = f"The hub no longer had it: numbers {found.gap.first} to {found.gap.last} are absent"
@@ -132,30 +129,28 @@ def _outcome(number: SequenceNumber, found: Whereabouts) -> tuple[Outcome, str]:
 
 def _open(found: Whereabouts) -> str:
     is_open = found.gap is not None and found.gap.status == "open"
-    return ", in a gap that is being fetched" if is_open else ""
+    return "; the gap that it is part of is being fetched from the hub" if is_open else ""
 
 
 def _perhaps_since(deciding: Sequence[LedgerRange], states_declared: bool) -> str:
-    """Replays had a part of their range out of staged events, and which part is not known here."""
+    """Name the last replay that may have had this event: it had only some events of its range, which were staged."""
     able = [one.commit_number for one in deciding if set(_possible(one, states_declared)) & {"written", "filtered"}]
-    return f"; commit {able[0]} had a part of its range again, and may have left no row of it" if able else ""
+    some = "had only some events of its range, and may have left no row of this one"
+    return f"; commit {able[0]}, a replay, {some}" if able else ""
 
 
-def _before(found: Whereabouts) -> str:
-    return "C" if found.letter is None else "It was a dead letter; c"
-
-
-def _what(found: Whereabouts) -> str:
+def _writing(found: Whereabouts) -> str:
+    number = found.rows[0].commit_number
     kinds = {change.commit_number: change.kind for change in found.changes}
-    kind = kinds.get(found.rows[0].commit_number, "batch")
-    return f"{_count(len(found.rows), 'row')}{'' if kind == 'batch' else f', in a {kind},'}"
+    writing = f"ommit {number}{_KINDS[kinds.get(number, 'batch')]}"
+    return f"C{writing}" if found.letter is None else f"It was a dead letter; c{writing}"
 
 
 def _deciding(changes: Sequence[LedgerRange]) -> list[LedgerRange]:
-    """The newest changes, down to one that had every event of its range: what it made of a number stands since."""
+    """Return the newest changes, back to one that had every event of its range, whose outcome replaced all before."""
     deciding = []
     for change in changes:
-        if change.absent < change.last - change.first + 1:  # else it came too late for all of them
+        if change.absent < change.last - change.first + 1:  # else it had no event of its range
             deciding.append(change)
         if change.absent == 0:
             break
@@ -167,7 +162,7 @@ def _is_decided(changes: Sequence[LedgerRange]) -> bool:
 
 
 def _without_trace(found: Whereabouts) -> tuple[Outcome, str]:
-    """Neither open letter nor row: filtered, absent, held, or written as states that newer ones have replaced."""
+    """Explain a number without an open letter or a row: filtered, absent, held, or written as a replaced state."""
     asked = _deciding(found.changes)
     if found.range is not None and found.letter is None and not _is_decided(asked):
         asked.append(found.range)
@@ -176,29 +171,30 @@ def _without_trace(found: Whereabouts) -> tuple[Outcome, str]:
         ((outcome, of),) = by_outcome.items()
         return outcome, _SENTENCES[outcome].format(commit=of.commit_number, kind=_KINDS[of.kind])
     if by_outcome and set(by_outcome) <= {"written", "filtered"}:
-        text = "Either it became no row, or a state that a newer event's has replaced; a dry run of a replay tells."
+        text = "It was filtered, or wrote a state that a newer event has replaced; a dry run of a replay shows which."
         return "written_or_filtered", text
-    named = ", ".join(f"{one.commit_number}" for one in asked) or "of no number"
-    return "missing", f"Commit {named} has its number, and neither a row nor a letter shows what became of it."
+    named = ", ".join(f"{one.commit_number}" for one in asked)
+    having = f"The ledger has it in commit {named}" if named else "The ledger has it"
+    return "missing", f"{having}, but neither a row nor a letter shows its outcome."
 
 
 def _possible(of: LedgerRange, states_declared: bool) -> Iterator[Outcome]:
-    """What a range says that an event without row and letter may have become."""
+    """Yield the outcomes that a range allows for an event without a row and a letter."""
     if of.written and states_declared:
         yield "written"
     if of.filtered:
         yield "filtered"
     if of.held:
         yield "held"
-    if of.absent == of.last - of.first + 1 and of.kind == "batch":  # others lie in a gap that says so
+    if of.absent == of.last - of.first + 1 and of.kind == "batch":  # others are in a gap that says so
         yield "absent"
 
 
 _KINDS = {"batch": "", "retry": ", a retry,", "replay": ", a replay,"}
 _SENTENCES: Mapping[Outcome, str] = {
-    "written": "Commit {commit}{kind} wrote it as a state; a newer event's has replaced that since.",
-    "filtered": "Commit {commit}{kind} filtered it: the transform rightly made no row of it.",
-    "held": "Commit {commit} holds it behind an earlier letter of its key.",
+    "written": "Commit {commit}{kind} wrote it as a state, which a newer event has replaced since.",
+    "filtered": "Commit {commit}{kind} filtered it: the transform returned no row for it.",
+    "held": "Commit {commit} holds it until an earlier letter of its key is settled.",
     "absent": "Commit {commit} found that the hub no longer has it.",
 }
 

@@ -1,35 +1,34 @@
-"""What an audit recounts on request: the rows that commits left, and the events that the hub still holds."""
+"""Recount on request of an audit: the rows that commits wrote, and the events that the hub still holds."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from core.ledger.audit import MOST_FAULTS, AuditedPartition, FaultKind, LedgerFault
-from core.ledger.status import PartitionLedger
+from core.ledger.audit import FAULT_LIMIT, AuditedPartition, FaultKind, LedgerFault
+from core.ledger.books import PartitionLedger
 from core.model.events import PartitionId
 from core.model.hub import Extent, HubReader
 from core.model.spans import SequenceNumber, Span
 
 MOST_NUMBERS = 10_000_000  # of a partition whose rows are recounted at once
 MOST_EVENTS = 20_000  # of a partition that are read from the hub at once
-MOST_ABSENT, MOST_HOLES = 1_000, 100  # ranges that are looked at, and that are told
-END = SequenceNumber(2**63 - 1)
+ABSENT_LIMIT, HOLE_LIMIT = 1_000, 100  # ranges that are read, and that are reported
+LAST_NUMBER = SequenceNumber(2**63 - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class RowCount:
-    """The rows of one table in a range. `unaccounted` ones are of no commit that reaches their number."""
+    """The rows of one table in a range. No commit that covers their number has written the `unaccounted` ones."""
 
     table: str
-    is_state: bool
     rows: int
     unaccounted: int
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRows:
-    """A commit that appended another number of rows than there are of it, those included that replays took away."""
+    """A commit that appended more or fewer rows than the tables hold, with the rows that replays have retracted."""
 
     commit_number: int
     kind: str
@@ -41,7 +40,7 @@ class CommitRows:
 
 @dataclass(frozen=True, slots=True)
 class RowRecount:
-    """The rows of a range, and what is wrong with them."""
+    """The count of rows in a range, and the faults."""
 
     span: Span
     rows: int
@@ -50,9 +49,9 @@ class RowRecount:
 
 @dataclass(frozen=True, slots=True)
 class HubRecount:
-    """What the hub holds of a range; `not_held` numbers lie between its ends and were in no gap when they were due.
+    """The events of a range that the hub holds. `not_held` numbers are missing between them and were never in a gap.
 
-    Retention leaves no such holes, compaction does. Without a `span` the hub holds nothing of what was asked for.
+    Retention leaves no such holes, compaction does. Without a `span`, the hub holds no event of the range.
     """
 
     extent: Extent
@@ -65,27 +64,24 @@ class HubRecount:
 
 
 class RecountStore(Protocol):
-    """What a store tells a recount of one partition."""
+    """Reads the rows of one stream by partition and range."""
 
     def count_rows(self, partition_id: PartitionId, span: Span) -> tuple[RowCount, ...]:
-        """The rows of a range in every table that events become. Reads all of them."""
-        ...
+        """Count the rows of a range in every table of the transform. Reads all of them."""
 
     def find_row_faults(self, partition_id: PartitionId, span: Span, most: int) -> tuple[CommitRows, ...]:
-        """The first commits wholly in a range that appended another number of rows than there are of them."""
-        ...
+        """Return the first commits wholly in a range that appended more or fewer rows than the tables hold."""
 
     def find_absent(self, partition_id: PartitionId, span: Span, most: int) -> tuple[Span, ...]:
-        """Ranges that are absent and reach into this one, rising."""
-        ...
+        """Return the absent ranges that overlap this one, rising."""
 
 
 def window(
     ledger: PartitionLedger, first: SequenceNumber | None, last: SequenceNumber | None, most: int
 ) -> Span | None:
-    """What of a partition is recounted at once: its newest `most` numbers, or those from `first`, or those to `last`.
+    """Return up to `most` numbers to recount: from `first` where it is given, else those that end at `last`.
 
-    None where the ledger has nothing of it.
+    None where the ledger has none of them.
     """
     until = ledger.checkpoint if last is None else min(last, ledger.checkpoint)
     since = SequenceNumber(until - most + 1) if first is None else first
@@ -95,32 +91,32 @@ def window(
 
 
 def recount_rows(audited: AuditedPartition, span: Span, store: RecountStore) -> RowRecount:
-    """Rows that no commit accounts for, and commits of which rows are missing or too many.
+    """Find rows that no commit accounts for, and commits with missing or additional rows.
 
-    States are only looked at for the former: newer ones replace them, and nothing is kept of that.
+    States are only checked for the former: newer states replace them without a trace.
     """
     ledger = audited.ledger
     id, reach = ledger.partition.partition_id, _to_the_ends(span, ledger)
     counts = store.count_rows(id, reach)
     faults = [_unaccounted(id, span, one) for one in counts if one.unaccounted]
-    faults += [_of_commit(id, one) for one in store.find_row_faults(id, reach, MOST_FAULTS)]
+    faults += [_of_commit(id, one) for one in store.find_row_faults(id, reach, FAULT_LIMIT)]
     return RowRecount(span, sum(one.rows for one in counts), tuple(faults))
 
 
 def _to_the_ends(span: Span, ledger: PartitionLedger) -> Span:
-    """Rows before the first number and behind the checkpoint are of no commit either."""
+    """Return the span, extended to all numbers where it ends with the ledger: no commit has written rows there."""
     first = SequenceNumber(0) if span.first == ledger.first else span.first
-    return Span(first, END if span.last == ledger.checkpoint else span.last)
+    return Span(first, LAST_NUMBER if span.last == ledger.checkpoint else span.last)
 
 
 def _unaccounted(id: PartitionId, span: Span, one: RowCount) -> LedgerFault:
-    text = f"{one.unaccounted} of {one.rows} rows in {one.table} are of no commit that reaches their number"
+    text = f"{one.unaccounted} of {one.rows} rows in {one.table} are not from a commit that covers their number"
     return LedgerFault(id, "rows", span.first, span.last, text)
 
 
 def _of_commit(id: PartitionId, one: CommitRows) -> LedgerFault:
     kind: FaultKind = "rows_missing" if one.rows < one.appended else "rows_added"
-    text = f"commit {one.commit_number} ({one.kind}) appended {one.appended} rows, and there are {one.rows} of it"
+    text = f"commit {one.commit_number} ({one.kind}) appended {one.appended} rows, but the tables hold {one.rows}"
     return LedgerFault(id, kind, one.first, one.last, text)
 
 
@@ -129,7 +125,7 @@ def recount_hub(
 ) -> HubRecount:
     """Read a range from the hub. Raises HubUnreachable or HubRefused.
 
-    Told are numbers called absent that the hub has after all, and a checkpoint that the hub never reached.
+    Reports numbers that are recorded as absent although the hub has them, and a checkpoint after the hub's end.
     """
     ledger = audited.ledger
     id, extent = ledger.partition.partition_id, hub.extent(ledger.partition)
@@ -139,18 +135,18 @@ def recount_hub(
     if held is None:
         return HubRecount(extent, None, 0, 0, (), lag, tuple(faults))
     numbers = [event.sequence_number for event in hub.read_range(ledger.partition, *held.ends, deadline)]
-    held = held.overlap(Span(hub.extent(ledger.partition).beginning, extent.last)) or held  # it cuts as we read
+    held = held.overlap(Span(hub.extent(ledger.partition).beginning, extent.last)) or held  # retention goes on
     numbers = [number for number in numbers if number >= held.first]
-    absent = [one for each in store.find_absent(id, held, MOST_ABSENT) if (one := each.overlap(held))]
+    absent = [one for each in store.find_absent(id, held, ABSENT_LIMIT) if (one := each.overlap(held))]
     faults += _found_after_all(id, numbers, absent)
     not_held = tuple(hole for hole in held.holes(numbers) if not any(each.holds(hole) for each in absent))
     lost = sum(one.length for one in absent)
-    return HubRecount(extent, held, len(numbers), lost, not_held[:MOST_HOLES], lag, tuple(faults))
+    return HubRecount(extent, held, len(numbers), lost, not_held[:HOLE_LIMIT], lag, tuple(faults))
 
 
 def _beyond(id: PartitionId, ledger: PartitionLedger, extent: Extent) -> Iterator[LedgerFault]:
     if ledger.checkpoint > extent.last:
-        text = f"the hub ends at {extent.last}, before the checkpoint at {ledger.checkpoint}: another hub than we knew"
+        text = f"the hub ends at {extent.last}, before the checkpoint at {ledger.checkpoint}: it is a new hub"
         yield LedgerFault(id, "hub", SequenceNumber(extent.last + 1), ledger.checkpoint, text)
 
 
@@ -158,5 +154,5 @@ def _found_after_all(id: PartitionId, numbers: list[SequenceNumber], absent: lis
     for gap in absent:
         found = [number for number in numbers if gap.first <= number <= gap.last]
         if found:
-            text = f"{len(found)} numbers are called absent, and the hub has them: the first is {found[0]}"
+            text = f"{len(found)} numbers are recorded as absent, but the hub has them; the first is {found[0]}"
             yield LedgerFault(id, "hub", found[0], found[-1], text)

@@ -1,9 +1,8 @@
-"""Letters as an operator looks at them: by filter and page, by cause, and one whole."""
+"""Letters as an operator reads them: by filter and page, by cause, and one with all its attempts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
 
 from core.model.commits import ErrorClass, LetterStatus
 from core.model.events import PartitionId
@@ -16,7 +15,7 @@ OPEN: tuple[LetterStatus, ...] = ("waiting", "retrying", "held", "exhausted")
 
 @dataclass(frozen=True, slots=True)
 class LetterFilter:
-    """Which letters are meant: those that fit all that is given; times are of the failure, the second one excluded."""
+    """Selects the letters that fit all given fields. Times are those of the failure; `failed_before` is excluded."""
 
     fingerprint: str | None = None
     status: LetterStatus | None = None
@@ -29,19 +28,19 @@ class LetterFilter:
 
 @dataclass(frozen=True, slots=True)
 class LetterKey:
-    """Where a letter stands in the order of pages: by the time it failed, then by position."""
+    """The place of a letter in the order of pages: by the time of its failure, then by position."""
 
     failed_at: datetime
     partition_id: PartitionId
     sequence_number: SequenceNumber
 
 
-FIRST_PAGE = LetterKey(END, PartitionId(""), SequenceNumber(0))  # all letters come behind it
+FIRST_PAGE = LetterKey(END, PartitionId(""), SequenceNumber(0))  # all letters come after it
 
 
 @dataclass(frozen=True, slots=True)
 class ListedLetter:
-    """A letter without its body; `body_bytes` is how long that is, where it was kept."""
+    """A letter without its body; `body_bytes` is the length of a body that was stored."""
 
     partition_id: PartitionId
     sequence_number: SequenceNumber
@@ -63,13 +62,12 @@ class ListedLetter:
 
     @property
     def key(self) -> LetterKey:
-        """Its place in the order of pages."""
         return LetterKey(self.failed_at, self.partition_id, self.sequence_number)
 
 
 @dataclass(frozen=True, slots=True)
 class LetterAttempt:
-    """What was tried with a letter, or asked of it: what it became, by whom and why, and the error of a retry."""
+    """A retry or a move of a letter: the status after it, who did it and why, and the error of a retry."""
 
     attempt: int
     kind: str
@@ -86,7 +84,7 @@ class LetterAttempt:
 
 @dataclass(frozen=True, slots=True)
 class WholeLetter:
-    """A letter with what its event carried beside the body, and its attempts."""
+    """A letter with the other parts of its event but the body, and its attempts."""
 
     letter: ListedLetter
     offset: str
@@ -96,7 +94,7 @@ class WholeLetter:
 
 @dataclass(frozen=True, slots=True)
 class LetterGroup:
-    """The letters of one cause; `sample` is the one that failed last."""
+    """The letters of one cause; `sample` is the letter that failed last."""
 
     fingerprint: str
     letters: int
@@ -104,23 +102,3 @@ class LetterGroup:
     first_failed_at: datetime
     last_failed_at: datetime
     sample: ListedLetter
-
-
-class ListingStore(Protocol):
-    """What a store tells of the letters of its stream. Every method reads what is committed, in one statement."""
-
-    def list_letters(self, wanted: LetterFilter, behind: LetterKey, most: int) -> tuple[ListedLetter, ...]:
-        """Letters behind a key, those that failed last first."""
-        ...
-
-    def group_letters(self, wanted: LetterFilter, most: int) -> tuple[LetterGroup, ...]:
-        """The largest groups of one cause."""
-        ...
-
-    def read_letter(self, partition_id: PartitionId, sequence_number: SequenceNumber) -> WholeLetter | None:
-        """One letter."""
-        ...
-
-    def read_letter_body(self, partition_id: PartitionId, sequence_number: SequenceNumber, most: int) -> bytes:
-        """The first `most` octets of a letter's body; empty where there is no letter."""
-        ...

@@ -1,4 +1,4 @@
-"""Decide what a retry makes of its letters: run the transform again, and apply the policy of each class of error."""
+"""Decide the outcome of each letter: run the transform again, and apply the policy of each class of error."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ from core.model.rows import References
 from core.model.transform import Transform
 from core.settle.settle import error_type, settle
 
-GONE = "the event left the hub and its body was not kept"
+GONE = "the event left the hub, and its body was not stored"
 CRASHED = f"the process died {LOST_CLAIMS} times while it tried this letter alone"
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What letters are tried with."""
+    """The transform, the clock and the policy that letters are tried with."""
 
     transform: Transform
     clock: Clock
@@ -35,12 +35,12 @@ class Trial:
 
 
 def is_to_run(letter: ClaimedLetter) -> bool:
-    """Whether the transform is run: not without the body, and not when that killed its process too often."""
+    """Return False for a letter without its body, and for one that has killed its process too often."""
     return letter.body_kept and letter.lost_claims < LOST_CLAIMS
 
 
 def plan_retry(hold: LetterHold, letters: Sequence[ClaimedLetter], references: References, trial: Trial) -> RetryCommit:
-    """The outcome of every letter, as one value; they rise by sequence number."""
+    """Return the outcome of every letter, as one value; letters rise by sequence number."""
     settled = settle([letter.event for letter in letters if is_to_run(letter)], references, trial.transform)
     failures = {failure.event.sequence_number: failure for failure in settled.letters}
     written = {placed[0] for rows in settled.rows.values() for placed in rows}

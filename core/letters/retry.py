@@ -1,67 +1,54 @@
-"""Retry dead letters: claim what is due, settle it chunk by chunk, and move letters as a person asks.
+"""Retry dead letters: claim those that are due, and settle them chunk by chunk.
 
-SQL is the schedule (`due_at`), and whoever calls these functions is only its alarm clock: calling too often, too late,
-twice at once or never again loses nothing and applies nothing twice.
+SQL is the schedule (`due_at`), and the caller of these functions is only its alarm clock: to call them too often, too
+late, twice at once or never again loses nothing and applies nothing twice.
+
+A chunk takes one transaction, unless a fault needs more. A transaction that the database refuses is halved
+until the bad letters stand alone; they become class `refused` with the words of the database. Letters that the claim
+lost are left out, and the others are retried. A transaction whose answer was lost is settled by reading its letters:
+those that it touched carry the claim and are not `retrying` any more.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
-from core.errors import CommitOutcomeUnknown, InfrastructureFault
-from core.letters.chunk import ChunkRetry
-from core.letters.plan import Trial
-from core.letters.port import LetterStore
-from core.model.clock import Clock
-from core.model.events import Partition, PartitionId, Stream
+from core.errors import CommitOutcomeUnknown, DataRefused, InfrastructureFault, LetterConflict, StoreFault
+from core.letters.moves import release
+from core.letters.plan import Trial, is_to_run, plan_retry
+from core.letters.port import Keeper
+from core.model.events import Event
 from core.model.letters import (
-    EventFinder,
-    FoundLetter,
+    ClaimedLetter,
     LetterChunk,
     LetterClaim,
     LetterHold,
-    LetterMove,
-    LetterPolicy,
-    LetterPosition,
-    Move,
-    MoveReport,
+    LetterOutcome,
+    RetryCommit,
     RetryReport,
-    Unmoved,
     chunks_of,
 )
+from core.model.rows import References
 from core.model.spans import SequenceNumber
-from core.model.transform import Transform
+from core.settle.isolate import Isolation
+from core.settle.settle import reference_keys
 
-MOST_MOVED = 1_000  # letters in one transaction of a person's request
-LENGTHS = (100, 400)  # characters that are kept of who asked, and why
+IDLE_TURNS = 5  # in a row that settled no letter of a run; after them the fault goes to the caller
 
-
-@dataclass(frozen=True, slots=True)
-class Keeper:
-    """What keeps the letters of one stream."""
-
-    stream: Stream
-    store: LetterStore
-    transform: Transform
-    find_event: EventFinder
-    clock: Clock
-    letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
+Letters = tuple[ClaimedLetter, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Who asks for a move of letters, and why."""
+def next_due_at(keeper: Keeper) -> datetime | None:
+    """Return when the next letter is due, or a lease ends; None when none waits. In the past when some are due now.
 
-    by: str
-    why: str
-
-
-RELEASED = Order("keeper", "it was not tried")
+    Letters that fail later may be due sooner: never sleep longer on it than a short, set time.
+    """
+    return keeper.store.next_due_at(keeper.stream)
 
 
 def claim_due(keeper: Keeper) -> tuple[LetterChunk, ...]:
-    """Claim letters that are due, as many as `fan_out` chunks hold; ids only. Empty when none is due.
+    """Claim letters that are due, as many as `fan_out` chunks hold, and return their ids. Empty when none is due.
 
     Each is held until the lease ends; retry every chunk before that. Those marked `alone` come last and are better run
     one after another: any of them may have killed a process.
@@ -73,16 +60,15 @@ def claim_due(keeper: Keeper) -> tuple[LetterChunk, ...]:
 
 
 def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> RetryReport:
-    """Try the letters of a chunk that its claim still holds, and commit their outcomes; says what became of them.
+    """Try the letters of a chunk that its claim still holds, commit their outcomes, and report them.
 
-    Never raises for what a letter holds. Raises InfrastructureFault; what was committed before it stands, and the rest
-    is released when the store can still be reached, or else falls free when the lease ends.
+    Never raises for the content of a letter. Raises InfrastructureFault: the outcomes committed before it stand, and
+    the other letters are released if the store can be reached, or else fall free when the lease ends.
     """
     try:
         state = keeper.store.read_partition(keeper.stream.partition(chunk.partition_id))
         hold = LetterHold(state, chunk.sequence_numbers, chunk.claimed_by)
-        trial = Trial(keeper.transform, keeper.clock, keeper.letters, invocation_id)
-        retry = ChunkRetry(keeper.store, hold, trial, keeper.find_event)
+        retry = _ChunkRetry(keeper, hold, Trial(keeper.transform, keeper.clock, keeper.letters, invocation_id))
         retry.run()
         if retry.left:
             released = release(replace(chunk, sequence_numbers=tuple(retry.left)), keeper)
@@ -94,79 +80,120 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
     return retry.report
 
 
-def next_due_at(keeper: Keeper) -> datetime | None:
-    """When the next letter is due, or a lease ends; None when none waits. In the past when some are due now.
+@dataclass(slots=True)
+class _ChunkRetry:
+    """A chunk in work: its report, the refused letters, and the letters `left`, which could not be tried."""
 
-    Letters that fail later may be due sooner: never sleep longer than a short, set time on it.
-    """
-    return keeper.store.next_due_at(keeper.stream)
+    keeper: Keeper
+    hold: LetterHold
+    trial: Trial
+    report: RetryReport = field(init=False)
+    isolation: Isolation = field(default_factory=Isolation)
+    left: list[SequenceNumber] = field(default_factory=list)
+    idle_turns: int = 0
 
+    def __post_init__(self) -> None:
+        self.report = RetryReport(self.hold.partition.partition_id)
 
-def release(chunk: LetterChunk, keeper: Keeper) -> MoveReport:
-    """Give back the letters of a chunk that its claim still holds and nothing was done with: no attempt is counted.
+    def run(self) -> None:
+        letters = self.keeper.store.read_claimed(self.hold)
+        self.count(lost=len(set(self.hold.sequence_numbers)) - len(letters))
+        for part in _parts(self._made_whole(letters)):
+            while part:
+                run = self.isolation.next_run(part)
+                part = (*self._settle(run), *part[len(run) :])
 
-    They are due after a short pause, so that what stood in the way may pass.
-    """
-    positions = [LetterPosition(chunk.partition_id, number) for number in chunk.sequence_numbers]
-    return _move("release", positions, keeper, RELEASED, chunk.claimed_by)
+    def count(self, **more: int) -> None:
+        self.report = replace(self.report, **{name: getattr(self.report, name) + by for name, by in more.items()})
 
-
-def requeue(positions: Iterable[LetterPosition], keeper: Keeper, order: Order) -> MoveReport:
-    """A person asks that waiting or exhausted letters be retried: due now, and their attempts begin anew."""
-    return _move("requeue", positions, keeper, order)
-
-
-def discard(positions: Iterable[LetterPosition], keeper: Keeper, order: Order) -> MoveReport:
-    """A person gives letters up for good, also held ones and those that are being retried at this moment."""
-    return _move("discard", positions, keeper, order)
-
-
-def exhaust(positions: Iterable[LetterPosition], keeper: Keeper, order: Order) -> MoveReport:
-    """A person stops the retries of letters without giving them up: they stay until requeued or discarded."""
-    return _move("exhaust", positions, keeper, order)
-
-
-def _move(
-    move: Move, positions: Iterable[LetterPosition], keeper: Keeper, order: Order, claimed_by: str | None = None
-) -> MoveReport:
-    """One transaction for each thousand letters of a partition; those moved before a fault stay moved."""
-    moved: list[LetterPosition] = []
-    unmoved: list[Unmoved] = []
-    for partition_id, numbers in _parts(positions):
-        sent = _stamped(move, keeper, order, keeper.stream.partition(partition_id))
-        sent = replace(sent, sequence_numbers=numbers, claimed_by=claimed_by)
-        found = {letter.sequence_number: letter for letter in _send(sent, keeper.store)}
-        for number in numbers:
-            letter, position = found.get(number), LetterPosition(partition_id, number)
-            if letter is not None and letter.touched_by == sent.move_id:
-                moved.append(position)
+    def _made_whole(self, letters: Sequence[ClaimedLetter]) -> list[ClaimedLetter]:
+        """Fetch the events of letters without a body from the hub, until its first fault: the others are `left`."""
+        whole: list[ClaimedLetter] = []
+        for letter in letters:
+            if letter.body_kept:
+                whole.append(letter)
+            elif self.left:
+                self.left.append(letter.sequence_number)
             else:
-                unmoved.append(Unmoved(position, None if letter is None else letter.status))
-    return MoveReport(tuple(moved), tuple(unmoved))
+                try:
+                    event = self.keeper.find_event(self.hold.partition, letter.sequence_number)
+                except InfrastructureFault:
+                    self.left.append(letter.sequence_number)
+                else:
+                    whole.append(_with_event(letter, event))
+        return whole
+
+    def _settle(self, run: Letters) -> Letters:
+        """Settle a run in one transaction; return the letters of it that have to be tried again."""
+        commit = self._plan(run)
+        try:
+            self.keeper.store.commit_retry(commit)
+        except (DataRefused, LetterConflict, CommitOutcomeUnknown) as fault:
+            return self._after_fault(run, commit, fault)
+        self._note_commit(run, commit, commit.outcomes)
+        return ()
+
+    def _plan(self, run: Letters) -> RetryCommit:
+        """READ the references of the events, and DECIDE. A letter that may kill the process is marked before."""
+        store = self.keeper.store
+        if run[0].lost_claims and is_to_run(run[0]):
+            now = self.trial.clock.now()
+            store.begin_lone_try(self._held(run), now, now + self.trial.letters.lease)
+        trial = replace(self.trial, transform=self.isolation.around(self.trial.transform))
+        keys = reference_keys([letter.event for letter in run if is_to_run(letter)], trial.transform)
+        references = References(store.read_references(keys) if keys else {})
+        return plan_retry(self.hold, run, references, trial)
+
+    def _note_commit(self, run: Letters, commit: RetryCommit, outcomes: Sequence[LetterOutcome]) -> None:
+        self.idle_turns = 0
+        self.isolation.note_commit(run)
+        self.count(commits=1, rows_written=commit.settled.rows_written)
+        for outcome in outcomes:
+            self.count(**{outcome.status: 1})
+
+    def _after_fault(self, run: Letters, commit: RetryCommit, fault: StoreFault) -> Letters:
+        """Report the letters that the claim lost, and return those that it holds. After a lost answer, the letters
+        that the commit touched are settled."""
+        found = {letter.sequence_number: letter for letter in self.keeper.store.find_letters(self._held(run))}
+        touched = {number for number, letter in found.items() if letter.touched_by == self.hold.claimed_by}
+        held = {number for number in touched if found[number].status == "retrying"}
+        stands = touched - held if isinstance(fault, CommitOutcomeUnknown) else set()
+        if stands:
+            self._note_commit(run, commit, [one for one in commit.outcomes if one.sequence_number in stands])
+        self.count(lost=len(run) - len(held) - len(stands))
+        again = tuple(letter for letter in run if letter.sequence_number in held)
+        return self._after_idle_turn(run, fault) if len(again) == len(run) else again
+
+    def _after_idle_turn(self, run: Letters, fault: StoreFault) -> Letters:
+        """Return the letters to try again: the claim holds all of them, and none was settled."""
+        if isinstance(fault, DataRefused):
+            return self._after_refusal(run, fault)
+        self.idle_turns += 1
+        if self.idle_turns >= IDLE_TURNS:
+            raise fault
+        return run
+
+    def _after_refusal(self, run: Letters, fault: DataRefused) -> Letters:
+        try:
+            self.isolation.note_refusal(run, fault)
+        except DataRefused:  # the database refuses this letter even without rows
+            self.left += [letter.sequence_number for letter in run]
+            return ()
+        return run
+
+    def _held(self, run: Letters) -> LetterHold:
+        return replace(self.hold, sequence_numbers=tuple(letter.sequence_number for letter in run))
 
 
-def _stamped(move: Move, keeper: Keeper, order: Order, partition: Partition) -> LetterMove:
-    """A move of nothing yet, with its id and its times."""
-    clock, (by, why) = keeper.clock, LENGTHS
-    now = clock.now()
-    pause = keeper.letters.backoff.pause(1, clock.chance()) if move == "release" else timedelta()
-    move_id = str(clock.new_id())
-    return LetterMove(move, partition, (), move_id, now, now + pause, order.by[:by], order.why[:why])
+def _parts(letters: Sequence[ClaimedLetter]) -> list[Letters]:
+    """Return the letters that never lost a claim as one part, and after it each of the others as its own."""
+    ordinary = tuple(letter for letter in letters if not letter.lost_claims)
+    return [ordinary, *((letter,) for letter in letters if letter.lost_claims)]
 
 
-def _send(move: LetterMove, store: LetterStore) -> Sequence[FoundLetter]:
-    """Sent again when its answer was lost: the second time it only reports."""
-    try:
-        return store.move_letters(move)
-    except CommitOutcomeUnknown:
-        return store.move_letters(move)
-
-
-def _parts(positions: Iterable[LetterPosition]) -> Iterable[tuple[PartitionId, tuple[SequenceNumber, ...]]]:
-    numbers: dict[PartitionId, dict[SequenceNumber, None]] = {}
-    for position in positions:
-        numbers.setdefault(position.partition_id, {})[position.sequence_number] = None
-    for partition_id, wanted in numbers.items():
-        rising = sorted(wanted)
-        for start in range(0, len(rising), MOST_MOVED):
-            yield partition_id, tuple(rising[start : start + MOST_MOVED])
+def _with_event(letter: ClaimedLetter, event: Event | None) -> ClaimedLetter:
+    """Return the letter with the body of its own event: a different event of this number is that of another hub."""
+    own = letter.event
+    if event is None or (event.sequence_number, event.enqueued_at) != (own.sequence_number, own.enqueued_at):
+        return letter
+    return replace(letter, event=event, body_kept=True)

@@ -1,4 +1,4 @@
-"""Exponential backoff with full jitter: how long a letter pauses before its next attempt. Chance is passed in."""
+"""Exponential backoff with full jitter: the pause of a letter before its next attempt. Chance is passed in."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -7,7 +7,7 @@ from datetime import timedelta
 @dataclass(frozen=True, slots=True)
 class Backoff:
     """The longest pause is `base` after the first attempt, `factor` times as long after each further one, up to
-    `ceiling`; after `attempts` there is none."""
+    `ceiling`; after `attempts` there is no other attempt."""
 
     base: timedelta = timedelta(seconds=30)
     ceiling: timedelta = timedelta(hours=1)
@@ -15,7 +15,7 @@ class Backoff:
     factor: float = 2.0
 
     def longest(self, attempts: int) -> timedelta:
-        """The longest pause after so many attempts, the last one included; fewer than one count as one."""
+        """Return the longest pause after so many attempts; fewer than one count as one."""
         if not self.base:
             return self.base
         try:
@@ -26,9 +26,8 @@ class Backoff:
         return timedelta(seconds=seconds) if seconds < self.ceiling.total_seconds() else self.ceiling
 
     def pause(self, attempts: int, chance: float) -> timedelta:
-        """A pause anywhere from none to the longest, as chance (0 to 1) has it: letters that failed together part."""
+        """Return a pause from none to the longest, in proportion to chance (0 to 1), which spreads letters in time."""
         return self.longest(attempts) * chance
 
     def is_spent(self, attempts: int) -> bool:
-        """Whether so many attempts were all there are."""
         return attempts >= self.attempts

@@ -1,4 +1,4 @@
-"""What one transaction reads and writes: the partition's state before it, and the commit."""
+"""The values of a transaction: the state of the partition before it, and the commit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ LetterStatus = Literal["waiting", "retrying", "held", "resolved", "exhausted", "
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """How far a partition is committed; `commit_number` counts its commits of every kind, from 1."""
+    """The last number of a partition that is committed; `commit_number` counts its commits of every kind, from 1."""
 
     sequence_number: SequenceNumber
     offset: str
@@ -28,10 +28,10 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """What is known of a partition before a commit; no checkpoint means that nothing was committed yet.
+    """The state of a partition before a commit; without a checkpoint, nothing was committed yet.
 
-    Only then the store tells when the stream was opened and, once that is decided, the anchor: the partition's first
-    number.
+    Only then it has the time at which the stream was opened and, once that is decided, the anchor: the partition's
+    first number.
     """
 
     partition: Partition
@@ -42,7 +42,7 @@ class PartitionState:
 
     @property
     def next_number(self) -> SequenceNumber:
-        """The number that the next commit begins at; the partition must be anchored or committed."""
+        """The first number of the next commit; the partition must be anchored or committed."""
         if self.checkpoint is not None:
             return SequenceNumber(self.checkpoint.sequence_number + 1)
         if self.anchor is None:
@@ -52,9 +52,9 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """An event that could not become rows, kept whole with the reason; `fingerprint` groups letters of one cause.
+    """An event that could not become rows, whole and with the reason; `fingerprint` groups letters of one cause.
 
-    A waiting letter without a `due_at` is due when it is written; without `keeps_body` the hub alone has the body.
+    A waiting letter without a `due_at` is due when it is written; without `keeps_body` only the hub has the body.
     """
 
     event: Event
@@ -69,7 +69,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The outcome of every event of a range: rows by class, letters, and how many events went which way."""
+    """The outcome of every event of a range: rows by class, letters, and the counts of events by outcome."""
 
     rows: Mapping[type, Sequence[PlacedRow]]
     letters: Sequence[DeadLetter]
@@ -78,18 +78,18 @@ class Settled:
 
     @property
     def rows_written(self) -> int:
-        """Rows over all classes; one event may write several."""
+        """The number of rows over all classes; one event may write several."""
         return sum(map(len, self.rows.values()))
 
     @property
     def rows_appended(self) -> int:
-        """Those of them that no later commit replaces, as one of states may."""
+        """The number of rows that no later commit replaces: all but states."""
         return sum([len(placed) for row_class, placed in self.rows.items() if not row_table(row_class).key])
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceGap:
-    """A range of numbers that was missing once, and what became of it."""
+    """A range of numbers that was missing, and its status."""
 
     first: SequenceNumber
     last: SequenceNumber
@@ -113,22 +113,21 @@ class BatchCommit:
 
     @property
     def partition(self) -> Partition:
-        """The partition whose checkpoint this moves."""
         return self.state.partition
 
     @property
     def expected(self) -> SequenceNumber | None:
-        """Where the checkpoint must stand for this commit to happen; None for the partition's first."""
+        """The checkpoint that this commit requires; None for the first commit of the partition."""
         checkpoint = self.state.checkpoint
         return None if checkpoint is None else checkpoint.sequence_number
 
     @property
     def events(self) -> int:
-        """How many events this accounts for; absent numbers are none."""
+        """The number of events that this commit accounts for, without absent numbers."""
         return self.last.sequence_number - self.first + 1 - self.absent
 
     def state_after(self, commit_number: int) -> PartitionState:
-        """The partition's state once this is committed under a number."""
+        """Return the partition's state once this is committed under a number."""
         last = self.last
         checkpoint = Checkpoint(last.sequence_number, last.offset, last.enqueued_at, commit_number, self.commit_id)
         return PartitionState(self.partition, self.state.stream_id, checkpoint)

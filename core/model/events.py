@@ -1,13 +1,17 @@
-"""What arrives: an event, the batch of one invocation, and the partition that both belong to."""
+"""Events, the batch of one invocation, and the partition and the stream that they belong to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import NewType, Protocol
 
 from core.model.spans import SequenceNumber, Span
 
 PartitionId = NewType("PartitionId", str)
+BATCH_EVENTS = 500  # of one transaction; host.json has the same limit for the trigger
+
+number_of = attrgetter("sequence_number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +22,6 @@ class Stream:
     consumer_group: str
 
     def partition(self, partition_id: PartitionId) -> "Partition":
-        """Return a partition of this stream."""
         return Partition(self.event_hub, self.consumer_group, partition_id)
 
 
@@ -32,7 +35,6 @@ class Partition:
 
     @property
     def stream(self) -> Stream:
-        """The stream that this partition belongs to."""
         return Stream(self.event_hub, self.consumer_group)
 
     def __str__(self) -> str:
@@ -56,7 +58,7 @@ class Event:
 class EventBatch:
     """The events of one invocation: one partition, at least one event, sequence numbers rising.
 
-    `asked` is the range for which the hub was asked: what the batch leaves out of it is absent.
+    `asked` is the range that the hub was read for: the numbers of it that the batch leaves out are absent.
     """
 
     partition: Partition
@@ -66,7 +68,7 @@ class EventBatch:
 
 
 class Position(Protocol):
-    """Where a commit ends: an event, or the hub's end behind which nothing is left."""
+    """The end of a commit: an event, or the hub's end after which nothing is left."""
 
     @property
     def sequence_number(self) -> SequenceNumber: ...

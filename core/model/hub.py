@@ -1,4 +1,4 @@
-"""What the hub can be asked beside the batches that it hands over: how far it reaches, and single events and ranges."""
+"""The reads of the hub apart from the trigger's batches: the ends of a partition, single events, and ranges."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -11,12 +11,14 @@ from core.model.spans import SequenceNumber
 # A place in a partition: a number, an offset (a text, never compared), or the time from which events were enqueued.
 Place = SequenceNumber | str | datetime
 
+BEFORE_FIRST = "-1"  # the offset before the first event that the hub holds
+
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How far a partition reaches: nothing below `beginning` is held, and `last` was given last (-1: none ever was).
+    """The ends of a partition: no event before `beginning` is held, and `last` is the newest number (-1: none yet).
 
-    `beginning` is `last` + 1 where the hub holds nothing at all.
+    `beginning` is `last` + 1 where the hub holds no event.
     """
 
     beginning: SequenceNumber
@@ -25,32 +27,27 @@ class Extent:
 
 
 class HubReader(Protocol):
-    """Reads the hub through a consumer group of its own. Every method may be called from several threads.
+    """Reads the hub through a separate consumer group. Every method may be called from several threads.
 
     Any of them may raise HubUnreachable or HubRefused; the latter names the setting that has to change.
     """
 
     def partitions(self) -> tuple[Partition, ...]:
-        """All partitions of the hub, as the trigger's consumer group sees them."""
-        ...
+        """Return all partitions of the hub, as the trigger's consumer group sees them."""
 
     def extent(self, partition: Partition) -> Extent:
-        """How far it reaches at this moment."""
-        ...
+        """Return the ends of a partition at this moment."""
 
     def first_at(self, partition: Partition, place: Place) -> Event | None:
-        """The first event at or behind a place, or None while the hub has none there."""
-        ...
+        """Return the first event at or after a place, or None while the hub has none there."""
 
     def find_event(self, partition: Partition, sequence_number: SequenceNumber) -> Event | None:
-        """The event of exactly this number, or None when the hub does not hold it."""
-        ...
+        """Return the event of exactly this number, or None when the hub does not hold it."""
 
     def read_range(
         self, partition: Partition, first: SequenceNumber, last: SequenceNumber, deadline: datetime
     ) -> Generator[Event, None, None]:
-        """The events of a range in order; whatever of it did not come when this ends is not in the hub.
+        """Yield the events of a range in order; at the end, the numbers that did not come are not in the hub.
 
         Close the generator when you stop before its end.
         """
-        ...

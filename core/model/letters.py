@@ -1,9 +1,9 @@
 """Dead letters: the states they pass through, the policy of each class of error, and the values of a retry.
 
-A letter is `waiting` until it is due; a keeper claims it for a while, the lease, and it is `retrying`; the outcome of
-that makes it `resolved`, `waiting` again or `exhausted`. Every change of state is one of MOVES, and one transaction
-with its effect. `resolved` and `discarded` are the end. A person's discard takes a letter from whoever is retrying it:
-that keeper's commit finds it gone and writes nothing of it. `held` has its place; nothing makes a letter held yet.
+A letter is `waiting` until it is due. A keeper claims it for a while, the lease, and it is `retrying`. The outcome of
+the retry makes it `resolved`, `waiting` again or `exhausted`. Every change of state is one of MOVES, and one
+transaction with its effect. `resolved` and `discarded` are final. A person's discard takes a letter from the keeper
+that is retrying it: that keeper's commit finds it gone and writes nothing of it. Nothing makes a letter `held` yet.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,14 +20,14 @@ Move = Literal["claim", "resolve", "fail", "exhaust", "release", "requeue", "dis
 
 LOST_CLAIMS = 3  # claims whose holder died while it tried this letter alone: it is not tried again
 
-# Finds an event in the hub, where its body was not kept; None when the hub no longer has it. InfrastructureFault when
-# the hub cannot be asked.
+# Finds an event in the hub, where its body was not stored; None when the hub no longer has it. InfrastructureFault when
+# the hub does not answer.
 EventFinder = Callable[[Partition, SequenceNumber], Event | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """One row of the table of moves: from any of these states to that one."""
+    """One row of the table of moves: from any of the sources to the target."""
 
     sources: tuple[LetterStatus, ...]
     target: LetterStatus
@@ -39,25 +39,25 @@ MOVES: Mapping[Move, Allowed] = {
     "fail": Allowed(("retrying",), "waiting"),  # once more, after a pause
     "exhaust": Allowed(("waiting", "retrying"), "exhausted"),
     "release": Allowed(("retrying",), "waiting"),  # not tried: no attempt is counted
-    "requeue": Allowed(("waiting", "exhausted"), "waiting"),  # a person asks: due now, attempts begin anew
+    "requeue": Allowed(("waiting", "exhausted"), "waiting"),  # a person orders it: due now, attempts begin anew
     "discard": Allowed(("waiting", "retrying", "exhausted", "held"), "discarded"),
     "free": Allowed(("held",), "waiting"),  # the letter of its key before it is settled
 }
 
-# What becomes of a letter of each class when its attempt failed and others are left.
+# The status of a letter of each class after a failed attempt, while attempts are left.
 AFTER_FAILURE: Mapping[ErrorClass, LetterStatus] = {
     "poison": "exhausted",  # it can never succeed
     "reference": "waiting",  # the row may come later
-    "refused": "waiting",  # the table may be mended
-    "unknown": "waiting",  # the next deployment may have mended the bug
+    "refused": "waiting",  # the table may be repaired
+    "unknown": "waiting",  # the next deployment may fix the bug
     "crash": "exhausted",  # a person has to look before it kills another process
 }
 
 
 @dataclass(frozen=True, slots=True)
 class LetterPolicy:
-    """How letters are kept and tried: settings, all of them. `chunk` letters are one transaction, `fan_out` chunks one
-    claim, which holds for the length of `lease`."""
+    """The settings of letters. `chunk` letters are one transaction, `fan_out` chunks one claim, which holds for the
+    length of `lease`."""
 
     backoff: Backoff = field(default_factory=Backoff)
     keep_bodies: bool = True
@@ -68,7 +68,7 @@ class LetterPolicy:
 
 @dataclass(frozen=True, slots=True)
 class LetterPosition:
-    """Where a letter is in its stream."""
+    """The position of a letter in its stream."""
 
     partition_id: PartitionId
     sequence_number: SequenceNumber
@@ -78,7 +78,7 @@ class LetterPosition:
 class LetterChunk:
     """Letters of one partition under one claim: ids alone, so that it can travel through an orchestration.
 
-    `alone`: the claim of each was lost before, so each is tried by itself; run such a chunk after the others.
+    `alone`: a claim of each was lost before, so each is tried alone; run such a chunk after the others.
     """
 
     partition_id: PartitionId
@@ -87,7 +87,6 @@ class LetterChunk:
     alone: bool = False
 
     def to_json(self) -> dict[str, object]:
-        """The chunk as JSON holds it."""
         numbers = list(self.sequence_numbers)
         return {
             "partition_id": self.partition_id,
@@ -98,7 +97,7 @@ class LetterChunk:
 
     @staticmethod
     def from_json(given: Mapping[str, object]) -> "LetterChunk":
-        """The chunk again; KeyError, TypeError or ValueError for anything else."""
+        """Return the chunk of a JSON object; KeyError, TypeError or ValueError for any other object."""
         numbers = given["sequence_numbers"]
         if not isinstance(numbers, Sequence):
             raise TypeError(f"sequence_numbers must be a list, not {numbers!r}")
@@ -112,7 +111,7 @@ class LetterChunk:
 
 @dataclass(frozen=True, slots=True)
 class LetterClaim:
-    """Asks for up to `most` letters of a stream that are due."""
+    """A request for up to `most` letters of a stream that are due."""
 
     stream: Stream
     claimed_by: str
@@ -123,7 +122,7 @@ class LetterClaim:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedPosition:
-    """A letter that a claim got, and how many claims of it were lost before."""
+    """A letter that a claim holds, and how many claims of it were lost before."""
 
     position: LetterPosition
     lost_claims: int
@@ -131,7 +130,7 @@ class ClaimedPosition:
 
 @dataclass(frozen=True, slots=True)
 class LetterHold:
-    """Names letters of one partition that a claim holds, unless somebody took them from it."""
+    """The letters of one partition under a claim, which may have lost some of them."""
 
     state: PartitionState
     sequence_numbers: tuple[SequenceNumber, ...]
@@ -139,13 +138,12 @@ class LetterHold:
 
     @property
     def partition(self) -> Partition:
-        """The partition of all of them."""
         return self.state.partition
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedLetter:
-    """A letter as it is read for a retry. `event` has an empty body when the body was not kept."""
+    """A letter as it is read for a retry. `event` has an empty body when the body was not stored."""
 
     event: Event
     body_kept: bool
@@ -154,14 +152,13 @@ class ClaimedLetter:
 
     @property
     def sequence_number(self) -> SequenceNumber:
-        """Its position in the partition."""
         return self.event.sequence_number
 
 
 @dataclass(frozen=True, slots=True)
 class LetterOutcome:
-    """What a retry makes of a letter. `failure` is None when it keeps the reason it has; `due_at` is of a waiting one,
-    `why` says why it is settled; `attempted` is False when its transform was not run."""
+    """The outcome of a letter. `failure` is None when the reason stays; a waiting letter has `due_at`, a settled one
+    has `why`; `attempted` is False when the transform was not run."""
 
     sequence_number: SequenceNumber
     status: LetterStatus
@@ -185,20 +182,19 @@ class RetryCommit:
 
     @property
     def partition(self) -> Partition:
-        """The partition whose commits this counts with; its checkpoint stays where it is."""
+        """The partition whose commits this counts with; its checkpoint does not move."""
         return self.state.partition
 
     @property
     def sequence_numbers(self) -> tuple[SequenceNumber, ...]:
-        """The letters that this settles, rising."""
         return tuple(outcome.sequence_number for outcome in self.outcomes)
 
 
 @dataclass(frozen=True, slots=True)
 class LetterMove:
-    """A move of letters that runs no transform. Sent twice under one `move_id` it has the effect of once.
+    """A move of letters that runs no transform. Sent twice under one `move_id`, it has the effect of once.
 
-    `claimed_by`: only those that this claim holds; None for whoever holds them. `due_at` is of letters that wait then.
+    `claimed_by`: only letters that this claim holds; None for any claim. `due_at` is for letters that wait afterwards.
     """
 
     move: Move
@@ -214,7 +210,7 @@ class LetterMove:
 
 @dataclass(frozen=True, slots=True)
 class FoundLetter:
-    """A letter as it stands, and the claim or the move that touched it last."""
+    """A letter as it stands, and the claim or move that touched it last."""
 
     sequence_number: SequenceNumber
     status: LetterStatus
@@ -223,7 +219,7 @@ class FoundLetter:
 
 @dataclass(frozen=True, slots=True)
 class Unmoved:
-    """A letter that a move did not find in a state it may leave; `status` is None where there is no such letter."""
+    """A letter that a move was not allowed for; `status` is None where there is no such letter."""
 
     position: LetterPosition
     status: LetterStatus | None
@@ -231,7 +227,7 @@ class Unmoved:
 
 @dataclass(frozen=True, slots=True)
 class MoveReport:
-    """Which letters a person's request moved, and which it did not."""
+    """The letters that an order moved, and those that it did not."""
 
     moved: tuple[LetterPosition, ...]
     unmoved: tuple[Unmoved, ...]
@@ -239,7 +235,7 @@ class MoveReport:
 
 @dataclass(frozen=True, slots=True)
 class RetryReport:
-    """How many letters of a chunk went which way. `lost` ones were taken from the claim: nothing of them was written;
+    """The counts of a chunk's letters by outcome. The claim lost the `lost` ones, and nothing of them was written; the
     `released` ones were not tried and wait."""
 
     partition_id: PartitionId
@@ -252,12 +248,11 @@ class RetryReport:
     rows_written: int = 0
 
     def to_json(self) -> dict[str, str | int]:
-        """The report as JSON holds it."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 def chunks_of(claimed: Sequence[ClaimedPosition], claimed_by: str, most: int) -> tuple[LetterChunk, ...]:
-    """Cut a claim into chunks of one partition each, in order of position; those to be tried alone come last."""
+    """Cut a claim into chunks of one partition each, in order of position; letters to try alone come last."""
     groups: dict[tuple[bool, PartitionId], list[SequenceNumber]] = {}
     for each in sorted(claimed, key=lambda one: one.position.sequence_number):
         groups.setdefault((each.lost_claims > 0, each.position.partition_id), []).append(each.position.sequence_number)

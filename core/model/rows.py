@@ -1,4 +1,4 @@
-"""What a transform returns: rows that name their table once, and the references it may look up."""
+"""The rows that a transform returns, which name their table once, and the references that it may look up."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, fields
@@ -28,7 +28,6 @@ class RowTable:
     key: tuple[str, ...]
 
     def key_of(self, row: Row) -> tuple[Any, ...]:
-        """The values of a row's key columns."""
         return tuple([getattr(row, name) for name in self.key])
 
 
@@ -36,7 +35,7 @@ _TABLES: dict[type, RowTable] = {}
 
 
 def appended_to(table: str) -> Callable[[type[RowType]], type[RowType]]:
-    """Declare rows that are only ever added; the store makes them unique by the event's position and an ordinal."""
+    """Declare rows that are only added; the store makes them unique by the position of the event and an ordinal."""
 
     def declare(row_class: type[RowType]) -> type[RowType]:
         _TABLES[row_class] = RowTable(table, _columns(row_class), ())
@@ -46,7 +45,7 @@ def appended_to(table: str) -> Callable[[type[RowType]], type[RowType]]:
 
 
 def state_of(table: str, key: tuple[str, ...]) -> Callable[[type[RowType]], type[RowType]]:
-    """Declare rows of which one stands for each key: the one of the newest sequence number."""
+    """Declare rows of which one stands for each key: that of the newest sequence number."""
 
     def declare(row_class: type[RowType]) -> type[RowType]:
         columns = _columns(row_class)
@@ -59,7 +58,7 @@ def state_of(table: str, key: tuple[str, ...]) -> Callable[[type[RowType]], type
 
 
 def row_table(row_class: type) -> RowTable:
-    """The table of a row class; InvalidTransform when it was never declared."""
+    """Return the table of a row class; InvalidTransform when it was never declared."""
     try:
         return _TABLES[row_class]
     except KeyError:
@@ -69,12 +68,12 @@ def row_table(row_class: type) -> RowTable:
 
 
 def is_row_class(value: object) -> bool:
-    """Whether this is a class that was declared with @appended_to or @state_of."""
+    """Return True for a class that was declared with @appended_to or @state_of."""
     return isinstance(value, type) and value in _TABLES
 
 
 def declared() -> tuple[type, ...]:
-    """Every row class that a module imported so far declares."""
+    """Return every row class that the imported modules declare."""
     return tuple(_TABLES)
 
 
@@ -83,19 +82,18 @@ def _columns(row_class: type[Row]) -> tuple[str, ...]:
 
 
 class ReferenceKey(NamedTuple):
-    """Names one reference row: its `state_of` class and the values of its key columns."""
+    """The name of one reference row: its `state_of` class and the values of its key columns."""
 
     row_class: type
     key: tuple[Any, ...]
 
     @staticmethod
     def of(row: Row) -> "ReferenceKey":
-        """The key of a state."""
         return ReferenceKey(type(row), row_table(type(row)).key_of(row))
 
 
 def keys_by_class(keys: Iterable[ReferenceKey]) -> dict[type, list[tuple[Any, ...]]]:
-    """The key values wanted of each row class: a store asks once per class."""
+    """Group keys by row class: a store reads once per class."""
     wanted: dict[type, list[tuple[Any, ...]]] = {}
     for key in keys:
         wanted.setdefault(key.row_class, []).append(key.key)
@@ -103,7 +101,7 @@ def keys_by_class(keys: Iterable[ReferenceKey]) -> dict[type, list[tuple[Any, ..
 
 
 class References:
-    """The `state_of` rows that a transform may look up: those of the store, then those of earlier events."""
+    """The `state_of` rows that a transform may look up: those of the store, and those of earlier events."""
 
     __slots__ = ("_rows",)
 
@@ -111,16 +109,15 @@ class References:
         self._rows = dict(rows)
 
     def find(self, row_class: type[RowType], *key: object) -> RowType | None:
-        """The row that stands for a key, or None."""
         return cast("RowType | None", self._rows.get(ReferenceKey(row_class, key)))
 
     def get(self, row_class: type[RowType], *key: object) -> RowType:
-        """The row that stands for a key; MissingReference where there is none."""
+        """Return the row that stands for a key; MissingReference where there is none."""
         row = self.find(row_class, *key)
         if row is None:
             raise MissingReference(f"{row_table(row_class).name} {', '.join(map(str, key))} is not registered")
         return row
 
     def learn(self, row: Row) -> None:
-        """Let later events see a state that an earlier one wrote."""
+        """Show later events a state that an earlier one wrote."""
         self._rows[ReferenceKey.of(row)] = row

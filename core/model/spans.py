@@ -17,12 +17,10 @@ class Span:
 
     @property
     def ends(self) -> tuple[SequenceNumber, SequenceNumber]:
-        """The first and the last number."""
         return self.first, self.last
 
     @property
     def length(self) -> int:
-        """The number of numbers."""
         return self.last - self.first + 1
 
     def holds(self, other: "Span") -> bool:

@@ -1,4 +1,4 @@
-"""A transform as the app uses it: the functions that turn one event into rows."""
+"""The transform as the app uses it: the functions that turn one event into rows."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from core.model.rows import ReferenceKey, References, Row
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """A transform module, read once. `row_classes` are those in its namespace: a replay takes old rows out of them."""
+    """A transform module, read once. `row_classes` are those in its namespace: a replay retracts rows of them."""
 
     version: str
     rows_of: Callable[[Event, References], Iterable[Row]]

@@ -1,4 +1,4 @@
-"""What a dry run shows: per event the rows that would be added, removed and changed, by column.
+"""The diff of a dry run: per event the rows that would be added, removed and changed, by column.
 
 The diff of an event is JSON: `outcome` (written, filtered, dead_lettered), `error` of a letter, and the lists `added`
 and `removed` (table, row) and `changed` (table, row, columns: name to [before, after]). The rows of an event in one
@@ -16,7 +16,7 @@ from core.model.rows import ReferenceKey, Row, row_table
 from core.model.spans import SequenceNumber
 from core.replay.pieces import EventDiff, Rehearsal, RehearsedPiece, ReplayCommit, StandingState
 
-SHOWN = 1_000  # events of a partition whose diff is kept; the counts are of all
+SHOWN = 1_000  # events of a partition whose diff is stored; the counts are of all
 
 States = Mapping[ReferenceKey, StandingState]
 Document = dict[str, Any]
@@ -25,14 +25,13 @@ RowsByTable = dict[type, list[Row]]
 
 @dataclass(slots=True)
 class _Change:
-    """What would become of the rows of one event."""
+    """The changes to the rows of one event."""
 
     added: list[Document] = field(default_factory=list)
     removed: list[Document] = field(default_factory=list)
     changed: list[Document] = field(default_factory=list)
 
     def compare(self, before: Row | None, after: Row | None) -> None:
-        """Note what becomes of one row."""
         if before is None and after is not None:
             self.added.append(_named(after))
         elif after is None and before is not None:
@@ -48,9 +47,9 @@ class _Change:
 
 
 def rehearsed_piece(commit: ReplayCommit, rehearsal: Rehearsal, standing: States) -> RehearsedPiece:
-    """The counts of a rehearsed commit, and the diffs of its first events that would change.
+    """Return the counts of a rehearsed commit, and the diffs of its first events that would change.
 
-    `standing` are the states under the keys that the commit writes, as they stood.
+    `standing` are the states under the keys that the commit writes, as they were before it.
     """
     changes = dict(_changes(commit, rehearsal, standing))
     room = max(0, SHOWN - commit.progress.counts.events_changed)
@@ -69,7 +68,7 @@ def rehearsed_piece(commit: ReplayCommit, rehearsal: Rehearsal, standing: States
 
 
 def newest_states(commit: ReplayCommit) -> dict[ReferenceKey, tuple[SequenceNumber, Row]]:
-    """The states that a commit would set, each by the last event that writes it."""
+    """Return the states that a commit would set, each by the last event that writes it."""
     return {
         ReferenceKey.of(row): (SequenceNumber(number), row)
         for row_class, placed in commit.settled.rows.items()
@@ -79,7 +78,7 @@ def newest_states(commit: ReplayCommit) -> dict[ReferenceKey, tuple[SequenceNumb
 
 
 def document(row: Row) -> Document:
-    """A row's columns as JSON holds them: instants are RFC 3339 in UTC."""
+    """Return the columns of a row as JSON holds them: instants are RFC 3339 in UTC."""
     return {name: _plain(getattr(row, name)) for name in row_table(type(row)).columns}
 
 
@@ -116,7 +115,7 @@ def _appended(commit: ReplayCommit) -> dict[SequenceNumber, RowsByTable]:
 
 
 def _rewritten(commit: ReplayCommit, rehearsal: Rehearsal) -> int:
-    """How many of the states that its own events had written would be written again."""
+    """Count the states that the replayed events had written and would write again."""
     numbers = set(commit.numbers)
     return sum(1 for one in rehearsal.retracted if row_table(type(one.row)).key and one.sequence_number in numbers)
 
@@ -126,11 +125,11 @@ def _shown(commit: ReplayCommit, changes: Mapping[SequenceNumber, _Change]) -> I
     written = {number for placed in commit.settled.rows.values() for number, _, _ in placed}
     for number, change in changes.items():
         outcome = "dead_lettered" if number in errors else "written" if number in written else "filtered"
-        told: Document = {"outcome": outcome}
+        shown: Document = {"outcome": outcome}
         if number in errors:
-            told["error"] = errors[number]
-        told.update(added=change.added, removed=change.removed, changed=change.changed)
-        yield EventDiff(commit.partition.partition_id, number, json.dumps(told, ensure_ascii=True))
+            shown["error"] = errors[number]
+        shown.update(added=change.added, removed=change.removed, changed=change.changed)
+        yield EventDiff(commit.partition.partition_id, number, json.dumps(shown, ensure_ascii=True))
 
 
 def _named(row: Row) -> Document:

@@ -1,8 +1,8 @@
-"""Replays: what a person asks for, the states that a job passes through, and the values of its pieces.
+"""Replay jobs: the request of a person, the states that a job passes through, and its progress.
 
-A job works through a range of each partition, piece by piece. Each piece is one transaction that also moves the job's
-progress, by compare and set: so a piece is done once, however many work on the job, and a job that is not `running`
-gets no further. The ranges of jobs that are planned, running or paused do not overlap, dry runs apart.
+A job works through a range of each partition, piece by piece. Each piece is one transaction that also moves the
+progress of the job, by compare and set: so a piece is done once, however many work on the job, and a job that is not
+`running` does not proceed. The ranges of jobs that are planned, running or paused do not overlap, except dry runs.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ ReplayMove = Literal["begin", "pause", "resume", "cancel", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class AllowedMove:
-    """One row of the table of moves: from any of these states to that one."""
+    """One row of the table of moves: from any of the sources to the target."""
 
     sources: tuple[ReplayStatus, ...]
     target: ReplayStatus
@@ -33,12 +33,11 @@ REPLAY_MOVES: Mapping[ReplayMove, AllowedMove] = {
     "cancel": AllowedMove(("planned", "running", "paused"), "cancelled"),
     "fail": AllowedMove(("planned", "running", "paused"), "failed"),
 }  # the last piece of the last partition makes a running job `done`
-OPEN_STATUSES: tuple[ReplayStatus, ...] = ("planned", "running", "paused")
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionRange:
-    """What of one partition is to be replayed; `note` says what was left out of what was asked for."""
+    """The numbers of one partition to replay; `note` says which requested numbers were left out."""
 
     partition_id: PartitionId
     span: Span
@@ -47,7 +46,7 @@ class PartitionRange:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A partition of a request in which nothing can be replayed."""
+    """A requested partition in which nothing can be replayed."""
 
     partition_id: PartitionId
     why: str
@@ -55,7 +54,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """A job before it begins. `asked` is the range as JSON, in the words of whoever asked."""
+    """A job before it begins. `asked` is the range as JSON, in the words of the person."""
 
     job_id: UUID
     stream: Stream
@@ -71,10 +70,10 @@ class ReplayRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReplayCounts:
-    """What a replay did so far. A dry run counts what it would have done, and what of it would change.
+    """The counts of a replay so far. A dry run counts what it would have done, and the changes.
 
-    `gone` numbers are not in the hub and have no letter. `states_left` are states of the range whose event did not
-    write them again: they stand as they are.
+    `gone` numbers are not in the hub and have no letter. `states_left` are states of the range that their event did
+    not write again: they stay as they are.
     """
 
     events: int = 0
@@ -94,17 +93,16 @@ class ReplayCounts:
     states_left: int = 0
 
     def plus(self, other: "ReplayCounts") -> "ReplayCounts":
-        """Both together."""
         return ReplayCounts(*(getattr(self, name) + getattr(other, name) for name in COUNTS))
 
 
 COUNTS: tuple[str, ...] = tuple(ReplayCounts.__dataclass_fields__)
-MOST_GONE_RANGES = 1_000  # that a partition lists; `gone` counts all of them
+MOST_GONE_RANGES = 1_000  # that a partition lists; `gone` counts the numbers of all of them
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """How far a job is in one partition: `next_number` is what its next piece begins at."""
+    """The progress of a job in one partition: its next piece begins at `next_number`."""
 
     range: PartitionRange
     next_number: SequenceNumber
@@ -114,13 +112,13 @@ class PartitionProgress:
 
     @property
     def is_through(self) -> bool:
-        """Whether no piece is left; it may still have to be closed."""
+        """True when no piece is left; the partition may still have to be closed."""
         return self.next_number > self.range.span.last
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayJob:
-    """A job as it stands. `fault` is what stands in its way, or what ended it; `history` has a JSON object a line."""
+    """A job as it stands. `fault` is what holds it up, or what ended it; `history` has a JSON object a line."""
 
     request: ReplayRequest
     status: ReplayStatus
@@ -133,24 +131,22 @@ class ReplayJob:
 
     @property
     def counts(self) -> ReplayCounts:
-        """Over all partitions."""
         total = ReplayCounts()
         for one in self.partitions:
             total = total.plus(one.counts)
         return total
 
     def partition_of(self, progress: PartitionProgress) -> Partition:
-        """The partition that a progress is of."""
         return self.request.stream.partition(progress.range.partition_id)
 
     def progress_of(self, partition_id: PartitionId) -> PartitionProgress | None:
-        """How far it is in a partition; None for one that it does not touch."""
+        """Return the progress in a partition; None for a partition that the job does not touch."""
         return next((one for one in self.partitions if one.range.partition_id == partition_id), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Replayable:
-    """How far a partition can be replayed: from the first number of its ledger to the checkpoint."""
+    """The numbers of a partition that can be replayed: from the first of its ledger to the checkpoint."""
 
     partition_id: PartitionId
     first: SequenceNumber
@@ -159,7 +155,7 @@ class Replayable:
 
 @dataclass(frozen=True, slots=True)
 class JobMove:
-    """A change of a job's status, by whom and why."""
+    """A change of the status of a job, who makes it and why."""
 
     job_id: UUID
     move: ReplayMove

@@ -1,12 +1,14 @@
-"""The values of a replay's pieces: what one transaction writes, what a rehearsal tells, and what a dry run keeps."""
+"""The pieces of a replay: how a range is cut into them, what one transaction writes, and what a dry run stores."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
+from typing import Protocol
 from uuid import UUID
 
 from core.model.commits import PartitionState, Settled
-from core.model.events import Event, Partition, PartitionId
+from core.model.events import BATCH_EVENTS, Event, Partition, PartitionId
 from core.model.rows import ReferenceKey, Row
 from core.model.spans import SequenceNumber, Span, joined
 from core.replay.job import MOST_GONE_RANGES, PartitionProgress, ReplayCounts
@@ -24,17 +26,63 @@ class Piece:
         """The numbers of the span that no event has."""
         return tuple(self.span.holes(event.sequence_number for event in self.events))
 
-    def halves(self) -> tuple["Piece", "Piece"]:
-        """Two pieces that follow each other, of half the events each; there must be two at least."""
-        half = len(self.events) // 2
-        border = SequenceNumber(self.events[half].sequence_number - 1)
-        lower = Piece(Span(self.span.first, border), self.events[:half])
-        return lower, Piece(Span(SequenceNumber(border + 1), self.span.last), self.events[half:])
+    def cut(self, events: int) -> tuple["Piece", "Piece | None"]:
+        """Return the piece up to the event after so many events, and the rest; None when all events are in the first.
+
+        A piece that has any events must be cut after at least one.
+        """
+        if events >= len(self.events):
+            return self, None
+        following = self.events[events].sequence_number
+        lower = Piece(Span(self.span.first, SequenceNumber(following - 1)), self.events[:events])
+        return lower, Piece(Span(following, self.span.last), self.events[events:])
+
+
+class StoredEvents(Protocol):
+    """The events of a range that are not only in the hub."""
+
+    def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
+        """Return the first events of a range that letters have with their body, or else that are staged, rising."""
+
+
+class PieceReader:
+    """Cuts the rest of a range into pieces; a number that no letter, no staged event and no event of the hub has is
+    gone.
+
+    Where several have an event, the one of the letter is taken, for it is the one that failed; then the staged one.
+    """
+
+    def __init__(
+        self, store: StoredEvents, state: PartitionState, events: Generator[Event, None, None], most: int = BATCH_EVENTS
+    ) -> None:
+        self._store = store
+        self._state = state
+        self._events = events
+        self._most = most
+        self._read: list[Event] = []  # of the hub, and not in a piece yet
+
+    def next_piece(self, left: Span) -> Piece:
+        """Return the first piece of a range that is not empty; the range begins where the piece before ended."""
+        self._read += islice(self._events, self._most - len(self._read))
+        last = self._read[-1].sequence_number if len(self._read) == self._most else left.last
+        kept = self._store.read_kept_events(self._state, Span(left.first, last), self._most)
+        if len(kept) == self._most:
+            last = min(last, kept[-1].sequence_number)
+        found = {event.sequence_number: event for event in (*self._read, *kept) if event.sequence_number <= last}
+        numbers = sorted(found)
+        if len(numbers) > self._most:
+            last = numbers[self._most - 1]
+        self._read = [event for event in self._read if event.sequence_number > last]
+        events = tuple([found[number] for number in numbers[: self._most]])
+        return Piece(Span(left.first, SequenceNumber(last)), events)
+
+    def close(self) -> None:
+        self._events.close()
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedState:
-    """A state as an event of the range wrote it, for the events behind it to see."""
+    """A state as an event of the range wrote it, for the events after it to see."""
 
     number: SequenceNumber
     row: Row
@@ -42,16 +90,16 @@ class CarriedState:
 
 @dataclass(frozen=True, slots=True)
 class StandingState:
-    """A state, and the event of this partition that wrote it; None where it is of another partition.
+    """A state, and the event of this partition that wrote it; None where an event of a different partition did.
 
-    A replay never takes the place of another partition's state: their numbers have no order among each other.
+    A replay never replaces the state of a different partition: their numbers have no order among each other.
     """
 
     row: Row
     written_by: SequenceNumber | None
 
     def gives_way_to(self, number: int) -> bool:
-        """Whether a state that this event writes takes its place."""
+        """Return True when a state that this event writes replaces it."""
         return self.written_by is not None and self.written_by <= number
 
 
@@ -71,38 +119,36 @@ class ReplayCommit:
 
     @property
     def partition(self) -> Partition:
-        """The partition whose commits this counts with; its checkpoint stays where it is."""
+        """The partition whose commits this counts with; its checkpoint does not move."""
         return self.state.partition
 
     @property
     def touched_by(self) -> str:
-        """How letters name this replay as what touched them last."""
+        """The name of this replay in the letters that it touches last."""
         return f"replay-{self.job_id}"
 
     @property
     def numbers(self) -> tuple[SequenceNumber, ...]:
-        """The events that are replayed."""
         return tuple([event.sequence_number for event in self.piece.events])
 
     @property
     def succeeded(self) -> tuple[SequenceNumber, ...]:
-        """Those of them that are no letters."""
+        """The numbers of the replayed events that are no letters."""
         failed = {letter.event.sequence_number for letter in self.settled.letters}
         return tuple([number for number in self.numbers if number not in failed])
 
     @property
     def next_number(self) -> SequenceNumber:
-        """Where the next piece begins."""
         return SequenceNumber(self.piece.span.last + 1)
 
     @property
     def gone_ranges(self) -> tuple[Span, ...]:
-        """All that is gone so far, as the progress lists it."""
+        """All ranges that are gone so far, as the progress lists them."""
         return joined(self.progress.gone_ranges, self.piece.gone_ranges, MOST_GONE_RANGES)
 
     @property
     def counts(self) -> ReplayCounts:
-        """What is known of it before it is written: the database counts the letters and what it takes away."""
+        """The counts that are known before the write; the database counts letters and retracted rows."""
         settled = self.settled
         return ReplayCounts(
             events=len(self.piece.events),
@@ -116,7 +162,7 @@ class ReplayCommit:
 
 @dataclass(frozen=True, slots=True)
 class RetractedRow:
-    """A row that a replay took away, and where it stood; the ordinal of a state counts its event's states."""
+    """A row that a replay removed, and its position; the ordinal of a state counts the states of its event."""
 
     sequence_number: SequenceNumber
     ordinal: int
@@ -125,7 +171,7 @@ class RetractedRow:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What the database did for a commit before it was rolled back."""
+    """The effects of a commit that was rolled back."""
 
     retracted: tuple[RetractedRow, ...]
     letters_added: int
@@ -134,7 +180,7 @@ class Rehearsal:
 
 @dataclass(frozen=True, slots=True)
 class EventDiff:
-    """How the rows of one event would change, as JSON; see `core/replay/diff.py` for its form."""
+    """The changes to the rows of one event, as JSON; `core/replay/diff.py` has its form."""
 
     partition_id: PartitionId
     sequence_number: SequenceNumber
@@ -143,7 +189,7 @@ class EventDiff:
 
 @dataclass(frozen=True, slots=True)
 class RehearsedPiece:
-    """What a dry run leaves of a piece: its counts, and the diffs that are shown."""
+    """The result of a piece in a dry run: its counts, and the diffs that are shown."""
 
     commit: ReplayCommit
     counts: ReplayCounts

@@ -1,8 +1,8 @@
-"""Decide what a piece of a replay writes: the transform of today over its events, and the states as they stood then.
+"""Decide what a piece of a replay writes: run the transform of today over its events, with the states of that time.
 
-A replayed event sees of each state the newest that an event before it wrote: one that the replay itself has come by and
-carries along from piece to piece, or one that stands from before. Where there is none, for states keep no history, it
-sees the state that stands now, as the retry of a letter does.
+A replayed event sees of each state the newest that an event before it wrote: one that this replay wrote and carries
+from piece to piece, or one that stands from before. Where there is none, for states have no history, it sees the state
+that stands now, as the retry of a letter does.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,14 +25,14 @@ from core.settle.settle import scheduled, settle
 
 @dataclass(frozen=True, slots=True)
 class KnownStates:
-    """What is known of the states that a piece refers to: those that stand, and those that the replay carries along."""
+    """The states that a piece refers to: those that stand, and those that the replay carries from piece to piece."""
 
     standing: Mapping[ReferenceKey, StandingState] = field(default_factory=dict)
     carried: Mapping[ReferenceKey, CarriedState] = field(default_factory=dict)
 
 
 class ReplayReferences(References):
-    """The references of a replay, as they were before the event in work, which is `at`."""
+    """The references of a replay, as they were before the event in work, which has the number `at`."""
 
     __slots__ = ("_standing", "at", "carried")
 
@@ -43,7 +43,6 @@ class ReplayReferences(References):
         self.at = SequenceNumber(0)
 
     def find(self, row_class: type[RowType], *key: object) -> RowType | None:
-        """See References."""
         wanted = ReferenceKey(row_class, key)
         stands, carried = self._standing.get(wanted), self.carried.get(wanted)
         if carried is None:
@@ -52,13 +51,12 @@ class ReplayReferences(References):
         return cast(RowType, stands.row if stands is not None and is_newer else carried.row)
 
     def learn(self, row: Row) -> None:
-        """See References."""
         self.carried[ReferenceKey.of(row)] = CarriedState(self.at, row)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayTrial:
-    """What pieces of one partition are replayed with; `refused` are events that the database refuses, and its words."""
+    """The means to replay the pieces of one partition; `refused` has the words of the database by refused event."""
 
     job_id: UUID
     state: PartitionState
@@ -74,11 +72,11 @@ def plan_replay(
     trial: ReplayTrial,
     clock: Clock,
 ) -> ReplayCommit:
-    """The outcome of every event of a piece, as one value.
+    """Return the outcome of every event of a piece, as one value.
 
-    Raises StreamIncarnationChanged when an event before the checkpoint was enqueued after it: it is of another hub.
+    Raises StreamIncarnationChanged when an event before the checkpoint was enqueued after it: the hub is a new one.
     """
-    _refuse_another_hub(piece, trial.state)
+    _refuse_new_hub(piece, trial.state)
     transform, references = trial.transform, ReplayReferences(known)
     settled, now = settle(piece.events, references, _over(references, trial)), clock.now()
     return ReplayCommit(
@@ -86,7 +84,7 @@ def plan_replay(
         state=trial.state,
         piece=piece,
         settled=scheduled(settled, trial.letters, clock, now),
-        carried=_newly(references, piece) if transform.references_of else {},
+        carried=_written_by(piece, references) if transform.references_of else {},
         row_classes=tuple(dict.fromkeys((*transform.row_classes, *settled.rows))),
         progress=progress,
         transform_version=transform.version,
@@ -94,13 +92,13 @@ def plan_replay(
     )
 
 
-def _newly(references: ReplayReferences, piece: Piece) -> dict[ReferenceKey, CarriedState]:
-    """The states that this piece wrote last: events behind it see them."""
+def _written_by(piece: Piece, references: ReplayReferences) -> dict[ReferenceKey, CarriedState]:
+    """Return the states that this piece wrote, for the events after it."""
     return {key: state for key, state in references.carried.items() if state.number >= piece.span.first}
 
 
 def _over(references: ReplayReferences, trial: ReplayTrial) -> Transform:
-    """The transform over these references, but for the events that stand alone: they are refused."""
+    """Return the transform over these references, which refuses the isolated events."""
 
     def rows_of(event: Event, learning: References) -> Iterable[Row]:
         words = trial.refused.get(event.sequence_number)
@@ -112,7 +110,7 @@ def _over(references: ReplayReferences, trial: ReplayTrial) -> Transform:
     return Transform(trial.transform.version, rows_of)
 
 
-def _refuse_another_hub(piece: Piece, state: PartitionState) -> None:
+def _refuse_new_hub(piece: Piece, state: PartitionState) -> None:
     checkpoint = state.checkpoint
     for event in piece.events:
         if checkpoint is not None and event.enqueued_at > checkpoint.enqueued_at:

@@ -1,4 +1,4 @@
-"""From what a person asks for to numbers: which events of which partitions are replayed, what is left out, and why."""
+"""Turn the request of a person into numbers: which events of which partitions are replayed, and which are left out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from core.replay.job import LeftOut, PartitionRange, Replayable
 
 @dataclass(frozen=True, slots=True)
 class ReplayOrder:
-    """What a person asks for: `partitions` is None for all of them, `start` and `end` for as far as the ledger reaches.
+    """The request of a person: `partitions` is None for all, `start` and `end` for the ends of the ledger.
 
-    A range by number or offset holds both its ends; one by time ends before `end`. `asked` is the same as JSON.
+    A range by number or offset holds both its ends; one by time ends before `end`. `asked` is the range as JSON.
     """
 
     partitions: tuple[PartitionId, ...] | None
@@ -29,7 +29,7 @@ class ReplayOrder:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What can be replayed at all: the stream, how far its partitions are committed, and how many events at most."""
+    """The limits of a request: the stream, the numbers that can be replayed, and the largest number of events."""
 
     stream: Stream
     replayable: Sequence[Replayable]
@@ -41,16 +41,16 @@ Ranges = tuple[tuple[PartitionRange, ...], tuple[LeftOut, ...]]
 
 
 def ranges_of(order: ReplayOrder, reach: Reach) -> Ranges:
-    """The numbers to replay of each partition, and the partitions that have none of them.
+    """Return the numbers to replay of each partition, and the partitions without any of them.
 
-    Raises ReplayRefused, which names the field; HubUnreachable or HubRefused when the hub has to be asked and cannot.
+    Raises ReplayRefused, which names the field; HubUnreachable or HubRefused when the hub is needed and cannot answer.
     """
     _refuse_backwards(order, reach.most_events)
     found = [_range_of(order, one, reach) for one in _chosen(order, reach.replayable)]
     ranges = tuple(one for one in found if isinstance(one, PartitionRange))
     left_out = tuple(one for one in found if isinstance(one, LeftOut))
     if not ranges:
-        raise ReplayRefused("from", left_out[0].why if left_out else "nothing is committed yet")
+        raise ReplayRefused("from", left_out[0].why if left_out else "no event is committed yet")
     _refuse_too_many("to", sum(one.span.length for one in ranges), reach.most_events)
     return ranges, left_out
 
@@ -77,7 +77,7 @@ def _chosen(order: ReplayOrder, replayable: Sequence[Replayable]) -> Iterator[Re
     known = {one.partition_id: one for one in replayable}
     for partition_id in known if order.partitions is None else dict.fromkeys(order.partitions):
         if partition_id not in known:
-            raise ReplayRefused("partitions", f"nothing of partition {partition_id} is committed, so nothing to replay")
+            raise ReplayRefused("partitions", f"no event of partition {partition_id} is committed, so none to replay")
         yield known[partition_id]
 
 
@@ -86,11 +86,11 @@ def _range_of(order: ReplayOrder, one: Replayable, reach: Reach) -> PartitionRan
     first, before = _first(order.start, one, partition, reach.hub)
     if first > one.checkpoint:
         ends = f"partition {one.partition_id} is committed up to {one.checkpoint}"
-        return LeftOut(one.partition_id, f"{ends}, and only events up to there can be replayed")
-    last, behind = _last(order.end, one, partition, reach.hub)
+        return LeftOut(one.partition_id, f"{ends}, and later events cannot be replayed yet")
+    last, after = _last(order.end, one, partition, reach.hub)
     if first > last:
-        return LeftOut(one.partition_id, f"no event of partition {one.partition_id} lies in the range")
-    note = "; ".join(filter(None, (before, behind)))
+        return LeftOut(one.partition_id, f"partition {one.partition_id} has no event in the range")
+    note = "; ".join(filter(None, (before, after)))
     return PartitionRange(one.partition_id, Span(SequenceNumber(first), SequenceNumber(last)), note or None)
 
 
@@ -105,7 +105,7 @@ def _first(start: Place | None, one: Replayable, partition: Partition, hub: HubR
     beginning = hub.extent(partition).beginning
     if event.sequence_number > beginning or beginning <= one.first:
         return max(event.sequence_number, one.first), None
-    gone = f"the hub begins at {beginning}: what was enqueued before it is gone, and can only be named by its number"
+    gone = f"the hub begins at {beginning}: the time of earlier events is lost, so only a number can select them"
     return event.sequence_number, gone
 
 

@@ -1,7 +1,7 @@
-"""Replay: accept what a person asks for, and work through it piece by piece, each piece one transaction.
+"""Replay: accept the request of a person, and work through it piece by piece, each piece one transaction.
 
-SQL is the truth and whoever calls these functions only drives: calling too often, twice at once, too late or never
-again repeats nothing and loses nothing, for a piece moves the job's progress in the transaction that has its effect.
+SQL is the truth, and the caller of these functions only drives: to call them too often, twice at once, too late or
+never again repeats nothing and loses nothing, for a piece moves the progress of its job in its own transaction.
 """
 
 from collections.abc import Callable, Collection
@@ -13,7 +13,7 @@ from uuid import UUID
 from core.errors import CommitOutcomeUnknown, DataRefused, InfrastructureFault, ReplayConflict, StreamIncarnationChanged
 from core.model.clock import Clock
 from core.model.commits import PartitionState
-from core.model.events import PartitionId, Stream
+from core.model.events import BATCH_EVENTS, PartitionId, Stream
 from core.model.hub import HubReader
 from core.model.letters import LetterPolicy
 from core.model.rows import ReferenceKey
@@ -21,22 +21,22 @@ from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
 from core.replay.diff import newest_states, rehearsed_piece
 from core.replay.job import JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayMove, ReplayRequest
-from core.replay.pieces import Piece, ReplayCommit
+from core.replay.pieces import Piece, PieceReader, ReplayCommit
 from core.replay.plan import KnownStates, ReplayTrial, plan_replay
 from core.replay.port import ReplayStore
 from core.replay.ranges import Reach, ReplayOrder, ranges_of
-from core.replay.reader import PIECE, PieceReader
+from core.settle.isolate import Isolation
 from core.settle.settle import reference_keys
 
-CONFLICTS = 5  # in a row in which nothing came of a partition; after them the fault goes to the caller
+CONFLICT_LIMIT = 5  # in a row that settled no piece of a partition; after them the fault goes to the caller
 KEEPER = "replay"  # who moves a job that no person moves
 
-Settle = Callable[[ReplayCommit], ReplayCounts]  # do it, or rehearse it
+Settle = Callable[[ReplayCommit], ReplayCounts]  # commit it, or rehearse it
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayMeans:
-    """What replays of one stream are done with; `piece` is the number of events of a piece."""
+    """The means of the replays of one stream; `piece` is the number of events of a piece."""
 
     stream: Stream
     store: ReplayStore
@@ -44,12 +44,12 @@ class ReplayMeans:
     transform: Transform
     clock: Clock
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
-    piece: int = PIECE
+    piece: int = BATCH_EVENTS
 
 
 @dataclass(frozen=True, slots=True)
 class SliceReport:
-    """What became of a slice of work: `is_over` when nothing is left of the partition, or the job does not run."""
+    """The outcome of a slice of work: `is_over` when nothing is left of the partition, or the job does not run."""
 
     partition_id: PartitionId
     is_over: bool
@@ -57,14 +57,13 @@ class SliceReport:
     events: int
 
     def to_json(self) -> dict[str, str | int | bool]:
-        """The report as JSON holds it."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 def request_replay(order: ReplayOrder, means: ReplayMeans, most_events: int) -> ReplayJob:
-    """Make the job that a person asks for, `planned`, with its numbers and what is left out of it.
+    """Open the job that a person requests, `planned`, with its numbers and with all that is left out of it.
 
-    Raises ReplayRefused for what cannot be replayed, ReplayOverlap when another job holds part of it.
+    Raises ReplayRefused for a range that cannot be replayed, ReplayOverlap when a different job holds part of it.
     """
     store, clock = means.store, means.clock
     reach = Reach(means.stream, store.read_replayable(means.stream), means.hub, most_events)
@@ -81,18 +80,11 @@ def request_replay(order: ReplayOrder, means: ReplayMeans, most_events: int) -> 
         reason=order.reason,
         requested_at=clock.now(),
     )
-    try:
-        store.open_replay(request)
-    except CommitOutcomeUnknown:
-        if store.find_replay(request.job_id) is None:
-            store.open_replay(request)
-    job = store.find_replay(request.job_id)
-    assert job is not None, "jobs are never deleted"
-    return job
+    return _opened(request, store)
 
 
 def open_partitions(job_id: UUID, means: ReplayMeans) -> tuple[PartitionId, ...]:
-    """Begin a planned job, and say which of its partitions have work left; none when it does not run."""
+    """Begin a planned job, and return its partitions with work left; none when it does not run."""
     job = means.store.find_replay(job_id)
     if job is not None and job.status == "planned":
         means.store.move_replay(_move(job_id, "begin", "", means))
@@ -126,8 +118,20 @@ def replay_slice(job_id: UUID, partition_id: PartitionId, means: ReplayMeans, un
 
 
 def note_fault(job_id: UUID, fault: InfrastructureFault | None, means: ReplayMeans) -> None:
-    """Keep with the job what stands in its way at the moment, or that nothing does any more."""
+    """Record with the job the fault that holds it up, or None when it goes on."""
     means.store.note_replay_fault(job_id, None if fault is None else str(fault), means.clock.now())
+
+
+def _opened(request: ReplayRequest, store: ReplayStore) -> ReplayJob:
+    try:
+        store.open_replay(request)
+    except CommitOutcomeUnknown:
+        if store.find_replay(request.job_id) is None:
+            store.open_replay(request)
+    job = store.find_replay(request.job_id)
+    if job is None:
+        raise CommitOutcomeUnknown(f"replay {request.job_id} was opened and cannot be read; look for it in the list")
+    return job
 
 
 def _move(job_id: UUID, move: ReplayMove, fault: str, means: ReplayMeans) -> JobMove:
@@ -136,7 +140,7 @@ def _move(job_id: UUID, move: ReplayMove, fault: str, means: ReplayMeans) -> Job
 
 @dataclass(slots=True)
 class _Slice:
-    """One partition's work: what came of it, and the events that the database refuses, with its words."""
+    """The work on one partition, and the events that the database refuses, with its words."""
 
     job_id: UUID
     means: ReplayMeans
@@ -147,7 +151,7 @@ class _Slice:
     refused: dict[SequenceNumber, str] = field(default_factory=dict)
 
     def go_on(self, job: ReplayJob, progress: PartitionProgress) -> bool:
-        """Whether the partition came to its end; it is closed then."""
+        """Replay piece after piece; return True at the end of the partition, which is closed then."""
         means = self.means
         state = means.store.read_partition(means.stream.partition(progress.range.partition_id))
         settle = self._rehearse if job.request.is_dry_run else self._commit
@@ -163,29 +167,32 @@ class _Slice:
         return True
 
     def note_conflict(self, conflict: ReplayConflict | CommitOutcomeUnknown) -> None:
-        """Another one is at it as well, or an answer was lost; raises it again when that goes on for too long."""
+        """Count a conflict with another worker, or a lost answer; raise it again after too many in a row."""
         self.conflicts += 1
-        if self.conflicts >= CONFLICTS:
+        if self.conflicts >= CONFLICT_LIMIT:
             raise conflict
 
     def _settle(
         self, piece: Piece, progress: PartitionProgress, state: PartitionState, settle: Settle
     ) -> PartitionProgress:
-        """Settle a piece, in halves and halves of them where the database refuses it; return the progress after it."""
-        parts = [piece]
-        while parts:
-            part = parts.pop(0)
+        """Settle a piece, in parts where the database refuses it; return the progress after it."""
+        isolation, left = Isolation(refused=self.refused), piece
+        while True:
+            part, rest = left.cut(len(isolation.next_run(left.events)))
             commit = self._plan(part, progress, state)
             try:
                 counts = settle(commit)
             except DataRefused as fault:
-                parts[:0] = self._after_refusal(part, fault)
-            else:
-                self.conflicts = 0
-                self.events += len(part.events)
-                progress = _after(progress, commit, counts)
-        self.pieces += 1
-        return progress
+                isolation.note_refusal(part.events, fault)
+                continue
+            isolation.note_commit(part.events)
+            self.conflicts = 0
+            self.events += len(part.events)
+            progress = _after(progress, commit, counts)
+            if rest is None:
+                self.pieces += 1
+                return progress
+            left = rest
 
     def _plan(self, part: Piece, progress: PartitionProgress, state: PartitionState) -> ReplayCommit:
         """READ the states that the events refer to, and DECIDE."""
@@ -200,20 +207,12 @@ class _Slice:
         carried = store.read_carried(self.job_id, state.partition.partition_id, keys)
         return KnownStates(store.read_standing_states(state, keys), carried)
 
-    def _after_refusal(self, part: Piece, fault: DataRefused) -> tuple[Piece, ...]:
-        if len(part.events) > 1:
-            return part.halves()
-        if not part.events or part.events[0].sequence_number in self.refused:
-            raise fault  # its letter is refused as well: not the rows' fault
-        self.refused[part.events[0].sequence_number] = str(fault)
-        return (part,)
-
     def _commit(self, commit: ReplayCommit) -> ReplayCounts:
         self.means.store.commit_replay(commit)
         return commit.counts
 
     def _rehearse(self, commit: ReplayCommit) -> ReplayCounts:
-        """Do it and roll it back, and keep what would have changed."""
+        """Do it, roll it back, and store the changes."""
         store = self.means.store
         keys = newest_states(commit)
         standing = store.read_standing_states(commit.state, keys) if keys else {}
@@ -223,6 +222,6 @@ class _Slice:
 
 
 def _after(progress: PartitionProgress, commit: ReplayCommit, counts: ReplayCounts) -> PartitionProgress:
-    """The progress once a commit stands; the store counts more exactly."""
+    """Return the progress once a commit stands; the store counts more exactly."""
     counted = progress.counts.plus(counts)
     return replace(progress, next_number=commit.next_number, gone_ranges=commit.gone_ranges, counts=counted)

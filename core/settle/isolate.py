@@ -1,75 +1,87 @@
 """Isolate the events whose rows the database refuses: halve the run until each of them stands alone.
 
-A refused commit says that its run holds at least one bad event. The next commit takes the first half of it. If that is
-committed, the bad event is in the other half; if it is refused, in this one: one call halves the suspects, so one bad
-event in a run of n costs log2(n) + 1 calls more than its refusal and the commit that stands, and never keeps the others
-from committing. From the second bad event on, a commit reaches as far as the last two lay apart, and twice as far after
-each success: where most events are bad, most of them are tried alone at once.
+A refused transaction says that its run holds at least one bad event. The next transaction takes the first half of that
+run. If it is committed, the bad event is in the other half; if it is refused, in this one. Each call halves the
+suspects, so one bad event in a run of n costs log2(n) + 1 calls more than its refusal and the commit that stands, and
+it never prevents the others from being committed. From the second bad event on, a transaction reaches as far as the
+last two lay apart, and twice as far after each success: where many events are bad, they are soon tried alone.
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
-from operator import attrgetter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
 
 from core.errors import DataRefused, RowsRefused
-from core.model.commits import BatchCommit
-from core.model.events import Event
+from core.model.events import Event, number_of
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 
-MOST_REFUSALS = 200  # in one invocation; what is left is for the host's retry, which drops what was committed
+
+class Numbered(Protocol):
+    """An event, or a letter of one."""
+
+    @property
+    def sequence_number(self) -> SequenceNumber: ...
+
+
+Item = TypeVar("Item", bound=Numbered)
 
 
 @dataclass(slots=True)
 class Isolation:
-    """What is known of a batch's refused events.
+    """The refused events found so far, and where the next one is suspected. Runs rise by sequence number.
 
-    `suspects_end` is the number behind the run that surely holds one; `reach` is how many events to try at once
-    where none is suspected, None for all.
+    `suspects_end` is the number after the run that is known to hold a bad event. `reach` is how many events to try
+    at once where none is suspected, None for all. After `limit` refusals the fault goes to the caller, None for never.
     """
 
+    limit: int | None = None
     refused: dict[SequenceNumber, str] = field(default_factory=dict)
     suspects_end: int = 0
     reach: int | None = None
     refusals: int = 0
 
-    def next_run(self, run: tuple[Event, ...]) -> tuple[Event, ...]:
-        """The part of a run to commit next: the first half of the suspects; without any, what is in reach."""
-        suspects = bisect_left(run, self.suspects_end, key=attrgetter("sequence_number"))
+    def next_run(self, run: tuple[Item, ...]) -> tuple[Item, ...]:
+        """Return the part of a run to try next: the first half of the suspects; without suspects, all in reach."""
+        suspects = bisect_left(run, self.suspects_end, key=number_of)
         return run[: max(1, suspects // 2)] if suspects > 0 else run[: self.reach]
 
-    def note_refusal(self, commit: BatchCommit, fault: DataRefused) -> None:
-        """Nothing of this commit was written; raises the fault again when it has been refused too often."""
+    def note_refusal(self, run: Sequence[Numbered], fault: DataRefused) -> None:
+        """Note that nothing of this run was written.
+
+        Raises the fault again after too many refusals, and when an event is refused alone although it is a letter
+        already: then the rows are not the cause.
+        """
         self.refusals += 1
-        if self.refusals > MOST_REFUSALS:
+        if not run or (self.limit is not None and self.refusals > self.limit):
             raise fault
-        last = commit.last.sequence_number
-        if commit.events > 1:
+        last = run[-1].sequence_number
+        if len(run) > 1:
             self.suspects_end = last + 1
             return
-        if last in self.refused:  # its letter is refused as well: not the rows' fault
+        if last in self.refused:
             raise fault
         if self.refused:
             self.reach = max(1, last - max(self.refused))
         self.refused[last] = str(fault)
         self.suspects_end = 0
 
-    def note_commit(self, commit: BatchCommit) -> None:
-        """This commit stands; one that holds a refused event's letter is no sign of better times."""
-        lettered = (letter.event.sequence_number for letter in commit.settled.letters)
-        if self.reach is not None and not any(number in self.refused for number in lettered):
+    def note_commit(self, run: Iterable[Numbered]) -> None:
+        """Note that this run was committed; the letter of a refused event says nothing about its neighbours."""
+        if self.reach is not None and not any(one.sequence_number in self.refused for one in run):
             self.reach *= 2
 
     def around(self, transform: Transform) -> Transform:
-        """The same transform, but for the events that stand alone: they are refused with the database's words."""
+        """Return the transform with one change: it refuses the isolated events with the words of the database."""
         if not self.refused:
             return transform
 
-        def rows_of(event: Event, references: References) -> "tuple[Row, ...] | list[Row]":
+        def rows_of(event: Event, references: References) -> Iterable[Row]:
             words = self.refused.get(event.sequence_number)
             if words is not None:
                 raise RowsRefused(words)
             return tuple(transform.rows_of(event, references))
 
-        return Transform(transform.version, rows_of, transform.references_of)
+        return replace(transform, rows_of=rows_of)

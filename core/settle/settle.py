@@ -15,7 +15,7 @@ from core.model.letters import AFTER_FAILURE, LetterPolicy
 from core.model.rows import PlacedRow, ReferenceKey, References, row_table
 from core.model.transform import Transform
 
-ERROR_LENGTH = 2_000  # characters of an error that a letter keeps
+ERROR_LENGTH = 2_000  # characters of an error that a letter stores
 _VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
@@ -38,8 +38,8 @@ def settle(events: Sequence[Event], references: References, transform: Transform
                     if row_table(type(row)).key:
                         keyed.add(type(row))
                 if keyed and type(row) in keyed:
-                    hash(ReferenceKey.of(row))  # a key that cannot be one is this event's fault, here and not later
-        except Exception as error:  # noqa: BLE001 - whatever a transform raises is this event's outcome
+                    hash(ReferenceKey.of(row))  # a key that cannot be hashed is a fault of this event
+        except Exception as error:  # noqa: BLE001 - any error of a transform is the outcome of this event
             letters.append(dead_letter(event, error))
             continue
         if not rows:
@@ -52,7 +52,7 @@ def settle(events: Sequence[Event], references: References, transform: Transform
 
 
 def scheduled(settled: Settled, policy: LetterPolicy, clock: Clock, now: datetime) -> Settled:
-    """Return the outcome with the first retry of its letters set, and with or without their bodies."""
+    """Return the outcome with the time of the first retry in its letters, and with or without their bodies."""
     if not settled.letters:
         return settled
     return replace(settled, letters=[_scheduled(letter, policy, clock, now) for letter in settled.letters])
@@ -64,7 +64,7 @@ def _scheduled(letter: DeadLetter, policy: LetterPolicy, clock: Clock, now: date
 
 
 def _sink(row_class: type, block: list[PlacedRow], references: References) -> Callable[[PlacedRow], None]:
-    """Where rows of a class go: into their block, and a state also in sight of the events that follow."""
+    """Return the function that takes rows of a class: it adds them to their block, and shows states to later events."""
     if not row_table(row_class).key:
         return block.append
 
@@ -76,7 +76,7 @@ def _sink(row_class: type, block: list[PlacedRow], references: References) -> Ca
 
 
 def reference_keys(events: Iterable[Event], transform: Transform) -> set[ReferenceKey]:
-    """The reference rows that a run needs; an event that cannot say needs none, for its transform fails as well."""
+    """Return the reference rows that a run needs; none for an event whose references fail, as its transform will."""
     references_of = transform.references_of
     keys: set[ReferenceKey] = set()
     if references_of is None:
@@ -84,30 +84,30 @@ def reference_keys(events: Iterable[Event], transform: Transform) -> set[Referen
     for event in events:
         try:
             keys.update(references_of(event))
-        except Exception:  # noqa: BLE001 - settle meets the same fault and keeps it
+        except Exception:  # noqa: BLE001 - settle meets the same fault and makes it a letter
             continue
     return keys
 
 
 def dead_letter(event: Event, error: Exception) -> DeadLetter:
-    """The letter of an event whose transform raised; MemoryError is no event's fault and goes on."""
+    """Return the letter of an event whose transform raised an error; MemoryError is raised again."""
     if isinstance(error, MemoryError):
         raise error
     error_class = _class_of(error)
-    text = (_said(error) or type(error).__name__)[:ERROR_LENGTH]
+    text = (_text_of(error) or type(error).__name__)[:ERROR_LENGTH]
     name = error_type(type(error))
     return DeadLetter(event, error_class, name, text, _fingerprint(name, text, error), AFTER_FAILURE[error_class])
 
 
 def error_type(error_class: type[BaseException]) -> str:
-    """Return the name under which letters keep a class of errors."""
+    """Return the name of a class of errors in letters."""
     return f"{error_class.__module__}.{error_class.__qualname__}"
 
 
-def _said(error: Exception) -> str:
+def _text_of(error: Exception) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - an error that cannot say what it is, is still this event's outcome
+    except Exception:  # noqa: BLE001 - an error without a text is still the outcome of this event
         return ""
 
 
@@ -122,7 +122,7 @@ def _class_of(error: Exception) -> ErrorClass:
 
 
 def _fingerprint(name: str, text: str, error: Exception) -> str:
-    """The same for the same fault of other events: names of the frames, and the text less its values."""
+    """Return the same text for the same fault of other events: it depends on frames and words, not on values."""
     frames = [frame.name for frame in extract_tb(error.__traceback__)]
     cause = "|".join([name, _VARYING.sub("?", text), *frames[1:]])
     return hashlib.sha256(cause.encode("utf-8", "replace")).hexdigest()[:16]

@@ -1,16 +1,163 @@
-"""Open the aggregation's side of the store that the settings name. No patience: a timer is its own retry."""
+"""Aggregation runs in SQL: plans, results and the windows that they make."""
 
-from core.aggregation.port import AggregationStore
-from core.settings import Settings, embedded_path
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from core.aggregation.activity import HomeActivity
+from core.aggregation.runs import AggregationRun, Cut, Staged, Standing, cut_of
+from core.store.columns import instant_of, instant_or_none, instant_text
+from core.store.database import Database, write
+from core.store.script import Script, Step
+
+FAILURE_LENGTH = 2_000  # characters that are stored of why a run failed
+PREFIX_END = "\x7f"  # after every character that an id may have
 
 
-def open_aggregation_store(settings: Settings) -> AggregationStore:
-    """A store ready for use; it connects on first use, and says then what is wrong with the database."""
-    path = embedded_path(settings.store_connection)
-    if path is not None:
-        from core.store.sqlite_aggregation import SqliteAggregationStore
+class _MovedOn(Exception):
+    """Another tick was first; nothing was written."""
 
-        return SqliteAggregationStore(path)
-    from core.store.server_aggregation import SqlServerAggregationStore
 
-    return SqlServerAggregationStore(settings.store_connection)
+class Aggregations:
+    """An AggregationStore over a database. It has no patience: a timer is its own retry."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def read_standing(self, job: str) -> Standing:
+        cut = self._database.ask("read_cut", job=job)
+        if not cut:
+            write(self._database, job, "open_cut", job=job)
+            cut = self._database.ask("read_cut", job=job)
+        last_run = self._database.ask("read_last_run", job=job)
+        numbers = self._database.ask("read_commit_numbers")
+        reached = cut_of({(stream_id, partition_id): number for stream_id, partition_id, number in numbers})
+        return Standing(Cut(cut[0][0]), cut[0][1], _run_of(last_run[0]) if last_run else None, reached)
+
+    def open_run(self, run: AggregationRun) -> bool:
+        return self._is_first(plan_script(run))
+
+    def renew_intent(self, run: AggregationRun, attempt: int, intent_at: datetime) -> bool:
+        expected = {"expected_attempt": run.attempt, "expected_intent_at": instant_text(run.intent_at)}
+        return self._touched("renew_intent", run, attempt=attempt, intent_at=instant_text(intent_at), **expected)
+
+    def note_submitted(self, run: AggregationRun, engine_job_id: str, submitted_at: datetime) -> bool:
+        at = instant_text(submitted_at)
+        return self._touched("note_submitted", run, attempt=run.attempt, engine_job_id=engine_job_id, submitted_at=at)
+
+    def fail_run(self, run: AggregationRun, failure: str, closed_at: datetime) -> bool:
+        at = instant_text(closed_at)
+        return self._touched("fail_run", run, attempt=run.attempt, failure=failure[:FAILURE_LENGTH], closed_at=at)
+
+    def read_staged(self, run_id: str) -> Staged | None:
+        found = self._database.ask("read_staged", run_id=run_id)
+        if not found:
+            return None
+        staging_id, of_run, attempt, staged_at = found[0]
+        return Staged(staging_id, of_run, attempt, instant_of(staged_at))
+
+    def commit_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
+        return self._is_first(result_script(run, staged, closed_at))
+
+    def read_runs(self, job: str, before: int, limit: int) -> tuple[AggregationRun, ...]:
+        return tuple(map(_run_of, self._database.ask("read_runs", job=job, before_number=before, most=limit)))
+
+    def read_committed_runs(self, job: str, after: int) -> tuple[AggregationRun, ...]:
+        return tuple(map(_run_of, self._database.ask("read_committed_runs", job=job, after_number=after)))
+
+    def read_activity(self, home_id: str, since: datetime, until: datetime) -> tuple[HomeActivity, ...]:
+        times = {"since_at": instant_text(since), "until_at": instant_text(until)}
+        return tuple(map(_activity_of, self._database.ask("read_activity", home_id=home_id, **times)))
+
+    def find_homes(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
+        page = {"prefix": prefix, "prefix_end": prefix + PREFIX_END, "after_id": after, "most": limit}
+        return tuple(home_id for (home_id,) in self._database.ask("find_homes", **page))
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _touched(self, statement: str, run: AggregationRun, **values: Any) -> bool:
+        return bool(write(self._database, f"run {run.run_id}", statement, run_id=run.run_id, **values))
+
+    def _is_first(self, script: Script) -> bool:
+        try:
+            self._database.run(script)
+        except _MovedOn:
+            return False
+        return True
+
+
+def plan_script(run: AggregationRun) -> Script:
+    """Return the transaction of a plan: the row of the cut is its lock."""
+    values = {
+        "run_id": run.run_id,
+        "job": run.job,
+        "run_number": run.number,
+        "expected_number": run.number - 1,
+        "cut_from": run.cut_from,
+        "cut_to": run.cut_to,
+        "engine": run.engine,
+        "attempt": run.attempt,
+        "submits": run.submits,
+        "planned_at": instant_text(run.planned_at),
+        "intent_at": instant_text(run.intent_at),
+    }
+    first = Step("number_run", values, expect=1, otherwise=_MovedOn)
+    return Script(f"plan of {run.run_id}", (first, Step("open_run", values)))
+
+
+def result_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> Script:
+    """Return the transaction of a result: the cut, the windows, the run, and the end of what was staged."""
+    values = {
+        "run_id": run.run_id,
+        "job": run.job,
+        "run_number": run.number,
+        "cut_from": run.cut_from,
+        "cut_to": run.cut_to,
+        "staging_id": staged.staging_id,
+        "closed_at": instant_text(closed_at),
+    }
+    return Script(
+        f"result of {run.run_id}",
+        (
+            Step("move_cut", values, expect=1, otherwise=_MovedOn),
+            Step("remove_whole_windows", values),
+            Step("add_to_windows", values),
+            Step("open_windows", values),
+            Step("close_run", values, expect=1, otherwise=_MovedOn),
+            Step("remove_staged_windows"),
+            Step("remove_staging"),
+        ),
+    )
+
+
+def _run_of(row: Sequence[Any]) -> AggregationRun:
+    (run_id, job, number, cut_from, cut_to, engine, attempt, submits, status, planned_at, intent_at, *later) = row
+    engine_job_id, submitted_at, closed_at, failure, readings, windows, lake_path, is_snapshot = later
+    return AggregationRun(
+        run_id,
+        job,
+        number,
+        Cut(cut_from),
+        Cut(cut_to),
+        engine,
+        attempt,
+        submits,
+        status,
+        instant_of(planned_at),
+        instant_of(intent_at),
+        engine_job_id,
+        instant_or_none(submitted_at),
+        instant_or_none(closed_at),
+        failure,
+        readings,
+        windows,
+        lake_path,
+        bool(is_snapshot),
+    )
+
+
+def _activity_of(row: Sequence[Any]) -> HomeActivity:
+    home_id, window_start, kind, readings, active, ppm, least, most, first_observed_at, last_observed_at = row
+    first, last = instant_of(first_observed_at), instant_of(last_observed_at)
+    return HomeActivity(home_id, instant_of(window_start), kind, readings, active, ppm, least, most, first, last)

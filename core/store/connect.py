@@ -1,40 +1,47 @@
-"""Make the store that the settings name: an engine, patience around it, memory around both."""
+"""Open the database that the settings name, and all that operators ask of it."""
 
-from core.replay.port import ReplayStore
+from dataclasses import dataclass
+
+from core.model.events import Stream
 from core.settings import Settings, embedded_path
-from core.store import AppStore, DatabaseEngine
-from core.store.patient import PatientStore
-from core.store.patient_replays import PatientReplays
-from core.store.remembered import RememberingStore
+from core.store.database import Database
+from core.store.homes import Homes
+from core.store.keys import Keys
+from core.store.ledger import Explanations, Ledger
+from core.store.listing import LetterListing
+from core.store.stream import OneStream
 
 
-def open_store(settings: Settings) -> AppStore:
-    """A store ready for use; it connects on first use, and says then what is wrong with the database."""
-    return around(open_engine(settings), settings)
+@dataclass(frozen=True, slots=True)
+class OperatorStores:
+    """The stores behind the HTTP API, all of one stream but homes and keys, which are of all.
+
+    They have no patience: an operator sees at once what is wrong.
+    """
+
+    stream: OneStream
+    ledger: Ledger
+    letters: LetterListing
+    explanations: Explanations
+    keys: Keys
+    homes: Homes
 
 
-def around(engine: AppStore, settings: Settings) -> AppStore:
-    """Patience and memory around an engine."""
-    return RememberingStore(patient(engine, settings), settings.reference_memory)
-
-
-def patient(engine: AppStore, settings: Settings) -> AppStore:
-    """Patience alone, for those who must see what other processes commit."""
-    return PatientStore(engine, settings.store_patience)
-
-
-def patient_replays(engine: ReplayStore, settings: Settings) -> ReplayStore:
-    """Patience around what an engine keeps of replays."""
-    return PatientReplays(engine, settings.store_patience)
-
-
-def open_engine(settings: Settings) -> DatabaseEngine:
-    """The engine alone, without patience and memory."""
+def open_database(settings: Settings) -> Database:
+    """Return a database ready for use; it connects on first use, and says then what is wrong with it."""
     path = embedded_path(settings.store_connection)
     if path is not None:
-        from core.store.sqlite import SqliteStore
+        from core.store.sqlite.database import SqliteDatabase
 
-        return SqliteStore(path)
-    from core.store.sqlserver import SqlServerStore
+        return SqliteDatabase(path)
+    from core.store.sqlserver.database import SqlServerDatabase
 
-    return SqlServerStore(settings.store_connection)
+    return SqlServerDatabase(settings.store_connection)
+
+
+def operator_stores(database: Database, of: Stream, row_classes: tuple[type, ...]) -> OperatorStores:
+    """Return the stores of a stream whose events become rows of these classes."""
+    stream = OneStream(database, of)
+    explanations = Explanations(stream, row_classes)
+    letters, keys, homes = LetterListing(stream), Keys(database), Homes(database)
+    return OperatorStores(stream, Ledger(stream, row_classes), letters, explanations, keys, homes)

@@ -1,6 +1,7 @@
 """Letters by filter, page and cause, from named statements of either engine."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from core.letters.listing import (
@@ -12,31 +13,33 @@ from core.letters.listing import (
     ListedLetter,
     WholeLetter,
 )
+from core.model.commits import LetterStatus
 from core.model.events import PartitionId
+from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber
-from core.store.named import NamedStream, instant_or_none
-from core.store.records import instant_of, instant_text
+from core.store.columns import instant_of, instant_or_none, instant_text
+from core.store.stream import OneStream
 
 LISTED = 17  # columns of a listed letter
 MOST_ATTEMPTS = 500
 
 
 class LetterListing:
-    """A ListingStore over one stream of an engine."""
+    """The letters of one stream, as operators list them; a MatchingStore."""
 
-    def __init__(self, stream: NamedStream) -> None:
+    def __init__(self, stream: OneStream) -> None:
         self._stream = stream
 
     def list_letters(self, wanted: LetterFilter, behind: LetterKey, most: int) -> tuple[ListedLetter, ...]:
-        """See ListingStore; by the narrowest index that the filter has a use for."""
+        """List letters by the narrowest index that the filter has a use for."""
         name = "list_letters_of_status" if wanted.status else "list_letters"
         name = "list_letters_of_fingerprint" if wanted.fingerprint else name
-        found = self._stream.ask(name, **filter_values(wanted), **_key_values(behind), most=most)
-        return tuple(listed_letter(row) for row in found)
+        found = self._stream.ask(name, **_filter_values(wanted), **_key_values(behind), most=most)
+        return tuple(_listed_letter(row) for row in found)
 
     def group_letters(self, wanted: LetterFilter, most: int) -> tuple[LetterGroup, ...]:
-        """See ListingStore; a group that lost its last letter while it was read is left out."""
-        given = filter_values(wanted)
+        """Group letters; a group that lost its last letter while it was read is left out."""
+        given = _filter_values(wanted)
         if wanted.error_class is None and wanted.partition_key is None:
             lean = {name: value for name, value in given.items() if name not in ("error_class", "partition_key")}
             found = self._stream.ask("group_letters", **lean, most=most)
@@ -47,28 +50,45 @@ class LetterListing:
             own = {**given, "fingerprint": fingerprint}
             sample = self._stream.ask("list_letters_of_fingerprint", **own, **_key_values(FIRST_PAGE), most=1)
             if sample:
-                newest = listed_letter(sample[0])
+                newest = _listed_letter(sample[0])
                 groups.append(LetterGroup(fingerprint, letters, settled, instant_of(first), instant_of(last), newest))
         return tuple(groups)
 
     def read_letter(self, partition_id: PartitionId, sequence_number: SequenceNumber) -> WholeLetter | None:
-        """See ListingStore."""
+        """Return one letter with all its attempts."""
         position = {"partition_id": partition_id, "sequence_number": sequence_number}
         found = self._stream.ask("read_letter", **position)
         if not found:
             return None
         attempts = self._stream.ask("read_attempts", **position, most=MOST_ATTEMPTS)
         listed, (offset, properties) = found[0][:LISTED], found[0][LISTED:]
-        return WholeLetter(listed_letter(listed), offset, json.loads(properties), tuple(map(_attempt, attempts)))
+        return WholeLetter(_listed_letter(listed), offset, json.loads(properties), tuple(map(_attempt, attempts)))
 
     def read_letter_body(self, partition_id: PartitionId, sequence_number: SequenceNumber, most: int) -> bytes:
-        """See ListingStore."""
+        """Return the first `most` octets of a letter's body; empty where there is no letter."""
         position = {"partition_id": partition_id, "sequence_number": sequence_number}
         found = self._stream.ask("read_letter_body", **position, most=most)
         return bytes(found[0][0]) if found else b""
 
+    def count_matching(self, wanted: LetterFilter, statuses: Sequence[LetterStatus]) -> int:
+        found = self._stream.ask("count_matching", **_filter_values(wanted), statuses=json.dumps(statuses))
+        return int(found[0][0]) if found else 0
 
-def filter_values(wanted: LetterFilter) -> dict[str, Any]:
+    def find_matching(
+        self, wanted: LetterFilter, statuses: Sequence[LetterStatus], most: int
+    ) -> tuple[LetterPosition, ...]:
+        given = {**_filter_values(wanted), "statuses": json.dumps(statuses), "most": most}
+        return _positions(self._stream.ask("find_matching", **given))
+
+    def find_selected(
+        self, positions: Sequence[LetterPosition], statuses: Sequence[LetterStatus]
+    ) -> tuple[LetterPosition, ...]:
+        named = [{"partition_id": one.partition_id, "sequence_number": one.sequence_number} for one in positions]
+        given = {"positions": json.dumps(named), "statuses": json.dumps(statuses)}
+        return _positions(self._stream.ask("find_selected", **given))
+
+
+def _filter_values(wanted: LetterFilter) -> dict[str, Any]:
     """What every statement with a filter binds."""
     return {
         "fingerprint": wanted.fingerprint,
@@ -89,7 +109,7 @@ def _key_values(key: LetterKey) -> dict[str, Any]:
     }
 
 
-def listed_letter(row: tuple[Any, ...]) -> ListedLetter:
+def _listed_letter(row: tuple[Any, ...]) -> ListedLetter:
     """One answer of the statements that list letters."""
     values = list(row)
     for at in _INSTANTS:
@@ -105,3 +125,7 @@ def _attempt(row: tuple[Any, ...]) -> LetterAttempt:
 
 
 _INSTANTS = (2, 11, 12, 13)  # columns of a listed letter: enqueued, due, failed, settled
+
+
+def _positions(found: list[tuple[str, int]]) -> tuple[LetterPosition, ...]:
+    return tuple(LetterPosition(PartitionId(id), SequenceNumber(number)) for id, number in found)

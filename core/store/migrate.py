@@ -7,7 +7,7 @@ import sys
 from core.errors import HubledgerError
 from core.settings import EMBEDDED, embedded_path, read_store_connection
 from core.store.queries import Migration
-from core.store.schema import migrate_sqlite
+from core.store.sqlite.schema import migrate_sqlite
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,7 +34,7 @@ def _migrate(connection: str) -> list[Migration]:
     path = embedded_path(connection)
     if path is not None:
         return migrate_sqlite(path)
-    from core.store.server_schema import migrate_server
+    from core.store.sqlserver.schema import migrate_server
 
     return migrate_server(connection)
 

@@ -10,17 +10,91 @@ than the rounded-up share gives one away each time it renews, and the SDK of ano
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from azure.eventhub.aio import CheckpointStore
 
-from core.model.events import PartitionId, stream_of
-from core.ownership import Ownership, OwnershipClaim, surplus
-from core.store import OwnershipStore
+from core.model.events import Partition, PartitionId, Stream, stream_of
+from core.model.spans import SequenceNumber
+from core.store.columns import instant_of, instant_text
+from core.store.database import write
+from core.store.partitions import Partitions
 
 Claim = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """The owner of a partition; an empty `owner_id` means that it was released. `etag` changes with every claim."""
+
+    partition: Partition
+    owner_id: str
+    etag: str
+    last_modified_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OwnershipClaim:
+    """A new ownership, and the etag that the store must still have: None for a partition that was never owned."""
+
+    ownership: Ownership
+    expected_etag: str | None
+
+
+def surplus(standing: Sequence[Ownership], owner_id: str) -> int:
+    """Count the partitions of an owner above an even share; an owner that has gone counts until it is replaced."""
+    owners = {one.owner_id for one in standing if one.owner_id} | {owner_id}
+    share = -(-len(standing) // len(owners))
+    return max(0, sum(one.owner_id == owner_id for one in standing) - share)
+
+
+class OwnershipStore(Protocol):
+    """The store that consumers need who share partitions outside the Functions host."""
+
+    def read_ownerships(self, stream: Stream) -> tuple[Ownership, ...]:
+        """Return every ownership of a stream."""
+        ...
+
+    def claim_ownership(self, claim: OwnershipClaim) -> bool:
+        """Make an ownership if the expected etag still stands; False, and nothing changed, if not."""
+        ...
+
+    def read_checkpoints(self, stream: Stream) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
+        """Return sequence number and offset of every partition's checkpoint in a stream."""
+        ...
+
+
+class Ownerships(Partitions):
+    """An OwnershipStore over a database."""
+
+    def read_ownerships(self, stream: Stream) -> tuple[Ownership, ...]:
+        found = self._database.ask("read_ownerships", stream_id=self.open_stream(stream))
+        return tuple(
+            Ownership(stream.partition(PartitionId(id)), owner_id, etag, instant_of(at))
+            for id, owner_id, etag, at in found
+        )
+
+    def claim_ownership(self, claim: OwnershipClaim) -> bool:
+        ownership, expected = claim.ownership, claim.expected_etag
+        values = {
+            "stream_id": self.open_stream(ownership.partition.stream),
+            "partition_id": ownership.partition.partition_id,
+            "owner_id": ownership.owner_id,
+            "etag": ownership.etag,
+            "last_modified_at": instant_text(ownership.last_modified_at),
+        }
+        if expected is None:
+            return bool(write(self._database, str(ownership.partition), "take_ownership", **values))
+        return bool(
+            write(self._database, str(ownership.partition), "renew_ownership", **values, expected_etag=expected)
+        )
+
+    def read_checkpoints(self, stream: Stream) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
+        found = self._database.ask("read_checkpoints", stream_id=self.open_stream(stream))
+        return {PartitionId(id): (number, offset) for id, number, offset in found}
 
 
 class SqlCheckpointStore(CheckpointStore):

@@ -10,7 +10,19 @@ from core.errors import SchemaMismatch
 
 BREAKING = "breaking_"  # the name of a migration begins so when the code before it cannot run on it
 SQL = Path(__file__).resolve().parents[2] / "sql"
+ROWS = "rows"  # the type of a parameter that takes many: a JSON array of arrays, of the columns in brackets
 _HEADER = re.compile(r"-- name: (?P<name>\w+)\n(?P<purpose>(?:-- (?!params:).*\n)+)-- params:(?P<params>.*)\n")
+_COMMA = re.compile(r",\s*(?![^()]*\))")
+_PARAM = re.compile(r"(?P<name>\w+)(?: (?P<type>\w+(?:\([^()]*\))?))?(?: \((?P<columns>[^()]*)\))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter; its type is declared where the engine needs one. `columns` are those of a parameter of many."""
+
+    name: str
+    type: str = ""
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +31,13 @@ class Query:
 
     name: str
     purpose: str
-    params: tuple[str, ...]
+    declared: tuple[Param, ...]
     text: str
+
+    @property
+    def params(self) -> tuple[str, ...]:
+        """The names of its parameters; one of many counts as its columns."""
+        return tuple(dict.fromkeys(name for one in self.declared for name in one.columns or (one.name,)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +50,7 @@ class Migration:
 
 
 def refuse_breaking(place: str, newer: Iterable[tuple[int, str]], newest: int) -> None:
-    """SchemaMismatch when one of the migrations that a database has beyond ours breaks code that knows up to `newest`.
+    """Raise SchemaMismatch when a database has a migration that breaks code that knows migrations up to `newest`.
 
     All others leave a schema on which older code runs (ADR 22).
     """
@@ -47,7 +64,7 @@ def refuse_breaking(place: str, newer: Iterable[tuple[int, str]], newest: int) -
 
 @cache
 def load_queries(engine: str) -> Mapping[str, Query]:
-    """Every named statement of an engine ("sqlite"); ValueError for a file that does not keep the form."""
+    """Return every named statement of an engine ("sqlite"); ValueError for a file that does not keep the form."""
     queries: dict[str, Query] = {}
     for path in sorted((SQL / engine / "queries").glob("*.sql")):
         for query in parse_queries(path.read_text(encoding="utf-8"), path.name):
@@ -58,20 +75,27 @@ def load_queries(engine: str) -> Mapping[str, Query]:
 
 
 def parse_queries(text: str, where: str) -> Iterator[Query]:
-    """The statements of one file, in order."""
+    """Return the statements of one file, in order."""
     headers = list(_HEADER.finditer(text))
     if len(headers) != text.count("-- name:"):
         raise ValueError(f"{where}: a query needs a name, a line of purpose and its params")
     for header, following in zip(headers, [*headers[1:], None], strict=True):
         body = text[header.end() : following.start() if following else len(text)].strip()
-        params = tuple(param for param in re.split(r",\s*", header["params"].strip()) if param)
         purpose = " ".join(line.removeprefix("-- ") for line in header["purpose"].splitlines())
+        params = tuple(_param(one, where) for one in _COMMA.split(header["params"].strip()) if one)
         yield Query(header["name"], purpose, params, body)
+
+
+def _param(text: str, where: str) -> Param:
+    found = _PARAM.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{where}: {text} is not a parameter: a name, a type, and columns in brackets for {ROWS}")
+    return Param(found["name"], found["type"] or "", tuple(re.findall(r"\w+", found["columns"] or "")))
 
 
 @cache
 def load_migrations(engine: str) -> tuple[Migration, ...]:
-    """The migrations of an engine, in the order in which they apply."""
+    """Return the migrations of an engine, in the order in which they apply."""
     paths = sorted((SQL / engine / "migrations").glob("*.sql"))
     return tuple(
         Migration(int(path.stem.split("_", 1)[0]), path.stem.split("_", 1)[1], path.read_text(encoding="utf-8"))

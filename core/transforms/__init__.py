@@ -6,8 +6,8 @@ A transform module offers
     def transform(event: Event, references: References) -> Iterable[Row]     or raise PoisonEvent("why")
     def references(event: Event) -> Iterable[ReferenceKey]                   optional: the rows it will look up
 
-Both functions are pure: no clock, no I/O, no globals. The same ones run in the trigger, in retry and in replay. A row
-class that is written no more stays in the module until a replay has taken its rows away.
+Both functions are pure: no clock, no I/O, no globals. They run in the trigger, in retry and in replay. A row class that
+is not written any more stays in the module until a replay has retracted its rows.
 """
 
 from importlib import import_module
@@ -18,13 +18,13 @@ from core.model.transform import Transform
 
 
 def load_transform(module_name: str) -> Transform:
-    """Import a transform module; InvalidTransform says what it lacks."""
+    """Import a transform module; InvalidTransform names the part that is missing."""
     try:
         module = import_module(module_name)
     except ModuleNotFoundError as error:
         raise InvalidTransform(f"TRANSFORM={module_name}: {error}") from error
     version, rows_of = getattr(module, "VERSION", None), getattr(module, "transform", None)
     if not isinstance(version, str) or not callable(rows_of):
-        raise InvalidTransform(f"TRANSFORM={module_name}: it needs VERSION, a text, and a function transform()")
+        raise InvalidTransform(f"TRANSFORM={module_name}: the module needs VERSION, a text, and a function transform()")
     row_classes = tuple(value for value in vars(module).values() if is_row_class(value))
     return Transform(version, rows_of, getattr(module, "references", None), row_classes)

@@ -1,4 +1,4 @@
-"""Flight changes, keyed by flight number: the latest status of each flight and day, and the history of changes."""
+"""Flight changes by flight number: the latest status of each flight and day, and the history of changes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -37,13 +37,13 @@ class _Flight:
 @state_of("flight_status", key=("carrier", "flight_number", "departure_date"))
 @dataclass(frozen=True, slots=True)
 class FlightStatus(_Flight):
-    """A flight on a day as its latest change says; the newest sequence number wins."""
+    """A flight on a day, after its latest change; the newest sequence number wins."""
 
 
 @appended_to("flight_change")
 @dataclass(frozen=True, slots=True)
 class FlightChange(_Flight):
-    """One change, kept for ever."""
+    """One change of a flight, which stays for ever."""
 
 
 class _Change(Struct, forbid_unknown_fields=True):
@@ -61,7 +61,7 @@ _decoder = msgspec.json.Decoder(_Change)
 
 
 def transform(event: Event, references: References) -> Iterable[Row]:
-    """A flight's new status and the change itself. Raises PoisonEvent for a body that breaks the form."""
+    """Return the new status of a flight and the change itself. Raises PoisonEvent for a malformed body."""
     change = _decode(event.body)
     fields = (
         change.carrier,

@@ -1,4 +1,4 @@
-"""A home-security company: sensor readings, alerts, and the register of homes that tells whether a home is armed."""
+"""A home-security company: sensor readings, alerts, and the register of homes with the state of their alarms."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo
 @state_of("home", key=("home_id",))
 @dataclass(frozen=True, slots=True)
 class Home:
-    """A registered home, as its latest registration says."""
+    """A registered home, after its latest registration."""
 
     home_id: str
     time_zone: str
@@ -36,7 +36,7 @@ class Home:
 @appended_to("sensor_reading")
 @dataclass(frozen=True, slots=True)
 class SensorReading:
-    """What one sensor saw: `state` of a switch (active, idle), or `ppm` of carbon monoxide."""
+    """A reading of one sensor: the `state` of a switch (active, idle), or the `ppm` of carbon monoxide."""
 
     home_id: str
     sensor_id: str
@@ -49,7 +49,7 @@ class SensorReading:
 @appended_to("home_alert")
 @dataclass(frozen=True, slots=True)
 class HomeAlert:
-    """A reading that somebody should look at."""
+    """A reading that needs attention."""
 
     home_id: str
     sensor_id: str
@@ -102,7 +102,7 @@ class _GlassBreak(_Switch, tag="glass_break"):
 
 
 class _Subject(Struct):
-    """Only what `references` needs of a body."""
+    """The fields of a body that `references` needs."""
 
     home_id: str
     kind: str
@@ -115,7 +115,7 @@ _decode_subject = msgspec.json.Decoder(_Subject).decode
 
 
 def references(event: Event) -> Iterable[ReferenceKey]:
-    """The home of a reading; registrations and heartbeats need none."""
+    """Return the home of a reading; registrations and heartbeats need none."""
     subject = _decode_subject(event.body)
     if subject.kind in ("registration", "heartbeat"):
         return ()
@@ -123,9 +123,9 @@ def references(event: Event) -> Iterable[ReferenceKey]:
 
 
 def transform(event: Event, references: References) -> Iterable[Row]:
-    """One event's rows: a home, or a reading and perhaps an alert; nothing for a heartbeat.
+    """Return the rows of one event: a home, or a reading and perhaps an alert; none for a heartbeat.
 
-    Raises PoisonEvent for a body that breaks the form, MissingReference for a reading of an unregistered home.
+    Raises PoisonEvent for a malformed body, MissingReference for a reading of an unregistered home.
     """
     body = _decode(event.body)
     if isinstance(body, _Heartbeat):

@@ -1,4 +1,4 @@
-"""Aggregation on request: the step that the timer would take, and the list of runs."""
+"""Advance the aggregation on request, and list its runs."""
 
 import json
 from dataclasses import asdict, replace
@@ -9,17 +9,18 @@ import msgspec
 
 from core.aggregation.runs import AggregationRun
 from core.aggregation.tick import HOME_ACTIVITY
-from handlers.aggregation_services import aggregation_services, take_step
-from handlers.cursors import cursor_of, key_of
-from handlers.operation import Answer, Answered, Call, Cursor, Nothing, Operation, Shape
-from handlers.problems import CONFLICT, Problem
+from handlers.aggregation import take_step
+from handlers.app import aggregation, app
+from handlers.web.cursors import key_of, page_of, query_of
+from handlers.web.operation import Answer, Answered, Call, Cursor, Nothing, Shape, operation
+from handlers.web.problems import CONFLICT, Problem
 
 MOST_RUNS = 100
 NEWEST = 2**63 - 1
 
 
 class AggregationBody(Shape):
-    """Which job to take a step further."""
+    """The job to advance by one step."""
 
     job: Literal["home_activity"] = "home_activity"
 
@@ -32,7 +33,7 @@ class AggregationsQuery(Shape):
 
 
 class RunAnswer(Answered):
-    """A run. Cuts are objects: the commit number by stream and partition. New statuses may be added."""
+    """A run. A cut holds the commit number of each stream and partition. New statuses may be added."""
 
     run_id: str
     job: str
@@ -56,7 +57,7 @@ class RunAnswer(Answered):
 
 
 class StepAnswer(Answered):
-    """What the step did, and the newest run; `published` says whether the pointer of the lake is up to date."""
+    """The actions of the step, and the newest run; `published` if the pointer of the lake is up to date."""
 
     did: list[str]
     published: bool
@@ -64,7 +65,7 @@ class StepAnswer(Answered):
 
 
 class AggregationsAnswer(Answered):
-    """The cut that stands, how far the checkpoints are, and a page of runs."""
+    """The committed cut, the checkpoints that are `reached`, and a page of runs."""
 
     job: str
     cut: dict[str, int]
@@ -73,57 +74,36 @@ class AggregationsAnswer(Answered):
     next: str | None
 
 
+@operation("Advance the aggregation by one step now", "aggregations", {202: StepAnswer}, (CONFLICT,))
 def start_aggregation(call: Call[Nothing, Nothing, AggregationBody]) -> Answer:
-    """The step that the timer would take; asking twice changes nothing. A run that failed does not rest when a person
-    asks."""
-    own = aggregation_services().aggregation
+    """Take the step of the timer, without the rest after a failed run. A second request changes nothing."""
+    own = aggregation()
     if own is None:
-        raise Problem(CONFLICT, "SPARK_ENGINE is none: name an engine to aggregate with")
-    report = take_step(replace(own, patience=replace(own.patience, rest=timedelta())))
+        raise Problem(CONFLICT, "SPARK_ENGINE is none: set an engine to aggregate with")
+    report = take_step(replace(own, limits=replace(own.limits, rest=timedelta())))
     run = None if report.run is None else _run(report.run)
     answer = StepAnswer(did=list(report.did), published=report.published, run=run)
     return Answer(answer, 202, {"Location": "/api/aggregations"})
 
 
+@operation("The runs of the aggregation", "aggregations")
 def list_aggregations(call: Call[Nothing, AggregationsQuery, Nothing]) -> AggregationsAnswer:
-    """A page; one run more is read, to see whether there is a page behind it."""
-    query = call.query
-    bound_to = msgspec.structs.replace(query, cursor=None, limit=1)
+    """List a page of runs; one run more is read, to see if there is a next page."""
+    query, bound_to = call.query, query_of(call.query)
     before = NEWEST if query.cursor is None else key_of(bound_to, query.cursor, tuple[int])[0]
-    store = aggregation_services().store
+    store = app().aggregation_store
     standing = store.read_standing(HOME_ACTIVITY)
     found = store.read_runs(HOME_ACTIVITY, before, query.limit + 1)
-    page = found[: query.limit]
+    page, following = page_of(found, query.limit, bound_to, lambda run: (run.number,))
     return AggregationsAnswer(
         job=HOME_ACTIVITY,
         cut=json.loads(standing.cut),
         reached=json.loads(standing.reached),
         runs=[_run(one) for one in page],
-        next=cursor_of(bound_to, (page[-1].number,)) if len(found) > query.limit else None,
+        next=following,
     )
 
 
 def _run(run: AggregationRun) -> RunAnswer:
     cuts: dict[str, Any] = {"cut_from": json.loads(run.cut_from), "cut_to": json.loads(run.cut_to)}
     return RunAnswer(**(asdict(run) | cuts))
-
-
-OPERATIONS = (
-    Operation(
-        "start_aggregation",
-        "Take the aggregation a step further now",
-        start_aggregation,
-        {202: StepAnswer},
-        body=AggregationBody,
-        problems=(CONFLICT,),
-        tag="aggregations",
-    ),
-    Operation(
-        "list_aggregations",
-        "The runs of the aggregation",
-        list_aggregations,
-        {200: AggregationsAnswer},
-        query=AggregationsQuery,
-        tag="aggregations",
-    ),
-)

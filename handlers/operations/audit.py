@@ -1,4 +1,4 @@
-"""The audit of the ledger: every range read anew and, on request, the rows and the hub recounted."""
+"""Audit the ledger: read every range anew and, on request, recount the rows and the hub."""
 
 import threading
 from dataclasses import asdict
@@ -8,27 +8,27 @@ import msgspec
 
 from core.ledger.audit import AuditedPartition, FaultKind, LedgerFault, audit
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS, HubRecount, RowRecount, recount_hub, recount_rows, window
+from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
-from handlers.desk import Desk, desk
-from handlers.operation import (
+from handlers.app import App, app
+from handlers.web.operation import (
     Answered,
     Call,
     Nothing,
     NumberText,
-    Operation,
     PartitionText,
     Shape,
     number_of,
-    partition_of,
+    operation,
 )
-from handlers.problems import BUSY, NOT_FOUND, Problem, invalid, not_found
+from handlers.web.problems import BUSY, NOT_FOUND, Problem, invalid, not_found
 
-READING = timedelta(seconds=60)  # for the events of one partition
+READING = timedelta(seconds=60)  # to read the events of one partition
 
 
 class AuditQuery(Shape):
-    """Which partition, all of them without one; and whether the rows, and the hub, are recounted too: of the numbers
-    from `first` to `last` of one partition, else of the newest of each."""
+    """One partition, or all; `rows` and `hub` recount them too: the numbers from `first` to `last` of one partition, or
+    the newest numbers of each."""
 
     partition_id: PartitionText | None = None
     rows: bool = False
@@ -38,7 +38,7 @@ class AuditQuery(Shape):
 
 
 class FaultAnswer(Answered):
-    """One thing that is wrong, and the numbers that it is about."""
+    """A fault of the ledger, and the numbers that it concerns."""
 
     partition_id: str
     kind: FaultKind
@@ -55,8 +55,8 @@ class NumbersAnswer(Answered):
 
 
 class RowRecountAnswer(Answered):
-    """The rows of the numbers from `first` to `last`, each held against the commit that it names, and the commits that
-    lie wholly among them against their rows. Ask for those before `first` when there are more."""
+    """The rows of the numbers from `first` to `last`, each compared with the commit that it names, and each commit that
+    lies wholly among these numbers compared with its rows. `complete` where they are all of the partition."""
 
     first: str
     last: str
@@ -65,9 +65,9 @@ class RowRecountAnswer(Answered):
 
 
 class HubRecountAnswer(Answered):
-    """What the hub holds: it reaches from `beginning` to `end`. The numbers from `first` to `last` were read: it has
-    `held` of them, and the ledger calls `absent` absent. `not_held` are others that it does not hold: compaction leaves
-    such holes, and retention does not. `first` and `last` are null where it holds nothing of what was asked for."""
+    """The hub's events from `beginning` to `end`. Of the numbers from `first` to `last`, which were read, the hub holds
+    `held`, and the ledger marks `absent` as absent. The hub does not hold those in `not_held` either: compaction leaves
+    such holes, retention does not. `first` and `last` are null where the hub holds none of the requested numbers."""
 
     beginning: str
     end: str
@@ -80,7 +80,7 @@ class HubRecountAnswer(Answered):
 
 
 class AuditedAnswer(Answered):
-    """One partition, summed from its first range; `rows` and `hub` where they were asked for and there are such."""
+    """A partition, summed from its first range; `rows` and `hub` are null unless they were requested and exist."""
 
     partition_id: str
     first: str
@@ -96,7 +96,7 @@ class AuditedAnswer(Answered):
 
 
 class AuditAnswer(Answered):
-    """The audit: every range read, nothing remembered."""
+    """The audit, of every range; no remembered sum is used."""
 
     at: datetime
     balanced: bool
@@ -108,50 +108,55 @@ class AuditAnswer(Answered):
 _auditing = threading.Lock()
 
 
+@operation(
+    "Whether the ranges tile the log and match the letters; every range is read", "ledger", problems=(NOT_FOUND, BUSY)
+)
 def audit_ledger(call: Call[Nothing, AuditQuery, Nothing]) -> AuditAnswer:
-    """One at a time in a process: an audit reads all ranges."""
+    """Audit the ledger, once at a time in a process: an audit reads all ranges."""
     ends = _ends(call.query)
     if not _auditing.acquire(blocking=False):
-        raise Problem(BUSY, "an audit is running: ask again when it is done", headers={"Retry-After": "10"})
+        raise Problem(
+            BUSY, "an audit is running: send the request again when it is done", headers={"Retry-After": "10"}
+        )
     try:
         return _audited(call, *ends)
     finally:
         _auditing.release()
 
 
-def _ends(asked: AuditQuery) -> tuple[SequenceNumber | None, SequenceNumber | None]:
-    """The numbers that a recount is of."""
-    first = None if asked.first is None else number_of(asked.first, "first")
-    last = None if asked.last is None else number_of(asked.last, "last")
+def _ends(query: AuditQuery) -> tuple[SequenceNumber | None, SequenceNumber | None]:
+    """Read the ends of a recount."""
+    first = None if query.first is None else number_of(query.first, "first")
+    last = None if query.last is None else number_of(query.last, "last")
     named = "first" if first is not None else "last"
-    if (first, last) != (None, None) and asked.partition_id is None:
-        raise invalid("partition_id", "first and last are numbers of one partition: name it")
-    if (first, last) != (None, None) and not (asked.rows or asked.hub):
-        raise invalid(named, "say with rows=true or hub=true what is to be recounted")
+    if (first, last) != (None, None) and query.partition_id is None:
+        raise invalid("partition_id", "first and last are numbers of one partition: set partition_id")
+    if (first, last) != (None, None) and not (query.rows or query.hub):
+        raise invalid(named, "set rows=true or hub=true, to recount the rows or the hub")
     if first is not None and last is not None:
-        _refuse_range(first, last, MOST_EVENTS if asked.hub else MOST_NUMBERS)
+        _refuse_range(first, last, MOST_EVENTS if query.hub else MOST_NUMBERS)
     return first, last
 
 
-def _refuse_range(first: SequenceNumber, last: SequenceNumber, most: int) -> None:
+def _refuse_range(first: SequenceNumber, last: SequenceNumber, limit: int) -> None:
     if last < first:
-        raise invalid("last", f"{last} lies before first, which is {first}")
-    if last - first >= most:
-        raise invalid("last", f"{last - first + 1} numbers are too many: at once {most} are recounted")
+        raise invalid("last", f"{last} is before first, which is {first}")
+    if last - first >= limit:
+        raise invalid("last", f"{last - first + 1} numbers are too many: the limit of one recount is {limit}")
 
 
 def _audited(
     call: Call[Nothing, AuditQuery, Nothing], first: SequenceNumber | None, last: SequenceNumber | None
 ) -> AuditAnswer:
-    own, asked = desk(), call.query
-    id = None if asked.partition_id is None else partition_of(asked.partition_id)
-    done = audit(own.store.books, id, call.at)
+    own, query = app(), call.query
+    id = None if query.partition_id is None else PartitionId(query.partition_id)
+    done = audit(own.ledger, id)
     if id is not None and not done.partitions:
         raise not_found("partition_id", f"partition {id} has no commit")
     faults, partitions = list(done.faults), []
     for one in done.partitions:
-        rows = _rows(own, one, window(one.ledger, first, last, MOST_NUMBERS)) if asked.rows else None
-        hub = _hub(own, one, window(one.ledger, first, last, MOST_EVENTS), call.at) if asked.hub else None
+        rows = _rows(own, one, window(one.ledger, first, last, MOST_NUMBERS)) if query.rows else None
+        hub = _hub(own, one, window(one.ledger, first, last, MOST_EVENTS), call.at) if query.hub else None
         partitions.append(_partition(one, rows, hub))
         faults += [fault for recount in (rows, hub) if recount is not None for fault in recount.faults]
     return AuditAnswer(
@@ -163,12 +168,12 @@ def _audited(
     )
 
 
-def _rows(own: Desk, one: AuditedPartition, span: Span | None) -> RowRecount | None:
-    return None if span is None else recount_rows(one, span, own.store.books)
+def _rows(own: App, one: AuditedPartition, span: Span | None) -> RowRecount | None:
+    return None if span is None else recount_rows(one, span, own.ledger)
 
 
-def _hub(own: Desk, one: AuditedPartition, span: Span | None, now: datetime) -> HubRecount | None:
-    return None if span is None else recount_hub(one, span, own.hub, own.store.books, now + READING)
+def _hub(own: App, one: AuditedPartition, span: Span | None, now: datetime) -> HubRecount | None:
+    return None if span is None else recount_hub(one, span, own.hub, own.ledger, now + READING)
 
 
 def _partition(one: AuditedPartition, rows: RowRecount | None, hub: HubRecount | None) -> AuditedAnswer:
@@ -210,16 +215,3 @@ def _hub_recount(done: HubRecount) -> HubRecountAnswer:
 
 def _fault(fault: LedgerFault) -> FaultAnswer:
     return msgspec.convert({**asdict(fault), "first": str(fault.first), "last": str(fault.last)}, FaultAnswer)
-
-
-OPERATIONS = (
-    Operation(
-        "audit_ledger",
-        "Whether the ranges tile the log and match the letters: reads all of them",
-        audit_ledger,
-        {200: AuditAnswer},
-        query=AuditQuery,
-        problems=(NOT_FOUND, BUSY),
-        tag="ledger",
-    ),
-)

@@ -1,4 +1,4 @@
-"""The description of the API itself, and the pages with their files: octets that only change with the app."""
+"""The description of the API, and the pages with their files: octets that change with the app only."""
 
 from functools import cache
 from hashlib import sha256
@@ -7,11 +7,10 @@ from typing import Annotated
 
 import msgspec
 
-from handlers.http import ROUTES
-from handlers.openapi import describe
-from handlers.operation import JSON, Answer, Call, Nothing, Operation, Shape
-from handlers.operations.home_shapes import HomePath
-from handlers.problems import NOT_FOUND, not_found
+from handlers.operations.homes import HomePath
+from handlers.web.openapi import describe
+from handlers.web.operation import JSON, Answer, Call, Nothing, Shape, operation
+from handlers.web.problems import NOT_FOUND, not_found
 
 PAGES = Path(__file__).resolve().parents[1] / "pages"
 MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -28,33 +27,30 @@ class FilePath(Shape):
     file: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z_-]{0,30}\.(css|js|svg)$")]
 
 
+@operation("This description", "description", {200: JSON})
 def openapi(call: Call[Nothing, Nothing, Nothing]) -> Answer:
-    """OpenAPI 3.1."""
-    return _described()
-
-
-@cache
-def _described() -> Answer:
-    from handlers.operations import operations
-
-    body = msgspec.json.format(msgspec.json.encode(describe(operations().values(), ROUTES)), indent=1)
+    """Describe the API in OpenAPI 3.1."""
+    body = msgspec.json.format(msgspec.json.encode(describe(call.operations)), indent=1)
     return Answer(body, headers=_revalidated(body))
 
 
+@operation("The operator's page", "page", {200: "text/html"})
 def ops(call: Call[Nothing, Nothing, Nothing]) -> Answer:
-    """The operator's page."""
+    """Return the operator's page."""
     return _page(ENTRY)
 
 
+@operation("The resident's page", "page", {200: "text/html"})
 def home_page(call: Call[HomePath, Nothing, Nothing]) -> Answer:
-    """The resident's page: it asks for the home of its own address."""
+    """Return the resident's page, the same for every id; it requests the home of its own address."""
     return _page(HOME)
 
 
+@operation("A file of the pages", "page", {200: "text/css"}, (NOT_FOUND,))
 def ops_file(call: Call[FilePath, Nothing, Nothing]) -> Answer:
-    """A file of the pages: one of those that are there, and no other."""
+    """Return a file of the pages; no other file is served."""
     if call.path.file not in _files():
-        raise not_found("file", "the page has no such file")
+        raise not_found("file", "the pages have no such file")
     return _page(call.path.file)
 
 
@@ -77,19 +73,3 @@ def _page(name: str) -> Answer:
 
 def _revalidated(body: bytes) -> dict[str, str]:
     return {"ETag": f'"{sha256(body).hexdigest()[:20]}"', "Cache-Control": "no-cache"}
-
-
-OPERATIONS = (
-    Operation("openapi", "This description", openapi, {200: JSON}, tag="description"),
-    Operation("ops", "The operator's page", ops, {200: "text/html"}, tag="page"),
-    Operation("home_page", "The resident's page", home_page, {200: "text/html"}, path=HomePath, tag="page"),
-    Operation(
-        "ops_file",
-        "A file of the pages",
-        ops_file,
-        {200: "text/css"},
-        path=FilePath,
-        problems=(NOT_FOUND,),
-        tag="page",
-    ),
-)

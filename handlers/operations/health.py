@@ -1,28 +1,23 @@
-"""Health: the process lives; the store can be used; the books balance. What was found holds for five seconds."""
-
-import threading
-import time
-from collections.abc import Callable
-from typing import Generic, TypeVar
+"""Health: the process lives; the store can be used; the books balance. A result is remembered for five seconds."""
 
 from core.errors import HubledgerError
 from core.ledger.books import Books
-from handlers.desk import desk
-from handlers.operation import Answer, Answered, Call, Nothing, Operation
+from handlers.app import app
+from handlers.remembered import Lifetime, Remembered
+from handlers.web.operation import Answer, Answered, Call, Nothing, operation
 
-KEEP = 5.0  # seconds
-Found = TypeVar("Found")
+FIVE_SECONDS = Lifetime(fresh=5.0, limit=5.0)  # health is requested often, and by many
 
 
 class HealthAnswer(Answered):
-    """Whether it is well, and the name of the fault when it is not."""
+    """The health, and the name of the fault where there is one."""
 
     healthy: bool
     fault: str | None = None
 
 
 class LedgerHealthAnswer(Answered):
-    """Whether the books balance, with the numbers that prove it."""
+    """The health of the books, with the numbers that prove it."""
 
     healthy: bool
     numbers: int
@@ -32,44 +27,30 @@ class LedgerHealthAnswer(Answered):
     letters: int
 
 
-class Remembered(Generic[Found]):
-    """What a look found, for a short time: health is asked often, and by many."""
-
-    def __init__(self, look: Callable[[], Found], monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._look = look
-        self._monotonic = monotonic
-        self._lock = threading.Lock()
-        self._found: tuple[float, Found] | None = None
-
-    def get(self) -> Found:
-        """What was found at most five seconds ago."""
-        with self._lock:
-            if self._found is None or self._monotonic() - self._found[0] >= KEEP:
-                self._found = (self._monotonic(), self._look())
-            return self._found[1]
-
-
-def live(call: Call[Nothing, Nothing, Nothing]) -> HealthAnswer:
-    """The process answers."""
+@operation("The process lives", "health")
+def health_live(call: Call[Nothing, Nothing, Nothing]) -> HealthAnswer:
+    """Answer: the process lives."""
     return HealthAnswer(healthy=True)
 
 
-def ready(call: Call[Nothing, Nothing, Nothing]) -> Answer:
-    """The settings are read, the database is reached, and its schema is ours. Only the fault's name is told."""
+@operation("The store can be used", "health", {200: HealthAnswer, 503: HealthAnswer})
+def health_ready(call: Call[Nothing, Nothing, Nothing]) -> Answer:
+    """Check that settings, database and schema can be used; a fault is reported by its name only."""
     fault = _readiness.get()
     return Answer(HealthAnswer(healthy=fault is None, fault=fault), 200 if fault is None else 503)
 
 
 def _find_fault() -> str | None:
     try:
-        desk().store.stream.find()
+        app().find_stream()
     except HubledgerError as fault:
         return type(fault).__name__
     return None
 
 
-def ledger_health(call: Call[Nothing, Nothing, Nothing]) -> Answer:
-    """The books balance; 503 when they do not."""
+@operation("The books balance", "health", {200: LedgerHealthAnswer, 503: LedgerHealthAnswer})
+def health_ledger(call: Call[Nothing, Nothing, Nothing]) -> Answer:
+    """Check that the books balance."""
     books = _books.get()
     body = LedgerHealthAnswer(
         healthy=books.balanced,
@@ -83,20 +64,8 @@ def ledger_health(call: Call[Nothing, Nothing, Nothing]) -> Answer:
 
 
 def _read_books() -> Books:
-    own = desk()
-    return Books(own.store.books.read_books(), own.letter_counts.get().letters)
+    own = app()
+    return Books(own.ledger.read_books(), own.letter_counts.get().letters)
 
 
-_readiness, _books = Remembered(_find_fault), Remembered(_read_books)
-
-OPERATIONS = (
-    Operation("health_live", "The process lives", live, {200: HealthAnswer}, tag="health"),
-    Operation("health_ready", "The store can be used", ready, {200: HealthAnswer, 503: HealthAnswer}, tag="health"),
-    Operation(
-        "health_ledger",
-        "The books balance",
-        ledger_health,
-        {200: LedgerHealthAnswer, 503: LedgerHealthAnswer},
-        tag="health",
-    ),
-)
+_readiness, _books = Remembered(_find_fault, FIVE_SECONDS), Remembered(_read_books, FIVE_SECONDS)

@@ -1,63 +1,172 @@
-"""Homes: found by how their ids begin; one with its last day and week by kind of sensor, and its alerts."""
+"""Find homes by the beginning of their ids, and show the last day and week of one, with its alerts."""
 
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
 import msgspec
 
 from core.aggregation.activity import HomeActivity, Period, end_of_window, steps, totals, within
 from core.aggregation.tick import HOME_ACTIVITY
-from core.store.homes import HomeReading
-from handlers.aggregation_services import aggregation_services
-from handlers.cursors import cursor_of, key_of
-from handlers.desk import desk
-from handlers.operation import Call, Nothing, Operation, utc
-from handlers.operations.home_shapes import (
-    ActivityAnswer,
-    ActivityQuery,
-    ActivityStepAnswer,
-    AlertAnswer,
-    AsOfAnswer,
-    HomeAnswer,
-    HomePath,
-    HomesAnswer,
-    HomesQuery,
-    KindAnswer,
-    PeriodAnswer,
-    ppm_of,
-)
-from handlers.problems import NOT_FOUND, invalid, not_found
+from handlers.app import App, app
+from handlers.web.cursors import key_of, page_of, query_of
+from handlers.web.operation import Answered, Call, Cursor, Instant, Nothing, Shape, operation, utc
+from handlers.web.problems import NOT_FOUND, invalid, not_found
 
 DAY, DAY_STEP = timedelta(days=1), timedelta(minutes=30)
 WEEK, WEEK_STEP = timedelta(days=7), timedelta(hours=4)
 MOST_ALERTS, MOST_RUNS = 50, 100
-EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2101, 1, 1, tzinfo=UTC)  # as events may be, and a little
+EARLIEST, LATEST = (
+    datetime(2000, 1, 1, tzinfo=UTC),
+    datetime(2101, 1, 1, tzinfo=UTC),
+)  # a little wider than event times may be
 _UNADDRESSABLE = re.compile(r".*/.*|\.{1,2}")
+MOST_HOMES = 100
+
+# The ids that a registration may use, without "/", "." and "..", which no address can hold.
+HomeText = Annotated[str, msgspec.Meta(pattern=r"^(?!\.{1,2}$)[!-.0-~]{1,32}$", description="The id of a home.")]
+Prefix = Annotated[str, msgspec.Meta(pattern=r"^[!-~]{0,32}$", description="The beginning of the ids; case matters.")]
 
 
+class HomePath(Shape):
+    """A home."""
+
+    home_id: HomeText
+
+
+class HomesQuery(Shape):
+    """A page of homes, by id."""
+
+    prefix: Prefix = ""
+    cursor: Cursor | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_HOMES)] = 20
+
+
+class ActivityQuery(Shape):
+    """`until` shows an earlier day and week: those that end with its quarter of an hour."""
+
+    until: Instant | None = None
+
+
+class HomeAnswer(Answered):
+    """A registered home. `has_page` is false for an id that no address can hold."""
+
+    home_id: str
+    has_page: bool
+
+
+class HomesAnswer(Answered):
+    """A page of homes."""
+
+    homes: list[HomeAnswer]
+    next: str | None
+
+
+class PpmAnswer(Answered):
+    """Parts per million, to the hundredth."""
+
+    mean: float
+    least: float
+    most: float
+
+
+class ActivityStepAnswer(Answered):
+    """A step of a period in which a kind of sensor sent readings."""
+
+    at: datetime
+    readings: int
+    active: int
+    ppm: PpmAnswer | None
+
+
+class KindAnswer(Answered):
+    """A kind of sensor in a period. `active` of its `readings` were of state active; `ppm` is null where no sensor
+    measures it. Steps without a reading are left out."""
+
+    kind: str
+    readings: int
+    active: int
+    ppm: PpmAnswer | None
+    first_observed_at: datetime
+    last_observed_at: datetime
+    steps: list[ActivityStepAnswer]
+
+
+class PeriodAnswer(Answered):
+    """A day or a week of event time: from `since`, and before `until`."""
+
+    since: datetime
+    until: datetime
+    step_minutes: int
+    kinds: list[KindAnswer]
+
+
+class AlertAnswer(Answered):
+    """A reading that raised an alert."""
+
+    sensor_id: str
+    kind: str
+    ppm: int | None
+    observed_at: datetime
+
+
+class AsOfAnswer(Answered):
+    """The cut of the sums: the commit number by stream and partition, and when its run was committed (null before the
+    first run). `is_current` when nothing was committed since."""
+
+    cut: dict[str, int]
+    is_current: bool
+    committed_at: datetime | None
+
+
+class ActivityAnswer(Answered):
+    """A home. `newest_at` is the time of its newest event in the answer. `alerts` are those of the week, the newest
+    first; they do not wait for a run. `more_alerts`: the week has older alerts, which are left out."""
+
+    at: datetime
+    home_id: str
+    time_zone: str
+    armed: bool
+    as_of: AsOfAnswer
+    newest_at: datetime | None
+    day: PeriodAnswer
+    week: PeriodAnswer
+    alerts: list[AlertAnswer]
+    more_alerts: bool
+
+
+def ppm_of(one: HomeActivity) -> PpmAnswer | None:
+    """Return the mean, the least and the most of the measurements."""
+    if one.ppm_hundredths is None or one.least_ppm_hundredths is None or one.most_ppm_hundredths is None:
+        return None
+    mean = round(one.ppm_hundredths / one.readings / 100, 2)
+    return PpmAnswer(mean=mean, least=one.least_ppm_hundredths / 100, most=one.most_ppm_hundredths / 100)
+
+
+@operation("Registered homes by the beginning of their ids", "homes")
 def find_homes(call: Call[Nothing, HomesQuery, Nothing]) -> HomesAnswer:
-    """A page; one home more is read, to see whether there is a page behind it."""
-    query = call.query
-    bound_to = msgspec.structs.replace(query, cursor=None, limit=1)
+    """List a page of homes; one home more is read, to see if there is a next page."""
+    query, bound_to = call.query, query_of(call.query)
     after = "" if query.cursor is None else key_of(bound_to, query.cursor, tuple[str])[0]
-    found = aggregation_services().store.find_homes(query.prefix, after, query.limit + 1)
-    page = found[: query.limit]
+    found = app().aggregation_store.find_homes(query.prefix, after, query.limit + 1)
+    page, following = page_of(found, query.limit, bound_to, lambda home_id: (home_id,))
     homes = [HomeAnswer(home_id=one, has_page=not _UNADDRESSABLE.fullmatch(one)) for one in page]
-    return HomesAnswer(homes=homes, next=cursor_of(bound_to, (page[-1],)) if len(found) > query.limit else None)
+    return HomesAnswer(homes=homes, next=following)
 
 
+@operation("The last day and week of a home, and its alerts", "homes", problems=(NOT_FOUND,))
 def show_activity(call: Call[HomePath, ActivityQuery, Nothing]) -> ActivityAnswer:
-    """The cut is read first: sums that a run adds meanwhile are newer than what they say to be of, never older."""
-    home_id, homes = call.path.home_id, desk().store.homes
-    home = homes.find_home(home_id)
+    """Show a home. The cut is read first: sums that a run adds meanwhile are newer than the cut, never older."""
+    own, home_id = app(), call.path.home_id
+    home = own.homes.find_home(home_id)
     if home is None:
         raise not_found("home_id", f"no home is registered as {home_id}")
-    as_of = _as_of()
-    until = _until(call, homes)
+    as_of = _as_of(own)
+    until = _until(call, own)
     day, week = Period(until, DAY, DAY_STEP), Period(until, WEEK, WEEK_STEP)
-    windows = aggregation_services().store.read_activity(home_id, week.since, week.until)
-    alerts = homes.read_alerts(home_id, week.since, week.until, MOST_ALERTS + 1)
+    windows = own.aggregation_store.read_activity(home_id, week.since, week.until)
+    alerts = own.homes.read_alerts(home_id, week.since, week.until, MOST_ALERTS + 1)
     newest = [one.last_observed_at for one in windows] + [one.observed_at for one in alerts[:1]]
     return ActivityAnswer(
         at=call.at,
@@ -73,26 +182,26 @@ def show_activity(call: Call[HomePath, ActivityQuery, Nothing]) -> ActivityAnswe
     )
 
 
-def _until(call: Call[HomePath, ActivityQuery, Nothing], homes: HomeReading) -> datetime:
-    """The end of what is asked for; else of the home's newest event so far; else of now.
+def _until(call: Call[HomePath, ActivityQuery, Nothing], own: App) -> datetime:
+    """Return the end of the period: of `until`, else of the home's newest event, else of now.
 
-    Event time, so that a stream with a clock of its own (a feed, a replay) shows its own last day. What a sensor dates
-    past now does not count: one wrong clock would hide the day that there was.
+    The period is in event time, so that a stream with its own clock (a feed, a replay) shows its own last day. Events
+    dated after now do not count: one wrong clock would hide the last day.
     """
-    asked = utc(call.query.until, "until")
-    if asked is not None:
-        if not EARLIEST <= asked < LATEST:
-            raise invalid("until", f"between the years {EARLIEST:%Y} and {LATEST:%Y}")
-        return end_of_window(asked)
+    requested = utc(call.query.until, "until")
+    if requested is not None:
+        if not EARLIEST <= requested < LATEST:
+            raise invalid("until", f"must be between the years {EARLIEST:%Y} and {LATEST:%Y}")
+        return end_of_window(requested)
     now, home_id = end_of_window(call.at), call.path.home_id
-    last_window = homes.read_last_window(home_id, now)
-    last_alert = homes.read_alerts(home_id, EARLIEST, now, 1)
+    last_window = own.homes.read_last_window(home_id, now)
+    last_alert = own.homes.read_alerts(home_id, EARLIEST, now, 1)
     found = [one.observed_at for one in last_alert] + ([] if last_window is None else [last_window])
     return end_of_window(max(found)) if found else now
 
 
-def _as_of() -> AsOfAnswer:
-    store = aggregation_services().store
+def _as_of(own: App) -> AsOfAnswer:
+    store = own.aggregation_store
     standing = store.read_standing(HOME_ACTIVITY)
     runs = store.read_runs(HOME_ACTIVITY, standing.number + 1, MOST_RUNS)
     committed = (one.closed_at for one in runs if one.status == "committed")
@@ -102,13 +211,13 @@ def _as_of() -> AsOfAnswer:
 
 
 def _period(period: Period, windows: tuple[HomeActivity, ...]) -> PeriodAnswer:
-    own = within(windows, period)
-    parts = steps(own, period)
+    inside = within(windows, period)
+    parts = steps(inside, period)
     return PeriodAnswer(
         since=period.since,
         until=period.until,
         step_minutes=int(period.step / timedelta(minutes=1)),
-        kinds=[_kind(one, [part for part in parts if part.kind == one.kind]) for one in totals(own)],
+        kinds=[_kind(one, [part for part in parts if part.kind == one.kind]) for one in totals(inside)],
     )
 
 
@@ -125,25 +234,3 @@ def _kind(total: HomeActivity, parts: list[HomeActivity]) -> KindAnswer:
             for one in parts
         ],
     )
-
-
-OPERATIONS = (
-    Operation(
-        "find_homes",
-        "Registered homes by how their ids begin",
-        find_homes,
-        {200: HomesAnswer},
-        query=HomesQuery,
-        tag="homes",
-    ),
-    Operation(
-        "show_activity",
-        "The last day and week of a home, and its alerts",
-        show_activity,
-        {200: ActivityAnswer},
-        path=HomePath,
-        query=ActivityQuery,
-        problems=(NOT_FOUND,),
-        tag="homes",
-    ),
-)

@@ -1,37 +1,37 @@
-"""The ledger: where one sequence number went."""
+"""Explain where one sequence number went."""
 
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
 from core.ledger.explain import Explanation, LedgerRange, NotedGap, Outcome, WrittenRow, explain
-from handlers.desk import desk
-from handlers.operation import (
+from core.model.events import PartitionId
+from handlers.app import app
+from handlers.operations.letters import AttemptAnswer, LetterAnswer, history_of, letter_answer
+from handlers.web.operation import (
     Answered,
     Call,
     Nothing,
     NumberText,
-    Operation,
     PartitionText,
     Shape,
     number_of,
-    partition_of,
+    operation,
 )
-from handlers.operations.letters import AttemptAnswer, LetterAnswer, history_of, letter_answer
-from handlers.problems import NOT_FOUND, not_found
+from handlers.web.problems import NOT_FOUND, not_found
 
-MOST_TEXT = 2_000  # characters of a value of a row that are shown
+MOST_TEXT = 2_000  # characters shown of a value of a row
 
 
 class NumberPath(Shape):
-    """One sequence number of one partition."""
+    """A sequence number of a partition."""
 
     partition_id: PartitionText
     sequence_number: NumberText
 
 
 class RangeAnswer(Answered):
-    """One row of the ledger; `invocation_id` of a replay is its `job_id`."""
+    """A row of the ledger; `invocation_id` of a replay is its `job_id`."""
 
     commit_number: int
     kind: str
@@ -49,7 +49,7 @@ class RangeAnswer(Answered):
 
 
 class GapAnswer(Answered):
-    """A gap that the number lies in."""
+    """The gap that holds the number."""
 
     first: str
     last: str
@@ -59,7 +59,7 @@ class GapAnswer(Answered):
 
 
 class WrittenRowAnswer(Answered):
-    """A row that carries the number."""
+    """A row that an event of this number became."""
 
     table: str
     ordinal: int | None
@@ -68,8 +68,8 @@ class WrittenRowAnswer(Answered):
 
 
 class ExplanationAnswer(Answered):
-    """Where a number went: in one word, in one sentence, and with all that shows it. `changes` are
-    the replays and retries that touched it since, the newest first. New words may be added."""
+    """The fate of a number: in one word, in one sentence, and with the evidence. `changes` are the later replays and
+    retries of it, the newest first. New words may be added."""
 
     partition_id: str
     sequence_number: str
@@ -85,13 +85,14 @@ class ExplanationAnswer(Answered):
     changes: list[RangeAnswer]
 
 
+@operation("Where one sequence number went", "ledger", problems=(NOT_FOUND,))
 def explain_number(call: Call[NumberPath, Nothing, Nothing]) -> ExplanationAnswer:
-    """Where did it go?"""
-    partition_id = partition_of(call.path.partition_id)
+    """Explain where a number went."""
+    partition_id = PartitionId(call.path.partition_id)
     number = number_of(call.path.sequence_number, "sequence_number")
-    found = explain(partition_id, number, desk().store.explaining)
+    found = explain(partition_id, number, app().explanations)
     if found is None:
-        raise not_found("partition_id", f"partition {partition_id} has no commit: nothing is known of its numbers")
+        raise not_found("partition_id", f"partition {partition_id} has no commit yet, so its numbers are unknown")
     return _explanation(found)
 
 
@@ -127,20 +128,7 @@ def _row(row: WrittenRow) -> WrittenRowAnswer:
 
 
 def _shown(value: object) -> object:
-    """Whole numbers as strings when JavaScript would round them; long texts cut."""
+    """Write whole numbers that JavaScript would round as strings, and cut long texts."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**53:
         return str(value)
     return value[:MOST_TEXT] if isinstance(value, str) else value
-
-
-OPERATIONS = (
-    Operation(
-        "explain_number",
-        "Where one sequence number went",
-        explain_number,
-        {200: ExplanationAnswer},
-        path=NumberPath,
-        problems=(NOT_FOUND,),
-        tag="ledger",
-    ),
-)

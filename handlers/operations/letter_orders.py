@@ -1,4 +1,4 @@
-"""Retry and discard letters, of a selection or a filter: with a reason, and with the count asked back."""
+"""Retry and discard letters, of a selection or a filter: with a reason, and with the expected count."""
 
 import logging
 from typing import Annotated
@@ -6,40 +6,40 @@ from typing import Annotated
 import msgspec
 
 from core.letters.listing import LetterFilter
-from core.letters.orders import CountDiffers, LetterOrder, OrderedMove, OrderReport, Selection, carry_out
-from core.letters.retry import Order
+from core.letters.moves import CountDiffers, LetterOrder, Mover, OrderedMove, OrderReport, carry_out
+from core.letters.port import Selection
+from core.model.events import PartitionId
 from core.model.letters import LetterPosition, Unmoved
-from handlers.desk import desk
-from handlers.operation import (
+from handlers.app import app
+from handlers.operations.letters import LetterChoice, filter_of
+from handlers.web.operation import (
     Answered,
     Call,
     Nothing,
     NumberText,
-    Operation,
     PartitionText,
     Reason,
     Shape,
     number_of,
-    partition_of,
+    operation,
 )
-from handlers.operations.letters import LetterChoice, filter_of
-from handlers.problems import COUNT_DIFFERS, Problem
+from handlers.web.problems import COUNT_DIFFERS, Problem
 
 log = logging.getLogger("hubledger.api")
-MOST_SELECTED = 500  # letters that are named one by one
-MOST_UNMOVED = 100  # that are told by name
+MOST_SELECTED = 500  # letters in one selection
+MOST_UNMOVED = 100  # letters in an answer
 
 
 class LetterName(Shape):
-    """One letter, by its position."""
+    """A letter, by its position."""
 
     partition_id: PartitionText
     sequence_number: NumberText
 
 
 class OrderShape(Shape):
-    """Which letters, by exactly one of `letters` and `filter` ({} is all of them); how many of them may be moved so, as
-    the person saw it; and why."""
+    """The letters, by exactly one of `letters` and `filter` ({} is all); the number of them that can be moved, as the
+    person saw it; and why."""
 
     ONE_OF = ("letters", "filter")
 
@@ -50,7 +50,7 @@ class OrderShape(Shape):
 
 
 class UnmovedAnswer(Answered):
-    """A letter that changed meanwhile; `status` is what it is now, null where it is gone."""
+    """A letter that changed meanwhile, with its `status` now; null where the letter is gone."""
 
     partition_id: str
     sequence_number: str
@@ -58,7 +58,7 @@ class UnmovedAnswer(Answered):
 
 
 class OrderAnswer(Answered):
-    """What came of it. `left` letters of the filter are for the next order: one moves ten thousand at most."""
+    """The result. One order moves up to ten thousand letters: `left` letters of the filter wait for the next order."""
 
     matched: int
     moved: int
@@ -67,22 +67,24 @@ class OrderAnswer(Answered):
     unmoved: list[UnmovedAnswer]
 
 
+@operation("Retry letters now", "letters", problems=(COUNT_DIFFERS,))
 def retry_letters_now(call: Call[Nothing, Nothing, OrderShape]) -> OrderAnswer:
-    """Waiting and exhausted letters are due now, and their attempts begin anew."""
+    """Make waiting and exhausted letters due now, and begin their attempts anew."""
     return _carried_out(call, "requeue")
 
 
+@operation("Discard letters", "letters", problems=(COUNT_DIFFERS,))
 def discard_letters(call: Call[Nothing, Nothing, OrderShape]) -> OrderAnswer:
-    """Open letters are given up for good; their events stay accounted for as dead-lettered."""
+    """Discard open letters for good; their events stay accounted for as dead-lettered."""
     return _carried_out(call, "discard")
 
 
 def _carried_out(call: Call[Nothing, Nothing, OrderShape], move: OrderedMove) -> OrderAnswer:
-    own, body = desk(), call.body
-    order = LetterOrder(move, _chosen(body), body.expected_count, Order(call.who, body.reason))
-    done = carry_out(order, own.store.matching, own.keeper)
+    own, body = app(), call.body
+    order = LetterOrder(move, _chosen(body), body.expected_count, Mover(call.who, body.reason))
+    done = carry_out(order, own.listing, own.keeper)
     if isinstance(done, CountDiffers):
-        said = f"{done.found} letters can be moved so by now, and not {body.expected_count}; nothing was changed"
+        said = f"{done.found} letters can be moved now, not {body.expected_count}; nothing was changed"
         raise Problem(COUNT_DIFFERS, said, more={"count": done.found})
     own.letter_counts.forget()
     facts = {"matched": done.matched, "moved": len(done.report.moved), "left": done.left}
@@ -98,7 +100,7 @@ def _chosen(body: OrderShape) -> LetterFilter | Selection:
 
 
 def _position(name: LetterName, field: str) -> LetterPosition:
-    return LetterPosition(partition_of(name.partition_id), number_of(name.sequence_number, field))
+    return LetterPosition(PartitionId(name.partition_id), number_of(name.sequence_number, field))
 
 
 def _answer(done: OrderReport) -> OrderAnswer:
@@ -117,25 +119,3 @@ def _unmoved(one: Unmoved) -> UnmovedAnswer:
     return UnmovedAnswer(
         partition_id=position.partition_id, sequence_number=str(position.sequence_number), status=one.status
     )
-
-
-OPERATIONS = (
-    Operation(
-        "retry_letters_now",
-        "Retry letters now",
-        retry_letters_now,
-        {200: OrderAnswer},
-        body=OrderShape,
-        problems=(COUNT_DIFFERS,),
-        tag="letters",
-    ),
-    Operation(
-        "discard_letters",
-        "Discard letters",
-        discard_letters,
-        {200: OrderAnswer},
-        body=OrderShape,
-        problems=(COUNT_DIFFERS,),
-        tag="letters",
-    ),
-)

@@ -1,4 +1,4 @@
-"""Letters: by filter and page, by cause, and one whole; its body only when it is asked for."""
+"""List letters by filter and page, group them by cause, and show one; its body only on request."""
 
 import logging
 from dataclasses import asdict
@@ -20,36 +20,35 @@ from core.letters.listing import (
 from core.model.commits import ErrorClass, LetterStatus
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from handlers.bodies import BodyAnswer, BodyForm, shown
-from handlers.cursors import cursor_of, key_of
-from handlers.desk import desk
-from handlers.operation import (
+from handlers.app import app
+from handlers.web.bodies import BodyAnswer, BodyForm, shown
+from handlers.web.cursors import key_of, page_of, query_of
+from handlers.web.operation import (
     Answered,
     Call,
     Cursor,
     Instant,
     Nothing,
     NumberText,
-    Operation,
     PartitionText,
     Shape,
     number_of,
-    partition_of,
+    operation,
     utc,
 )
-from handlers.problems import NOT_FOUND, not_found
+from handlers.web.problems import NOT_FOUND, not_found
 
 log = logging.getLogger("hubledger.api")
 MOST_LETTERS, MOST_GROUPS = 500, 100
 LARGEST_SHOWN = 256 * 1024  # octets of a body
 MOST_ERROR = 2_000  # characters
 
-Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z_-]{1,40}$", description="The mark of one cause.")]
+Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z_-]{1,40}$", description="The mark of a cause.")]
 PartitionKeyText = Annotated[str, msgspec.Meta(max_length=2_000)]
 
 
 class LetterChoice(Shape):
-    """Which letters: those that fit all that is given."""
+    """The letters that fit every given field."""
 
     status: LetterStatus | None = None
     error_class: ErrorClass | None = None
@@ -61,7 +60,7 @@ class LetterChoice(Shape):
 
 
 class LettersQuery(LetterChoice):
-    """A page of letters, those that failed last first."""
+    """A page of letters, the last to fail first."""
 
     cursor: Cursor | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_LETTERS)] = 50
@@ -74,14 +73,14 @@ class GroupsQuery(LetterChoice):
 
 
 class LetterPath(Shape):
-    """One letter, by its position."""
+    """A letter, by its position."""
 
     partition_id: PartitionText
     sequence_number: NumberText
 
 
 class LetterQuery(Shape):
-    """`body` asks for the body in a form, and is logged with the caller's name."""
+    """The form of the body, if it is wanted; the request is logged with the caller's name."""
 
     body: BodyForm | None = None
 
@@ -109,7 +108,7 @@ class LetterAnswer(Answered):
 
 
 class AttemptAnswer(Answered):
-    """What was tried with a letter, or asked of it: what it became, by whom, when and why."""
+    """An attempt or a request for a letter: the status after it, by whom, when and why."""
 
     attempt: int
     kind: str
@@ -125,14 +124,14 @@ class AttemptAnswer(Answered):
 
 
 class LettersAnswer(Answered):
-    """A page; `next` is the cursor of the one behind it, null at the end."""
+    """A page; `next` is the cursor of the page after it, null at the end."""
 
     letters: list[LetterAnswer]
     next: str | None
 
 
 class GroupAnswer(Answered):
-    """The letters of one cause; `sample` is the one that failed last."""
+    """The letters of a cause; `sample` is the last to fail."""
 
     fingerprint: str
     letters: int
@@ -149,7 +148,7 @@ class GroupsAnswer(Answered):
 
 
 class WholeLetterAnswer(Answered):
-    """A letter with all that its event carried; the body only in the form that was asked for."""
+    """A letter with the rest of its event; the body only in the requested form."""
 
     letter: LetterAnswer
     offset: str
@@ -159,32 +158,26 @@ class WholeLetterAnswer(Answered):
 
 
 def filter_of(given: LetterChoice, where: str = "") -> LetterFilter:
-    """The filter of a request; `where` it is in the body."""
+    """Read the filter of a request; `where` is its place in the body."""
     return LetterFilter(
         fingerprint=given.fingerprint,
         status=given.status,
         error_class=given.error_class,
-        partition_id=None if given.partition_id is None else partition_of(given.partition_id),
+        partition_id=None if given.partition_id is None else PartitionId(given.partition_id),
         partition_key=given.partition_key,
         failed_from=utc(given.failed_from, f"{where}failed_from") or BEGINNING,
         failed_before=utc(given.failed_before, f"{where}failed_before") or END,
     )
 
 
+@operation("A page of letters", "letters")
 def list_letters(call: Call[Nothing, LettersQuery, Nothing]) -> LettersAnswer:
-    """A page; one letter more is read, to see whether there is a page behind it."""
-    query = call.query
-    wanted = filter_of(query)
-    bound_to = msgspec.structs.replace(query, cursor=None, limit=1)
-    behind = FIRST_PAGE if query.cursor is None else _key(key_of(bound_to, query.cursor, tuple[datetime, str, int]))
-    found = desk().store.letters.list_letters(wanted, behind, query.limit + 1)
-    page = found[: query.limit]
-    last = page[-1].key if len(found) > query.limit else None
-    following = None if last is None else (last.failed_at, last.partition_id, last.sequence_number)
-    return LettersAnswer(
-        letters=[letter_answer(one) for one in page],
-        next=None if following is None else cursor_of(bound_to, following),
-    )
+    """List a page of letters; one letter more is read, to see if there is a next page."""
+    query, bound_to = call.query, query_of(call.query)
+    after = FIRST_PAGE if query.cursor is None else _key(key_of(bound_to, query.cursor, tuple[datetime, str, int]))
+    found = app().listing.list_letters(filter_of(query), after, query.limit + 1)
+    page, following = page_of(found, query.limit, bound_to, _parts)
+    return LettersAnswer(letters=[letter_answer(one) for one in page], next=following)
 
 
 def _key(found: tuple[datetime, str, int]) -> LetterKey:
@@ -192,9 +185,14 @@ def _key(found: tuple[datetime, str, int]) -> LetterKey:
     return LetterKey(failed_at, PartitionId(partition_id), SequenceNumber(number))
 
 
+def _parts(letter: ListedLetter) -> tuple[datetime, str, int]:
+    return letter.key.failed_at, letter.key.partition_id, letter.key.sequence_number
+
+
+@operation("Letters by cause", "letters")
 def group_letters(call: Call[Nothing, GroupsQuery, Nothing]) -> GroupsAnswer:
-    """The largest groups of one cause."""
-    found = desk().store.letters.group_letters(filter_of(call.query), call.query.limit)
+    """Return the largest groups of letters of one cause."""
+    found = app().listing.group_letters(filter_of(call.query), call.query.limit)
     return GroupsAnswer(groups=[_group(one) for one in found])
 
 
@@ -209,11 +207,12 @@ def _group(group: LetterGroup) -> GroupAnswer:
     )
 
 
+@operation("One letter; its body on request", "letters", problems=(NOT_FOUND,))
 def show_letter(call: Call[LetterPath, LetterQuery, Nothing]) -> WholeLetterAnswer:
-    """One letter; who asks for its body leaves a line in the log."""
-    partition_id = partition_of(call.path.partition_id)
+    """Return a letter; a request for its body is logged."""
+    partition_id = PartitionId(call.path.partition_id)
     number = number_of(call.path.sequence_number, "sequence_number")
-    whole = desk().store.letters.read_letter(partition_id, number)
+    whole = app().listing.read_letter(partition_id, number)
     if whole is None:
         raise not_found("sequence_number", f"partition {partition_id} has no letter {number}")
     return WholeLetterAnswer(
@@ -230,27 +229,27 @@ def _revealed(call: Call[LetterPath, LetterQuery, Nothing], letter: ListedLetter
     log.info("body revealed", extra={"action": "reveal_body", "who": call.who, **position})
     if not letter.body_kept:
         return _fetched(letter, form)
-    body = desk().store.letters.read_letter_body(letter.partition_id, letter.sequence_number, LARGEST_SHOWN)
+    body = app().listing.read_letter_body(letter.partition_id, letter.sequence_number, LARGEST_SHOWN)
     return shown(body, letter.body_bytes, form)
 
 
 def history_of(whole: WholeLetter) -> list[AttemptAnswer]:
-    """Its attempts as they are answered."""
+    """Write the attempts of a letter as an answer."""
     return [AttemptAnswer(**asdict(attempt)) for attempt in whole.attempts]
 
 
 def _fetched(letter: ListedLetter, form: BodyForm) -> BodyAnswer:
-    """A body that was not kept, from the hub; another event under its number is that of another hub."""
-    keeper = desk().keeper
-    event = keeper.find_event(desk().store.stream.of(letter.partition_id), letter.sequence_number)
+    """Fetch a body that was not stored from the hub; a different event under its number is of a different hub."""
+    own = app()
+    event = own.hub.find_event(own.settings.stream.partition(letter.partition_id), letter.sequence_number)
     if event is None or event.enqueued_at != letter.enqueued_at:
-        gone = "it was not kept, and the hub no longer has it"
+        gone = "it was not stored, and the hub no longer has it"
         return BodyAnswer(form=form, bytes=0, truncated=False, shown=None, fault=gone)
     return shown(event.body[:LARGEST_SHOWN], len(event.body), form)
 
 
 def letter_answer(letter: ListedLetter) -> LetterAnswer:
-    """A letter as it is answered."""
+    """Write a letter as an answer."""
     return LetterAnswer(
         partition_id=letter.partition_id,
         sequence_number=str(letter.sequence_number),
@@ -263,22 +262,3 @@ _AS_THEY_ARE = (
     "enqueued_at", "partition_key", "error_class", "error_type", "fingerprint", "transform_version", "status",
     "attempts", "due_at", "failed_at", "settled_at", "settled_why", "body_bytes", "body_kept",
 )  # fmt: skip
-
-OPERATIONS = (
-    Operation(
-        "list_letters", "A page of letters", list_letters, {200: LettersAnswer}, query=LettersQuery, tag="letters"
-    ),
-    Operation(
-        "group_letters", "Letters by cause", group_letters, {200: GroupsAnswer}, query=GroupsQuery, tag="letters"
-    ),
-    Operation(
-        "show_letter",
-        "One letter; its body when it is asked for",
-        show_letter,
-        {200: WholeLetterAnswer},
-        path=LetterPath,
-        query=LetterQuery,
-        problems=(NOT_FOUND,),
-        tag="letters",
-    ),
-)

@@ -1,4 +1,4 @@
-"""What requests about replays are read into, and what their answers are written from."""
+"""The shapes of requests about replays, and of their answers."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -6,18 +6,18 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from core.replay.job import ReplayStatus
-from handlers.operation import Answered, Cursor, Instant, NumberText, PartitionText, Reason, Shape
+from handlers.web.operation import Answered, Cursor, Instant, NumberText, PartitionText, Reason, Shape
 
 PAGE, MOST_OF_A_PAGE = 20, 100
 UUID_FORM = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 JobText = Annotated[str, msgspec.Meta(pattern=UUID_FORM, description="A job's id.")]
-OffsetText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z:._-]{1,64}$", description="As the hub gave it.")]
+OffsetText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z:._-]{1,64}$", description="As the hub wrote it.")]
 Partitions = Annotated[list[PartitionText], msgspec.Meta(min_length=1, max_length=2000)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MOST_OF_A_PAGE)]
 
 
 class PlaceShape(Shape):
-    """A place in a partition, by exactly one of these."""
+    """A place in a partition, by exactly one of these fields."""
 
     sequence_number: NumberText | None = None
     offset: OffsetText | None = None
@@ -25,8 +25,8 @@ class PlaceShape(Shape):
 
 
 class ReplayShape(Shape):
-    """What to replay. A range by number or offset holds both its ends, one by time ends before `to`; what is left out
-    is all that is committed. Nothing is changed unless `dry_run` is false."""
+    """A request for a replay. A range by number or offset includes both ends, one by time ends before `to`. A field
+    that is left out means all that is committed. Only a request with `dry_run` = false changes anything."""
 
     reason: Reason
     partitions: Partitions | None = None
@@ -36,13 +36,13 @@ class ReplayShape(Shape):
 
 
 class JobPath(Shape):
-    """One job."""
+    """A job."""
 
     job_id: JobText
 
 
 class MoveShape(Shape):
-    """Why it is paused, resumed or cancelled."""
+    """The reason to pause, resume or cancel a job."""
 
     reason: Reason
 
@@ -69,8 +69,8 @@ class SpanAnswer(Answered):
 
 
 class CountsAnswer(Answered):
-    """What was done so far; a dry run's would have been done. `rows_added`, `rows_removed`, `rows_changed` and
-    `events_changed` are of dry runs. `gone` numbers are neither in the hub nor in a letter, nor staged."""
+    """The work so far; of a dry run, the work that it would do. Only dry runs count `rows_added`, `rows_removed`,
+    `rows_changed` and `events_changed`. `gone` numbers are neither in the hub nor in a letter, nor staged."""
 
     events: int
     written: int
@@ -89,7 +89,7 @@ class CountsAnswer(Answered):
 
 
 class PartitionAnswer(Answered):
-    """How far a job is in one partition: `next` is where its next piece begins; `note` says what was left out."""
+    """The progress of a job in a partition: `next` begins its next piece; `note` says what is left out."""
 
     partition_id: str
     first: str
@@ -109,7 +109,7 @@ class LeftOutAnswer(Answered):
 
 
 class MoveAnswer(Answered):
-    """Who moved a job, when and why."""
+    """A move of a job: by whom, when and why."""
 
     at: datetime
     move: str
@@ -118,7 +118,7 @@ class MoveAnswer(Answered):
 
 
 class ReplayAnswer(Answered):
-    """A job. `fault` is what stands in its way at the moment, or what ended it."""
+    """A job. `fault` is the fault that holds it up now, or that ended it."""
 
     job_id: str
     status: ReplayStatus
@@ -155,7 +155,7 @@ class RowAnswer(Answered):
 
 
 class ChangedRowAnswer(Answered):
-    """A row that changes: each column that does, before and after."""
+    """A row that changes, with each changed column before and after."""
 
     table: str
     row: dict[str, Any]
@@ -163,7 +163,7 @@ class ChangedRowAnswer(Answered):
 
 
 class EventDiffAnswer(Answered):
-    """What would become of the rows of one event."""
+    """The rows of an event that a replay would change."""
 
     partition_id: str
     sequence_number: str
@@ -175,7 +175,7 @@ class EventDiffAnswer(Answered):
 
 
 class DiffAnswer(Answered):
-    """A page of events that would change; a partition shows its first thousand, the job counts all."""
+    """A page of events that would change. Each partition shows its first thousand; the job counts all."""
 
     events: list[EventDiffAnswer]
     next: str | None

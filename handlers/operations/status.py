@@ -1,4 +1,4 @@
-"""The state of the books: per partition the hub's end, the checkpoint, lag and outcomes, and whether it balances."""
+"""The state of the books: the end, checkpoint, lag and outcomes of each partition, and whether the books balance."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -7,16 +7,15 @@ from core.errors import HubRefused, HubUnreachable
 from core.ledger.books import Books, PartitionBooks, lag_of, lag_time
 from core.letters.listing import OPEN, SETTLED, LetterKey
 from core.model.events import PartitionId
-from handlers.desk import Desk, desk
-from handlers.letter_counts import Counted
-from handlers.operation import Answered, Call, Nothing, Operation
+from handlers.app import App, LetterCount, app
+from handlers.web.operation import Answered, Call, Nothing, operation
 
 OUTCOMES = ("written", "filtered", "dead_lettered", "held", "absent")
 
 
 class PartitionBooksAnswer(Answered):
-    """One partition. `numbers` from its anchor to `checkpoint` have to be accounted for; `lag_seconds` is the most that
-    an event which is not accounted for can have waited."""
+    """The books of a partition. `numbers` from its anchor to `checkpoint` must be accounted for; `lag_seconds` is the
+    longest time that an event can have waited to be accounted for."""
 
     partition_id: str
     hub_end: str | None
@@ -38,8 +37,8 @@ class PartitionBooksAnswer(Answered):
 
 
 class LettersByStatus(Answered):
-    """Letters by status; `open` ones are not settled. All together they must be as many as the ledger had
-    `dead_lettered` and replays made besides (`replayed`) when they were counted: where that takes long, seconds ago."""
+    """The letters by status; `open` ones are not settled. Their number must equal `dead_lettered` of the ledger plus
+    `replayed`, the letters that replays made. All are of `counted_at`: some seconds ago where the count takes long."""
 
     waiting: int
     retrying: int
@@ -62,8 +61,7 @@ class OldestLetter(Answered):
 
 
 class StatusAnswer(Answered):
-    """The books: `accounted` must equal `numbers`, and letters what made them. Numbers of events are numbers; sequence
-    numbers are strings."""
+    """The books: `accounted` must equal `numbers`. Numbers of events are numbers; sequence numbers are strings."""
 
     at: datetime
     event_hub: str
@@ -84,11 +82,12 @@ class StatusAnswer(Answered):
     partitions: list[PartitionBooksAnswer]
 
 
+@operation("The books: what is accounted for, lag, letters", "ledger")
 def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
-    """The books beside the hub's ends; they are shown although the hub cannot be asked."""
-    own = desk()
+    """Return the books and the ends of the hub; without an answer of the hub, the books alone."""
+    own = app()
     counted = own.letter_counts.get()
-    books = Books(own.store.books.read_books(), counted.letters)
+    books = Books(own.ledger.read_books(), counted.letters)
     ends, fault = _hub_ends(own)
     partitions = _partitions(books, ends, call.at)
     return StatusAnswer(
@@ -108,15 +107,15 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
     )
 
 
-def _hub_ends(own: Desk) -> tuple[Mapping[PartitionId, int] | None, str | None]:
+def _hub_ends(own: App) -> tuple[Mapping[PartitionId, int] | None, str | None]:
     try:
-        return own.hub_ends.read(), None
+        return own.hub_ends.get(), None
     except (HubUnreachable, HubRefused) as fault:
         return None, str(fault)
 
 
 def _partitions(books: Books, ends: Mapping[PartitionId, int] | None, now: datetime) -> list[PartitionBooksAnswer]:
-    """A partition is listed when either the books or the hub know it."""
+    """List the partitions that the books or the hub know."""
     known = {one.partition_id: one for one in books.partitions}
     ids = sorted({*known, *(ends or {})}, key=lambda id: (len(id), id))
     return [_partition(id, known.get(id), None if ends is None else ends.get(id), now) for id in ids]
@@ -126,7 +125,7 @@ def _partition(
     id: PartitionId, books: PartitionBooks | None, hub_end: int | None, now: datetime
 ) -> PartitionBooksAnswer:
     lag = lag_of(books, hub_end)
-    behind = lag_time(books, lag, now)
+    waited = lag_time(books, lag, now)
     return PartitionBooksAnswer(
         partition_id=id,
         hub_end=None if hub_end is None else str(hub_end),
@@ -134,7 +133,7 @@ def _partition(
         first=None if books is None else str(books.first),
         enqueued_at=None if books is None else books.enqueued_at,
         lag=lag,
-        lag_seconds=None if behind is None else round(behind.total_seconds(), 3),
+        lag_seconds=None if waited is None else round(waited.total_seconds(), 3),
         balanced=books is None or books.balanced,
         **{
             name: 0 if books is None else getattr(books, name)
@@ -143,7 +142,7 @@ def _partition(
     )
 
 
-def _letters(counted: Counted) -> LettersByStatus:
+def _letters(counted: LetterCount) -> LettersByStatus:
     found = counted.letters
     counts = {status: found.counts.get(status, 0) for status in (*OPEN, *SETTLED)}
     sums = {"open": found.open, "dead_lettered": found.dead_lettered, "replayed": found.replayed}
@@ -156,8 +155,3 @@ def _oldest(key: LetterKey | None) -> OldestLetter | None:
     return OldestLetter(
         partition_id=key.partition_id, sequence_number=str(key.sequence_number), failed_at=key.failed_at
     )
-
-
-OPERATIONS = (
-    Operation("status", "The books: what is accounted for, lag, letters", status, {200: StatusAnswer}, tag="ledger"),
-)

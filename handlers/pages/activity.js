@@ -1,4 +1,4 @@
-// The chart of one kind of sensor over a day or a week: bars of readings, or the range of what was measured.
+// The chart of one kind of sensor over a day or a week: bars of readings, or ranges of measurements.
 
 import { el, svg } from "./dom.js";
 
@@ -7,9 +7,9 @@ const BELOW = 18; // for the times
 const LEFT = 30; // for the scale
 const ABOVE = 8;
 const QUARTER_MS = 900_000;
-const WIDTH = 320; // until the place is known
+const WIDTH = 320; // until the width of the place is known
 
-/** A drawing that is as wide as its place, and is drawn again when that changes. */
+/** Make a drawing as wide as its place, and draw it again when that width changes. */
 export function activityChart(kind, period, at, said) {
   const place = el("div", { class: "activity" });
   const draw = (width) => place.replaceChildren(drawn(kind, period, at, said, Math.max(200, Math.round(width))));
@@ -48,7 +48,7 @@ function range(ppm, from, thick, y) {
 const tell = (one, at) => `${at.moment(one.at)}: ${one.ppm ? `${one.ppm.least} to ${one.ppm.most} ppm`
   : `${one.active} active of ${one.readings}`}`;
 
-/** The next round number: 1, 2 or 5 with noughts behind it. */
+/** Return the next round number: 1, 2 or 5 followed by zeros. */
 function ceiling(value) {
   const power = 10 ** Math.floor(Math.log10(Math.max(1, value)));
   return power * ([1, 2, 5].find((digit) => digit * power >= value) ?? 10);
@@ -60,7 +60,7 @@ function scale(top, width, y) {
     svg("text", { x: LEFT - 5, y: y(value) + 4, "text-anchor": "end" }, Number.isInteger(value) ? value : "")]);
 }
 
-/** Local hours below a day, local midnights below a week. */
+/** Mark local hours below a day, local midnights below a week. */
 function marks(since, until, at, x, width) {
   const isDay = until - since <= 86_400_000;
   const found = [];

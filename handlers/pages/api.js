@@ -1,11 +1,11 @@
-// The JSON twin of this page. Keys stay in this tab; a request that changes things goes out under a key of its own.
+// The JSON twin of this page. Keys stay in this tab; a request that changes anything is sent under its own key.
 
 import { button, el, field } from "./dom.js";
 
 const KEY = "hubledger.key";
 export const BASE = new URL("../", import.meta.url).pathname; // ".../api/"
 
-/** A refusal of the API, as RFC 9457 has it. */
+/** A problem of the API (RFC 9457). */
 export class Problem extends Error {
   constructor(status, body) {
     super(body.detail ?? `the app answers ${status}`);
@@ -18,7 +18,7 @@ export async function get(path, parameters = {}) {
   return answered(await send(`${path}${asked.size ? `?${asked}` : ""}`, {}));
 }
 
-/** POST once: the same `key` may be sent again without doing it twice. */
+/** POST once: a second request under the same `key` changes nothing more. */
 export async function post(path, body, key = crypto.randomUUID()) {
   const headers = { "Content-Type": "application/json", "Idempotency-Key": key };
   return answered(await send(path, { method: "POST", headers, body: JSON.stringify(body) }));
@@ -38,21 +38,21 @@ async function answered(response) {
   const body = await response.json().catch(() => ({}));
   if (response.ok) return body;
   if (response.status === 401 || (response.status === 403 && !body.type)) {
-    body.detail = "the app asks for a key: the button Key takes it";
+    body.detail = "the app needs a key: enter it with the button Key";
   }
   throw new Problem(response.status, body);
 }
 
-/** Ask for the key that Azure's host wants: one of the function or app to read, the master key to change. */
+/** Ask for the key that Azure's host needs: a key of the function or app to read, the master key to change. */
 export function askForKey(done) {
   const input = el("input", { type: "password", name: "key", autocomplete: "off", maxlength: 200 });
   const dialog = el("dialog", { "aria-labelledby": "key-title" },
     el("form", { method: "dialog", onsubmit: () => keep(input.value, done) },
       el("h2", { id: "key-title" }, "Key of the function app"),
-      el("p", { class: "quiet" }, "It is kept in this tab until you close it. The local host asks for none."),
+      el("p", { class: "quiet" }, "This tab stores it until you close the tab. The local host needs none."),
       field("Key", input),
       el("div", { class: "row" },
-        el("button", { class: "main" }, "Use it"),
+        el("button", { class: "main" }, "Use this key"),
         button("Cancel", () => dialog.close()))));
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);

@@ -1,12 +1,12 @@
-// Ask before anything changes: what, how many, and why. The number has to be typed.
+// Ask for confirmation before a change: the person types how many things it is about, and why.
 
 import { Problem } from "./api.js";
 import { button, count, el, fault, field, notice } from "./dom.js";
 
 /**
- * Ask, then do. `act(expected, reason)` sends it and returns what to tell; when the number of things is another one by
- * now (412), it is asked back again with the new number. Without a number (null) only the reason is asked for, and
- * that not either where `asksWhy` is false.
+ * Ask, then act. `act(expected, reason)` sends the request and returns a notice; when the number of things has changed
+ * (412), the dialog asks again with the new number. Without a number (null) it asks for the reason only, and where
+ * `asksWhy` is false not for the reason either.
  */
 export function confirm({ title, text, word, number, act, grave = false, asksWhy = true }) {
   return new Promise((resolve) => {
@@ -23,8 +23,8 @@ export function confirm({ title, text, word, number, act, grave = false, asksWhy
     };
     const form = el("form", { method: "dialog", oninput: check },
       el("h2", { id: "confirm-title" }, title), said,
-      number === null ? null : field("How many are they?", typed),
-      asksWhy ? field("Why? It is kept with your name.", reason) : null, trouble,
+      number === null ? null : field("How many are there?", typed),
+      asksWhy ? field("Why? It is stored with your name.", reason) : null, trouble,
       el("div", { class: "row" }, go, button("Cancel", () => dialog.close())));
     const dialog = el("dialog", { "aria-labelledby": "confirm-title" }, form);
     form.addEventListener("submit", async (event) => {

@@ -1,13 +1,13 @@
-// Elements from text: everything shown goes through textContent or an attribute, never through markup.
+// Make elements from text: all that is shown goes through textContent or an attribute, never through markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element. Functions in `attributes` listen ("onclick"); null and false are left out. */
+/** Make an element. Functions in `attributes` listen ("onclick"); null and false are left out. */
 export function el(name, attributes = {}, ...children) {
   return fill(document.createElement(name), attributes, children);
 }
 
-/** The same for a drawing. */
+/** Make an element of a drawing. */
 export function svg(name, attributes = {}, ...children) {
   return fill(document.createElementNS(SVG, name), attributes, children);
 }
@@ -26,7 +26,7 @@ function fill(node, attributes, children) {
 export const count = (value) => (value === null || value === undefined ? "?" : Number(value).toLocaleString("en"));
 export const plural = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
 
-/** A sequence number with its digits in groups: it may have more of them than a number of JavaScript. */
+/** Group the digits of a sequence number: it may have more digits than a number of JavaScript. */
 export const grouped = (digits) => (digits === null ? "?" : String(digits).replace(/\B(?=(\d{3})+(?!\d))/g, ","));
 
 export function instant(text) {
@@ -48,15 +48,15 @@ const TONES = {
   bad: ["exhausted", "dead_lettered", "missing", "absent", "failed", "open"],
 };
 
-/** A word with its tone; the word alone says it too. */
+/** Show a word in its tone; the word alone says the same. */
 export function badge(word) {
   const tone = Object.keys(TONES).find((name) => TONES[name].includes(word)) ?? "";
   return el("span", { class: `badge ${tone}` }, String(word).replaceAll("_", " "));
 }
 
 /**
- * Fill a place anew and leave the reader where they are: what had the focus has it again, what was unfolded stays so.
- * Elements count as the same when they stand at the same position under the same name.
+ * Fill a place anew without moving the reader: the focused element keeps the focus, an unfolded one stays unfolded.
+ * Elements count as the same when they have the same position and tag name.
  */
 export function renew(place, ...nodes) {
   const held = place.contains(document.activeElement) && place !== document.activeElement
@@ -78,7 +78,7 @@ function pathTo(place, node) {
 const follow = (place, path) => path.reduce((at, [index, name]) =>
   (at?.children[index]?.tagName === name ? at.children[index] : null), place);
 
-/** A table that becomes cards on a narrow screen. A column is [title, cell of an entry, class]. */
+/** Make a table that becomes cards on a narrow screen. A column is [title, cell of an entry, class]. */
 export function table(label, columns, entries) {
   const head = el("tr", {}, columns.map(([title, , kind]) => el("th", { scope: "col", class: kind }, title)));
   const rows = entries.map((entry) => el("tr", {}, columns.map(([title, cell, kind]) =>
@@ -109,7 +109,7 @@ export function fault(problem) {
   return el("p", { class: "fault", role: "alert" }, problem.detail ?? String(problem));
 }
 
-/** Say what was done, or what went wrong, where it is read aloud too. */
+/** Show a result or a fault where a screen reader reads it aloud. */
 export function notice(text, isFault = false) {
   const node = document.getElementById("notice");
   node.textContent = text;

@@ -9,7 +9,7 @@ import { clock } from "./zone.js";
 
 const EVERY_MS = 60_000;
 const FIRST_ALERTS = 5;
-// By kind of sensor: its name, what an active reading says, and what an alert of it is called.
+// By kind of sensor: its name, the word for an active reading, and the name of its alert.
 const WORDS = { motion: ["Motion", "Motion", "Motion"], door: ["Doors", "Open", "Door open"],
   window: ["Windows", "Open", "Window open"], glass_break: ["Glass break", "Heard", "Glass break"] };
 const wordsOf = (kind) => {
@@ -22,7 +22,7 @@ const id = decodeURIComponent(location.pathname.split("/").at(-1));
 const view = { span: "day", until: "", every: false };
 let asked = 0;
 
-/** Read and show; an answer that was overtaken by a later question is let go. */
+/** Read and show; an answer that arrives after a later request is dropped. */
 async function show() {
   const own = ++asked;
   try {
@@ -42,9 +42,9 @@ function parts(home) {
       badge(home.armed ? "armed" : "not armed")),
     alerts(home, at),
     el("div", { class: "row actions" },
-      el("span", { class: "row", role: "group", "aria-label": "How much is shown" },
+      el("span", { class: "row", role: "group", "aria-label": "Length of the period" },
         choose("day", "Last day"), choose("week", "Last week")),
-      el("span", { class: "row", role: "group", "aria-label": "Which time" },
+      el("span", { class: "row", role: "group", "aria-label": "Time of the period" },
         button("← Earlier", () => go(period.since), { "data-go": "earlier" }),
         view.until ? button("Latest", () => go(""), { "data-go": "latest" }) : null)),
     el("p", { class: "quiet", id: "period" }, `${at.dated(period.since)} to ${at.dated(period.until)}, `,
@@ -55,24 +55,24 @@ function parts(home) {
 }
 
 const nothing = (home) => (home.newest_at || view.until
-  ? "No sensor was heard of in this time."
-  : "Nothing was heard from the sensors of this home yet. Readings show here soon after they arrive.");
+  ? "No sensor sent a reading in this period."
+  : "No sensor of this home has sent a reading yet. Readings appear here soon after they arrive.");
 
 const choose = (span, text) => button(text, () => { view.span = span; show(); },
   { "aria-pressed": String(view.span === span), "data-span": span });
 
 function go(until) {
-  // The end of a period is not part of it: what ends there is asked for by an instant before.
+  // The end of a period is not part of it: request the period that ends there by an instant just before.
   view.until = until && new Date(Date.parse(until) - 1).toISOString();
   show();
 }
 
 function asOf(home, at) {
-  if (!home.as_of.committed_at) return el("span", { id: "as-of" }, "Nothing was added up yet.");
+  if (!home.as_of.committed_at) return el("span", { id: "as-of" }, "No readings are summed yet.");
   const age = (Date.parse(home.at) - Date.parse(home.as_of.committed_at)) / 1000;
   return el("span", { id: "as-of" }, "As of ", el("time", { datetime: home.as_of.committed_at },
     at.moment(home.as_of.committed_at)), ` (${duration(Math.max(0, age))} ago)`,
-  home.as_of.is_current ? "." : "; newer readings are being added up.");
+  home.as_of.is_current ? "." : "; newer readings are not summed yet.");
 }
 
 function alerts(home, at) {
@@ -84,7 +84,7 @@ function alerts(home, at) {
     el("span", { class: "quiet" }, ` ${one.sensor_id} · `,
       el("time", { datetime: one.observed_at }, at.moment(one.observed_at)))))),
   hidden ? button(`Show ${count(hidden)} more`, () => { view.every = true; show(); }) : null,
-  home.more_alerts && !hidden ? el("p", { class: "quiet" }, "There are older ones in the week.") : null);
+  home.more_alerts && !hidden ? el("p", { class: "quiet" }, "The week has older alerts, which are not shown.") : null);
 }
 
 function kind(one, period, at) {
@@ -97,7 +97,7 @@ function kind(one, period, at) {
       : `${count(step.active)} of ${plural(step.readings, "reading")}`)));
   return card(name, el("p", { class: "said" }, said),
     activityChart(one, period, at, `${name}: ${said}`),
-    el("p", { class: "quiet" }, `Last heard ${at.moment(one.last_observed_at)}`),
+    el("p", { class: "quiet" }, `Last reading ${at.moment(one.last_observed_at)}`),
     el("details", {}, el("summary", {}, "In numbers"), el("table", {}, el("tbody", {}, rows))));
 }
 

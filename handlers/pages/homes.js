@@ -1,4 +1,4 @@
-// Homes by how their ids begin: found as they are typed, on the operator's page and on a resident's.
+// Find homes by the beginning of their ids while it is typed, on the operator's page and on a resident's.
 
 import { BASE, get, Problem } from "./api.js";
 import { button, card, el, fault, field } from "./dom.js";
@@ -6,7 +6,7 @@ import { button, card, el, fault, field } from "./dom.js";
 const PAGE = 12;
 let asked = 0;
 
-/** Show in `place` the homes whose ids begin so; an answer that a later question overtook is let go. */
+/** Show the homes whose ids begin with `prefix`; an answer that arrives after a later request is dropped. */
 export async function findHomes(place, prefix, cursor = "", before = []) {
   const own = ++asked;
   try {
@@ -14,7 +14,7 @@ export async function findHomes(place, prefix, cursor = "", before = []) {
     if (own !== asked) return;
     const homes = [...before, ...page.homes];
     place.replaceChildren(homes.length ? el("ul", { class: "homes", "aria-label": "Homes" }, homes.map(link))
-      : el("p", { class: "quiet" }, "No home's id begins so."),
+      : el("p", { class: "quiet" }, "No home has an id that begins with this."),
     page.next ? button("More", () => findHomes(place, prefix, page.next, homes)) : "");
   } catch (problem) {
     if (!(problem instanceof Problem)) throw problem;
@@ -25,7 +25,7 @@ export async function findHomes(place, prefix, cursor = "", before = []) {
 const link = (home) => el("li", {}, home.has_page
   ? el("a", { href: `${BASE}homes/${encodeURIComponent(home.home_id)}` }, home.home_id) : home.home_id);
 
-/** The part of the operator's page. */
+/** Fill the part of the operator's page. */
 export async function homes(place) {
   const found = el("div", { "aria-live": "polite" });
   const prefix = el("input", { name: "prefix", type: "search", size: 24, maxlength: 32, autocomplete: "off" });
@@ -35,6 +35,7 @@ export async function homes(place) {
     oninput: () => { clearTimeout(later); later = setTimeout(look, 200); } },
   field("Begins with", prefix), el("button", { class: "main" }, "Find"));
   place.append(el("h1", {}, "Homes"), card("Find a home", form,
-    el("p", { class: "quiet" }, "Each has a page for its resident: the last day and week by kind of sensor."), found));
+    el("p", { class: "quiet" }, "Each home has a page for its resident: the last day and week by kind of sensor."),
+    found));
   await look();
 }

@@ -1,4 +1,4 @@
-// The ledger explorer: type a number, see where it went.
+// The ledger explorer: enter a number, see where it went.
 
 import { get, Problem } from "./api.js";
 import { badge, card, count, el, facts, fault, field, grouped, instant, table } from "./dom.js";
@@ -42,16 +42,16 @@ function parts(told) {
       `${told.partition_id} / ${grouped(told.sequence_number)}`, badge(told.outcome)),
     el("p", {}, told.sentence), el("p", { class: "row" }, step(-1), step(1))),
     el("div", { class: "columns" },
-      card("Commit", told.range ? range(told.range) : el("p", {}, "No range of the ledger has it."),
+      card("Commit", told.range ? range(told.range) : el("p", {}, "No range of the ledger holds this number."),
         facts([["Ledger", `${grouped(told.first)} to ${grouped(told.checkpoint)}, the checkpoint`]])),
       told.letter ? card("Letter", facts([["Status", badge(told.letter.status)],
         ["Error", el("span", { class: "error" }, told.letter.error)], ["Attempts", count(told.letter.attempts)]]),
       el("p", {}, el("a", { href: `#/letters/${encodeURIComponent(told.partition_id)}/${told.sequence_number}` },
-        "Look at the letter"))) : null,
+        "Show the letter"))) : null,
       told.gap ? card("Gap", facts([["Numbers", `${grouped(told.gap.first)} to ${grouped(told.gap.last)}`],
         ["Status", badge(told.gap.status)], ["Found", instant(told.gap.found_at)]])) : null),
     told.rows.length ? card("Rows", told.rows.map(row)) : null,
-    told.changes.length ? card("What retries and replays changed", table("Changes", [
+    told.changes.length ? card("Changes by retries and replays", table("Changes", [
       ["Commit", (one) => count(one.commit_number)], ["Kind", (one) => badge(one.kind)],
       ["Numbers", (one) => `${grouped(one.first)} to ${grouped(one.last)}`],
       ["Written", (one) => count(one.written), "amount"],

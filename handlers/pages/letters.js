@@ -1,4 +1,4 @@
-// Letters by cause, then one by one: what they were, what was tried, and what a person can do about it.
+// Letters by cause, then one by one: the event, the attempts, and the moves that a person can make.
 
 import { get, post } from "./api.js";
 import { confirm } from "./confirm.js";
@@ -12,10 +12,11 @@ const PAGE = 50;
 
 const MOVES = {
   retry: { word: "Retry", title: "Retry letters", done: "to be retried now", grave: false,
-    text: (number) => `${plural(number, "letter")}, waiting or exhausted: due now, and their attempts begin anew.` },
+    text: (number) =>
+      `${plural(number, "letter")}, waiting or exhausted, will be due now, and their attempts begin anew.` },
   discard: { word: "Discard", title: "Discard letters", done: "discarded", grave: true,
-    text: (number) => `${plural(number, "letter")} given up for good. The events stay accounted for, as dead-lettered.`
-  },
+    text: (number) =>
+      `${plural(number, "letter")} will be discarded for good. The events stay accounted for as dead-lettered.` },
 };
 
 const withText = (values) => values.map((value) => [value, value || "any"]);
@@ -78,19 +79,20 @@ function groupsCard(groups, chosen, again) {
     ["", (one) => (one.open ? moveButtons((move) => order(move, { filter: within(one) }, one.open, again)) : null),
       "wide"],
   ];
-  return card("By cause", groups.length ? table("Letters by cause", columns, groups) : el("p", {}, "No letter fits."));
+  return card("By cause", groups.length ? table("Letters by cause", columns, groups)
+    : el("p", {}, "No letter matches the filter."));
 }
 
 const moveButtons = (ask) => el("span", { class: "row" }, Object.keys(MOVES).map((move) =>
   button(MOVES[move].word, () => ask(move), { class: MOVES[move].grave ? "grave" : null })));
 
-/** Ask, with the count, and send it; the answer of a large filter says how many are left for the next order. */
+/** Ask for the count, and send the order; for a large filter the answer says how many letters are left. */
 async function order(move, chosen, number, again) {
   const how = MOVES[move];
   const act = async (expected, reason) => {
     const done = await post(`dead-letters/${move}`, { ...chosen, expected_count: expected, reason });
-    const rest = [done.left ? `${count(done.left)} are left for another order` : "",
-      done.unmoved_count ? `${count(done.unmoved_count)} changed meanwhile and were let alone` : ""].filter(Boolean);
+    const rest = [done.left ? `${count(done.left)} are left for the next order` : "",
+      done.unmoved_count ? `${count(done.unmoved_count)} changed meanwhile and were not moved` : ""].filter(Boolean);
     return [`${plural(done.moved, "letter")} ${how.done}`, ...rest].join("; ");
   };
   if (await confirm({ ...how, word: how.word, number, act })) await again();
@@ -127,7 +129,7 @@ async function pageOf(list, chosen, again, cursor = "", before = []) {
       page.next ? button("Older", () => pageOf(list, chosen, again, page.next, [...before, cursor])) : null)));
 }
 
-/** The moves that some of the chosen letters allow, each with how many. */
+/** Offer each move with the number of chosen letters that allow it. */
 function tell(actions, boxes, again) {
   const chosen = [...boxes].filter(([input]) => input.checked).map(([, one]) => one);
   actions.replaceChildren(...Object.keys(MOVES).map((move) => {
@@ -190,13 +192,15 @@ function bodyCard(one, path) {
       const { body } = await get(path, { body: form });
       shown.replaceChildren(body.shown === null ? el("p", { class: "quiet" }, body.fault)
         : el("pre", { id: "body" }, form === "hex" ? hexLines(body.shown) : body.shown));
-      if (body.truncated) shown.append(el("p", { class: "quiet" }, `The first octets of ${count(body.bytes)}.`));
+      if (body.truncated) {
+        shown.append(el("p", { class: "quiet" }, `Only the first of ${count(body.bytes)} octets are shown.`));
+      }
     } catch (problem) {
       shown.replaceChildren(fault(problem));
     }
   };
   return card("Body", el("p", { class: "quiet" },
-    `${plural(one.body_bytes, "octet")}. Showing it leaves a line in the log, with your name.`),
+    `${plural(one.body_bytes, "octet")}. To show it is logged with your name.`),
   el("div", { class: "row" }, buttons), shown);
 }
 
@@ -210,6 +214,6 @@ function attemptsCard(history) {
     one.why ? el("p", { class: "quiet" }, one.why) : null,
     one.error ? el("span", { class: "error" }, one.error) : null);
   return card("Attempts", history.length ? el("ol", { class: "attempts" }, history.map(line))
-    : el("p", { class: "quiet" }, "Nothing was tried since it failed."));
+    : el("p", { class: "quiet" }, "There was no attempt since it failed."));
 }
 

@@ -1,4 +1,4 @@
-// The page: which part is shown, by the part of the address behind #, and what all parts share.
+// The page: it shows the part that the address names after its #, and holds the parts' common controls.
 
 import { askForKey } from "./api.js";
 import { fault, notice } from "./dom.js";
@@ -25,7 +25,7 @@ const PLACES = [
 const main = document.getElementById("main");
 let leave = () => {};
 
-/** Show the part that the address names. A part gets a place to fill and a signal that ends when it is left. */
+/** Show the part that the address names. A part gets a place to fill, and a signal that aborts when it is left. */
 async function show(moveFocus = true) {
   leave();
   const left = new AbortController();

@@ -1,4 +1,4 @@
-// The first screen: is the ledger balanced, and the numbers that prove it; lag and gaps by partition; a chart.
+// The first screen: the balance of the ledger with the numbers that prove it, lag and gaps by partition, a chart.
 
 import { get } from "./api.js";
 import { chart } from "./chart.js";
@@ -10,7 +10,7 @@ const KEPT_MS = 300_000;
 const KEPT_UNDER = "hubledger.samples";
 const OUTCOMES = [["written", "written"], ["filtered", "filtered"], ["dead_lettered", "dead-lettered"],
   ["held", "held"], ["absent", "absent"]];
-const samples = JSON.parse(sessionStorage.getItem(KEPT_UNDER) ?? "[]"); // a reload loses none
+const samples = JSON.parse(sessionStorage.getItem(KEPT_UNDER) ?? "[]"); // they survive a reload
 
 export async function overview(place, left) {
   const top = el("div", { class: "columns" });
@@ -24,7 +24,7 @@ export async function overview(place, left) {
         if (left.aborted) return;
         remember(status);
         trouble.replaceChildren();
-        if (status.hub_fault) trouble.append(fault({ detail: `The hub cannot be asked: ${status.hub_fault}` }));
+        if (status.hub_fault) trouble.append(fault({ detail: `The hub does not answer: ${status.hub_fault}` }));
         renew(top, balance(status), letters(status), overTime());
         renew(partitions, byPartition(status));
         document.getElementById("stream").textContent = `${status.event_hub} · ${status.consumer_group}`;
@@ -52,7 +52,7 @@ function balance(status) {
       proof("numbers up to the checkpoints", status.numbers, "numbers"),
       proof("accounted for", status.accounted, "accounted")),
     shares(status),
-    even ? null : el("p", {}, "Run the audit below: it names the ranges that do not fit."));
+    even ? null : el("p", {}, "Run the audit below: it names the ranges at fault."));
 }
 
 const proof = (term, value, id) => el("div", {}, el("dt", {}, term), el("dd", { id }, count(value)));
@@ -84,10 +84,10 @@ function letters(status) {
       el("div", {}, el("dt", {}, "open"), el("dd", { id: "open-letters" }, count(found.open)))),
     el("ul", { class: "legend" }, ["waiting", "retrying", "held", "exhausted", "resolved", "discarded"].map((word) =>
       el("li", {}, `${count(found[word])} ${word}`))),
-    oldest ? el("p", {}, `The oldest open one failed ${duration(age)} ago: `,
+    el("p", { hidden: !oldest }, oldest ? [`The oldest open letter failed ${duration(age)} ago: `,
       el("a", { class: "whole", href: `#/letters/${oldest.partition_id}/${oldest.sequence_number}` },
-        `${oldest.partition_id} / ${grouped(oldest.sequence_number)}`)) : null,
-    el("p", {}, el("a", { href: "#/letters" }, "Look at the letters")));
+        `${oldest.partition_id} / ${grouped(oldest.sequence_number)}`)] : null), // a later one moves no focus
+    el("p", {}, el("a", { href: "#/letters" }, "Show the letters")));
 }
 
 function overTime() {
@@ -110,7 +110,7 @@ function overTime() {
 const highest = (points) => Math.round(Math.max(0, ...points.map((point) => point.value)));
 
 function times(points) {
-  if (points.length < 2) return "From now on, five minutes.";
+  if (points.length < 2) return "The next five minutes, from now on.";
   return `The last ${duration((points.at(-1).at - points[0].at) / 1000)}.`;
 }
 
@@ -127,7 +127,7 @@ function byPartition(status) {
     ["Ledger", (one) => (one.balanced ? badge("balanced") : el("span", { class: "badge bad" }, "not balanced"))],
   ];
   return card("Partitions", status.partitions.length
-    ? table("Partitions", columns, status.partitions) : el("p", {}, "Nothing was committed yet."));
+    ? table("Partitions", columns, status.partitions) : el("p", {}, "Nothing is committed yet."));
 }
 
 function auditing() {
@@ -146,7 +146,7 @@ function auditing() {
   });
   const asked = () => ({ ...(rows.checked ? { rows: true } : {}), ...(hub.checked ? { hub: true } : {}) });
   return card("Audit", el("p", { class: "quiet" },
-    "The status adds what is new to sums it remembers. The audit reads every range again, and counts the letters."),
+    "The status adds new ranges to remembered sums. The audit reads every range again, and counts the letters."),
   el("div", { class: "row actions" }, start, el("label", { class: "inline" }, rows, "and the rows"),
     el("label", { class: "inline" }, hub, "and the hub")), found);
 }
@@ -160,6 +160,6 @@ function audited(done) {
       : `${plural(done.faults.length, "fault")} found.`),
     facts([["Read at", instant(done.at)], ["Partitions", count(done.partitions.length)]]),
     done.partitions.some((one) => one.rows?.complete === false)
-      ? el("p", {}, "Of some partitions only the newest rows were recounted: the limit of one audit.") : null,
+      ? el("p", {}, "In some partitions only the newest rows were recounted: an audit has a limit.") : null,
     done.faults.length ? table("Faults", columns, done.faults) : null);
 }

@@ -1,4 +1,4 @@
-// Replays: a range, a dry run, what it would change, then the same for good, with its progress.
+// Replays: choose a range, see in a dry run what would change, then replay it for good and follow the progress.
 
 import { get, post, Problem } from "./api.js";
 import { confirm } from "./confirm.js";
@@ -29,7 +29,7 @@ export async function replays(place, left, asked = "") {
 
 function list(page, cursor, before, show) {
   const columns = [
-    ["Asked", (one) => el("a", { href: address(one) }, instant(one.requested_at))],
+    ["Requested", (one) => el("a", { href: address(one) }, instant(one.requested_at))],
     ["Kind", (one) => (one.dry_run ? "dry run" : "replay")],
     ["Status", (one) => badge(one.status)],
     ["Done", (one) => `${count(one.done)} of ${count(one.total)}`, "amount"],
@@ -37,7 +37,7 @@ function list(page, cursor, before, show) {
     ["Why", (one) => one.reason, "wide"],
   ];
   return card("Jobs", page.replays.length ? table("Replays", columns, page.replays)
-    : el("p", {}, "No replay was asked for yet."),
+    : el("p", {}, "No replay was requested yet."),
   el("div", { class: "row" },
     before.length ? button("Newer", () => show(before.at(-1), before.slice(0, -1))) : null,
     page.next ? button("Older", () => show(page.next, [...before, cursor])) : null));
@@ -63,9 +63,10 @@ function newReplay(asked) {
     }
   };
   return card("New replay", el("p", { class: "quiet" },
-    "It begins with a dry run: the same work, rolled back, that tells what would change."),
-  el("form", { class: "row", onsubmit: start }, field("Partitions, by commas", partitions), field("Range", way),
-    field("From", first), field("to", last), field("Why? It is kept with your name.", reason),
+    "It begins with a dry run: the same work, rolled back, to show the changes."),
+  el("form", { class: "row", onsubmit: start }, field("Partitions, separated by commas", partitions),
+    field("Range", way),
+    field("From", first), field("to", last), field("Why? It is stored with your name.", reason),
     el("button", { class: "main" }, "Dry run")), trouble);
 }
 
@@ -95,13 +96,13 @@ export async function replay(place, left, id) {
       if (ENDED.includes(job.status)) return;
     } catch (problem) {
       if (!(problem instanceof Problem) || problem.status === 400 || problem.status === 404) throw problem;
-      trouble.replaceChildren(fault(problem)); // it may be over in a moment
+      trouble.replaceChildren(fault(problem)); // it may pass by itself
     }
     await new Promise((resolve) => { setTimeout(resolve, EVERY_MS); });
   }
 }
 
-/** The differences anew, when the dry run has come further. */
+/** Show the differences again when the dry run has advanced. */
 async function follow(place, job, shown) {
   const state = `${job.status} ${job.done}`;
   if (!job.dry_run || state === shown.state) return;
@@ -124,8 +125,8 @@ function progress(job) {
       facts(job.dry_run ? [["Events that change", count(counts.events_changed)],
         ["Rows added", count(counts.rows_added)],
         ["Rows removed", count(counts.rows_removed)], ["Rows changed", count(counts.rows_changed)]]
-        : [["Rows written", count(counts.rows_written)], ["Rows taken away", count(counts.rows_retracted)]]),
-      facts([["Asked by", job.requested_by], ["Why", job.reason], ["Asked", instant(job.requested_at)],
+        : [["Rows written", count(counts.rows_written)], ["Rows removed", count(counts.rows_retracted)]]),
+      facts([["Requested by", job.requested_by], ["Why", job.reason], ["Requested", instant(job.requested_at)],
         ["Transform", job.transform_version], ["Ended", instant(job.ended_at)]])),
     el("p", { class: "quiet" }, job.left_out.map((one) => `Partition ${one.partition_id}: ${one.why}. `)),
     el("div", { class: "row" }, allowed.map((move) => button(capital(move), () => ask(job, move))),
@@ -133,7 +134,7 @@ function progress(job) {
         ? button("Replay it for good", () => commit(job), { class: "main", id: "commit" }) : null));
 }
 
-/** How far each partition is, and what the hub no longer has of it. */
+/** Show the progress of each partition, and the numbers that the hub no longer has. */
 function ranges(job) {
   const columns = [
     ["Partition", (one) => one.partition_id],
@@ -157,23 +158,24 @@ const moved = (one) => el("li", {}, badge(one.move), ` by ${one.by}, `, instant(
 
 const capital = (word) => word[0].toUpperCase() + word.slice(1);
 
-const WORDS = { pause: "It stops between two pieces, and can go on from there.",
-  resume: "It goes on where it was paused.", cancel: "It ends for good; what was replayed stays so." };
+const WORDS = { pause: "The replay stops between two pieces, and can be resumed there.",
+  resume: "The replay continues where it was paused.",
+  cancel: "The replay ends for good; events that it replayed stay so." };
 
 const ask = (job, move) => confirm({ title: `${capital(move)} the replay`, word: capital(move), number: null,
-  text: () => `${WORDS[move]} The replay is of ${plural(job.total, "event")}.`, grave: move === "cancel",
+  text: () => `${WORDS[move]} It covers ${plural(job.total, "event")}.`, grave: move === "cancel",
   act: async (_, reason) => { await post(`replays/${job.job_id}/${move}`, { reason }); return `${move}: done`; } });
 
-/** The range of the dry run, once more and for good: of one partition by its numbers, of several as it was asked. */
+/** Replay the range of the dry run for good: one partition by its numbers, several as they were requested. */
 function commit(job) {
   const order = job.partitions.length === 1 ? byNumbers(job.partitions[0])
     : Object.fromEntries(Object.entries(job.asked).filter(([, value]) => value !== null));
   const grows = job.partitions.length > 1 && !job.asked.to;
   let made = null;
   return confirm({ title: "Replay for good", word: "Replay", number: job.total,
-    text: (number) => `${plural(number, "event")} will be done again; in the dry run `
-      + `${plural(job.counts.events_changed, "event")} had other rows than now.`
-      + (grows ? " What was committed since the dry run is done again too." : ""),
+    text: (number) => `${plural(number, "event")} will be replayed; in the dry run `
+      + `the rows of ${plural(job.counts.events_changed, "event")} changed.`
+      + (grows ? " Events that were committed since the dry run will be replayed too." : ""),
     act: async (_, reason) => {
       made = await post("replays", { ...order, dry_run: false, reason });
       return "The replay has begun";
@@ -197,6 +199,6 @@ async function differences(place, id, isWhole, cursor = "") {
       one.error ? el("span", { class: "error" }, one.error) : null], "wide"],
   ];
   renew(place, card("What would change", page.events.length ? table("Differences", columns, page.events)
-    : el("p", { id: "no-change" }, isWhole ? "Nothing would change." : "Nothing so far."),
+    : el("p", { id: "no-change" }, isWhole ? "Nothing would change." : "No changes so far."),
   page.next ? button("More", () => differences(place, id, isWhole, page.next)) : null));
 }

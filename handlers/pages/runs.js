@@ -1,4 +1,4 @@
-// The runs of the aggregation: where the cut stands, how far the checkpoints are, and what each run came to.
+// The runs of the aggregation: its cut, the distance to the checkpoints, and the result of each run.
 
 import { get, post } from "./api.js";
 import { confirm } from "./confirm.js";
@@ -33,14 +33,14 @@ function standing(found, again) {
   const commits = behind.reduce((sum, one) => sum + one, 0);
   return card("Cut",
     el("p", { class: `verdict ${commits ? "" : "good"}`, id: "cut" }, commits
-      ? `${plural(commits, "commit")} behind the checkpoints` : "Up to the checkpoints"),
+      ? `${plural(commits, "commit")} behind the checkpoints` : "Level with the checkpoints"),
     el("p", { class: "quiet" }, "A run covers the commits between two cuts. Its sums are added in the transaction that "
       + "moves the cut."),
     el("div", { class: "row" }, button("Take a step now", () => step(again))));
 }
 
-const step = (again) => confirm({ title: "Take the aggregation a step further", word: "Take a step", number: null,
-  text: () => "The step that the timer would take: plan, submit, look, or commit. Asking twice changes nothing.",
+const step = (again) => confirm({ title: "Advance the aggregation by a step", word: "Take a step", number: null,
+  text: () => "The next step of the timer: plan, submit, look, or commit. A second request changes nothing.",
   asksWhy: false,
   act: async () => {
     const done = await post("aggregations", {});
@@ -64,7 +64,7 @@ function listed(found, page, again) {
   ];
   const turn = (cursor, before) => { Object.assign(page, { cursor, before }); again(); };
   return card("Runs", found.runs.length ? table("Aggregation runs", columns, found.runs)
-    : el("p", {}, "No run was planned yet: without SPARK_ENGINE none is."),
+    : el("p", {}, "No run is planned yet. Runs need SPARK_ENGINE."),
   el("div", { class: "row" },
     page.before.length ? button("Newer", () => turn(page.before.at(-1), page.before.slice(0, -1))) : null,
     found.next ? button("Older", () => turn(found.next, [...page.before, page.cursor])) : null));

@@ -1,4 +1,4 @@
-// Dark or light: as the system has it, or as the button chose.
+// Dark or light: by the system, or by the button.
 
 const THEME = "hubledger.theme";
 

@@ -1,9 +1,9 @@
-// Instants as the clocks of a home show them.
+// Write instants as the clocks of a home show them.
 
 const FORM = { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 const LOCALE = "en-GB";
 
-/** The clock of a time zone by its name, or of UTC when the browser knows no such zone. */
+/** Make the clock of a time zone, or of UTC when the browser does not know the zone. */
 export function clock(zone) {
   const own = known(zone) ? zone : "UTC";
   const form = (parts) => new Intl.DateTimeFormat(LOCALE, { timeZone: own, ...parts });

@@ -1,4 +1,4 @@
-// The alerts of docs/alerts.md: each is a query over the app's own log lines; a row found is an alert.
+// The alerts of docs/alerts.md: each is a query over the app's log lines, and fires when the query finds a row.
 
 @description('Prefix of the names of the rules.')
 @minLength(1)
@@ -23,16 +23,16 @@ param tags object
 @maxLength(400)
 param workspaceId string
 
-@description('Addresses that get a mail; without any, alerts are only seen in the portal.')
+@description('Addresses that get a mail; without one, alerts appear only in the portal.')
 @maxLength(20)
 param emails string[]
 
-@description('Seconds that the oldest event not accounted for may be old.')
+@description('Age in seconds of the oldest event that is not accounted for; an alert fires above it.')
 @minValue(1)
 @maxValue(604800)
 param lagSeconds int
 
-@description('Letters that may be open.')
+@description('Number of open letters above which an alert fires.')
 @minValue(0)
 @maxValue(100000000)
 param openLetters int
@@ -42,7 +42,7 @@ param openLetters int
 @maxValue(100)
 param retentionPercent int
 
-@description('Hours for which the hub keeps events.')
+@description('Hours for which the hub retains events.')
 @minValue(1)
 @maxValue(168)
 param retentionHours int
@@ -53,43 +53,43 @@ var alerts = [
   {
     name: 'ledger-unbalanced'
     severity: 0
-    description: 'The ledger does not account for every sequence number exactly once. Nothing explains this but a fault: do not discard anything, ask /api/status which partition.'
+    description: 'The ledger does not account for every sequence number exactly once. Only a fault explains this: discard nothing, and find the partition with /api/status.'
     query: loadTextContent('../alerts/ledger-unbalanced.kql')
   }
   {
     name: 'events-absent'
     severity: 1
-    description: 'Events left the hub before they were read: data is lost to us. Capture may still have them.'
+    description: 'The hub dropped events before the app read them. Capture may still have them.'
     query: loadTextContent('../alerts/events-absent.kql')
   }
   {
     name: 'partition-stopped'
     severity: 1
-    description: 'A partition has events and its checkpoint does not move. Look for its error in the log.'
+    description: 'A partition has events, but its checkpoint does not move. Look for its error in the log.'
     query: loadTextContent('../alerts/partition-stopped.kql')
   }
   {
     name: 'lag'
     severity: 2
-    description: 'Events wait longer than they should. docs/capacity.md says what to raise.'
+    description: 'Events wait longer than the limit. docs/capacity.md says which size to raise.'
     query: replace(loadTextContent('../alerts/lag.kql'), '{lag_seconds}', string(lagSeconds))
   }
   {
     name: 'letters-open'
     severity: 2
-    description: 'More dead letters are open than expected. Group them by fingerprint: a wrong deployment shows as one group.'
+    description: 'More dead letters are open than expected. Group them by fingerprint: a faulty deployment appears as one group.'
     query: replace(loadTextContent('../alerts/letters-open.kql'), '{open_letters}', string(openLetters))
   }
   {
     name: 'letter-old'
     severity: 1
-    description: 'The oldest open letter nears the end of the retention; past it the hub cannot give its event again.'
+    description: 'The oldest open letter nears the end of the retention; after that, the hub no longer has its event.'
     query: replace(loadTextContent('../alerts/letter-old.kql'), '{letter_seconds}', string(letterSeconds))
   }
   {
     name: 'watch-silent'
     severity: 1
-    description: 'The app has not told the state of its books for a while: it is down, or its telemetry is, and no other alert can fire.'
+    description: 'The app has not reported the state of its books for a while: the app or its telemetry is down, and no other alert can fire.'
     query: loadTextContent('../alerts/watch-silent.kql')
   }
 ]
@@ -121,7 +121,7 @@ module rule 'br/public:avm/res/insights/scheduled-query-rule:0.6.0' = [
       evaluationFrequency: 'PT5M'
       windowSize: 'PT15M'
       autoMitigate: true
-      skipQueryValidation: true // the tables do not exist before the first line has been logged
+      skipQueryValidation: true // the tables do not exist before the first log line
       scopes: [workspaceId]
       actions: { actionGroupResourceIds: [actionGroup.outputs.resourceId] }
       criterias: {

@@ -1,12 +1,12 @@
-// The function app on Flex Consumption. It scales per function: each Event Hubs trigger has instances of its own (at
-// most one per partition), all HTTP functions share theirs, and so do all Durable functions.
+// The function app on Flex Consumption. It scales per function: each Event Hubs trigger has its own instances (one
+// per partition at most), all HTTP functions share instances, and so do all Durable functions.
 
 @description('Name of the app, unique in Azure.')
 @minLength(2)
 @maxLength(60)
 param name string
 
-@description('Name of its plan.')
+@description('Name of the plan of the app.')
 @minLength(1)
 @maxLength(60)
 param planName string
@@ -34,30 +34,30 @@ param identityId string
 @maxLength(36)
 param identityClientId string
 
-@description('Python of the app; the project supports these.')
+@description('Python version of the app; the project supports these.')
 @allowed([
   '3.11'
   '3.12'
 ])
 param pythonVersion string
 
-@description('Container that deployments are put into.')
+@description('Container that stores the deployed packages.')
 @minLength(3)
 @maxLength(63)
 param deploymentContainer string
 
-@description('Blob, queue and table addresses of the account that the host and Durable keep their state in.')
+@description('Blob, queue and table addresses of the account where the host and Durable Functions store their state.')
 param hostStorage object
 
-@description('Connection string of Application Insights; it names the component and holds no key that lets anyone in.')
+@description('Connection string of Application Insights; it names the component and gives no access.')
 @minLength(10)
 @maxLength(1000)
 param telemetryConnection string
 
-@description('Settings of the app that say where things are, from the other modules.')
+@description('Settings of the app that come from the other modules: names and addresses.')
 param wiredSettings object
 
-@description('Settings of the app that an operator chooses for this environment; they win over infra/settings.json and the wired ones.')
+@description('Settings of the app that an operator chooses for this environment; they override infra/settings.json and the wired settings.')
 param chosenSettings object
 
 @description('Memory of an instance in MB, which also sets its share of processor time.')
@@ -68,17 +68,17 @@ param chosenSettings object
 ])
 param instanceMemoryMB int
 
-@description('Most instances of the whole app.')
+@description('Limit of instances of the whole app.')
 @minValue(1)
 @maxValue(1000)
 param maximumInstances int
 
-@description('Instances of the trigger that never go away. With 0, an idle hub costs nothing and the first event waits for a cold start.')
+@description('Instances of the trigger that are always ready. With 0, an idle hub costs nothing, and the first event waits for a cold start.')
 @minValue(0)
 @maxValue(32)
 param ingestAlwaysReady int
 
-@description('Instances for HTTP that never go away.')
+@description('Instances for HTTP that are always ready.')
 @minValue(0)
 @maxValue(32)
 param httpAlwaysReady int
@@ -97,7 +97,7 @@ var alwaysReady = concat(
   httpAlwaysReady > 0 ? [{ name: 'http', instanceCount: httpAlwaysReady }] : []
 )
 
-// What the host, the worker and the SDKs need; the rest are settings of the app, which docs/configuration.md explains.
+// Settings that the host, the worker and the SDKs need; all others are settings of the app (docs/configuration.md).
 var hostSettings = {
   APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${identityClientId};Authorization=AAD'
   APPLICATIONINSIGHTS_CONNECTION_STRING: telemetryConnection

@@ -18,24 +18,24 @@ param tags object
 @maxLength(50)
 param hubName string
 
-@description('Partitions: 32 at most in Standard, 100 in Premium. They bound the instances of the trigger and cannot be changed later in Standard.')
+@description('Number of partitions: up to 32 in Standard, 100 in Premium. It limits the instances of the trigger and cannot change later in Standard.')
 @minValue(1)
 @maxValue(100)
 param partitionCount int
 
-@description('Hours for which the hub keeps events: how long an outage may last without loss.')
+@description('Hours for which the hub retains events: the longest outage without loss.')
 @minValue(1)
 @maxValue(168)
 param retentionHours int
 
-@description('Tier of the namespace. Standard has 40 throughput units at most; docs/capacity.md says when it is too small.')
+@description('Tier of the namespace. Standard has up to 40 throughput units; docs/capacity.md says when that is too small.')
 @allowed([
   'Standard'
   'Premium'
 ])
 param tier string
 
-@description('Throughput units to begin with, each 1,000 events/s or 1 MB/s in and twice the bytes out; processing units (1, 2, 4, 6, 8, 10, 12, 16) in Premium.')
+@description('Initial throughput units, each for 1,000 events/s or 1 MB/s in and twice the bytes out; processing units (1, 2, 4, 6, 8, 10, 12, 16) in Premium.')
 @minValue(1)
 @maxValue(40)
 param throughputUnits int
@@ -45,17 +45,17 @@ param throughputUnits int
 @maxValue(40)
 param maximumThroughputUnits int
 
-@description('Consumer group of the trigger. The host reads it with an epoch, so nobody else may.')
+@description('Consumer group of the trigger. The host reads it with an epoch, so no other reader may use it.')
 @minLength(1)
 @maxLength(50)
 param triggerGroup string
 
-@description('Consumer group of the reader that fetches gaps and replays.')
+@description('Consumer group of the reader that fetches events for gaps and replays.')
 @minLength(1)
 @maxLength(50)
 param readerGroup string
 
-@description('True keeps every event in the lake as Avro, for replays beyond the retention.')
+@description('True stores every event in the lake as Avro, for replays after the retention.')
 param captureEnabled bool
 
 @description('Resource id of the lake that Capture writes to.')
@@ -68,12 +68,12 @@ param captureAccountId string
 @maxLength(63)
 param captureContainer string
 
-@description('Resource id of the identity that Capture signs in with; it needs its role before the hub is made.')
+@description('Resource id of the identity that Capture signs in with; it needs its role before the hub is created.')
 @minLength(10)
 @maxLength(400)
 param captureIdentityId string
 
-@description('False leaves private endpoints as the only way in.')
+@description('False allows access through private endpoints only.')
 param publicAccess bool
 
 var inflates = tier == 'Standard' && maximumThroughputUnits > throughputUnits
@@ -136,7 +136,7 @@ output name string = namespace.name
 @description('Resource id of the namespace.')
 output resourceId string = namespace.id
 
-@description('Host of the namespace, as clients want it.')
+@description('Host name of the namespace, for clients.')
 output fullyQualifiedNamespace string = '${namespace.name}.servicebus.windows.net'
 
 @description('Name of the hub.')

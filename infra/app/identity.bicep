@@ -1,4 +1,4 @@
-// One managed identity: the only way in which anything here signs in to anything else.
+// One managed identity. The resources sign in to each other with managed identities only.
 
 @description('Name of the identity.')
 @minLength(3)
@@ -19,10 +19,10 @@ resource identity 'Microsoft.ManagedIdentity/userAssignedIdentities@2023-01-31' 
   tags: tags
 }
 
-@description('Name of the identity; its database user bears the same one.')
+@description('Name of the identity; its database user has the same name.')
 output name string = identity.name
 
-@description('Resource id, for whoever wears the identity.')
+@description('Resource id, for the resources that use the identity.')
 output resourceId string = identity.id
 
 @description('Object id, for role assignments.')

@@ -1,4 +1,4 @@
-// Where telemetry goes: one workspace, and Application Insights that takes it from Entra identities only.
+// Telemetry: one workspace, and Application Insights, which accepts telemetry from Entra identities only.
 
 @description('Name of the workspace.')
 @minLength(4)
@@ -18,12 +18,12 @@ param location string
 @description('Tags of the environment.')
 param tags object
 
-@description('Days for which logs are kept.')
+@description('Days for which logs are stored.')
 @minValue(30)
 @maxValue(730)
 param retentionDays int
 
-@description('Gigabytes a day after which no more is taken in until the next day, alerts included; -1 for no limit.')
+@description('Gigabytes a day after which the workspace takes in no logs until the next day, and the alerts see no new lines; -1 for no limit.')
 @minValue(-1)
 @maxValue(1000)
 param dailyGigabytes int
@@ -53,11 +53,11 @@ resource component 'Microsoft.Insights/components@2020-02-02' = {
   }
 }
 
-@description('Resource id of the workspace, which the alerts ask.')
+@description('Resource id of the workspace that the alerts query.')
 output workspaceId string = workspace.id
 
 @description('Name of the component.')
 output componentName string = component.name
 
-@description('Where telemetry is sent. It names the component and lets nobody in: local authentication is off.')
+@description('Connection string for telemetry. It names the component and gives no access: local authentication is off.')
 output connectionString string = component.properties.ConnectionString

@@ -1,4 +1,4 @@
-// A virtual network for the app's outgoing calls, and private endpoints for what it calls.
+// A virtual network for the app's outgoing calls, and private endpoints for the services that it calls.
 
 @description('Name of the network.')
 @minLength(2)
@@ -18,7 +18,7 @@ param tags object
 @maxLength(18)
 param addressPrefix string
 
-@description('What gets a private endpoint: { name, resourceId, service, zone }.')
+@description('Resources that get a private endpoint: { name, resourceId, service, zone }.')
 @minLength(1)
 @maxLength(20)
 param targets array

@@ -1,5 +1,6 @@
-// Who may do what, by name. A grant is { target, role, principalId, principalType, reason }; the reason is written on
-// the assignment, where an auditor reads it. Scopes are single accounts, namespaces and components, never the group.
+// Role assignments, by the names of the roles. A grant is { target, role, principalId, principalType, reason }; the
+// reason becomes the description of the assignment, where an auditor reads it. Scopes are single accounts, namespaces
+// and components, never the group.
 
 @description('Grants on storage accounts; target is the name of the account.')
 @maxLength(20)
@@ -23,7 +24,7 @@ var roleIds = {
   'Storage Table Data Contributor': '0a9a7e1f-b9d0-4cc4-a60d-0319b160aaa3'
 }
 
-// In the order of the three lists: what an assignment says, with its reason for the auditor.
+// The properties of the assignments, in the order of the three lists.
 var assignments = [
   for grant in concat(storageGrants, hubGrants, telemetryGrants): {
     description: grant.reason
@@ -75,5 +76,5 @@ resource onTelemetry 'Microsoft.Authorization/roleAssignments@2022-04-01' = [
   }
 ]
 
-@description('How many roles were assigned; whoever needs them in place depends on this module.')
+@description('Number of assigned roles; a module that needs them depends on this one.')
 output count int = length(storageGrants) + length(hubGrants) + length(telemetryGrants)

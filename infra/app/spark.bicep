@@ -1,6 +1,6 @@
 // The Spark engine of the aggregation: none, a Synapse pool, or a Databricks workspace.
 
-@description('Which engine. Synapse comes out of this template whole; Databricks still needs access to the lake from within.')
+@description('Spark engine. This template sets up Synapse completely; a Databricks workspace still needs access to the lake, which is set up inside it.')
 @allowed([
   'none'
   'synapse'
@@ -41,12 +41,12 @@ param lakeId string
 @maxLength(63)
 param lakeContainer string
 
-@description('Object id of the deployer, the first Synapse administrator: only one may give the app its role in the workspace.')
+@description('Object id of the deployer, the first Synapse administrator: only an administrator may give the app its role in the workspace.')
 @minLength(36)
 @maxLength(36)
 param deployerPrincipalId string
 
-@description('Address from which the deployer sets the role of the app; empty when it comes from inside Azure.')
+@description('Address from which the deployer sets the role of the app; empty when the deployer is inside Azure.')
 @maxLength(15)
 param deployerAddress string
 
@@ -63,7 +63,7 @@ param appPrincipalId string
 ])
 param nodeSize string
 
-@description('Most nodes of the pool; it needs at least 3.')
+@description('Limit of nodes of the pool, at least 3.')
 @minValue(3)
 @maxValue(200)
 param maximumNodes int
@@ -83,8 +83,8 @@ resource synapse 'Microsoft.Synapse/workspaces@2021-06-01' = if (engine == 'syna
   }
 }
 
-// A workspace without a rule answers nobody. These let in other Azure services, which still need a token, and the
-// deployer, who gives the app its role in the workspace.
+// A workspace without a firewall rule refuses every request. These rules admit other Azure services, which still need a
+// token, and the deployer, who gives the app its role in the workspace.
 resource fromAzure 'Microsoft.Synapse/workspaces/firewallRules@2021-06-01' = if (engine == 'synapse') {
   parent: synapse
   name: 'AllowAllWindowsAzureIps'
@@ -125,7 +125,7 @@ module databricks 'br/public:avm/res/databricks/workspace:0.11.4' = if (engine =
         principalId: appPrincipalId
         principalType: 'ServicePrincipal'
         roleDefinitionIdOrName: 'Contributor'
-        description: 'The app submits runs; Databricks lets an Entra identity in by its rights on the workspace resource.'
+        description: 'The app submits runs; Databricks admits an Entra identity by its rights on the workspace resource.'
       }
     ]
   }
@@ -140,7 +140,7 @@ output synapsePrincipalId string = engine == 'synapse' ? synapse!.identity.princ
 @description('Name of the Spark pool; empty when there is none.')
 output poolName string = engine == 'synapse' ? poolName : ''
 
-@description('Where the engine takes jobs: the Livy address of the pool, or the Databricks workspace; empty with none.')
+@description('Address that takes jobs: Livy of the pool, or the Databricks workspace; empty without an engine.')
 output submitEndpoint string = engine == 'synapse'
   ? 'https://${synapse.name}.dev.azuresynapse.net/livyApi/versions/2019-11-01-preview/sparkPools/${poolName}'
   : engine == 'databricks' ? 'https://${databricks!.outputs.workspaceUrl}' : ''

@@ -1,4 +1,4 @@
-// The database: a server that knows Entra identities only, and one database, serverless or provisioned.
+// The database: a server that accepts Entra identities only, and one database, serverless or provisioned.
 
 @description('Name of the server, unique in Azure.')
 @minLength(3)
@@ -18,7 +18,7 @@ param tags object
 @maxLength(128)
 param databaseName string
 
-@description('Who administers the server: sign-in name of the deployer or of a group.')
+@description('Administrator of the server: sign-in name of the deployer or of a group.')
 @minLength(1)
 @maxLength(256)
 param adminName string
@@ -28,7 +28,7 @@ param adminName string
 @maxLength(36)
 param adminObjectId string
 
-@description('What the administrator is.')
+@description('Kind of the administrator.')
 @allowed([
   'User'
   'Group'
@@ -36,7 +36,7 @@ param adminObjectId string
 ])
 param adminType string
 
-@description('Serverless bills by the second for what is used and can pause; provisioned has one price a month. Both log alike.')
+@description('Serverless bills the seconds of use and can pause; provisioned has one price a month. Both have the same log rate.')
 @allowed([
   'serverless'
   'provisioned'
@@ -51,12 +51,12 @@ param compute string
 ])
 param tier string
 
-@description('Virtual cores, the most that are used when serverless.')
+@description('Virtual cores; with serverless, the limit of them.')
 @minValue(1)
 @maxValue(128)
 param vCores int
 
-@description('Minutes without a session after which a serverless database pauses; -1 never, since the first call after a pause takes a minute.')
+@description('Minutes without a session after which a serverless database pauses; -1 for never, since the first call after a pause takes a minute.')
 @minValue(-1)
 @maxValue(10080)
 param autoPauseMinutes int
@@ -66,7 +66,7 @@ param autoPauseMinutes int
 @maxValue(4096)
 param maxSizeGiB int
 
-@description('Where backups are kept: in one data centre, in the zones of the region, or in a second region too.')
+@description('Place of the backups: one data centre, the zones of the region, or also a second region.')
 @allowed([
   'Local'
   'Zone'
@@ -74,10 +74,10 @@ param maxSizeGiB int
 ])
 param backupRedundancy string
 
-@description('False leaves private endpoints as the only way in.')
+@description('False allows access through private endpoints only.')
 param publicAccess bool
 
-@description('Address from which the deployer migrates the database; empty when it comes from inside.')
+@description('Address from which the deployer migrates the database; empty when the deployer is inside Azure.')
 @maxLength(15)
 param deployerAddress string
 
@@ -114,13 +114,13 @@ resource database 'Microsoft.Sql/servers/databases@2023-08-01' = {
     collation: 'SQL_Latin1_General_CP1_CI_AS'
     maxSizeBytes: tier == 'Hyperscale' ? null : maxSizeGiB * 1073741824
     autoPauseDelay: isServerless && tier == 'GeneralPurpose' ? autoPauseMinutes : null
-    minCapacity: isServerless ? (vCores <= 4 ? json('0.5') : (vCores + 7) / 8) : null // the least that each size allows
+    minCapacity: isServerless ? (vCores <= 4 ? json('0.5') : (vCores + 7) / 8) : null // the minimum of each size
     requestedBackupStorageRedundancy: backupRedundancy
     zoneRedundant: false
   }
 }
 
-// Other Azure services, of any subscription: they still need a token. A Flex Consumption app has no address of its own.
+// Admits Azure services of any subscription, which still need a token: a Flex Consumption app has no fixed address.
 resource fromAzure 'Microsoft.Sql/servers/firewallRules@2023-08-01' = if (publicAccess) {
   parent: server
   name: 'AllowAllWindowsAzureIps'
@@ -136,11 +136,11 @@ resource fromDeployer 'Microsoft.Sql/servers/firewallRules@2023-08-01' = if (pub
 @description('Resource id of the server.')
 output resourceId string = server.id
 
-@description('Host of the server.')
+@description('Host name of the server.')
 output serverHost string = server.properties.fullyQualifiedDomainName
 
 @description('Name of the database.')
 output databaseName string = database.name
 
-@description('What the app and the migrations connect with; it holds no credentials, both sign in by token.')
+@description('Connection string of the app and of the migrations; it holds no credentials, since both sign in by token.')
 output connection string = 'Driver={ODBC Driver 18 for SQL Server};Server=tcp:${server.properties.fullyQualifiedDomainName},1433;Database=${database.name};Encrypt=yes'

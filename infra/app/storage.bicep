@@ -1,4 +1,4 @@
-// One storage account that only Entra identities can enter: no shared keys, no SAS signed by them, no anonymous blobs.
+// One storage account that only Entra identities can use: no shared keys, no SAS signed by them, no anonymous blobs.
 
 @description('Name of the account: lower-case letters and digits, unique in Azure.')
 @minLength(3)
@@ -20,7 +20,7 @@ param tags object
 ])
 param redundancy string = 'Standard_LRS'
 
-@description('True makes a data lake (hierarchical namespace). The host cannot keep its state in such an account.')
+@description('True makes a data lake (hierarchical namespace). The host cannot store its state in such an account.')
 param isLake bool = false
 
 @description('Blob containers to create.')
@@ -28,7 +28,7 @@ param isLake bool = false
 @maxLength(10)
 param containers string[]
 
-@description('Public: any network may ask, and still needs a token. TrustedServices: Azure services that sign in by identity, as Capture does, and private endpoints. Private: private endpoints alone.')
+@description('Public: requests from any network, which still need a token. TrustedServices: Azure services that sign in by identity, as Capture does, and private endpoints. Private: private endpoints only.')
 @allowed([
   'Public'
   'TrustedServices'

@@ -1,1 +1,1 @@
-"""What a load needs of Event Hubs, the function app and Azure SQL, by published limits and our own measurements."""
+"""The sizes of Event Hubs, function app and Azure SQL that a load needs, by published limits and our measurements."""

@@ -1,4 +1,4 @@
-"""`python -m infra.capacity`: what a load needs, with the arithmetic, and what breaks first."""
+"""`python -m infra.capacity`: the sizes that a load needs, with the arithmetic, and the part that breaks first."""
 
 import argparse
 import sys
@@ -19,11 +19,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def report(sizing: Sizing) -> str:
-    """The sizing for a person."""
+    """Return the sizing as text for a person."""
     load, first = sizing.load, sizing.breaks_first
     lines = [f"{load.events_per_second:,.0f} events/s of {load.event_bytes} B, bought {load.headroom:g} times as large"]
     if sizing.shards > 1:
-        lines.append(f"{sizing.shards} shards, each a hub, an app and a database of its own; for each:")
+        lines.append(f"{sizing.shards} shards, each with its own hub, app and database; for each:")
     for part in sizing.parts:
         lines += [f"  {part.name + ':':<12} {part.size}", f"  {'':<12} {part.arithmetic}"]
     lines.append(f"  {'storage:':<12} {stored_bytes_per_day(load) / GB:,.1f} GB of rows a day, all together")
@@ -40,10 +40,10 @@ def _parser() -> argparse.ArgumentParser:
         "--log-bytes",
         type=_whole,
         default=own.log_bytes_per_event,
-        help="what an event writes to the database's log (default %(default)s)",
+        help="bytes that an event adds to the database's log (default %(default)s)",
     )
     parser.add_argument(
-        "--row-bytes", type=_whole, default=own.row_bytes_per_event, help="what its rows take (default %(default)s)"
+        "--row-bytes", type=_whole, default=own.row_bytes_per_event, help="bytes of its rows (default %(default)s)"
     )
     parser.add_argument("--headroom", type=_positive, default=own.headroom, help="factor (default %(default)s)")
     parser.add_argument(

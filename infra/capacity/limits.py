@@ -1,4 +1,4 @@
-"""The limits of Azure that the arithmetic rests on. Each names its source; check them before you buy.
+"""The limits of Azure that the arithmetic uses. Check them at their sources before you buy.
 
 Event Hubs quotas and tiers: learn.microsoft.com/azure/event-hubs/event-hubs-quotas and compare-tiers.
 Azure SQL log rates: learn.microsoft.com/azure/azure-sql/database/resource-limits-vcore-single-databases.
@@ -12,17 +12,16 @@ DAY = 86_400
 
 # One throughput unit of the Standard tier.
 UNIT_EVENTS_IN, UNIT_BYTES_IN = 1_000, 1 * MB
-UNIT_EVENTS_OUT, UNIT_BYTES_OUT = 4_096, 2 * MB
 STANDARD_UNITS = 40
 
-# One processing unit of the Premium tier: 5 to 10 MB/s in and 10 to 20 out; the lower end is counted on.
-PREMIUM_BYTES_IN, PREMIUM_BYTES_OUT = 5 * MB, 10 * MB
+# One processing unit of the Premium tier takes in 5 to 10 MB/s; the arithmetic uses the lower end.
+PREMIUM_BYTES_IN = 5 * MB
 PREMIUM_UNITS = (1, 2, 4, 6, 8, 10, 12, 16)
 
 
 @dataclass(frozen=True, slots=True)
 class HubTier:
-    """How many partitions one hub of a tier may have."""
+    """A tier of Event Hubs, and the limit of partitions of one hub."""
 
     name: str
     partitions: int
@@ -33,7 +32,7 @@ STANDARD, PREMIUM, DEDICATED = HubTier("Standard", 32), HubTier("Premium", 100),
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """One size of Azure SQL: what its transaction log takes in, and how long a commit takes to be durable."""
+    """One size of Azure SQL: the rate of its transaction log, and the time until a commit is durable."""
 
     tier: str
     v_cores: int
@@ -44,7 +43,7 @@ class Database:
         return f"{self.tier} {self.v_cores} vCores"
 
 
-# From cheap to dear. Gen5 hardware; a database with more cores than these logs no faster.
+# From the cheapest to the most expensive, on Gen5 hardware; a database with more cores logs no faster.
 DATABASES = (
     Database("GeneralPurpose", 2, 9 * MB, 0.007),
     Database("GeneralPurpose", 4, 18 * MB, 0.007),

@@ -1,14 +1,15 @@
-"""What the user knows of the load, and what we measured of the app."""
+"""The load that a user expects, and the costs of the app that we measured."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Events as they arrive at the busiest hour, on average over a second.
+    """The events of the busiest hour, as an average per second.
 
-    `log_bytes_per_event` is what one event writes to the database's log: its row, indexes, and its share of ledger and
-    letters. `headroom` is the factor by which everything is bought larger than the load, for peaks and catching up.
+    `log_bytes_per_event` counts the bytes that one event adds to the database's log: its row, its index entries, and
+    its share of ledger and letters. `headroom` is the factor by which each part is larger than the load, for peaks and
+    for catching up.
     """
 
     events_per_second: float
@@ -20,9 +21,9 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Measured costs of the app; docs/capacity.md says how they were measured.
+    """The measured costs of the app; docs/capacity.md says how they were measured.
 
-    `cpu_seconds_per_event` is the whole host, receiving included, on one core. `batch_size` is host.json's.
+    `cpu_seconds_per_event` is the time of the whole host on one core, with receiving. `batch_size` is set in host.json.
     """
 
     cpu_seconds_per_event: float = 120e-6

@@ -1,4 +1,4 @@
-"""The arithmetic: from a load to sizes, each with the sum that leads to it and the load at which it breaks."""
+"""The arithmetic from a load to sizes, each with its calculation and the load at which it breaks."""
 
 from dataclasses import dataclass, replace
 from math import ceil
@@ -10,7 +10,7 @@ from infra.capacity.load import Costs, Load
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing to buy: how much, the sum that says so, how many events/s it bears, and what to do beyond."""
+    """One part to buy: its size, the calculation, the events/s that it bears, and the step to take above that."""
 
     name: str
     size: str
@@ -21,7 +21,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """Everything for one load: `shards` times the same, each a hub, an app and a database of its own, split by key."""
+    """All parts for one load: `shards` equal ones, split by key, each with its own hub, app and database."""
 
     load: Load
     shards: int
@@ -34,12 +34,12 @@ class Sizing:
 
     @property
     def breaks_first(self) -> Part:
-        """The part that bears least."""
+        """The part that bears the fewest events/s."""
         return min(self.parts, key=lambda part: part.bears)
 
 
 def size(load: Load, costs: Costs | None = None, memory: int = 2048) -> Sizing:
-    """What the load needs, with its headroom, on instances of this memory in MB; `bears` counts all shards together."""
+    """Return the sizing for a load with its headroom, on instances with `memory` MB; `bears` counts all shards."""
     costs = costs or Costs()
     database, shards, stored = _database(load, load.events_per_second * load.headroom)
     wanted = load.events_per_second * load.headroom / shards
@@ -52,7 +52,7 @@ def size(load: Load, costs: Costs | None = None, memory: int = 2048) -> Sizing:
 
 
 def stored_bytes_per_day(load: Load) -> float:
-    """What the output tables grow by in a day at this load."""
+    """Return the bytes by which this load makes the output tables grow in a day."""
     return load.events_per_second * load.row_bytes_per_event * DAY
 
 
@@ -80,8 +80,11 @@ def _throughput(load: Load, wanted: float) -> tuple[HubTier, int, Part]:
 
 
 def _partitions(wanted: float, costs: Costs, database: Database, standard: Load | None) -> tuple[int, Part]:
-    """One partition is one batch at a time: work, round trip and commit follow each other. In the Standard tier it
-    also takes in no more than one throughput unit."""
+    """Return the number of partitions that take the load.
+
+    A partition has one batch at a time: work, round trip and commit follow each other. In the Standard tier it also
+    takes in no more than one throughput unit.
+    """
     waits = costs.round_trip_seconds + database.commit_seconds
     rate = costs.batch_size / (costs.batch_size * costs.cpu_seconds_per_event + waits)
     sum_ = (
@@ -93,12 +96,14 @@ def _partitions(wanted: float, costs: Costs, database: Database, standard: Load 
         sum_ += f", and one throughput unit each: {rate:,.0f}"
     partitions = max(4, ceil(wanted / rate))
     sum_ += f"; {wanted:,.0f} / {rate:,.0f} = {ceil(wanted / rate)}"
-    then = "larger batches or a lighter transform; a Standard hub never gets more, so make a new one and drain the old"
+    then = (
+        "larger batches or a lighter transform; a Standard hub cannot grow, so create a new hub and drain the old one"
+    )
     return partitions, Part("partitions", f"{partitions} partitions", sum_, partitions * rate, then)
 
 
 def _bounded(part: Part, partitions: int, tier: HubTier) -> Part:
-    """The same, on as many hubs as the tier's limit asks for."""
+    """Spread the partitions over several hubs where the limit of the tier requires it."""
     hubs = ceil(partitions / tier.partitions)
     return part if hubs == 1 else replace(part, size=f"{partitions} partitions on {hubs} hubs of {tier.name}")
 
@@ -109,12 +114,12 @@ def _instances(wanted: float, costs: Costs, memory: int, partitions: int) -> tup
     instances = min(ceil(wanted / rate), limits.INSTANCES, partitions)
     sum_ = f"{wanted:,.0f} x {costs.cpu_seconds_per_event * 1e6:.0f} µs / {cores:g} core = {ceil(wanted / rate)}"
     bears = instances * rate
-    then = "instances of more memory have more cores; beyond one per partition no instance gets work"
+    then = "instances with more memory have more cores; above one per partition, an instance gets no work"
     return instances, Part("instances", f"{instances} of {memory} MB", sum_, bears, then)
 
 
 def _database(load: Load, wanted: float) -> tuple[Database, int, Part]:
-    """The cheapest one whose log takes it; past the largest, shards of it, each with its own hubs and app."""
+    """Return the cheapest database whose log takes the load, or shards of the largest, each with a hub and an app."""
     log = wanted * load.log_bytes_per_event
     fitting = [one for one in DATABASES if one.log_bytes_per_second >= log]
     database = fitting[0] if fitting else DATABASES[-1]
@@ -125,5 +130,5 @@ def _database(load: Load, wanted: float) -> tuple[Database, int, Part]:
         f"{database.log_bytes_per_second / MB:,.0f} MB/s of {database}"
     )
     text = str(database) if shards == 1 else f"{shards} shards, each with {database}"
-    then = "the next size; past the largest, one more shard: a hub, an app and a database of its own, split by key"
+    then = "the next size; past the largest, one more shard with its own hub, app and database, split by key"
     return database, shards, Part("database", text, sum_, shards * rate, then)

@@ -1,4 +1,4 @@
-"""`python -m infra.hooks STEP`: what azd's hooks run. Every step is safe to run again."""
+"""`python -m infra.hooks STEP`: the steps that azd's hooks run. Each step is safe to run again."""
 
 import argparse
 import os
@@ -15,7 +15,7 @@ SUPPORTED = ((3, 11), (3, 12))
 
 
 def provisioned() -> None:
-    """After `azd provision`: database, jobs, the role in the Spark engine, deployment by password off."""
+    """Prepare the environment after `azd provision`: database, jobs, Spark role, no deployment by password."""
     from infra.hooks import database, lake, rights
     from infra.hooks.rest import Rest, deployer_token
 
@@ -27,31 +27,31 @@ def provisioned() -> None:
 
 
 def deployable() -> None:
-    """Before `azd deploy`: refuse a package that would not start, or a database that the code does not run on."""
+    """Refuse a package that would not start, and a schema on which this code does not run, before `azd deploy`."""
     from infra.hooks import app_start, database
 
     outputs = read_outputs(os.environ)
     names = app_start.refuse_unstartable(ROOT, app_start.cloud_settings(ROOT, os.environ))
     print(f"the package starts with {len(names)} functions: {', '.join(names)}")
     database.refuse_other_schema(outputs.store_connection)
-    print("the code runs on the schema of the database")
+    print("this code runs on the schema of the database")
 
 
 STEPS: dict[str, Callable[[], None]] = {"provisioned": provisioned, "deployable": deployable}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a step; 1 and the faults on standard error when something stands in the way."""
+    """Run a step and return 0, or print its faults to standard error and return 1."""
     parser = argparse.ArgumentParser(prog="python -m infra.hooks", description=__doc__)
     steps = parser.add_subparsers(dest="step", required=True)
     for name, run in STEPS.items():
         steps.add_parser(name, help=run.__doc__).set_defaults(run=run)
-    packing = steps.add_parser("package", help="Write the package that would be deployed, and show its list and size.")
+    packing = steps.add_parser("package", help="Write the package of a deployment, and list its files and its size.")
     packing.add_argument("--to", type=Path, default=Path("package.zip"), help="default: package.zip")
     given = parser.parse_args(arguments)
     try:
         if sys.version_info[:2] not in SUPPORTED:
-            raise HookRefused("the hooks need Python 3.11 or 3.12, as the app does")
+            raise HookRefused(f"the hooks need Python 3.11 or 3.12, as the app does; this is {sys.version.split()[0]}")
         given.run() if given.step in STEPS else _pack(given.to)
     except HookRefused as error:
         for fault in error.faults:

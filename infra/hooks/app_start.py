@@ -1,4 +1,4 @@
-"""Try what the host does first: unpack the package, index its functions, read the settings, load the transform."""
+"""A trial start of the app: unpack the package, index its functions, read the settings, load the transform."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from infra.hooks import package
 from infra.hooks.errors import HookRefused
 
 TIMEOUT = 120.0  # seconds
-WIRED = (  # what infra/main.bicep gives the app
+WIRED = (  # the settings that infra/main.bicep gives the app
     "DATABRICKS_URL",
     "EVENTHUB__fullyQualifiedNamespace",
     "EVENTHUB_CONSUMER_GROUP",
@@ -44,7 +44,10 @@ _PIN = re.compile(r"[A-Za-z0-9._-]+(\[[A-Za-z0-9,._-]+\])?==[A-Za-z0-9.]+")
 
 
 def refuse_unstartable(root: Path, settings: Mapping[str, str]) -> list[str]:
-    """The functions that the package has with these settings; HookRefused when the host could not start it."""
+    """Return the names of the functions that the package registers with these settings.
+
+    Raise HookRefused when the host could not start the package.
+    """
     refuse_unpinned(root / "requirements.txt")
     with tempfile.TemporaryDirectory() as folder:
         archive, unpacked = Path(folder) / "package.zip", Path(folder) / "package"
@@ -55,7 +58,7 @@ def refuse_unstartable(root: Path, settings: Mapping[str, str]) -> list[str]:
 
 
 def refuse_unpinned(requirements: Path) -> None:
-    """HookRefused unless every requirement names one version: the deployment builds from this file, on its own day."""
+    """Raise HookRefused unless each requirement names one version: a later deployment must build the same app."""
     lines = [line.split("#")[0].strip() for line in requirements.read_text(encoding="utf-8").splitlines()]
     loose = [line for line in lines if line and not _PIN.fullmatch(line)]
     if loose:
@@ -63,7 +66,7 @@ def refuse_unpinned(requirements: Path) -> None:
 
 
 def cloud_settings(root: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """The settings of the deployed app: infra/settings.json, and the wired ones, outputs of the same names."""
+    """Return the settings of the deployed app: those of infra/settings.json and those that main.bicep wires."""
     chosen = json.loads((root / "infra" / "settings.json").read_text(encoding="utf-8"))
     return {**chosen, **{name: environment[name] for name in WIRED if name in environment}}
 
@@ -80,8 +83,8 @@ def _functions(unpacked: Path, settings: Mapping[str, str]) -> list[str]:
         check=False,
     )
     if done.returncode:
-        raise HookRefused("the app would not start:", *done.stderr.strip().splitlines()[-3:])
+        raise HookRefused("the app does not start from its package:", *done.stderr.strip().splitlines()[-3:])
     names: list[str] = json.loads(done.stdout.splitlines()[-1])
     if not names:
-        raise HookRefused("the app would start without a single function: function_app.py registers none")
+        raise HookRefused("the app starts without a single function: register at least one in function_app.py")
     return names

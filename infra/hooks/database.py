@@ -1,4 +1,4 @@
-"""The database of a new environment: its schema, the roles, and the identities of the app and of its jobs as users."""
+"""The database of an environment: its schema, its roles, and the identities of the app and of its jobs as users."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -7,9 +7,9 @@ from pathlib import Path
 
 from core.errors import HubledgerError
 from core.store import migrate
-from core.store.odbc import Session, connect
 from core.store.queries import SQL
-from core.store.server_schema import SCHEMA, check_version
+from core.store.sqlserver.odbc import Session, connect
+from core.store.sqlserver.schema import SCHEMA, check_version
 from infra.hooks.errors import HookRefused
 
 USER = Path(__file__).with_name("database_user.sql")
@@ -19,7 +19,7 @@ Open = Callable[[str], Session]
 
 @dataclass(frozen=True, slots=True)
 class DatabaseUser:
-    """An identity that enters the database: its name there, its client id, and its role."""
+    """An identity that signs in to the database: its name there, its client id, and its role."""
 
     name: str
     client_id: uuid.UUID
@@ -27,27 +27,30 @@ class DatabaseUser:
 
 
 def prepare(connection: str, users: Sequence[DatabaseUser], open_session: Open = connect) -> None:
-    """Migrate with the deployer's own token, then let users in; safe to run again. HookRefused when it cannot be."""
+    """Migrate the database with the deployer's token, then admit the users; safe to run again.
+
+    Raise HookRefused when the database cannot be migrated or a user cannot be admitted.
+    """
     if migrate.main(["--store", connection]):
         raise HookRefused(
-            "the database was not migrated, the line above says why. When its firewall refuses your address:",
+            "the database was not migrated; the line above says why. If its firewall refuses your address:",
             "  azd env set DEPLOYER_ADDRESS <your address> && azd provision",
-            "With VNET_ENABLED=true run this from a machine inside the virtual network.",
+            "With VNET_ENABLED=true, run this from a machine inside the virtual network.",
         )
     admit(connection, users, open_session)
 
 
 def admit(connection: str, users: Sequence[DatabaseUser], open_session: Open = connect) -> None:
-    """Give the roles their grants, and each identity its role."""
+    """Grant the roles their rights, and put each identity into its role."""
     session = _open(connection, open_session)
-    doing = "the grants of permissions.sql were not made"
+    failed = "the grants of permissions.sql were not made"
     try:
         session.run((SQL / "sqlserver" / "permissions.sql").read_text(encoding="utf-8"))
         for user in users:
-            doing = f"the database user {user.name} was not made"
+            failed = f"the database user {user.name} was not made"
             session.run(USER.read_text(encoding="utf-8"), [user.name, user.client_id.bytes_le, user.role])
     except session.fault as error:
-        raise HookRefused(f"{doing}: {error.args[-1]}") from error
+        raise HookRefused(f"{failed}: {error.args[-1]}") from error
     finally:
         session.close()
     for user in users:
@@ -55,7 +58,7 @@ def admit(connection: str, users: Sequence[DatabaseUser], open_session: Open = c
 
 
 def refuse_other_schema(connection: str, open_session: Open = connect) -> None:
-    """HookRefused unless this code runs on the schema that the database has."""
+    """Raise HookRefused unless this code runs on the schema of the database."""
     session = _open(connection, open_session)
     try:
         check_version(session, SCHEMA)

@@ -1,8 +1,8 @@
-"""The one error of the hooks: something stands in the way, and a person can do something about it."""
+"""The one error of the hooks: a step cannot go on until a person acts."""
 
 
 class HookRefused(Exception):
-    """The message says what, which one, and what now; one line per fault."""
+    """The refusal of a step; each fault is one line: the problem, the thing that has it, and the action to take."""
 
     def __init__(self, *faults: str) -> None:
         self.faults = faults

@@ -1,4 +1,4 @@
-"""Put the Spark jobs into the lake: the programs, and our modules in archives beside them, as SPARK_JOBS has them."""
+"""The upload of the Spark jobs to the folder of SPARK_JOBS: the programs, and our modules in archives beside them."""
 
 import tempfile
 from pathlib import Path
@@ -10,14 +10,14 @@ FOLDER = "jobs"
 
 
 def upload_jobs(container: Any) -> list[str]:
-    """Upload to a container client of azure-storage-blob; return the names of the blobs.
+    """Upload the jobs through a container client of azure-storage-blob; return the names of the blobs.
 
-    The same names are written again on each deployment: a job that is running has read its files already.
+    Each deployment overwrites the same names: a job that runs has already read its files.
     """
     with tempfile.TemporaryDirectory() as folder:
         files = {f"{FOLDER}/{path.name}": path for path in write_package(Path(folder))}
         for name, path in files.items():
             with path.open("rb") as content:
                 container.upload_blob(name, content, overwrite=True)
-    print(f"uploaded {len(files)} files to {FOLDER}/ of the lake")
+    print(f"uploaded {len(files)} files to {FOLDER}/ in the lake")
     return sorted(files)

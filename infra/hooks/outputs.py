@@ -1,4 +1,4 @@
-"""What `azd provision` left in the environment of a hook: the outputs of main.bicep, read completely or refused."""
+"""The outputs of main.bicep, which `azd provision` puts into a hook's environment: read completely or refused."""
 
 import uuid
 from collections.abc import Mapping
@@ -9,10 +9,9 @@ from infra.hooks.errors import HookRefused
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """The outputs that the hooks use; `synapse_workspace` and `synapse_pool` are empty with another Spark engine."""
+    """The outputs that the hooks use; `synapse_workspace` and `synapse_pool` are empty without Synapse."""
 
     function_app_id: str
-    function_app_uri: str
     app_identity_name: str
     app_identity_client_id: uuid.UUID
     app_identity_principal_id: uuid.UUID
@@ -26,7 +25,6 @@ class Outputs:
 
 NAMES = {
     "function_app_id": "FUNCTION_APP_ID",
-    "function_app_uri": "FUNCTION_APP_URI",
     "app_identity_name": "APP_IDENTITY_NAME",
     "app_identity_client_id": "APP_IDENTITY_CLIENT_ID",
     "app_identity_principal_id": "APP_IDENTITY_PRINCIPAL_ID",
@@ -42,7 +40,7 @@ IDS = {"app_identity_client_id", "app_identity_principal_id"}
 
 
 def read_outputs(environment: Mapping[str, str]) -> Outputs:
-    """All outputs, or HookRefused with every one that is missing or wrong."""
+    """Return all outputs, or raise HookRefused with each one that is missing or wrong."""
     faults: list[str] = []
     values = {field: _read(environment, field, faults) for field in NAMES}
     if faults:
@@ -53,7 +51,7 @@ def read_outputs(environment: Mapping[str, str]) -> Outputs:
 def _read(environment: Mapping[str, str], field: str, faults: list[str]) -> object:
     name, text = NAMES[field], environment.get(NAMES[field], "")
     if not text and field not in MAY_BE_EMPTY:
-        faults.append(f"{name} is not set: it is an output of infra/main.bicep, so run `azd provision` first")
+        faults.append(f"{name} is not set: it is an output of infra/main.bicep; run `azd provision` first")
     if field not in IDS or not text:
         return text
     try:

@@ -1,4 +1,4 @@
-"""The package that is deployed: every file of the project that .funcignore does not leave out, as one archive."""
+"""The package that is deployed: each file of the project that .funcignore does not exclude, in one archive."""
 
 import zipfile
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from infra.hooks.errors import HookRefused
 
 IGNORE = ".funcignore"
 REQUIRED = ("function_app.py", "host.json", "requirements.txt")
-LARGEST = 4 * 1024 * 1024  # bytes unpacked; source code is a tenth of that, so more is a mistake in .funcignore
+LARGEST = 4 * 1024 * 1024  # bytes unpacked; the source is a tenth of that, so more is a mistake in .funcignore
 _STAMP = (1980, 1, 1, 0, 0, 0)  # the same files make the same archive
 
 
@@ -24,7 +24,7 @@ class PackedFile:
 
 
 def files_of(root: Path) -> tuple[PackedFile, ...]:
-    """What would be deployed, by name. Raises HookRefused for a package that cannot be one."""
+    """Return the files to deploy, by name; raise HookRefused when one is missing or all are too large."""
     patterns = (root / IGNORE).read_text(encoding="utf-8").splitlines()
     ignored = pathspec.GitIgnoreSpec.from_lines(patterns)
     names = sorted(set(ignored.match_tree_files(root, negate=True, follow_links=False)))
@@ -34,7 +34,7 @@ def files_of(root: Path) -> tuple[PackedFile, ...]:
 
 
 def build(root: Path, archive: Path) -> tuple[PackedFile, ...]:
-    """Write the package and return what is in it."""
+    """Write the package and return its files."""
     found = files_of(root)
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for file in found:
@@ -45,7 +45,7 @@ def build(root: Path, archive: Path) -> tuple[PackedFile, ...]:
 
 
 def table_of(files: Sequence[PackedFile], archive: Path) -> str:
-    """The list and the sizes, for people."""
+    """Return the files with their sizes as a table for people."""
     lines = [f"{file.size:>9,}  {file.name}" for file in files]
     total, packed = sum(file.size for file in files), archive.stat().st_size
     return "\n".join([*lines, f"{len(files)} files, {total:,} bytes, {packed:,} packed"])
@@ -53,7 +53,9 @@ def table_of(files: Sequence[PackedFile], archive: Path) -> str:
 
 def _refuse_unfit(found: Sequence[PackedFile]) -> None:
     names = {file.name for file in found}
-    faults = [f"{IGNORE} leaves out {name}, without which nothing starts" for name in REQUIRED if name not in names]
+    faults = [
+        f"{IGNORE} leaves out {name}, and the app does not start without it" for name in REQUIRED if name not in names
+    ]
     total = sum(file.size for file in found)
     if total > LARGEST:
         largest = max(found, key=lambda file: file.size)

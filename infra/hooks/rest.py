@@ -1,4 +1,4 @@
-"""Azure's REST, for the two things that Bicep cannot say: one small caller with Entra tokens."""
+"""A small client of Azure's REST APIs, with Entra tokens, for the rights that Bicep cannot give."""
 
 import json
 import urllib.error
@@ -10,30 +10,29 @@ from typing import Any
 from infra.hooks.errors import HookRefused
 
 TIMEOUT = 60.0  # seconds
-Token = Callable[[str], str]
-"""A token for a scope."""
+Token = Callable[[str], str]  # from a scope to a token for it
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """One service: where it answers, and the scope of its tokens."""
+    """One service: its address, and the scope of its tokens."""
 
     address: str
     scope: str
 
 
 class Rest:
-    """Calls services with tokens of whoever deploys."""
+    """A client that calls services with the deployer's tokens."""
 
     def __init__(self, token: Token) -> None:
         self._token = token
 
     def get(self, service: Service, path: str) -> Any:
-        """The answer as JSON. Raises HookRefused with the service's own words."""
+        """Return the answer as JSON; raise HookRefused with the error text of the service."""
         return self._call(service, "GET", path, None)
 
     def put(self, service: Service, path: str, body: Mapping[str, Any]) -> Any:
-        """Create or replace. Raises HookRefused with the service's own words."""
+        """Create or replace a resource and return the answer; raise HookRefused with the error text of the service."""
         return self._call(service, "PUT", path, body)
 
     def _call(self, service: Service, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
@@ -45,13 +44,13 @@ class Rest:
                 return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
             said = error.read().decode(errors="replace")[:500]
-            raise HookRefused(f"{method} {service.address}{path} was answered with {error.code}: {said}") from error
+            raise HookRefused(f"{method} {service.address}{path} failed with status {error.code}: {said}") from error
         except urllib.error.URLError as error:
             raise HookRefused(f"{service.address} cannot be reached: {error.reason}") from error
 
 
 def deployer_token(scope: str) -> str:
-    """A token of whoever is signed in with azd, az or the pipeline's federated identity."""
+    """Return a token of the identity that is signed in: with azd, with az, or federated in a pipeline."""
     from azure.core.exceptions import AzureError
     from azure.identity import DefaultAzureCredential
 
@@ -59,5 +58,5 @@ def deployer_token(scope: str) -> str:
         return str(DefaultAzureCredential().get_token(scope).token)
     except AzureError as error:
         raise HookRefused(
-            f"no token for {scope}: sign in with `azd auth login`. {str(error).splitlines()[0]}"
+            f"no token for {scope}; sign in with `azd auth login`: {str(error).splitlines()[0]}"
         ) from error

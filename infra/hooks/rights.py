@@ -1,4 +1,4 @@
-"""Rights that no Bicep resource gives: the app's role in Synapse, who enters the database, no password that deploys."""
+"""Rights that Bicep cannot give: the app's role in Synapse, the users of the database, no deployment by password."""
 
 import uuid
 from collections.abc import Mapping
@@ -9,28 +9,26 @@ from infra.hooks.errors import HookRefused
 from infra.hooks.outputs import Outputs
 from infra.hooks.rest import Service
 
-SYNAPSE_ROLE = "Synapse Compute Operator"  # may submit batches to a pool and look at them, and nothing else
+SYNAPSE_ROLE = "Synapse Compute Operator"  # may only submit batches to a pool and read their status
 SYNAPSE_VERSION = "api-version=2020-12-01"
 ARM = Service("https://management.azure.com", "https://management.azure.com/.default")
 ARM_VERSION = "api-version=2024-04-01"
 IDENTITY_VERSION = "api-version=2023-01-31"
-JOB_IDENTITY = ("JOB_IDENTITY_NAME", "JOB_IDENTITY_CLIENT_ID")  # of Databricks' jobs: theirs is chosen in Databricks
+JOB_IDENTITY = ("JOB_IDENTITY_NAME", "JOB_IDENTITY_CLIENT_ID")  # the identity of the jobs on Databricks
 
 
 class Calls(Protocol):
-    """What is needed of Rest."""
+    """The calls of Rest that this module makes."""
 
-    def get(self, service: Service, path: str) -> Any:
-        """The answer as JSON."""
+    def get(self, service: Service, path: str) -> Any: ...
 
-    def put(self, service: Service, path: str, body: dict[str, Any]) -> Any:
-        """Create or replace."""
+    def put(self, service: Service, path: str, body: dict[str, Any]) -> Any: ...
 
 
 def allow_submitting(outputs: Outputs, rest: Calls) -> None:
-    """Let the app submit batches to the Synapse pool; safe to run again, for the assignment's id is derived."""
+    """Let the app submit batches to the Synapse pool; safe to run again, since the assignment's id is derived."""
     if outputs.spark_engine != "synapse":
-        print(f"Spark engine {outputs.spark_engine}: no role to set here")
+        print(f"Spark engine {outputs.spark_engine}: no Synapse role to assign")
         return
     workspace = Service(
         f"https://{outputs.synapse_workspace}.dev.azuresynapse.net", "https://dev.azuresynapse.net/.default"
@@ -45,11 +43,11 @@ def allow_submitting(outputs: Outputs, rest: Calls) -> None:
         "scope": scope,
     }
     rest.put(workspace, f"/roleAssignments/{assignment}?{SYNAPSE_VERSION}", body)
-    print(f"{outputs.app_identity_name} is {SYNAPSE_ROLE} of {scope}")
+    print(f"{outputs.app_identity_name} has the role {SYNAPSE_ROLE} in {scope}")
 
 
 def database_users(outputs: Outputs, rest: Calls, environment: Mapping[str, str]) -> list[DatabaseUser]:
-    """The app, and with a Spark engine the identity of its jobs, which enter the database by themselves."""
+    """Return the users of the database: the app, and the identity of the Spark jobs where there is an engine."""
     users = [DatabaseUser(outputs.app_identity_name, outputs.app_identity_client_id, APP)]
     if outputs.spark_engine == "synapse":
         users.append(DatabaseUser(outputs.synapse_workspace, _client_id(outputs, rest), JOB))
@@ -59,20 +57,20 @@ def database_users(outputs: Outputs, rest: Calls, environment: Mapping[str, str]
 
 
 def _client_id(outputs: Outputs, rest: Calls) -> uuid.UUID:
-    """Of the workspace's own identity: the resource itself tells its object id only."""
+    """Return the client id of the workspace's identity; the workspace resource itself shows only the object id."""
     group = outputs.function_app_id.partition("/providers/")[0]
     workspace = f"{group}/providers/Microsoft.Synapse/workspaces/{outputs.synapse_workspace}"
     found = rest.get(ARM, f"{workspace}/providers/Microsoft.ManagedIdentity/identities/default?{IDENTITY_VERSION}")
     try:
         return uuid.UUID(found["properties"]["clientId"])
     except (KeyError, TypeError, ValueError) as error:
-        raise HookRefused(f"{workspace} has no identity of its own that could enter the database") from error
+        raise HookRefused(f"{workspace} has no managed identity, so its jobs cannot use the database") from error
 
 
 def _named_user(environment: Mapping[str, str]) -> list[DatabaseUser]:
     name, client_id = (environment.get(one, "") for one in JOB_IDENTITY)
     if not name and not client_id:
-        print(f"no jobs enter the database yet: azd env set {' and '.join(JOB_IDENTITY)}, then azd provision")
+        print(f"no database user for jobs: azd env set {' and '.join(JOB_IDENTITY)}, then azd provision")
         return []
     try:
         return [DatabaseUser(name or client_id, uuid.UUID(client_id), JOB)]
@@ -81,7 +79,7 @@ def _named_user(environment: Mapping[str, str]) -> list[DatabaseUser]:
 
 
 def refuse_passwords(outputs: Outputs, rest: Calls) -> None:
-    """Turn off the user and password with which a function app can be deployed to; safe to run again."""
+    """Turn off deployment by user name and password; safe to run again."""
     for door in ("scm", "ftp"):
         path = f"{outputs.function_app_id}/basicPublishingCredentialsPolicies/{door}?{ARM_VERSION}"
         rest.put(ARM, path, {"properties": {"allow": False}})
@@ -93,4 +91,4 @@ def _role_id(rest: Calls, workspace: Service) -> str:
     for role in found if isinstance(found, list) else found.get("value", []):
         if role.get("name") == SYNAPSE_ROLE:
             return str(role["id"])
-    raise HookRefused(f"{workspace.address} has no role {SYNAPSE_ROLE!r}: is the deployer a Synapse Administrator?")
+    raise HookRefused(f"{workspace.address} shows no role {SYNAPSE_ROLE!r}: make the deployer a Synapse Administrator")

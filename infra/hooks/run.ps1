@@ -1,4 +1,4 @@
-# Run a step of `python -m infra.hooks` in a virtual environment of its own. $env:PYTHON names another interpreter.
+# Run a step of `python -m infra.hooks` in its own virtual environment. $env:PYTHON names a different interpreter.
 param(
     [Parameter(Mandatory = $true)]
     [ValidateSet('provisioned', 'deployable')]

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Run a step of `python -m infra.hooks` in a virtual environment of its own. PYTHON names another interpreter.
+# Run a step of `python -m infra.hooks` in its own virtual environment. PYTHON names a different interpreter.
 set -eu
 step="$1"
 venv=.azure/hooks-venv
 
-# A name on the PATH may be a shim that starts nothing, so each is tried.
+# A name on the PATH may be a shim that starts no Python, so the script tries each name.
 python=""
 for each in "${PYTHON:-}" python3.12 python3.11 python3; do
     if "$each" -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' >/dev/null 2>&1; then

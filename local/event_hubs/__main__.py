@@ -1,4 +1,4 @@
-"""The emulator as a command: serve hubs until it is told to end."""
+"""The emulator as a command: it serves hubs until a signal ends it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ examples:
 The connection string is
   Endpoint=sb://localhost:PORT;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true
 
-SIGTERM or Ctrl-C ends it. SIGUSR1 cuts every connection without a word, as a failing network would.
+SIGTERM or Ctrl-C ends the emulator. SIGUSR1 cuts every connection without notice, as a failing network would.
 """
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says in one line what is wrong with the arguments."""
+    """A parser that reports a bad argument in one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}\n")
@@ -43,16 +43,23 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--hub", dest="hubs", action="append", metavar="NAME[:PARTITIONS]", help="repeatable; default telemetry:4")
-    add("--consumer-group", dest="groups", action="append", default=[], metavar="NAME", help="of every hub; repeatable")
+    add(
+        "--consumer-group",
+        dest="groups",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a group of every hub; repeatable",
+    )
     add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    add("--port", type=int, default=5672, help="0 for a free one (default: %(default)s)")
-    add("--database", type=Path, metavar="PATH", help="keep the events in this SQLite file (default: in memory)")
+    add("--port", type=int, default=5672, help="port to listen on, 0 for a free one (default: %(default)s)")
+    add("--database", type=Path, metavar="PATH", help="store the events in this SQLite file (default: in memory)")
     add(
         "--retain",
         type=int,
         default=DEFAULT_RETAINED_EVENTS,
         metavar="N",
-        help="keep the last N events of each partition (default: %(default)s)",
+        help="retain the last N events of each partition (default: %(default)s)",
     )
     return parser
 
@@ -60,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
 def _hub(text: str, options: argparse.Namespace) -> HubSettings:
     name, colon, partitions = text.partition(":")
     if colon and not partitions.isdecimal():
-        raise ValueError(f"'{text}' is not NAME:PARTITIONS")
+        raise ValueError(f"'{text}' is not NAME:PARTITIONS: give a number after the colon")
     return HubSettings(name, int(partitions or 4), tuple(options.groups), options.retain)
 
 

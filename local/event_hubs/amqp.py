@@ -42,17 +42,17 @@ from local.event_hubs.frames import (
 from local.event_hubs.links import Link
 from local.event_hubs.sessions import Session
 
-_MECHANISMS = ("MSSBCBS", "ANONYMOUS")  # who a peer is, it says to $cbs
+_MECHANISMS = ("MSSBCBS", "ANONYMOUS")  # a peer proves its identity to $cbs later
 _CHANNEL_MAX = 4999
-_LAST_WORDS = 2.0  # seconds that a closing connection has to take what it was sent
-_FASTEST_BEAT = 0.05  # seconds, for a peer that asks for less
+_CLOSING_TIME = 2.0  # seconds that a closing connection has to send its last frames
+_SHORTEST_BEAT = 0.05  # seconds between heartbeats, for a peer that requests a shorter time
 _HEADER_SIZE = 8
 
 _log = logging.getLogger(__name__)
 
 
 class Broker(Protocol):
-    """What a connection asks of the one it serves."""
+    """The services that a connection needs."""
 
     container: str
 
@@ -61,10 +61,10 @@ class Broker(Protocol):
     def disconnected(self, connection: Connection) -> None: ...
 
     def attach(self, connection: Connection, link: Link) -> None:
-        """Make the link do what its address says, or raise AmqpError to refuse it."""
+        """Connect a link to the node at its address, or raise AmqpError to refuse the link."""
 
     def commit(self) -> None:
-        """Make durable what links have accepted since the last commit, or raise AmqpError having undone it."""
+        """Make the messages accepted since the last commit durable, or undo them all and raise AmqpError."""
 
 
 class Connection(asyncio.Protocol):
@@ -81,10 +81,11 @@ class Connection(asyncio.Protocol):
         self._negotiating, self._opened = True, False
         self._full = self._frozen = False
 
-    # what the event loop calls
+    # called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+        if not isinstance(transport, asyncio.Transport):
+            raise TypeError(f"a connection needs an asyncio.Transport, not a {type(transport).__name__}")
         self._transport = transport
         self._broker.connected(self)
 
@@ -103,7 +104,7 @@ class Connection(asyncio.Protocol):
         self._pump()
 
     def data_received(self, data: bytes) -> None:
-        """Read what is whole; then commit once for all of it, and only then answer the senders."""
+        """Act on the whole frames, commit once for all of them, and only then answer the senders."""
         self._buffer += data
         if len(self._buffer) < self._needed:
             return
@@ -115,7 +116,7 @@ class Connection(asyncio.Protocol):
             self._fail(error)
         self._settle()
 
-    # what sessions and the broker use
+    # called by sessions, the broker and the emulator
 
     @property
     def can_write(self) -> bool:
@@ -129,23 +130,23 @@ class Connection(asyncio.Protocol):
         self.write(frame(performative, channel))
 
     def close(self, error: AmqpError | None = None) -> None:
-        """Say goodbye and end, even if the peer does not listen any more."""
+        """Send a close and end the connection, even when the peer no longer reads."""
         self.send(composite(CLOSE, describe(error)))
         self._transport.close()
-        asyncio.get_running_loop().call_later(_LAST_WORDS, self._transport.abort)
+        asyncio.get_running_loop().call_later(_CLOSING_TIME, self._transport.abort)
 
     def drop(self) -> None:
-        """Cut the connection without a word, as a failing network would."""
+        """Cut the connection without a close, as a failing network would."""
         self._transport.abort()
 
     def freeze(self) -> None:
-        """Neither read nor send anything, as a server that hangs."""
+        """Stop reading and sending, as a server that hangs."""
         if not self._frozen:
             self._frozen = True
             self._transport.pause_reading()
 
     def thaw(self) -> None:
-        """Go on after `freeze`."""
+        """Resume reading and sending after `freeze`."""
         if self._frozen and not self._transport.is_closing():
             self._frozen = False
             self._transport.resume_reading()
@@ -157,7 +158,9 @@ class Connection(asyncio.Protocol):
     # bytes
 
     def _fail(self, error: AmqpError) -> None:
-        _log.warning("closing a connection", extra={"action": "close", "reason": str(error)})
+        _log.warning(
+            "a frame could not be handled; its connection is closed", extra={"action": "close", "reason": str(error)}
+        )
         self.close(error)
 
     def _settle(self) -> None:
@@ -174,7 +177,7 @@ class Connection(asyncio.Protocol):
             session.pump()
 
     def _consume(self, data: bytes) -> int:
-        """Act on the whole frames in `data` and return how many bytes they have."""
+        """Act on the whole frames in `data` and return their size in bytes."""
         at = 0
         while not self._transport.is_closing():
             self._needed = self._size_at(data, at)
@@ -192,7 +195,9 @@ class Connection(asyncio.Protocol):
             return _HEADER_SIZE
         size: int = FRAME_HEADER.unpack_from(data, at)[0]
         if not _HEADER_SIZE <= size <= MAX_FRAME:
-            raise AmqpError("amqp:connection:framing-error", f"a frame of {size} bytes")
+            raise AmqpError(
+                "amqp:connection:framing-error", f"a frame of {size} bytes is outside {_HEADER_SIZE} to {MAX_FRAME}"
+            )
         return size
 
     def _negotiate(self, header: bytes) -> None:
@@ -201,7 +206,7 @@ class Connection(asyncio.Protocol):
         if header == SASL_HEADER:
             self._send_sasl(composite(SASL_MECHANISMS, Array(map(Symbol, _MECHANISMS))))
         elif header != AMQP_HEADER:
-            self._transport.close()  # AMQP 1.0 part 2.2: answer with the header that is spoken here, and end
+            self._transport.close()  # AMQP 1.0 part 2.2: answer an unknown header with a supported one, and end
 
     def _send_sasl(self, performative: bytes) -> None:
         self.write(frame(performative, kind=SASL_FRAME))
@@ -210,7 +215,7 @@ class Connection(asyncio.Protocol):
         size, offset, kind, channel = FRAME_HEADER.unpack_from(data)
         start = 4 * offset
         if not _HEADER_SIZE <= start <= size or kind not in (AMQP_FRAME, SASL_FRAME):
-            raise AmqpError("amqp:connection:framing-error", f"a frame of kind {kind} with its body at {start}")
+            raise AmqpError("amqp:connection:framing-error", f"a frame of kind {kind} has its body at byte {start}")
         if start == size:  # a heartbeat
             return
         body = data[start:]
@@ -226,7 +231,7 @@ class Connection(asyncio.Protocol):
 
     def _on_sasl(self, code: int, fields: Fields) -> None:
         if self._opened or code != SASL_INIT:
-            raise AmqpError("amqp:illegal-state", "SASL is over")
+            raise AmqpError("amqp:illegal-state", "SASL has ended")
         refused = fields.text(0) not in _MECHANISMS
         self._send_sasl(composite(SASL_OUTCOME, UByte(refused)))
         self._negotiating = True
@@ -235,7 +240,7 @@ class Connection(asyncio.Protocol):
 
     def _on_connection_frame(self, code: int, fields: Fields, channel: int) -> None:
         if (code == OPEN) == self._opened:
-            raise AmqpError("amqp:illegal-state", "a connection is opened once, and first")
+            raise AmqpError("amqp:illegal-state", "open must come once, as the first performative")
         if code == OPEN:
             self._on_open(fields)
         elif code == CLOSE:
@@ -250,7 +255,7 @@ class Connection(asyncio.Protocol):
         self._opened, self.peer_max_frame = True, min(peer.max_frame, MAX_FRAME)
         self.send(composite(OPEN, self._broker.container, None, UInt(MAX_FRAME), UShort(_CHANNEL_MAX)))
         if peer.idle_timeout:
-            self._beat(max(_FASTEST_BEAT, peer.idle_timeout / 2000))
+            self._beat(max(_SHORTEST_BEAT, peer.idle_timeout / 2000))
 
     def _beat(self, seconds: float) -> None:
         if not self._frozen:
@@ -268,8 +273,8 @@ class Connection(asyncio.Protocol):
             session.on_detach(fields.number(0))
         elif code == END:
             self._on_end(session)
-        elif code != DISPOSITION:  # every delivery out is settled, so a receiver's word on one changes nothing
-            raise AmqpError("amqp:not-implemented", f"performative {code:#x}")
+        elif code != DISPOSITION:  # deliveries are sent settled, so a receiver's disposition changes nothing
+            raise AmqpError("amqp:not-implemented", f"performative {code:#x} is not emulated")
 
     def _on_attach(self, session: Session, fields: Fields, body: bytes) -> None:
         link = session.link(read_attach(fields, body))
@@ -277,7 +282,10 @@ class Connection(asyncio.Protocol):
             link.refuse_other_nodes()
             self._broker.attach(self, link)
         except AmqpError as error:
-            _log.info("refusing a link", extra={"action": "attach", "address": link.address, "reason": str(error)})
+            _log.info(
+                "a link was refused; the peer gets the reason",
+                extra={"action": "attach", "address": link.address, "reason": str(error)},
+            )
             session.refused(link, error)
         else:
             session.attached(link)

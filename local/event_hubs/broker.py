@@ -1,4 +1,4 @@
-"""The nodes of the emulator: what a link to each address does, and who may attach it."""
+"""The nodes of the emulator: the purpose of a link to each address, and the right that it needs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Act = Callable[[Grants, Request], bytes]
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """The right that an attached link needs for as long as it is."""
+    """The right that a link needs while it is attached."""
 
     grants: Grants
     right: str
@@ -35,7 +35,7 @@ class _Need:
 
 
 class HubBroker:
-    """The hubs as connections see them; lives on one event loop."""
+    """The hubs as connections see them; for one event loop."""
 
     def __init__(self, hubs: Hubs, keys: Sequence[SharedAccessKey], clock: Clock, faults: Faults) -> None:
         self.container = f"event-hubs-emulator-{uuid.uuid4()}"
@@ -50,7 +50,7 @@ class HubBroker:
         self._outboxes: dict[Link, deque[bytes]] = {}
         self._grown: dict[PartitionLog, None] = {}
 
-    # what a connection asks of its broker
+    # called by connections
 
     def connected(self, connection: Connection) -> None:
         self.connections[connection] = Grants()
@@ -64,7 +64,7 @@ class HubBroker:
             self.idle.set()
 
     def attach(self, connection: Connection, link: Link) -> None:
-        """Make a link do what its address says. Raises AmqpError to refuse it."""
+        """Connect a link to the node at its address. Raises AmqpError to refuse the link."""
         path = split_path(link.address)
         match path:
             case ("$cbs",):
@@ -72,7 +72,7 @@ class HubBroker:
             case ("$management",):
                 self._attach_requester(connection, link, self._read_entity)
             case (_, "publishers", *_):
-                raise NotEmulated("a publisher of its own")
+                raise NotEmulated("a publisher policy")
             case _:
                 need = _Need(self.connections[connection], SEND if isinstance(link, IncomingLink) else LISTEN, path)
                 need.grants.require(need.right, path, self._clock())
@@ -80,7 +80,7 @@ class HubBroker:
                 self._needs[link] = need
 
     def commit(self) -> None:
-        """Make durable what was published; readers get it once the senders have been told."""
+        """Make the published events durable; readers get them after the senders have got their outcomes."""
         grown = self._hubs.commit()
         if grown and not self._grown:
             asyncio.get_running_loop().call_soon(self._wake_readers)
@@ -102,14 +102,14 @@ class HubBroker:
             link.take = partial(_take, outbox)
             link.on_closed = partial(self._outboxes.__delitem__, link)
 
-    def _answer(self, connection: Connection, asking: Link, act: _Act, message: bytes, message_format: int) -> None:
+    def _answer(self, connection: Connection, requester: Link, act: _Act, message: bytes, message_format: int) -> None:
         request = read_request(message)
         try:
             answer = act(self.connections[connection], request)
         except AmqpError as error:
             answer = refusal(request, error)
         for link in connection.links():
-            if isinstance(link, OutgoingLink) and link in self._outboxes and _expects_answer(link, asking, request):
+            if isinstance(link, OutgoingLink) and link in self._outboxes and _expects_answer(link, requester, request):
                 self._outboxes[link].append(answer)
                 link.pump()
 
@@ -135,7 +135,7 @@ class HubBroker:
                 self._attach_reader(link, hub, group, hub.partition(partition_id))
             case _:
                 verb = "receive from" if isinstance(link, OutgoingLink) else "send to"
-                raise AmqpError("amqp:not-found", f"there is nothing to {verb} at '{link.address}'")
+                raise AmqpError("amqp:not-found", f"there is no node to {verb} at '{link.address}'")
 
     def _attach_publisher(self, link: IncomingLink, hub: Hub, partition: PartitionLog | None) -> None:
         if _IDEMPOTENT in link.attach.capabilities:
@@ -168,10 +168,10 @@ class HubBroker:
     def _forget_need(self, link: Link) -> None:
         self._needs.pop(link, None)
 
-    # what the emulator asks for
+    # called by the emulator
 
     def let_time_pass(self) -> None:
-        """Detach the links whose tokens have expired, and cut what is past retention."""
+        """Detach the links whose tokens have expired, and cut the events past retention."""
         now = self._clock()
         for link, need in list(self._needs.items()):
             try:
@@ -187,12 +187,12 @@ class HubBroker:
                 link.detach(error)
 
     def link_count(self, hub: str, *kinds: type[Link]) -> int:
-        """How many links of these kinds are attached to a hub."""
+        """Count the links of these kinds that are attached to a hub."""
         needs = list(self._needs.items())
         return sum(need.path[0] == hub.lower() and isinstance(link, kinds) for link, need in needs)
 
     def pump(self) -> None:
-        """Go on with every link to a reader, as after a change of the faults."""
+        """Send the events that are due to every reader."""
         for link in list(self._needs):
             if isinstance(link, OutgoingLink):
                 link.pump()
@@ -202,7 +202,7 @@ def _take(outbox: deque[bytes], count: int) -> list[bytes]:
     return [outbox.popleft() for _ in range(min(count, len(outbox)))]
 
 
-def _expects_answer(link: Link, asking: Link, request: Request) -> bool:
-    """Whether a link from the node asked is the one to answer on; the JavaScript SDK names the link itself for it."""
+def _expects_answer(link: Link, requester: Link, request: Request) -> bool:
+    """Return True for the link that gets the answer; the JavaScript SDK gives its name as the address."""
     wanted = request.reply_to in (None, link.name, link.attach.target.address)
-    return wanted and link.session is asking.session and link.address == asking.address
+    return wanted and link.session is requester.session and link.address == requester.address

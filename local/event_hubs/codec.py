@@ -13,41 +13,41 @@ NULL = b"\x40"
 
 
 class UByte(int):
-    """Written as a ubyte."""
+    """An int that is written as a ubyte."""
 
 
 class UShort(int):
-    """Written as a ushort."""
+    """An int that is written as a ushort."""
 
 
 class UInt(int):
-    """Written as a uint."""
+    """An int that is written as a uint."""
 
 
 class ULong(int):
-    """Written as a ulong."""
+    """An int that is written as a ulong."""
 
 
 class Int(int):
-    """Written as an int."""
+    """An int that is written as an int, not as a long."""
 
 
 class Timestamp(int):
-    """Written as a timestamp; milliseconds since the Unix epoch."""
+    """An int that is written as a timestamp; milliseconds since the Unix epoch."""
 
 
 class Symbol(str):
-    """Written as a symbol; read from one."""
+    """A text that is written as a symbol and read from one."""
 
     __slots__ = ()
 
 
 class Array(list[str]):
-    """Written as an array of strings, or of symbols when the first is a Symbol; any array is read as one."""
+    """A list that is read from an array, and written as one of strings, or of symbols when its first is a Symbol."""
 
 
 class Raw(bytes):
-    """A value that is, or stays, encoded."""
+    """An encoded value."""
 
 
 class Described(NamedTuple):
@@ -93,7 +93,7 @@ _BROKEN = (IndexError, struct.error, UnicodeDecodeError, RecursionError)
 
 
 def decode(buffer: bytes, at: int = 0) -> tuple[Any, int]:
-    """The value at `at` and the position just past it.
+    """Return the value at `at` and the position after it.
 
     Integers and timestamps come as int, uuids, chars and decimals as Raw. Raises DecodeError.
     """
@@ -130,7 +130,7 @@ def _decode_body(code: int, buffer: bytes, at: int) -> tuple[Any, int]:
 
 
 def _undecoded(code: int, buffer: bytes, at: int) -> tuple[Raw, int]:
-    """A uuid, a char, a decimal: nothing here looks into one."""
+    """Return a uuid, char or decimal still encoded: the emulator reads none."""
     end = at + _width(code, at)
     if end > len(buffer):
         raise DecodeError(f"the value at byte {at} runs past the end")
@@ -145,10 +145,10 @@ def _text(code: int, raw: bytes) -> object:
 
 
 def _compound_value(code: int, buffer: bytes, at: int) -> list[Any] | dict[Any, Any]:
-    """A list, map or array whose count is at `at` and whose last byte is the buffer's last."""
+    """Return the list, map or array whose count is at `at` and which ends with the buffer."""
     count, at = read_length(code, buffer, at)
-    if count > len(buffer) - at:  # also ends the arrays of four thousand million nulls
-        raise DecodeError(f"{count} values cannot fit where they are announced")
+    if count > len(buffer) - at:  # refuses, among others, an array of four thousand million nulls
+        raise DecodeError(f"{count} values do not fit into {len(buffer) - at} bytes")
     if code >= 0xE0:
         return Array(_elements(buffer, at, count))
     values = []
@@ -159,7 +159,7 @@ def _compound_value(code: int, buffer: bytes, at: int) -> list[Any] | dict[Any, 
 
 
 def _elements(buffer: bytes, at: int, count: int) -> Iterator[Any]:
-    """The elements of an array, which has one constructor for all."""
+    """Yield the elements of an array, which share one constructor."""
     code, at = buffer[at], at + 1
     for _ in range(count):
         value, at = _decode_body(code, buffer, at)
@@ -174,7 +174,7 @@ def _map(values: list[Any]) -> dict[Any, Any]:
 
 
 def read_length(code: int, buffer: bytes, at: int) -> tuple[int, int]:
-    """A size or a count and the position past it: four bytes wide in the constructors that have the bit 0x10."""
+    """Return a size or count and the position after it; constructors with the bit 0x10 have it in four bytes."""
     return (_UINT.unpack_from(buffer, at)[0], at + 4) if code & 0x10 else (buffer[at], at + 1)
 
 
@@ -186,9 +186,9 @@ def _width(code: int, at: int) -> int:
 
 
 def skip(buffer: bytes, at: int) -> int:
-    """The position just past the value at `at`, found from its constructor alone.
+    """Return the position after the value at `at`, from the constructor of the value alone.
 
-    It may lie beyond the buffer. Raises DecodeError.
+    The position may be past the end of the buffer. Raises DecodeError.
     """
     try:
         return _skip(buffer, at)
@@ -208,7 +208,7 @@ def _skip(buffer: bytes, at: int) -> int:
 
 
 def encode(value: Any) -> bytes:
-    """The encoding of a value; a plain int becomes a long. Raises TypeError for a type that is never written."""
+    """Return the encoding of a value; a plain int becomes a long. Raises TypeError for a type without an encoding."""
     encoder = _ENCODERS.get(type(value))
     if encoder is None:
         raise TypeError(f"no AMQP encoding is defined for {type(value).__name__}")
@@ -216,12 +216,12 @@ def encode(value: Any) -> bytes:
 
 
 def encode_map(encoded_items: list[bytes]) -> bytes:
-    """A map of keys and values in turn that are encoded already."""
+    """Return the encoding of a map whose keys and values are given in turn, encoded."""
     return _compound(0xC1, encoded_items)
 
 
 def encode_list(encoded_items: list[bytes]) -> bytes:
-    """A list of values that are encoded already."""
+    """Return the encoding of a list whose values are given encoded."""
     return _compound(0xC0, encoded_items)
 
 
@@ -248,7 +248,7 @@ def _number(code: int) -> Callable[[int], bytes]:
 
 
 def _ulong(value: int) -> bytes:
-    """The short form where it fits: azure-eventhub takes every descriptor for one of two bytes."""
+    """Use the short form where it fits: azure-eventhub reads every descriptor as one of two bytes."""
     return b"\x53" + value.to_bytes(1, "big") if value < 256 else b"\x80" + value.to_bytes(8, "big")
 
 

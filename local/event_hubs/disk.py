@@ -1,4 +1,4 @@
-"""The copy of the logs in a SQLite file, from which an emulator goes on where the last one ended."""
+"""The copy of the logs in a SQLite file, from which the next emulator continues."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from local.event_hubs.events import Event
 
-# Exclusive, because two emulators on one file would give the same numbers twice. What is committed survives the death
-# of the process; with synchronous = FULL it would survive that of the machine too, at an fsync for each commit.
+# Exclusive, because two emulators on one file would give the same numbers twice. Committed events survive the death of
+# the process; with synchronous = FULL they would survive a power cut too, for the price of an fsync for each commit.
 _SCHEMA = """
 PRAGMA locking_mode = EXCLUSIVE;
 PRAGMA journal_mode = WAL;
@@ -42,7 +42,7 @@ _CUT = "DELETE FROM event WHERE hub = ? AND partition_id = ? AND sequence_number
 
 
 class Disk:
-    """The file; raises sqlite3.Error where it cannot be read or written."""
+    """The file; every method raises sqlite3.Error when the file cannot be read or written."""
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path, timeout=1, check_same_thread=False)
@@ -53,7 +53,7 @@ class Disk:
             raise
 
     def hub(self, name: str, partitions: int, created_at: int) -> tuple[int, int]:
-        """How many partitions a hub has and when it was made; it is made with those given when it is not there."""
+        """Return the partition count and creation time of a hub; add an unknown hub with the given ones."""
         found: tuple[int, int] | None = self._connection.execute(_FIND_HUB, (name,)).fetchone()
         if found:
             return found
@@ -62,7 +62,7 @@ class Disk:
         return partitions, created_at
 
     def last_events(self, hub: str, partition_id: str, limit: int | None) -> list[Event]:
-        """The last events of a partition in sequence, at least one if there ever was one."""
+        """Return the last events of a partition in sequence, at least one when it ever had one; None is no limit."""
         rows = self._connection.execute(_LAST_EVENTS, (hub, partition_id, -1 if limit is None else max(1, limit)))
         return [Event(*row) for row in rows][::-1]
 
@@ -71,9 +71,9 @@ class Disk:
         self._connection.executemany(_ADD_EVENT, ((hub, partition_id, *event) for event in events))
 
     def cut(self, hub: str, partition_id: str, before: int) -> None:
-        """Remove a partition's head, in a transaction of its own.
+        """Remove a partition's events before a sequence number, in a separate transaction.
 
-        The caller leaves the last event, from which the numbers go on.
+        The caller must leave the last event, because its number is where the numbering continues.
         """
         with self._connection:
             self._connection.execute(_CUT, (hub, partition_id, before))

@@ -1,10 +1,10 @@
-"""What a peer is told when something is refused: an AMQP error condition and a sentence."""
+"""The refusals that a peer gets: an AMQP error condition and a sentence."""
 
 from __future__ import annotations
 
 
 class AmqpError(Exception):
-    """A refusal that the peer hears as `condition` (an AMQP symbol) and `description`."""
+    """A refusal that the peer receives as `condition` (an AMQP symbol) and `description`."""
 
     def __init__(self, condition: str, description: str) -> None:
         super().__init__(f"{condition}: {description}")
@@ -13,7 +13,7 @@ class AmqpError(Exception):
 
 
 class NotEmulated(AmqpError):
-    """Azure Event Hubs can do it and this emulator cannot."""
+    """A feature that Azure Event Hubs has and this emulator does not."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__("amqp:not-implemented", f"{what} is not emulated")
+    def __init__(self, feature: str) -> None:
+        super().__init__("amqp:not-implemented", f"{feature} is not emulated")

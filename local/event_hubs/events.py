@@ -1,4 +1,4 @@
-"""What a hub makes of a publisher's message: the events in it, each stamped with its place and time."""
+"""The events that a hub makes of a publisher's message, each stamped with its place and time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from local.event_hubs.codec import DecodeError, Raw, Symbol, decode, encode, enc
 from local.event_hubs.errors import AmqpError
 from local.event_hubs.sections import DATA, DELIVERY_ANNOTATIONS, HEADER, MESSAGE_ANNOTATIONS, items, sections
 
-BATCH_FORMAT = 0x80013700  # Microsoft's message format: every data section is a message of its own
+BATCH_FORMAT = 0x80013700  # Microsoft's message format: every data section is a separate message
 _MESSAGE_FORMATS = (0, BATCH_FORMAT)
 
 _SEQUENCE_NUMBER, _OFFSET, _ENQUEUED_TIME, _PARTITION_KEY = (
@@ -22,9 +22,9 @@ _TIME_VALUE = struct.Struct(">cq")
 
 
 class Event(NamedTuple):
-    """An event as its partition keeps it; `enqueued_at` in milliseconds since the Unix epoch.
+    """An event as its partition stores it; `enqueued_at` in milliseconds since the Unix epoch.
 
-    `payload` is the whole message, encoded as every reader gets it. A tuple, because there are millions.
+    `payload` is the whole message, encoded as every reader gets it. An event is a tuple because there are millions.
     """
 
     sequence_number: int
@@ -48,7 +48,7 @@ class Publication(NamedTuple):
 
 
 def read_publication(message: bytes, message_format: int) -> Publication:
-    """The events in a message, one or a batch of them.
+    """Return the events of a message: one, or those of a batch.
 
     Raises AmqpError amqp:decode-error for broken bytes, amqp:not-implemented for an unknown message format.
     """
@@ -63,7 +63,7 @@ def read_publication(message: bytes, message_format: int) -> Publication:
 
 
 def _batched(message: bytes, outer: list[Raw]) -> list[Unstamped]:
-    """The messages in a batch; one without annotations of its own has the batch's."""
+    """Return the events of a batch; a message without annotations gets those of the batch."""
     split = [_split(_binary(message, body)) for code, _, body, _ in sections(message) if code == DATA]
     return [event if event.annotations else Unstamped(outer, event.rest) for event in split]
 
@@ -80,14 +80,14 @@ def _split(message: bytes) -> Unstamped:
     rest = []
     for code, start, body, end in sections(message):
         if code == MESSAGE_ANNOTATIONS:
-            annotations = _own_annotations(items(message, body))
+            annotations = _without_stamps(items(message, body))
         elif code not in (HEADER, DELIVERY_ANNOTATIONS):  # neither reaches a reader
             rest.append(message[start:end])
     return Unstamped(annotations, b"".join(rest))
 
 
-def _own_annotations(annotations: list[Raw]) -> list[Raw]:
-    """The annotations without the stamps of an earlier hub, which an event that was forwarded still has."""
+def _without_stamps(annotations: list[Raw]) -> list[Raw]:
+    """Return the annotations without the stamps of an earlier hub, which a forwarded event still has."""
     if len(annotations) % 2:
         raise DecodeError("a map has a key without a value")
     if _STAMPS.isdisjoint(annotations[::2]):
@@ -97,7 +97,7 @@ def _own_annotations(annotations: list[Raw]) -> list[Raw]:
 
 
 def _partition_key(annotations: list[Raw]) -> str | None:
-    """The key; one that is not a string is no key, as to the service."""
+    """Return the partition key; like the service, ignore a key that is not a string."""
     for name, value in zip(annotations[::2], annotations[1::2], strict=True):
         if name == _PARTITION_KEY:
             key = decode(value)[0]
@@ -106,7 +106,7 @@ def _partition_key(annotations: list[Raw]) -> str | None:
 
 
 def stamp(event: Unstamped, sequence_number: int, offset: int, enqueued_at: int) -> Event:
-    """The event with its place and time spliced into its still encoded annotations."""
+    """Return the event with its place and time added to its annotations, which stay encoded."""
     stamps = [
         _SEQUENCE_NUMBER,
         _SEQUENCE_VALUE.pack(b"\x81", sequence_number),

@@ -1,6 +1,6 @@
 """The frames of AMQP 1.0 (part 2): performatives read into typed values, and frames ready to be written.
 
-azure-eventhub indexes the fields of what it receives, so every field is written, trailing nulls included.
+azure-eventhub indexes the fields of a performative, so every field is written, trailing nulls included.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _FIELD_COUNTS = {
     SASL_OUTCOME: 2,
 }
 
-# A settled transfer's frame up to its payload. Its tag is always the same, which settled deliveries may share, because
-# azure-eventhub keeps each distinct tag for ever.
+# The frame of a settled transfer up to its payload. All deliveries share one tag, as settled deliveries may, because
+# azure-eventhub stores each distinct tag for ever.
 _TRANSFER = struct.Struct(">I 2s H 7s I c I 11s")
 TRANSFER_OVERHEAD = _TRANSFER.size
 _TRANSFER_START = b"\0\x53\x14\xc0\x16\x0b\x70"
@@ -62,7 +62,7 @@ _TRANSFER_MORE = b"\xa0\1\0\x43\x41" + b"\x41" + NULL * 5
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """What a peer's open says: how large its frames may be, and the milliseconds of silence it stands, 0 for any."""
+    """The open of a peer: the size limit of its frames, and the milliseconds of silence it accepts, 0 for no limit."""
 
     max_frame: int
     idle_timeout: int
@@ -70,7 +70,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """What a peer's begin says."""
+    """The begin of a peer."""
 
     next_outgoing: int
     incoming_window: int
@@ -78,7 +78,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Terminus:
-    """A source or target: its kind (a descriptor), where it is, its filters, and itself still encoded."""
+    """A source or target: its kind (a descriptor), address, filters and encoding."""
 
     kind: int | None
     address: str
@@ -88,7 +88,7 @@ class Terminus:
 
 @dataclass(frozen=True, slots=True)
 class Attach:
-    """What a peer's attach asks for; a peer that is the receiver is sent to."""
+    """The attach of a peer, which receives or sends over the link."""
 
     name: str
     handle: int
@@ -101,7 +101,7 @@ class Attach:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What a peer's flow grants; without a handle it is about the session alone."""
+    """The flow of a peer; without a handle it is about the session alone."""
 
     next_incoming: int
     incoming_window: int
@@ -114,7 +114,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A frame's part of a delivery; its delivery id and format count in the first part only."""
+    """The part of a delivery in one frame; only the delivery id and format of the first part count."""
 
     handle: int
     delivery_id: int | None
@@ -126,7 +126,7 @@ class Transfer:
 
 
 class Fields:
-    """The fields of a performative, of which those left off at the end are null. What does not fit is a DecodeError."""
+    """The fields of a performative; missing ones at the end are null. A field of a wrong type is a DecodeError."""
 
     def __init__(self, values: list[Any]) -> None:
         self._values = values
@@ -135,12 +135,12 @@ class Fields:
         return self._values[index] if index < len(self._values) else None
 
     def number(self, index: int, default: int | None = None) -> int:
-        """A whole number; mandatory without a default."""
+        """Return a whole number; without a default the field is mandatory."""
         value = self.value(index)
         if value is None and default is not None:
             return default
         if type(value) is not int or not 0 <= value <= _LARGEST_ARRIVING:
-            raise DecodeError(f"field {index} should be a whole number")
+            raise DecodeError(f"field {index} is not a whole number")
         return value
 
     def number_or_none(self, index: int) -> int | None:
@@ -152,18 +152,18 @@ class Fields:
     def text(self, index: int) -> str:
         value = self.value(index)
         if not isinstance(value, str):
-            raise DecodeError(f"field {index} should be a text")
+            raise DecodeError(f"field {index} is not a text")
         return value
 
     def mapping(self, index: int) -> dict[Any, Any]:
         value = self.value(index)
         if value is not None and not isinstance(value, dict):
-            raise DecodeError(f"field {index} should be a map")
+            raise DecodeError(f"field {index} is not a map")
         return value or {}
 
 
 def read_performative(body: bytes) -> tuple[int, Fields, int]:
-    """The code of the performative in a frame's body, its fields, and where the payload begins. Raises DecodeError."""
+    """Return the code and fields of the performative in a frame's body, and the payload's start. Raises DecodeError."""
     described, end = decode(body)
     if not isinstance(described, Described) or type(described.descriptor) is not int:
         raise DecodeError("a frame does not begin with a performative")
@@ -181,7 +181,7 @@ def read_begin(fields: Fields) -> Begin:
 
 
 def read_attach(fields: Fields, body: bytes) -> Attach:
-    """The attach in `body`, whose source and target are kept encoded too: they are echoed."""
+    """Read an attach; its source and target are stored encoded too, because the answer repeats them."""
     encoded = items(body, skip(body, 1))
     return Attach(
         name=fields.text(0),
@@ -208,7 +208,7 @@ def _terminus(value: Any, encoded: Raw) -> Terminus:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    """An array of symbols, which AMQP lets a peer write as one symbol."""
+    """Return the texts of an array of symbols, which a peer may write as one symbol."""
     values = value if isinstance(value, list) else [] if value is None else [value]
     return tuple(text for text in values if isinstance(text, str))
 
@@ -238,7 +238,7 @@ def read_transfer(fields: Fields, payload: bytes) -> Transfer:
 
 
 def composite(code: int, *fields: Any) -> Raw:
-    """A described list with all the fields it can have."""
+    """Encode a described list with every field of its type."""
     encoded = [encode(field) for field in fields]
     encoded += [NULL] * (_FIELD_COUNTS.get(code, 0) - len(fields))
     return Raw(b"\x00" + encode(ULong(code)) + encode_list(encoded))
@@ -249,12 +249,12 @@ def frame(performative: bytes, channel: int = 0, kind: int = AMQP_FRAME) -> byte
 
 
 def transfer_frame(channel: int, handle: int, delivery_id: int, payload: bytes, more: bool) -> bytes:
-    """The frame, without its payload, of a settled delivery or of a part of one."""
+    """Encode the frame, without its payload, of a settled delivery or of a part of one."""
     rest = _TRANSFER_MORE if more else _TRANSFER_LAST
     size = _TRANSFER.size + len(payload)
     return _TRANSFER.pack(size, b"\2\0", channel, _TRANSFER_START, handle, b"\x70", delivery_id, rest)
 
 
 def describe(error: AmqpError | None) -> Raw | None:
-    """The error as a peer is told it."""
+    """Encode an error for a peer; return None for none."""
     return composite(ERROR, Symbol(error.condition), error.description) if error else None

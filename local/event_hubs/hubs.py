@@ -1,4 +1,4 @@
-"""The hubs: their settings, where a publication goes, and the one step that makes what was published durable."""
+"""The hubs: their settings, the partition of a publication, and the one step that makes events durable."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from pathlib import Path
 from local.event_hubs.disk import Disk
 from local.event_hubs.errors import AmqpError
 from local.event_hubs.events import read_publication
-from local.event_hubs.log import PartitionLog, partition_index
+from local.event_hubs.log import PartitionLog
+from local.event_hubs.partition_key import partition_index
 
 DEFAULT_RETAINED_EVENTS = 100_000
 _log = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,254}[A-Za-z0-9])?")
-_MOST_PARTITIONS = 1024
+_PARTITION_LIMIT = 1024
 
 Clock = Callable[[], int]
 
@@ -41,13 +42,13 @@ class HubSettings:
     def __post_init__(self) -> None:
         for name in (self.name, *(group for group in self.consumer_groups if group != "$Default")):
             if not _NAME.fullmatch(name):
-                raise ValueError(f"'{name}' is not a name: letters and digits, with . _ - between them")
-        if not 1 <= self.partitions <= _MOST_PARTITIONS:
-            raise ValueError(f"hub {self.name} has {self.partitions} partitions, not 1 to {_MOST_PARTITIONS}")
+                raise ValueError(f"'{name}' is not a name: use letters and digits, with . _ - between them")
+        if not 1 <= self.partitions <= _PARTITION_LIMIT:
+            raise ValueError(f"hub {self.name} has {self.partitions} partitions, not 1 to {_PARTITION_LIMIT}")
         if self.retained_events is not None and self.retained_events < 1:
-            raise ValueError(f"hub {self.name} retains {self.retained_events} events, not at least 1")
+            raise ValueError(f"hub {self.name} retains {self.retained_events} events: give 1 or more")
         if self.retained_for is not None and self.retained_for <= timedelta(0):
-            raise ValueError(f"hub {self.name} retains events for {self.retained_for}, not for any time")
+            raise ValueError(f"hub {self.name} retains events for {self.retained_for}: give a longer time")
 
 
 class Hub:
@@ -61,7 +62,7 @@ class Hub:
         self._round_robin = itertools.cycle(self.partitions.values())
 
     def partition(self, partition_id: str) -> PartitionLog:
-        """The partition of this id. Raises AmqpError com.microsoft:argument-out-of-range when there is none."""
+        """Return a partition. Raises AmqpError com.microsoft:argument-out-of-range for an unknown id."""
         if partition_id not in self.partitions:
             last = len(self.partitions) - 1
             raise AmqpError(
@@ -71,7 +72,7 @@ class Hub:
         return self.partitions[partition_id]
 
     def route(self, partition_key: str | None) -> PartitionLog:
-        """The partition for a key, or the next in turn for none."""
+        """Return the partition of a key; without a key, the next partition in turn."""
         if partition_key is None:
             return next(self._round_robin)
         return self.partitions[str(partition_index(partition_key, len(self.partitions)))]
@@ -90,14 +91,14 @@ class Hubs:
         self._staged: dict[PartitionLog, Hub] = {}
 
     def __getitem__(self, name: str) -> Hub:
-        """The hub of this name, in any case. Raises AmqpError amqp:not-found."""
+        """Return the hub of this name, in any case. Raises AmqpError amqp:not-found."""
         hub = self._hubs.get(name.lower())
         if hub is None:
             raise AmqpError("amqp:not-found", f"the messaging entity '{name}' could not be found")
         return hub
 
     def open(self, path: Path) -> None:
-        """Go on with what a file holds, and keep it. Raises ValueError when the file's hubs are others."""
+        """Continue from a file and store new events in it. Raises ValueError for a different number of partitions."""
         self._disk = Disk(path)
         try:
             self._hubs = {name: self._load(self._disk, hub) for name, hub in self._settings.items()}
@@ -119,13 +120,13 @@ class Hubs:
         return hub
 
     def close(self) -> None:
-        """Let go of the file; what is in memory stays."""
+        """Close the file; the events in memory stay."""
         if self._disk is not None:
             self._disk.close()
             self._disk = None
 
     def publish(self, hub: Hub, partition: PartitionLog | None, message: bytes, message_format: int) -> None:
-        """Stage the events of a message in a partition, chosen once for them all when none is given.
+        """Stage the events of a message in a partition; without one, their key or turn chooses it for all of them.
 
         Raises AmqpError when the message cannot be read.
         """
@@ -136,9 +137,9 @@ class Hubs:
         self._staged[partition] = hub
 
     def commit(self) -> list[PartitionLog]:
-        """Make what is staged durable, then readable; return the partitions that grew.
+        """Make the staged events durable, then readable; return the partitions that grew.
 
-        Raises AmqpError amqp:internal-error when the disk refuses it; then none of it was ever there.
+        Raises AmqpError amqp:internal-error when the disk refuses them; then every partition is as before.
         """
         staged, self._staged = self._staged, {}
         try:
@@ -148,7 +149,7 @@ class Hubs:
                 partition.drop_staged()
             raise AmqpError("amqp:internal-error", f"the events could not be stored: {error}") from error
         for partition, hub in staged.items():
-            partition.keep()
+            partition.append_staged()
             self.expire(hub, partition)
         return list(staged)
 
@@ -164,7 +165,7 @@ class Hubs:
             raise
 
     def expire_all(self) -> None:
-        """Apply retention everywhere, as the passing of time does."""
+        """Apply retention to every partition."""
         for hub in self._hubs.values():
             for partition in hub.partitions.values():
                 self.expire(hub, partition)
@@ -185,5 +186,8 @@ class Hubs:
         before = min(partition.first_sequence, partition.last_sequence)
         try:
             self._disk.cut(hub.name.lower(), partition.partition_id, before)
-        except sqlite3.Error as error:  # the file is larger than it need be until the next cut
-            _log.warning("could not remove expired events", extra={"action": "expire", "error": str(error)})
+        except sqlite3.Error as error:  # the events in memory are cut, so no reader gets them
+            _log.warning(
+                "expired events were not removed from the file; the next cut removes them",
+                extra={"action": "expire", "error": str(error)},
+            )

@@ -1,4 +1,4 @@
-"""The links of AMQP 1.0 (part 2.6): credit, deliveries and their outcomes. What a link is for, its broker decides."""
+"""The links of AMQP 1.0 (part 2.6): credit, deliveries and their outcomes. The broker decides what a link serves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from local.event_hubs.frames import (
 )
 
 MAX_MESSAGE = 1_048_576  # bytes: the limit of the Standard tier
-CHUNK = 262_144  # bytes that a link hands to the socket at once, give or take an event
+CHUNK = 262_144  # bytes that a link passes to the socket at once; the last event may exceed it
 SERIAL = 0xFFFFFFFF  # delivery ids and counts are serial numbers of 32 bits
 ACCEPTED_STATE = composite(ACCEPTED)
 _CREDIT = 1_000
@@ -32,7 +32,7 @@ class Carrier(Protocol):
 
     @property
     def room(self) -> int:
-        """How many frames may be sent now."""
+        """The number of frames that may be sent now."""
 
     def send(self, performative: bytes) -> None: ...
 
@@ -53,7 +53,7 @@ class Link:
         self.attach = attach
         self.name, self.handle = attach.name, attach.handle
         self.delivery_count = self.credit = 0
-        self.on_closed: Callable[[], None] = _nothing
+        self.on_closed: Callable[[], None] = lambda: None
 
     @property
     def address(self) -> str:
@@ -61,16 +61,16 @@ class Link:
         return (self.attach.source if self.attach.peer_receives else self.attach.target).address
 
     def refuse_other_nodes(self) -> None:
-        """Raise NotEmulated when an end of the link is no source or target, as that of a transaction is not."""
+        """Raise NotEmulated when an end of the link is neither source nor target: a coordinator, say."""
         for terminus in (self.attach.source, self.attach.target):
             if terminus.kind not in (None, SOURCE, TARGET):
                 raise NotEmulated(f"a link to a terminus of kind {terminus.kind!r}")
 
     def on_flow(self, flow: Flow) -> None:
-        """Take what the peer's flow says about this link; a sender's changes nothing."""
+        """Apply a flow of the peer to this link; the flow of a sender changes nothing."""
 
     def detach(self, error: AmqpError | None = None) -> None:
-        """Detach the link, telling the peer why."""
+        """Detach the link and send the peer the reason."""
         self.session.send(composite(DETACH, UInt(self.handle), True, describe(error)))
         self.session.forget(self)
 
@@ -78,16 +78,16 @@ class Link:
 class OutgoingLink(Link):
     """A link over which the peer receives.
 
-    `take` hands over the next payloads, at most as many as asked for and about CHUNK bytes of them.
+    `take` returns the next payloads, up to the given number and about CHUNK bytes of them.
     """
 
     def __init__(self, session: Carrier, attach: Attach) -> None:
         super().__init__(session, attach)
-        self.take: Callable[[int], list[bytes]] = _take_nothing
+        self.take: Callable[[int], list[bytes]] = lambda count: []
         self.offered: tuple[str, ...] = ()
 
     def pump(self) -> None:
-        """Send what there is, as far as credit, the session's window and the socket allow."""
+        """Send the next payloads, as far as credit, the session's window and the socket allow."""
         while (room := min(self.credit, self.session.room)) > 0:
             payloads = self.take(room)
             if not payloads:
@@ -99,7 +99,7 @@ class OutgoingLink(Link):
     def on_flow(self, flow: Flow) -> None:
         if flow.credit is not None:
             self.credit = (flow.delivery_count + flow.credit - self.delivery_count) & SERIAL
-            if self.credit > SERIAL // 2:  # fewer than were sent already
+            if self.credit > SERIAL // 2:  # the new limit is below the number sent already
                 self.credit = 0
         self.pump()
         if flow.drain:
@@ -115,18 +115,18 @@ class IncomingLink(Link):
 
     def __init__(self, session: Carrier, attach: Attach) -> None:
         super().__init__(session, attach)
-        self.accept: Callable[[bytes, int], None] = _accept_nothing
+        self.accept: Callable[[bytes, int], None] = lambda message, message_format: None
         self._first: Transfer | None = None
         self._parts: list[bytes] = []
         self._size = 0
 
     def grant(self) -> None:
-        """Let the peer send the next thousand; the overrun of a peer that assumes more is no error."""
+        """Let the peer send the next thousand messages; a peer that sends more is not refused."""
         self.credit = _CREDIT
         self.session.flow(self)
 
     def receive(self, transfer: Transfer) -> None:
-        """Take a part of a delivery, and the delivery when it is whole."""
+        """Collect a part of a delivery, and accept the delivery when it is whole."""
         first = self._first = self._first or transfer
         if transfer.aborted:
             return self._start_over()
@@ -156,15 +156,3 @@ class IncomingLink(Link):
             self.session.settle_later(first.delivery_id or 0, state)
         if self.credit <= _CREDIT // 2:
             self.grant()
-
-
-def _nothing() -> None:
-    """Nothing is to be done."""
-
-
-def _take_nothing(count: int) -> list[bytes]:
-    return []
-
-
-def _accept_nothing(message: bytes, message_format: int) -> None:
-    """The message means nothing here."""

@@ -1,4 +1,4 @@
-"""The log of one partition: events in sequence, positions among them, and what retention leaves of them."""
+"""The log of one partition: events in sequence, positions among them, and retention."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from operator import attrgetter
 
 from local.event_hubs.errors import AmqpError
 from local.event_hubs.events import Event, Unstamped, stamp
-from local.event_hubs.partition_key import partition_index
-
-__all__ = ["PartitionLog", "partition_index"]
 
 _SELECTOR = re.compile(
     r"\s*amqp\.annotation\.x-opt-(sequence-number|offset|enqueued-time)\s*(>=?)\s*'?(@latest|-?\d{1,19})'?\s*"
@@ -22,13 +19,13 @@ _COLUMNS: dict[str, Callable[[Event], int]] = {
     "offset": attrgetter("offset"),
     "enqueued-time": attrgetter("enqueued_at"),
 }
-_SPARE = 64  # events that retention has cut stay in the list until they are this many and a tenth of it
+_SPARE = 64  # cut events stay in the list until they are this many, and a tenth of the list
 
 
 class PartitionLog:
     """The events of a partition; sequence numbers run from 0 without a gap.
 
-    What is staged is not there for readers before `keep`. Times are milliseconds since the Unix epoch.
+    Readers see staged events after `append_staged`. Times are milliseconds since the Unix epoch.
     """
 
     def __init__(self, partition_id: str, retained_events: int | None = None, retained_for: timedelta | None = None):
@@ -38,28 +35,23 @@ class PartitionLog:
         self.last_offset, self.last_enqueued_at = -1, 0
         self._retained_events = retained_events
         self._retained_for = None if retained_for is None else retained_for // timedelta(milliseconds=1)
-        self._base = 0  # the sequence number of the list's first event, at most first_sequence
+        self._base = 0  # the sequence number of the list's first event, never after first_sequence
         self._events: list[Event] = []
         self._staged: list[Event] = []
         self._next_offset = 0
 
     @property
     def last_sequence(self) -> int:
-        """The number last given, whether retention has cut its event or not; -1 when none was."""
+        """The last number given, even when retention has cut its event; -1 before the first event."""
         return self.next_sequence - 1
 
     @property
-    def held_events(self) -> int:
-        """How many events are in memory: those retained and, at most, a ninth more and 64."""
-        return len(self._events)
-
-    @property
     def staged(self) -> Sequence[Event]:
-        """The events that are neither kept nor dropped yet."""
+        """The events that are neither appended nor dropped yet."""
         return self._staged
 
     def stage(self, events: Sequence[Unstamped], now: int) -> None:
-        """Give the events their numbers, offsets and time; the time never goes back within a partition."""
+        """Give events their numbers, offsets and time; the time never goes back within a partition."""
         last = self._staged[-1] if self._staged else None
         sequence = self.next_sequence + len(self._staged)
         offset = last.offset + len(last.payload) if last else self._next_offset
@@ -69,17 +61,17 @@ class PartitionLog:
             self._staged.append(stamped)
             sequence, offset = sequence + 1, offset + len(stamped.payload)
 
-    def keep(self) -> None:
-        """Let readers see what is staged."""
+    def append_staged(self) -> None:
+        """Let readers see the staged events."""
         staged, self._staged = self._staged, []
         self.load(staged)
 
     def drop_staged(self) -> None:
-        """Forget what is staged; its numbers will be given again."""
+        """Drop the staged events; their numbers are given again."""
         self._staged = []
 
     def load(self, events: Sequence[Event]) -> None:
-        """Append events that have their places already, in sequence."""
+        """Append events in sequence that already have their places."""
         if not events:
             return
         if not self.next_sequence:
@@ -90,14 +82,14 @@ class PartitionLog:
         self.last_offset, self.last_enqueued_at = last.offset, last.enqueued_at
 
     def read(self, sequence: int, count: int) -> list[Event]:
-        """At most `count` events in sequence, from this number or the first retained after it."""
+        """Return up to `count` events in sequence, from this number or from the first retained one after it."""
         start = max(sequence, self.first_sequence) - self._base
         return self._events[start : start + count]
 
     def position(self, selector: str | None) -> int:
-        """The number of the first event for a reader with this selector; without one, the first retained event.
+        """Return the number of the first event for a reader with this selector; without one, the first retained.
 
-        Raises AmqpError com.microsoft:argument-error when it is not understood or lies past the end.
+        Raises AmqpError com.microsoft:argument-error for an unknown selector or a position past the end.
         """
         if selector is None:
             return self.first_sequence
@@ -112,7 +104,7 @@ class PartitionLog:
         return self._base + bisect(self._events, int(bound), lo=self.first_sequence - self._base, key=_COLUMNS[name])
 
     def _refuse_past_end(self, name: str, bound: int) -> None:
-        """Such a position is the checkpoint of a hub that was since made anew; the wording is the service's."""
+        """Refuse, in the service's words, a position past the end: a checkpoint from a hub that was made anew."""
         last = {"sequence-number": self.last_sequence, "offset": self.last_offset}.get(name)
         if last is not None and bound > last:
             kind = name.replace("-", " ")
@@ -122,7 +114,7 @@ class PartitionLog:
             )
 
     def expire(self, now: int) -> bool:
-        """Cut the head that is past retention; True when enough was cut to cut it on disk too."""
+        """Cut the events past retention; return True when they left memory, so that the disk can be cut too."""
         first = self.first_sequence
         if self._retained_events is not None:
             first = max(first, self.next_sequence - self._retained_events)
@@ -131,9 +123,9 @@ class PartitionLog:
             first = max(first, self._base + oldest)
         return self._cut(first)
 
-    def expire_before(self, sequence: int) -> bool:
-        """Cut the events before a sequence number, as retention would; True as in `expire`."""
-        return self._cut(min(max(sequence, self.first_sequence), self.next_sequence))
+    def expire_before(self, sequence: int) -> None:
+        """Cut the events before a sequence number, as retention would."""
+        self._cut(min(max(sequence, self.first_sequence), self.next_sequence))
 
     def _cut(self, first: int) -> bool:
         self.first_sequence = first

@@ -19,7 +19,7 @@ _BAD_REQUEST = 400
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request; its message id still encoded, since the answer must repeat its very type."""
+    """A request; its message id stays encoded, because the answer must repeat the very type."""
 
     message_id: Raw
     reply_to: str | None
@@ -28,7 +28,7 @@ class Request:
 
 
 def read_request(message: bytes) -> Request:
-    """The request in a message. Raises AmqpError amqp:decode-error."""
+    """Read the request in a message. Raises AmqpError amqp:decode-error."""
     try:
         bodies = {section.code: section.body for section in sections(message)}
         fields = items(message, bodies[PROPERTIES]) if PROPERTIES in bodies else []
@@ -44,10 +44,7 @@ def read_request(message: bytes) -> Request:
 
 
 def response(request: Request, status: int, description: str, value: Any = None) -> bytes:
-    """The answer to a request.
-
-    It has no error-condition: with one, azure-eventhub hides the status and the description.
-    """
+    """Encode the answer to a request, without an error-condition: azure-eventhub would hide the description."""
     parts = {
         PROPERTIES: [None] * 5 + [request.message_id],
         APPLICATION_PROPERTIES: {"status-code": Int(status), "status-description": description},
@@ -57,23 +54,23 @@ def response(request: Request, status: int, description: str, value: Any = None)
 
 
 def refusal(request: Request, error: AmqpError) -> bytes:
-    """The answer to a request that is refused."""
+    """Encode the refusal of a request."""
     return response(request, _STATUS.get(error.condition, _BAD_REQUEST), error.description)
 
 
 def read_entity(request: Request, find: Callable[[str], Hub]) -> dict[str, Any]:
-    """The properties that a request to $management asks for: of a hub or of a partition.
+    """Return the properties of the hub or partition that a request to $management names.
 
-    Raises AmqpError when there is no such entity, NotEmulated for another operation.
+    Raises AmqpError for an unknown entity, NotEmulated for an operation that is not READ.
     """
-    asked = request.properties
-    operation, entity = asked.get("operation"), asked.get("type")
+    wanted = request.properties
+    operation, entity = wanted.get("operation"), wanted.get("type")
     if operation != "READ" or entity not in (_HUB_TYPE, _PARTITION_TYPE):
         raise NotEmulated(f"the management operation {operation} of {entity}")
-    hub = find(str(asked.get("name")))
+    hub = find(str(wanted.get("name")))
     if entity == _HUB_TYPE:
         return _describe_hub(hub)
-    return _describe_partition(hub, hub.partition(str(asked.get("partition"))))
+    return _describe_partition(hub, hub.partition(str(wanted.get("partition"))))
 
 
 def _describe_hub(hub: Hub) -> dict[str, Any]:

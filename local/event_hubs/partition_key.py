@@ -1,7 +1,7 @@
-"""Which partition a key belongs to: the hash that the service and its .NET and Java clients share.
+"""The partition of a key, from the hash that the service and its .NET and Java clients share.
 
 Bob Jenkins' lookup3 over the key's UTF-8 bytes, as in PartitionResolver.cs of azure-sdk-for-net, which is a port of the
-service's own code.
+code of the service.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _MIX_ROTATIONS = ((4, 6, 8), (16, 19, 4))
 
 
 def partition_index(key: str, count: int) -> int:
-    """The index, from 0, of the partition that holds a key in a hub of `count` partitions."""
+    """Return the index, from 0, of the partition that holds a key in a hub of `count` partitions."""
     return abs(key_hash(key)) % count  # C# takes abs(hash % count), where % keeps the sign: the same number
 
 
 def key_hash(key: str) -> int:
-    """The hash of a key, a signed 16-bit number."""
+    """Return the hash of a key, a signed 16-bit number."""
     b, c = _lookup3(key.encode())
     folded = (b ^ c) & 0xFFFF
     return folded - 0x10000 if folded & 0x8000 else folded

@@ -1,4 +1,4 @@
-"""The readers of a partition: where each is, what it is handed next, and who may read beside whom."""
+"""The readers of a partition: the position of each, its next events, and which readers exclude each other."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from local.event_hubs.sections import DELIVERY_ANNOTATIONS
 _EPOCH = "com.microsoft:epoch"
 _METRICS = "com.microsoft:enable-receiver-runtime-metric"
 _SELECTOR_FILTER = "apache.org:selector-filter:string"
-_MOST_PLAIN_READERS = 5  # per partition and consumer group; learn.microsoft.com/azure/event-hubs/event-hubs-quotas
-_BURST = 512  # events looked at together
+_PLAIN_READER_LIMIT = 5  # per partition and consumer group; learn.microsoft.com/azure/event-hubs/event-hubs-quotas
+_BURST = 512  # events read from the log together
 
 Slot = tuple[str, str, str]
 
 
 @dataclass(slots=True)
 class Faults:
-    """What goes wrong because a test asked for it."""
+    """The faults that a test has requested."""
 
     throttled_sends: int = 0
     delivery_delay: int = 0  # milliseconds
@@ -37,9 +37,9 @@ class Faults:
 
 
 class Reader:
-    """A link's place in a partition.
+    """The position of a link in a partition.
 
-    Raises AmqpError when its position is not one, NotEmulated for a filter other than a position.
+    Raises AmqpError for an invalid position, NotEmulated for a filter that is not a position.
     """
 
     def __init__(self, link: OutgoingLink, partition: PartitionLog, clock: Clock, faults: Faults) -> None:
@@ -52,7 +52,7 @@ class Reader:
         link.offered = (_METRICS,) if self._wants_metrics else ()
 
     def take(self, count: int) -> list[bytes]:
-        """The next payloads: at most `count`, and no more than about CHUNK bytes of them."""
+        """Return the next payloads, up to `count` and about CHUNK bytes of them."""
         events = self._partition.read(self._next_sequence, min(count, _BURST))
         if self._faults.delivery_delay and events:
             events = self._delayed(events)
@@ -66,12 +66,12 @@ class Reader:
         return [self._metrics() + payload for payload in payloads] if self._wants_metrics else payloads
 
     def close(self) -> None:
-        """Hand over no more, not even what is delayed."""
+        """Stop the timer for delayed events."""
         if self._retry:
             self._retry.cancel()
 
     def _delayed(self, events: list[Event]) -> list[Event]:
-        """The events that are old enough; the link is pumped again when the next one is."""
+        """Return the events that are old enough; when none is, pump the link again once the first one is."""
         newest = self._clock() - self._faults.delivery_delay
         old_enough = bisect_right(events, newest, key=attrgetter("enqueued_at"))
         if old_enough == 0:
@@ -81,7 +81,7 @@ class Reader:
         return events[:old_enough]
 
     def _metrics(self) -> bytes:
-        """What azure-eventhub calls last_enqueued_event_properties."""
+        """Encode the annotations that azure-eventhub calls last_enqueued_event_properties."""
         partition = self._partition
         metrics = {
             Symbol("last_enqueued_sequence_number"): partition.last_sequence,
@@ -115,7 +115,7 @@ class Readers:
         self._by_slot: defaultdict[Slot, list[Reader]] = defaultdict(list)
 
     def admit(self, reader: Reader, slot: Slot) -> None:
-        """Let a reader in; one with an epoch puts out all that have none, its own or a lower one.
+        """Admit a reader; one with an epoch detaches all readers with no epoch, the same or a lower one.
 
         Raises AmqpError amqp:link:stolen for a lower epoch or none beside a reader that has one, and
         amqp:resource-limit-exceeded for the sixth reader without an epoch. Source: the Event Hubs page on
@@ -128,12 +128,11 @@ class Readers:
         if reader.epoch is not None:
             for other in list(others):
                 other.link.detach(AmqpError("amqp:link:stolen", f"a receiver with epoch {reader.epoch} took over"))
-        elif len(others) >= _MOST_PLAIN_READERS:
-            limit = (
-                f"there are {_MOST_PLAIN_READERS} receivers on partition {slot[2]} in consumer group {slot[1]} already"
-            )
+        elif len(others) >= _PLAIN_READER_LIMIT:
+            place = f"partition {slot[2]} in consumer group {slot[1]}"
+            limit = f"there are {_PLAIN_READER_LIMIT} receivers on {place} already"
             raise AmqpError("amqp:resource-limit-exceeded", limit)
-        self._by_slot[slot].append(reader)  # `others` is no longer the list of the slot when all of them left
+        self._by_slot[slot].append(reader)  # the slot has a new list when all of `others` were detached
 
     def remove(self, reader: Reader, slot: Slot) -> None:
         others = self._by_slot[slot]
@@ -143,7 +142,7 @@ class Readers:
 
 
 def slot_of(hub: Hub, consumer_group: str, partition: PartitionLog) -> Slot:
-    """The slot that readers of a partition share. Raises AmqpError amqp:not-found for an unknown consumer group."""
+    """Return the slot that readers of a partition share. Raises AmqpError amqp:not-found for an unknown group."""
     if consumer_group not in hub.consumer_groups:
         raise AmqpError("amqp:not-found", f"hub {hub.name} has no consumer group '{consumer_group}'")
     return hub.name, consumer_group, partition.partition_id

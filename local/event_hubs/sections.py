@@ -1,4 +1,4 @@
-"""What lies in encoded bytes, without decoding it: the values of a list or map, the sections of a message.
+"""The parts of encoded bytes, found without decoding: the values of a list or map, the sections of a message.
 
 The rules are those of OASIS AMQP 1.0 parts 1.2 (encodings) and 3.2 (message format).
 """
@@ -18,11 +18,10 @@ PROPERTIES = 0x73
 APPLICATION_PROPERTIES = 0x74
 DATA = 0x75
 VALUE = 0x77
-FOOTER = 0x78
 
 
 class Section(NamedTuple):
-    """Where a section of a message lies: its descriptor, its start, the start of its value, its end."""
+    """The place of a section in a message: its descriptor, its start, the start of its value, its end."""
 
     code: int
     start: int
@@ -31,7 +30,7 @@ class Section(NamedTuple):
 
 
 def items(buffer: bytes, at: int) -> list[Raw]:
-    """The values in the list or map at `at`, each still encoded. Raises DecodeError."""
+    """Return the values in the list or map at `at`, each still encoded. Raises DecodeError."""
     end = skip(buffer, at)
     if buffer[at] == 0x45:
         return []
@@ -55,7 +54,7 @@ def _cut(buffer: bytes, at: int, count: int, end: int) -> Iterator[Raw]:
 
 
 def sections(message: bytes) -> Iterator[Section]:
-    """The sections of a message in their order. Raises DecodeError when they are not whole."""
+    """Yield the sections of a message in their order. Raises DecodeError for a section that is not whole."""
     at, length = 0, len(message)
     while at < length:
         if message[at : at + 2] == b"\x00\x53" and at + 3 < length:

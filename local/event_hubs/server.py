@@ -1,4 +1,4 @@
-"""The emulator: starts and stops a server for its hubs, and lets a test break it on purpose."""
+"""The emulator: it starts and stops a server for its hubs, and causes faults on request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from local.event_hubs.links import IncomingLink, OutgoingLink
 from local.event_hubs.readers import Faults
 from local.event_hubs.tokens import ROOT_KEY, SharedAccessKey
 
-_TICK = 0.5  # seconds between two looks at retention and token expiry
+_TICK = 0.5  # seconds between two checks of retention and token expiry
 _GOODBYE = 1.0  # seconds that connections have to end before they are cut
 _TURNS_TO_CONNECT = 3  # turns of the event loop from accepting a connection to `connection_made`
 _ANSWER = 30.0  # seconds that a call from another thread waits for the event loop
@@ -27,7 +27,7 @@ _DETACHED = AmqpError("amqp:link:detach-forced", "the link was detached on reque
 
 
 def unix_milliseconds() -> int:
-    """The time as events are stamped with it."""
+    """Return the time for the stamps of events, in milliseconds since the Unix epoch."""
     return time.time_ns() // 1_000_000
 
 
@@ -35,7 +35,7 @@ class Emulator:
     """An Event Hubs namespace on one machine.
 
     Without a database its events live as long as this object, through any number of starts. Every method but `start`
-    and `stop` may be called from any thread. Raises ValueError for settings that contradict one another.
+    and `stop` may be called from any thread. Raises ValueError for settings that contradict each other.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Emulator:
         clock: Clock = unix_milliseconds,
     ) -> None:
         if not keys:
-            raise ValueError("an emulator without keys lets nobody in")
+            raise ValueError("an emulator needs a key, and none was given")
         self.port = 0
         self._settings = {hub.name: hub for hub in hubs}
         self._database, self._keys, self._clock = database, keys, clock
@@ -59,7 +59,7 @@ class Emulator:
 
     @property
     def connection_string(self) -> str:
-        """What a client of the namespace is given; with the first key."""
+        """The connection string for clients of the namespace, with the first key."""
         key = self._keys[0]
         return (
             f"Endpoint=sb://localhost:{self.port};SharedAccessKeyName={key.name};SharedAccessKey={key.value};"
@@ -67,12 +67,12 @@ class Emulator:
         )
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
-        """Listen, on a free port for 0.
+        """Listen on a port, or on a free one for 0.
 
-        Raises OSError for a port in use, sqlite3.Error or ValueError for a database that cannot be gone on with.
+        Raises OSError for a port in use, sqlite3.Error or ValueError for a database that the emulator cannot use.
         """
         if self._loop is not None:
-            raise RuntimeError("the emulator is running already")
+            raise RuntimeError("the emulator is running already: stop it first")
         loop = asyncio.get_running_loop()
         if self._database is not None:
             self._hubs.open(self._database)
@@ -87,7 +87,7 @@ class Emulator:
         self._on_tick()
 
     async def stop(self) -> None:
-        """End every connection and stop listening; when it returns, the database may be opened by another."""
+        """End every connection and stop listening; then a different emulator may open the database."""
         broker, self._loop, self._serving = self._broker, None, None
         self._tick.cancel()
         await self._stop_accepting()
@@ -103,7 +103,7 @@ class Emulator:
         self._hubs.close()
 
     async def _stop_accepting(self) -> None:
-        """Stop listening; first let in what was just accepted, which asyncio would leave neither open nor closed."""
+        """Stop listening, but first finish new connections, which asyncio would leave neither open nor closed."""
         for listener in self._server.sockets:
             asyncio.get_running_loop().remove_reader(listener.fileno())
         for _ in range(_TURNS_TO_CONNECT):
@@ -112,7 +112,7 @@ class Emulator:
 
     @contextmanager
     def running(self, host: str = "127.0.0.1", port: int = 0) -> Iterator[Emulator]:
-        """Serve from a thread of its own while the block runs. Raises what `start` raises."""
+        """Serve from a separate thread while the block runs. Raises the errors of `start`."""
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_forever, name="event-hubs-emulator", daemon=True)
         thread.start()
@@ -128,7 +128,7 @@ class Emulator:
             loop.close()
 
     def end_of(self, hub: str) -> dict[str, int]:
-        """The last sequence number of each partition of a hub, -1 where there never was an event.
+        """Return the last sequence number of each partition of a hub, -1 where there never was an event.
 
         Raises KeyError for an unknown hub.
         """
@@ -136,37 +136,31 @@ class Emulator:
             raise KeyError(hub)
         return {id_: partition.last_sequence for id_, partition in self._hubs[hub].partitions.items()}
 
-    def start_of(self, hub: str) -> dict[str, int]:
-        """The number of the first event that each partition of a hub retains, or will have. Raises as `end_of`."""
-        if hub not in self._settings:
-            raise KeyError(hub)
-        return {id_: partition.first_sequence for id_, partition in self._hubs[hub].partitions.items()}
-
     @property
     def connection_count(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return len(self._serving.connections) if self._serving else 0
 
     def link_count(self, hub: str) -> int:
-        """How many links are attached to a hub, those of publishers and readers."""
+        """Count the links of publishers and readers to a hub."""
         return self._serving.link_count(hub, OutgoingLink, IncomingLink) if self._serving else 0
 
     def reader_count(self, hub: str) -> int:
-        """How many readers are attached to a hub."""
+        """Count the links of readers to a hub."""
         return self._serving.link_count(hub, OutgoingLink) if self._serving else 0
 
     # faults on demand
 
     def drop_connections(self) -> None:
-        """Cut every connection without a word, as a failing network would."""
+        """Cut every connection without a close, as a failing network would."""
         self._each(Connection.drop)
 
-    def detach_links(self, hub: str, error: AmqpError = _DETACHED) -> None:
+    def detach_links(self, hub: str) -> None:
         """Detach every link to a hub with an error, as the service does when it moves a partition."""
-        self._call(lambda: self._broker.detach_links(hub, error))
+        self._call(lambda: self._broker.detach_links(hub, _DETACHED))
 
     def delay_deliveries(self, delay: timedelta) -> None:
-        """From now on let no event reach a reader earlier than `delay` after it was enqueued; zero ends it."""
+        """Send every event to readers no earlier than `delay` after it was enqueued; zero ends the delay."""
         self._faults.delivery_delay = delay // timedelta(milliseconds=1)
         if self._serving is not None:
             self._call(self._serving.pump)
@@ -176,12 +170,12 @@ class Emulator:
         self._faults.throttled_sends = sends
 
     def freeze(self) -> None:
-        """Neither read nor answer anything, on old connections and new ones, until `thaw`."""
+        """Stop reading and answering on old and new connections, until `thaw`."""
         self._faults.frozen = True
         self._each(Connection.freeze)
 
     def thaw(self) -> None:
-        """Go on after `freeze` with all that has come in since."""
+        """Resume after `freeze`, with all bytes that have arrived since."""
         self._faults.frozen = False
         self._each(Connection.thaw)
 
@@ -191,13 +185,13 @@ class Emulator:
         self._call(lambda: self._hubs.expire_before(found, found.partition(partition_id), sequence))
 
     def let_time_pass(self) -> None:
-        """Do now what the clock asks for and is done twice a second anyway: retention, expiry of tokens."""
+        """Apply retention and the expiry of tokens now, not only at the next half second."""
         self._call(self._broker.let_time_pass)
 
     @property
     def _broker(self) -> HubBroker:
         if self._serving is None:
-            raise RuntimeError("the emulator is not running")
+            raise RuntimeError("the emulator is not running: start it first")
         return self._serving
 
     def _on_tick(self) -> None:
@@ -212,7 +206,7 @@ class Emulator:
         self._call(act_on_all)
 
     def _call(self, act: Callable[[], None]) -> None:
-        """Do it on the event loop, and return when it is done."""
+        """Run a function on the event loop, and return when it has ended."""
         if self._loop is None or _running_loop() is self._loop:
             act()
         else:

@@ -69,7 +69,7 @@ class Session:
 
     @property
     def room(self) -> int:
-        """How many frames may be sent now."""
+        """The number of frames that may be sent now."""
         return self._peer_window if self.wire.can_write else 0
 
     def deliver(self, handle: int, payloads: list[bytes]) -> None:
@@ -91,13 +91,13 @@ class Session:
         frames += (transfer_frame(self.channel, handle, self._next_delivery, payload, False), payload)
 
     def flow(self, link: Link) -> None:
-        """Tell the peer where a link and the session stand."""
+        """Send the peer the state of a link and of the session."""
         window = UInt(_WINDOW)
         session = (UInt(self._next_incoming), window, UInt(self._next_outgoing), window)
         self.send(composite(FLOW, *session, UInt(link.handle), UInt(link.delivery_count), UInt(max(0, link.credit))))
 
     def settle_later(self, delivery_id: int, state: Raw) -> None:
-        """Keep the outcome of a delivery until the broker has committed it."""
+        """Store the outcome of a delivery until the broker has committed."""
         last = self._outcomes[-1] if self._outcomes else None
         if last is not None and last.state is state and delivery_id == (last.last + 1) & SERIAL:
             last.last = delivery_id
@@ -105,7 +105,7 @@ class Session:
             self._outcomes.append(_Outcome(delivery_id, delivery_id, state))
 
     def settle(self, failure: AmqpError | None) -> None:
-        """Tell the peer the outcomes so far; what was accepted is rejected after a failure to commit."""
+        """Send the peer the outcomes so far; after a failed commit, reject the deliveries that were accepted."""
         outcomes, self._outcomes = self._outcomes, []
         for each in outcomes:
             lost = failure is not None and each.state is ACCEPTED_STATE
@@ -113,20 +113,20 @@ class Session:
             self.send(composite(DISPOSITION, True, UInt(each.first), UInt(each.last), True, state))
 
     def link(self, attach: Attach) -> Link:
-        """The link that an attach asks for, not yet attached. Raises AmqpError when it cannot be."""
+        """Make the link that an attach requests. Raises AmqpError when its handle is in use."""
         if attach.handle in self.links:
-            raise AmqpError("amqp:session:handle-in-use", f"a link has the handle {attach.handle} already")
+            raise AmqpError("amqp:session:handle-in-use", f"handle {attach.handle} belongs to a different link")
         return OutgoingLink(self, attach) if attach.peer_receives else IncomingLink(self, attach)
 
     def attached(self, link: Link) -> None:
-        """Answer that a link is attached, and let the peer use it."""
+        """Add a link, answer its attach, and let the peer use it."""
         self.links[link.handle] = link
         self._answer(link, link.attach.source.encoded, link.attach.target.encoded)
         if isinstance(link, IncomingLink):
             link.grant()
 
     def refused(self, link: Link, error: AmqpError) -> None:
-        """Answer as AMQP refuses a link: it is attached without the node it asked for, and detached with the reason."""
+        """Refuse a link as AMQP does: answer its attach without the requested node, and detach it with the reason."""
         wanted = link.attach
         if wanted.peer_receives:
             self._answer(link, None, wanted.target.encoded)
@@ -154,7 +154,7 @@ class Session:
         return None
 
     def on_transfer(self, transfer: Transfer) -> None:
-        """Take a frame; those to a link that was just detached are still on their way and mean nothing."""
+        """Pass a transfer to its link; ignore one that was on its way to a link when the link was detached."""
         self._next_incoming = (self._next_incoming + 1) & SERIAL
         link = self.links.get(transfer.handle)
         if isinstance(link, IncomingLink):
@@ -165,7 +165,7 @@ class Session:
             link.detach()
 
     def pump(self) -> None:
-        """Go on with every link that sends."""
+        """Send the next payloads of every outgoing link."""
         for link in list(self.links.values()):
             if isinstance(link, OutgoingLink):
                 link.pump()
@@ -176,6 +176,6 @@ class Session:
             link.on_closed()
 
     def close(self) -> None:
-        """Close every link without a word."""
+        """Close every link without a detach."""
         for link in list(self.links.values()):
             self.forget(link)

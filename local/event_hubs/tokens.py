@@ -1,4 +1,4 @@
-"""Who may do what: shared access keys, the tokens signed with them, and the grants that a connection holds.
+"""Access rights: shared access keys, the tokens signed with them, and the grants of a connection.
 
 The token is that of learn.microsoft.com/azure/event-hubs/authenticate-shared-access-signature.
 """
@@ -31,19 +31,19 @@ class SharedAccessKey:
             raise ValueError(f"key {self.name} has rights other than {SEND}, {LISTEN} and {MANAGE}")
 
 
-ROOT_KEY = SharedAccessKey("RootManageSharedAccessKey", "SAS_KEY_VALUE")  # those of Microsoft's emulator
+ROOT_KEY = SharedAccessKey("RootManageSharedAccessKey", "SAS_KEY_VALUE")  # the name and value in Microsoft's emulator
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a valid token grants: rights on all below a path, until an instant in Unix milliseconds."""
+    """The grant of a valid token: rights on a path and all below it, until an instant in Unix milliseconds."""
 
     scope: tuple[str, ...]
     rights: frozenset[str]
     expires_at: int
 
     def gives(self, right: str | None, path: tuple[str, ...], now: int) -> bool:
-        """Whether it gives a right, or any for None, on a path."""
+        """Return True when the grant gives a right on a path; None is any right."""
         within = path[: len(self.scope)] == self.scope
         has_right = right is None or not self.rights.isdisjoint((right, MANAGE))
         return within and has_right and now < self.expires_at
@@ -69,13 +69,13 @@ class Grants:
 
 
 def read_token(token: str, keys: Mapping[str, SharedAccessKey], now: int) -> Grant:
-    """The grant in a SAS token. Raises AmqpError amqp:unauthorized-access, which never repeats the token."""
+    """Return the grant in a SAS token. Raises AmqpError amqp:unauthorized-access, which never repeats the token."""
     kind, _, query = token.partition(" ")
     if kind != _TOKEN_KIND:
         raise _refused("only SharedAccessSignature tokens are emulated")
     parts = dict(pair.partition("=")[::2] for pair in query.split("&"))
     if not {"sr", "se", "skn", "sig"} <= parts.keys() or not parts["se"].isdecimal():
-        raise _refused("it lacks sr, sig, se or skn")
+        raise _refused("the token lacks sr, sig, se or skn")
     key = keys.get(unquote(parts["skn"]))
     if key is None or not hmac.compare_digest(
         _signature(key, parts["sr"], parts["se"]), unquote(parts["sig"]).encode()
@@ -83,7 +83,7 @@ def read_token(token: str, keys: Mapping[str, SharedAccessKey], now: int) -> Gra
         raise _refused("the signature does not match a key")
     grant = Grant(split_path(unquote(parts["sr"])), key.rights, int(parts["se"]) * 1000)
     if grant.expires_at <= now:
-        raise _refused("ExpiredToken: it has expired")
+        raise _refused("ExpiredToken: the token has expired")
     return grant
 
 
@@ -97,12 +97,12 @@ def _refused(reason: str) -> AmqpError:
 
 
 def split_path(address: str) -> tuple[str, ...]:
-    """The parts of the path in an address, a whole URL or only the path; in lower case, as names have none.
+    """Return the parts of the path in an address, a URL or a path, in lower case, because names ignore case.
 
-    Raises AmqpError amqp:invalid-field for what is no address.
+    Raises AmqpError amqp:invalid-field for an invalid address.
     """
     try:
         path = urlsplit(address).path
     except ValueError as error:
-        raise AmqpError("amqp:invalid-field", f"bad address: {error}") from error
+        raise AmqpError("amqp:invalid-field", f"'{address}' is not an address: {error}") from error
     return tuple(part for part in unquote(path).lower().split("/") if part)

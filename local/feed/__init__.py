@@ -1,1 +1,1 @@
-"""A business on one machine: homes or flights publish to an event hub, a record says what must become of it."""
+"""A business on one machine: homes or flights publish to an event hub, and a record holds the expected outcomes."""

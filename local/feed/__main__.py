@@ -9,17 +9,15 @@ from contextlib import ExitStack, closing
 
 from azure.eventhub.exceptions import EventHubError
 
-from local.feed.feeding import Feed, feed
+from local.feed.feeding import Feed, Pace, Progress, feed
 from local.feed.gateways import Gateways, NoGateways
 from local.feed.options import parse_options
-from local.feed.pacing import Pace
-from local.feed.progress import Progress
 from local.feed.publisher import HubSilent, Publisher, Resends, connect
 from local.feed.record import NoRecord, Record, RecordExists
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Feed until the end, SIGTERM or SIGINT; 1 and one line on stderr when the hub or the record is not to be had."""
+    """Feed until the end, SIGTERM or SIGINT; return 1, with one line on stderr, when the hub or the record fails."""
     options = parse_options(arguments)
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,11 +1,11 @@
-"""The businesses that can be fed and recounted: each with its story, what the record keeps of it, and its tables."""
+"""The businesses that the feed can play and the recount can check: their stories, record columns and tables."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from local.feed import flight_tables, home_tables
+from local.feed import flight_rule, home_rule
 from local.feed.flights import NUMBERS, FlightScript, FlightShares, flight_minutes
-from local.feed.minutes import Script, Shares, home_minutes
+from local.feed.homes import Script, Shares, home_minutes
 from local.feed.planned import Minute
 
 PACKAGE = "core.transforms."
@@ -14,22 +14,22 @@ Story = Callable[[int, int | None, int, int, float | None], Iterator[Minute]]
 
 
 class UnknownDomain(ValueError):
-    """No such business is known here; the message names those that are."""
+    """There is no such business; the message names the known ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
     """A business, named by the transform that the app needs for it.
 
-    `story` takes the number of senders, of events (None: endless), the seed, the first instant and the share of
-    duplicates (None: the usual one). `columns` are the record's own, after the outcome; `multisets` are queries whose
-    rows are differences, by the table they recount; a letter has no row in any of the `row_tables`.
+    `story` takes the number of senders, the number of events (None: endless), the seed, the first instant and the share
+    of duplicates (None: the usual share). `columns` are the record's columns after the outcome. `multisets` are queries
+    by the table that they recount; each row they return is a difference. A letter has no row in any of `row_tables`.
     """
 
     transform: str
     senders: str
     usual_senders: int
-    most_senders: int
+    sender_limit: int
     story: Story
     columns: tuple[str, ...]
     multisets: Mapping[str, str]
@@ -41,7 +41,7 @@ class Domain:
         return self.transform.removeprefix(PACKAGE)
 
     def senders_for(self, events: int) -> int:
-        """How many senders make a bounded story in which most are heard several times."""
+        """Return a number of senders so small that most of them publish several times in a bounded story."""
         return min(self.usual_senders, max(200, events // 20))
 
 
@@ -59,26 +59,26 @@ HOMES = Domain(
     transform=f"{PACKAGE}home_security",
     senders="homes",
     usual_senders=100_000,
-    most_senders=10_000_000,
+    sender_limit=10_000_000,
     story=_homes,
-    columns=home_tables.COLUMNS,
-    multisets=home_tables.MULTISETS,
-    row_tables=home_tables.ROW_TABLES,
+    columns=home_rule.COLUMNS,
+    multisets=home_rule.MULTISETS,
+    row_tables=home_rule.ROW_TABLES,
 )
 FLIGHTS = Domain(
     transform=f"{PACKAGE}flight_info",
     senders="flight numbers",
     usual_senders=2_000,
-    most_senders=NUMBERS,
+    sender_limit=NUMBERS,
     story=_flights,
-    columns=flight_tables.COLUMNS,
-    multisets=flight_tables.MULTISETS,
-    row_tables=flight_tables.ROW_TABLES,
+    columns=flight_rule.COLUMNS,
+    multisets=flight_rule.MULTISETS,
+    row_tables=flight_rule.ROW_TABLES,
 )
 
 
 def find_domain(name: str) -> Domain:
-    """By the transform's module name, or its last part."""
+    """Return the business of a transform, by its module name or the last part of it."""
     for domain in (HOMES, FLIGHTS):
         if name in (domain.transform, domain.name):
             return domain

@@ -1,4 +1,4 @@
-"""What goes wrong in the bodies of real senders: each fault makes a reading into something that nobody can use."""
+"""The faults in the bodies of real senders: each one makes a reading unusable."""
 
 import re
 from collections.abc import Callable
@@ -10,67 +10,67 @@ UNKNOWN_KINDS = ("smoke", "water_leak", "thermostat", "doorbell")
 
 
 def truncated(body: str) -> bytes:
-    """The sender died while it wrote."""
+    """Cut the body in half, as a sender does that dies while it writes."""
     return body[: len(body) // 2].encode()
 
 
 def not_utf8(body: str) -> bytes:
-    """Bytes of another encoding inside a text."""
+    """Put bytes of a different encoding into a text."""
     return body.replace('"sensor_id":"', '"sensor_id":"\xfc', 1).encode("latin-1")
 
 
 def empty(body: str) -> bytes:
-    """Nothing at all."""
+    """Leave out the whole body."""
     return b""
 
 
 def not_a_number(body: str) -> bytes:
-    """NaN, which some encoders write and JSON does not know."""
+    """Write NaN, as some encoders do; JSON does not know it."""
     return body.replace('"observed_at"', '"ppm":NaN,"observed_at"', 1).encode()
 
 
 def not_an_object(body: str) -> bytes:
-    """An array where an object belongs."""
+    """Write an array in place of the object."""
     return f"[{body}]".encode()
 
 
 def wrong_case(body: str) -> bytes:
-    """A kind in capitals: not the kind we know."""
+    """Write the kind in capitals, which makes it an unknown kind."""
     return re.sub('"kind":"([a-z_]+)"', lambda found: found[0].upper().replace("KIND", "kind"), body).encode()
 
 
 def missing_field(body: str) -> bytes:
-    """No sensor is named."""
+    """Leave out the sensor."""
     return re.sub('"sensor_id":"[^"]*",', "", body).encode()
 
 
 def extra_field(body: str) -> bytes:
-    """A field of some other version of the form."""
+    """Add a field of a different version of the form."""
     return body.replace("{", '{"firmware":"4.2",', 1).encode()
 
 
 def wrong_type(body: str) -> bytes:
-    """A number where a text belongs."""
+    """Write a number in place of a text."""
     return re.sub('"sensor_id":"[^"]*"', '"sensor_id":7', body).encode()
 
 
 def wrong_value(body: str) -> bytes:
-    """A state that no switch has, a concentration below none."""
+    """Write a state that no switch has, or a negative concentration."""
     return re.sub('"state":"[a-z]+"', '"state":"ajar"', re.sub('"ppm":', '"ppm":-', body)).encode()
 
 
 def without_zone(body: str) -> bytes:
-    """A local time that does not say where."""
+    """Leave out the offset of the local time."""
     return re.sub(r'(T[0-9:.]+)[^"]*"}', r'\1"}', body).encode()
 
 
 def not_a_date(body: str) -> bytes:
-    """The thirtieth of February."""
+    """Write the thirtieth of February."""
     return re.sub(r'"(\d{4})-\d\d-\d\dT', r'"\1-02-30T', body).encode()
 
 
 def out_of_range(body: str) -> bytes:
-    """A clock that was never set. What becomes of it is only certain where the home is registered."""
+    """Write the time of a clock that was never set. The outcome is certain only where the home is registered."""
     return re.sub(r'"\d{4}-(\d\d)-\d\dT', r'"1970-\1-01T', body).encode()
 
 
@@ -92,10 +92,10 @@ MALFORMED_WHEN_REGISTERED: tuple[Fault, ...] = (*MALFORMED, out_of_range)
 
 
 def malformed(body: str, faults: tuple[Fault, ...], chance: Random) -> bytes:
-    """The body of a reading with one of the faults."""
+    """Return the body of a reading with one of the faults."""
     return chance.choice(faults)(body)
 
 
 def unknown_kind(body: str, chance: Random) -> bytes:
-    """A reading of a kind that nobody has heard of."""
+    """Return a reading of an unknown kind."""
     return re.sub('"kind":"[a-z_]+"', f'"kind":"{chance.choice(UNKNOWN_KINDS)}"', body).encode()

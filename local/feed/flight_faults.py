@@ -1,4 +1,4 @@
-"""What goes wrong in flight changes: faults of the form, after which no body can be read, and values that cannot be."""
+"""The faults in flight changes: faults of form, which make a body unreadable, and impossible values."""
 
 import re
 from collections.abc import Callable
@@ -11,27 +11,27 @@ Wrong = Callable[[Change], Change]
 
 
 def not_utf8(body: str) -> bytes:
-    """Bytes of another encoding inside a text."""
+    """Put bytes of a different encoding into a text."""
     return body.replace('"carrier":"', '"carrier":"\xfc', 1).encode("latin-1")
 
 
 def not_a_number(body: str) -> bytes:
-    """NaN, which some encoders write and JSON does not know."""
+    """Write NaN, as some encoders do; JSON does not know it."""
     return re.sub(r'"flight_number":\d+', '"flight_number":NaN', body).encode()
 
 
 def missing_field(body: str) -> bytes:
-    """No carrier is named: the number alone is several flights."""
+    """Leave out the carrier: the number alone stands for several flights."""
     return re.sub('"carrier":"[^"]*",', "", body).encode()
 
 
 def wrong_type(body: str) -> bytes:
-    """A text where a number belongs."""
+    """Write a text in place of a number."""
     return re.sub(r'"flight_number":(\d+)', r'"flight_number":"\1"', body).encode()
 
 
 def without_zone(body: str) -> bytes:
-    """A local time that does not say where."""
+    """Leave out the offset of the local time."""
     return re.sub(r'("changed_at":"[0-9-]+T[0-9:.]+)[^"]*"', r'\1"', body).encode()
 
 
@@ -62,10 +62,10 @@ UNUSABLE: dict[str, Wrong] = {
 
 
 def malformed(body: str, chance: Random) -> bytes:
-    """The body of a change with one of the faults of the form."""
+    """Return the body of a change with one of the faults of form."""
     return chance.choice(MALFORMED)(body)
 
 
 def unusable(change: Change, chance: Random) -> Change:
-    """A change with one value that cannot be."""
+    """Return a change with one impossible value."""
     return chance.choice(tuple(UNUSABLE.values()))(change)

@@ -1,4 +1,4 @@
-"""What each flight change must become: the business rule written a second time, knowing nothing of the app."""
+"""The expected outcome of flight changes: the business rule written a second time, without the app, and its recount."""
 
 import re
 from datetime import UTC, date, datetime
@@ -11,7 +11,7 @@ _EARLIEST, _END = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000
 
 
 class Change(NamedTuple):
-    """A flight's new status; the date as ISO 8601, instants in microseconds since 1970, UTC."""
+    """A flight's new status; the date is ISO 8601, instants are in microseconds since 1970, UTC."""
 
     carrier: str
     flight_number: int
@@ -24,7 +24,7 @@ class Change(NamedTuple):
 
 
 class ExpectedChange(NamedTuple):
-    """The outcome of one event, and the row of its change, which is the flight's status until the next one."""
+    """The outcome of one event, and the row of its change, which is the flight's status until the next change."""
 
     outcome: str
     carrier: str | None = None
@@ -41,7 +41,7 @@ EXPECT_POISON = ExpectedChange(POISON)
 
 
 def expect_change(change: Change) -> ExpectedChange:
-    """A change that names a flight, a day, a status and sensible times is written; another is a letter."""
+    """Expect a row for a change with a valid flight, day, status and times, and a letter for any other."""
     return ExpectedChange(WRITTEN, *change) if _usable(change) else EXPECT_POISON
 
 
@@ -65,3 +65,53 @@ def _is_date(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+COLUMNS = (  # of the record; the fields of ExpectedChange after the outcome
+    "carrier TEXT",
+    "flight_number INTEGER",
+    "departure_date TEXT",
+    "status TEXT",
+    "departure_gate TEXT",
+    "departs_us INTEGER",  # microseconds since 1970, UTC
+    "arrives_us INTEGER",
+    "changed_us INTEGER",
+)
+ROW_TABLES = ("flight_change",)
+
+# Compare two multisets: the record holds the limits of each count, the store holds the count.
+_CHANGES = """
+SELECT carrier, flight_number, departure_date, status, departure_gate, departs_us, arrives_us, changed_us,
+    SUM(at_least), SUM(at_most), SUM(found)
+FROM (
+    SELECT carrier, flight_number, departure_date, status, departure_gate, departs_us, arrives_us, changed_us,
+        at_least, at_most, 0 AS found
+    FROM record.event WHERE outcome = 'written'
+    UNION ALL
+    SELECT carrier, flight_number, departure_date, status, departure_gate,
+        instant(departs_at), instant(arrives_at), instant(changed_at), 0, 0, 1
+    FROM flight_change
+) GROUP BY carrier, flight_number, departure_date, status, departure_gate, departs_us, arrives_us, changed_us
+HAVING SUM(found) NOT BETWEEN SUM(at_least) AND SUM(at_most)
+"""
+# The store holds the last published change of each flight and day; one whose answer was lost may be there or not.
+_STATUSES = """
+SELECT carrier, flight_number, departure_date, status, departure_gate, departs_us, arrives_us, changed_us,
+    SUM(expected), SUM(expected), SUM(found)
+FROM (
+    SELECT carrier, flight_number, departure_date, status, departure_gate, departs_us, arrives_us, changed_us,
+        1 AS expected, 0 AS found
+    FROM record.event WHERE number IN (
+        SELECT MAX(number) FROM record.event WHERE outcome = 'written'
+        GROUP BY carrier, flight_number, departure_date
+    )
+    UNION ALL
+    SELECT carrier, flight_number, departure_date, status, departure_gate,
+        instant(departs_at), instant(arrives_at), instant(changed_at), 0, 1
+    FROM flight_status
+) GROUP BY carrier, flight_number, departure_date, status, departure_gate, departs_us, arrives_us, changed_us
+HAVING SUM(found) <> SUM(expected) AND (carrier, flight_number, departure_date) NOT IN (
+    SELECT carrier, flight_number, departure_date FROM record.event WHERE outcome = 'written' AND at_least = 0
+)
+"""
+MULTISETS = {"flight_change": _CHANGES, "flight_status": _STATUSES}

@@ -5,17 +5,28 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
 
-from local.feed.bodies import ZONES, Zone, instant_text
 from local.feed.flight_faults import malformed, unusable
 from local.feed.flight_rule import EXPECT_POISON, Change, ExpectedChange, expect_change
-from local.feed.planned import FIRST_INSTANT, MINUTE, Minute, PlannedEvent, told, walk, with_duplicates
+from local.feed.planned import (
+    FIRST_INSTANT,
+    MINUTE,
+    ZONES,
+    Minute,
+    PlannedEvent,
+    Zone,
+    instant_text,
+    story_of,
+    walk,
+    with_duplicates,
+)
 
-NUMBERS = 9_999  # flight numbers there are
-DAYS = 3  # on which flights are under way at the same time
+NUMBERS = 9_999  # the number of flight numbers
+DAYS = 3  # with flights at the same time
 DAY = 24 * 60 * MINUTE
 
 _CARRIERS = ("LH", "BA", "U2", "DLH", "9W", "AFR", "KL")
-# What may follow a status: the likely more than once. After a last one the flight of a later day is scheduled.
+# The statuses that may follow a status, the likely ones several times. After a final status the flight of a later day
+# is scheduled.
 _NEXT = {
     "scheduled": (*("boarding",) * 6, *("delayed",) * 3, "cancelled"),
     "delayed": (*("boarding",) * 7, *("delayed",) * 2, "cancelled"),
@@ -26,7 +37,7 @@ _NEXT = {
 
 @dataclass(frozen=True, slots=True)
 class FlightShares:
-    """How much of the story goes wrong: of the changes."""
+    """The shares of the changes that go wrong."""
 
     malformed: float = 0.005
     unusable: float = 0.005
@@ -35,7 +46,7 @@ class FlightShares:
 
 @dataclass(frozen=True, slots=True)
 class FlightScript:
-    """What decides the whole story. `events` is None for one without end; instants in microseconds since 1970."""
+    """The input of a story. `events` is None for a story without end; instants are in microseconds since 1970."""
 
     numbers: int = 2_000
     events: int | None = None
@@ -45,16 +56,17 @@ class FlightScript:
 
 
 def flight_minutes(script: FlightScript) -> Iterator[Minute[ExpectedChange]]:
-    """Exactly `script.events` events, or no end. Rounds of a minute visit all flight numbers, each in its turn.
+    """Yield minutes with exactly `script.events` events, or without end.
 
-    The partition key is the flight number alone, which several carriers share. The changes of a flight come in order,
-    and publishing a minute once more leaves each flight as it was left before.
+    Each round of a minute visits all flight numbers. The partition key is the flight number alone, which several
+    carriers share. The changes of a flight come in order, and a minute that is published twice leaves each flight in
+    the same status.
     """
-    return told(_Story(script).next_minute, script.events)
+    return story_of(_Story(script).next_minute, script.events)
 
 
 class _Flight:
-    """One carrier's flight of a day, as its changes so far have it, and the next such flight after its last change."""
+    """The status of one carrier's flight on one day, and, after its final change, of its flight on a later day."""
 
     def __init__(self, carrier: str, number: int, day: int) -> None:
         self._carrier = carrier
@@ -64,7 +76,7 @@ class _Flight:
         self._delay = 0  # minutes
 
     def change(self, changed_us: int, chance: Random) -> Change:
-        """Its next change."""
+        """Return its next change."""
         self._advance(chance)
         departs = self._day * DAY + (300 + self._number % 1_000 + self._delay) * MINUTE
         arrives = departs + (60 + self._number % 500) * MINUTE
@@ -91,7 +103,7 @@ class _Story:
         self._stride, self._start = walk(script.numbers, self._chance)
 
     def next_minute(self, left: float) -> Minute[ExpectedChange]:
-        """The next to publish, when `left` events may still be published."""
+        """Return the next minute to publish, when `left` events may still be published."""
         number = _flight_number((self._start + self._visit * self._stride) % self._script.numbers)
         self._visit += 1
         flights = self._flights.setdefault(number, self._of_number(number))
@@ -117,7 +129,7 @@ class _Story:
 
 
 def change_body(change: Change, zone: Zone) -> str:
-    """The body of a change, with instants on the clocks of a zone. What is not known is null, or left out."""
+    """Return the body of a change, with instants on the clocks of a zone. An unknown value is null or is left out."""
     known = {"departure_gate": change.departure_gate}
     for name, instant in (("departs_at", change.departs_us), ("arrives_at", change.arrives_us)):
         known[name] = None if instant is None else instant_text(instant, zone)
@@ -135,5 +147,5 @@ def _text(value: str | None) -> str:
 
 
 def _flight_number(index: int) -> int:
-    """Another number for each index below 9999: the stride has no divisor in common with it."""
+    """Return a different number for each index below 9999: the stride has no divisor in common with it."""
     return 1 + index * 7_919 % NUMBERS

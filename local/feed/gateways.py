@@ -1,4 +1,4 @@
-"""Gateways: what senders of one partition say within a moment goes to the hub in one send."""
+"""Gateways: put the minutes that senders of one partition publish within a moment into one send."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -8,14 +8,14 @@ from zlib import crc32
 from local.event_hubs import partition_index
 from local.feed.planned import Minute
 
-LARGEST = 100  # events of a send
+LARGEST = 100  # events in a send
 
 
 class Send(NamedTuple):
-    """What goes to the hub at once, all of it or nothing.
+    """The minutes that go to the hub at once, all or none.
 
-    Without a `partition_id` it is one sender's minute, and the hub finds the partition by the sender's key. Sends of
-    the same `lane` stay in order, and all minutes of a sender are in the same.
+    Without a `partition_id` a send holds one sender's minute, and the hub finds the partition by the sender's key.
+    Sends of one `lane` stay in order, and all minutes of a sender are in one lane.
     """
 
     lane: int
@@ -24,27 +24,27 @@ class Send(NamedTuple):
 
     @property
     def events(self) -> int:
-        """How many events it holds."""
+        """The number of its events."""
         return sum(len(minute.events) for minute in self.minutes)
 
 
 class NoGateways:
-    """Every sender talks to the hub by itself."""
+    """The feed without gateways: every sender publishes by itself."""
 
     def add(self, minute: Minute) -> list[Send]:
-        """Goes at once."""
+        """Return the minute as a send of its own."""
         return [Send(crc32(minute.partition_key.encode()), None, [minute])]
 
     def rest(self) -> list[Send]:
-        """Nothing waits."""
+        """Return nothing: no minute waits."""
         return []
 
 
 class Gateways:
-    """One for each partition. A minute waits in it for `moment` seconds at most, as long as others follow.
+    """One gateway for each partition. A later minute ends the wait of those that have waited for `moment` seconds.
 
-    A sender is placed where the hub's own hash of its key would place it, and its events carry the key. A send holds
-    one minute of a sender at most, so that sending it twice leads to the same rows.
+    The partition of a sender is the one that the hub's own hash of its key gives, and its events carry the key. A send
+    holds no more than one minute of a sender, so that a send that is published twice leads to the same rows.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Gateways:
         return due
 
     def rest(self) -> list[Send]:
-        """All that still waits."""
+        """Return the sends that still wait."""
         sends = [gateway.send for gateway in self._open.values()]
         self._open.clear()
         return sends

@@ -1,4 +1,4 @@
-"""Publish in several lanes at once: each keeps its order, and they wait for the hub side by side."""
+"""Publish in several lanes at once: each lane keeps its order, and the lanes wait for the hub side by side."""
 
 import queue
 import threading
@@ -6,25 +6,25 @@ from collections.abc import Callable, Sequence
 
 from local.feed.gateways import Send
 
-DEPTH = 16  # sends that wait in a lane at most
+DEPTH = 16  # the limit of sends that wait in a lane
 
 Publish = Callable[[Send], None]
 
 
 class Lanes:
-    """One thread for each `publish`. What one of them raises ends all, and comes out of the next `put` or `finish`."""
+    """One thread for each publisher. An error of one ends all, and the next `put` or `finish` raises it."""
 
     def __init__(self, publishers: Sequence[Publish]) -> None:
         self._failed: list[BaseException] = []
         self._lanes = [_Lane(publish, self._failed) for publish in publishers]
 
     def put(self, send: Send) -> None:
-        """Publish after what came before in the same lane; waits while the lane is full."""
+        """Publish a send after the earlier ones of its lane; wait while the lane is full."""
         self._raise()
         self._lanes[send.lane % len(self._lanes)].put(send)
 
     def finish(self) -> None:
-        """Return when all is published."""
+        """Return when every send is published."""
         for lane in self._lanes:
             lane.finish()
         self._raise()
@@ -50,7 +50,7 @@ class _Lane:
         self._thread.join()
 
     def _run(self) -> None:
-        """After a failure the rest is taken and dropped, so that nobody waits for a full lane."""
+        """Publish until None comes. After a failure drop the rest, so that `put` does not wait for a full lane."""
         while (send := self._waiting.get()) is not None:
             if self._failed:
                 continue

@@ -1,6 +1,7 @@
-"""The options of the feed, parsed completely or refused."""
+"""Parse the options of the feed completely, or refuse them."""
 
 import argparse
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -14,11 +15,11 @@ LOCAL_HUB = (
 
 
 def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
-    """`events` is None for endless and `rate` None for full speed; `start` is in microseconds since 1970."""
+    """Return the options: None is endless `events` or full-speed `rate`; `start` is in microseconds since 1970."""
     parser = argparse.ArgumentParser(
         prog="python -m local.feed",
-        description="Publish the events of a business to an event hub, and record what each must become.",
-        epilog="SIGTERM or Ctrl-C ends it; the record is complete then. The same seed makes the same events.",
+        description="Publish the events of a business to an event hub, and record the expected outcome of each.",
+        epilog="SIGTERM or Ctrl-C ends the feed with a complete record. The same seed makes the same events.",
     )
     parser.add_argument("--connection", default=LOCAL_HUB, metavar="TEXT", help="default: the emulator on port 5672")
     parser.add_argument("--hub", default="telemetry", metavar="NAME", help="default: telemetry")
@@ -29,17 +30,23 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--gather",
-        type=_moment,
+        type=_up_to(10, "a number of seconds"),
         default="0.1",
         metavar="SECONDS",
-        help="how long a gateway waits for more; default: 0.1; 0: every sender by itself, under its partition key",
+        help="how long a gateway waits for more; default: 0.1; 0: each sender publishes under its partition key",
     )
     parser.add_argument("--lanes", type=positive, default=16, metavar="N", help="sends at the same time; default: 16")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="default: 1")
     parser.add_argument(
-        "--start", type=_instant, default=FIRST_INSTANT, metavar="TIME", help="of the first readings; a fixed time"
+        "--start",
+        type=_instant,
+        default=FIRST_INSTANT,
+        metavar="TIME",
+        help="of the first readings; default: a fixed time",
     )
-    parser.add_argument("--duplicates", type=_share, metavar="SHARE", help="of the events come twice; default: 0.005")
+    parser.add_argument(
+        "--duplicates", type=_up_to(1, "a number"), metavar="SHARE", help="of the events come twice; default: 0.005"
+    )
     parser.add_argument("--record", type=Path, metavar="PATH", help="a new SQLite file for the expected outcomes")
     options = parser.parse_args(arguments)
     choose_senders(parser, options)
@@ -47,7 +54,7 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def add_domain(parser: argparse.ArgumentParser) -> None:
-    """The options that say which business, and how large it is."""
+    """Add the options for the business and its number of senders."""
     parser.add_argument(
         "--transform", type=_domain, default=HOMES.name, metavar="NAME", help="home_security (default) or flight_info"
     )
@@ -57,11 +64,11 @@ def add_domain(parser: argparse.ArgumentParser) -> None:
 
 
 def choose_senders(parser: argparse.ArgumentParser, options: argparse.Namespace, usual: int | None = None) -> None:
-    """Make `senders` the usual number where none was given; more than there can be are refused."""
+    """Set `senders` to the usual number where none was given; refuse a number above the limit."""
     domain: Domain = options.transform
     options.senders = options.senders or usual or domain.usual_senders
-    if options.senders > domain.most_senders:
-        parser.error(f"argument --homes: there are no more than {domain.most_senders} {domain.senders}")
+    if options.senders > domain.sender_limit:
+        parser.error(f"argument --homes: there are no more than {domain.sender_limit} {domain.senders}")
 
 
 def _domain(text: str) -> Domain:
@@ -72,14 +79,14 @@ def _domain(text: str) -> Domain:
 
 
 def positive(text: str) -> int:
-    """A whole number from 1."""
+    """Parse a whole number from 1."""
     if not text.isdigit() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"must be a whole number from 1, not {text!r}")
     return int(text)
 
 
 def rate(text: str) -> float | None:
-    """Events a second; None is full speed."""
+    """Parse events a second; None is full speed."""
     if text == "full":
         return None
     try:
@@ -92,28 +99,21 @@ def rate(text: str) -> float | None:
 
 
 def events(text: str) -> int | None:
-    """How many; None is endless."""
+    """Parse a number of events; None is endless."""
     return None if text == "endless" else positive(text)
 
 
-def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, not {text!r}")
-    return value
+def _up_to(limit: int, noun: str) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value <= limit:
+            raise argparse.ArgumentTypeError(f"must be {noun} from 0 to {limit}, not {text!r}")
+        return value
 
-
-def _moment(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 10:
-        raise argparse.ArgumentTypeError(f"must be a number of seconds from 0 to 10, not {text!r}")
-    return value
+    return parse
 
 
 def _instant(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Publish with the azure-eventhub client: a send is tried until the hub has answered."""
+"""Publish with the azure-eventhub client: repeat each send until the hub answers."""
 
 import logging
 import threading
@@ -14,33 +14,33 @@ from local.feed.gateways import Send
 from local.feed.planned import Minute
 from local.feed.record import ONCE, Copies
 
-PARTITION_KEY = b"x-opt-partition-key"  # the annotation of an event that holds its key
+PARTITION_KEY = b"x-opt-partition-key"  # the annotation that holds an event's key
 SEND_TIMEOUT = 30.0  # seconds
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between two tries of a send
-TRIES = 90  # of one send: about three minutes of a hub that does not answer
+TRIES = 90  # of one send: about three minutes without an answer
 
 
 class HubSilent(Exception):
-    """The hub did not take a send, however often it was tried."""
+    """The hub accepted a send in none of its tries."""
 
 
 class Producer(Protocol):
-    """What of EventHubProducerClient is used."""
+    """The methods of EventHubProducerClient that a publisher uses."""
 
     def create_batch(self, *, partition_id: str | None = None, partition_key: str | None = None) -> EventDataBatch:
-        """An empty batch for one partition, or of one partition key."""
+        """Return an empty batch for one partition, or of one partition key."""
 
     def send_batch(self, event_data_batch: EventDataBatch, *, timeout: float) -> None:
         """Send, and wait for the answer."""
 
 
 def connect(connection_string: str, hub: str) -> EventHubProducerClient:
-    """A client that does not try a failed send again by itself, as far as it can be told not to."""
+    """Return a client that repeats a failed send as seldom as its options allow."""
     return EventHubProducerClient.from_connection_string(connection_string, eventhub_name=hub, retry_total=0)
 
 
 class Publisher:
-    """For one thread. `pause` sleeps, or returns True at once when the feed should end."""
+    """A publisher for one thread. `pause` sleeps, or returns True at once when the feed should end."""
 
     def __init__(self, producer: Producer, pause: Callable[[float], bool], resends: "Resends") -> None:
         self._producer = producer
@@ -49,10 +49,10 @@ class Publisher:
         self.doubtful = 0
 
     def publish(self, send: Send) -> Copies:
-        """Publish a send, and return how often it may now be in the hub; HubSilent when the hub takes none.
+        """Publish a send, and return how often it may now be in the hub; HubSilent when no try succeeds.
 
-        What the hub refuses as too busy is not in the hub. What ends without an answer may be: it is tried again all
-        the same, so it can be there twice.
+        A send that the hub refuses as too busy is not in the hub. A send without an answer may be in the hub; it is
+        repeated all the same, so it may be there twice.
         """
         batch: EventDataBatch | None = None
         unanswered, tries, pause = 0, 0, FIRST_PAUSE
@@ -61,7 +61,7 @@ class Publisher:
                 batch = self._batch(send) if batch is None else batch
             except AuthenticationError:
                 raise
-            except EventHubError as fault:  # it asks the hub how large a batch may be
+            except EventHubError as fault:  # creating a batch asks the hub for its size limit
                 error: EventHubError | None = fault
             else:
                 error = self._send(batch)
@@ -70,7 +70,7 @@ class Publisher:
                 return ONCE if unanswered == 0 else self._doubt(1, unanswered + 1)
             tries += 1
             if tries == TRIES:
-                raise HubSilent(f"the hub took no send in {tries} tries: {error}")
+                raise HubSilent(f"the hub accepted no send in {tries} tries: {error}")
             if self._pause(pause):
                 return self._doubt(0, unanswered)
             pause = min(2 * pause, LONGEST_PAUSE)
@@ -104,14 +104,14 @@ class Publisher:
 
 
 def _refused(error: EventHubError) -> bool:
-    """Whether the hub said that it is too busy: the one failure that leaves no doubt."""
+    """Return True when the hub answered that it is too busy: the only failure that leaves no doubt."""
     return bool(error.error == "server-busy")
 
 
 class Resends(logging.Handler):
-    """Counts the sends that `send_batch` lost and repeated by itself: azure-eventhub 5.15 says so only in its log.
+    """Count the sends that `send_batch` lost and repeated by itself: azure-eventhub 5.15 reports them only in its log.
 
-    It repeats every failed send once, whatever retry_total says.
+    The client repeats every failed send once, even with a retry_total of 0.
     """
 
     def __init__(self) -> None:
@@ -124,16 +124,16 @@ class Resends(logging.Handler):
         self._logger.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """See logging.Handler."""
+        """Count a record that reports a lost send."""
         values = record.args if isinstance(record.args, tuple) else ()
         self._counts[record.thread] += any(isinstance(value, EventHubError) and not _refused(value) for value in values)
 
     def taken(self) -> int:
-        """How many in this thread since it asked last."""
+        """Return the number in this thread since its last call."""
         return self._counts.pop(threading.get_ident(), 0)
 
     def close(self) -> None:
-        """See logging.Handler; leaves the client's log as it was."""
+        """Remove the handler, and restore the client's log."""
         self._logger.removeHandler(self)
         self._logger.setLevel(self._level)
         self._logger.propagate = self._propagated

@@ -1,4 +1,4 @@
-"""The record: one SQLite file that holds every published event's expected fate, written while the feed runs."""
+"""The record: one SQLite file with the expected outcome of every published event, written while the feed runs."""
 
 import sqlite3
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from pathlib import Path
 from local.feed.domains import Domain
 from local.feed.planned import LETTERS, Minute
 
-FLUSH = 2_000  # events held in memory at most
+FLUSH = 2_000  # the limit of events in memory
 
 _SCHEMA = """
 CREATE TABLE event (
     number        INTEGER NOT NULL PRIMARY KEY,  -- the order of publishing
     partition_key TEXT NOT NULL,
-    at_least      INTEGER NOT NULL,              -- copies in the hub: 1 and 1, unless the answer to a send was lost
+    at_least      INTEGER NOT NULL,              -- copies in the hub: 1 and 1, unless an answer was lost
     at_most       INTEGER NOT NULL,
     outcome       TEXT NOT NULL,                 -- written, filtered, or a letter: poison, reference
     {columns},
@@ -27,12 +27,12 @@ _COMMON_COLUMNS = 6
 
 
 class RecordExists(Exception):
-    """A record belongs to one feed; a second one would mix two."""
+    """The file exists: a record belongs to one feed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """How often a send reached the hub: 1 and 1 when it was answered, less or more when an answer was lost."""
+    """The number of copies of a send in the hub: 1 and 1 when it was answered, a range when an answer was lost."""
 
     at_least: int = 1
     at_most: int = 1
@@ -42,7 +42,7 @@ ONCE = Copies()
 
 
 class Record:
-    """Written as the feed goes on, by one caller at a time; only a complete one can be counted against."""
+    """Written while the feed runs, by one caller at a time; the recount accepts only a complete record."""
 
     def __init__(self, path: Path, domain: Domain, seed: int, senders: int) -> None:
         if path.exists():
@@ -58,23 +58,23 @@ class Record:
         self._number = 0
 
     def add(self, minute: Minute, copies: Copies) -> None:
-        """A minute was published, as far as is known."""
+        """Record a published minute, with the copies that may be in the hub."""
         key, least, most, number = minute.partition_key, copies.at_least, copies.at_most, self._number
         for body, expected in minute.events:
             number += 1
-            kept = body if expected[0] in LETTERS else None
-            self._rows.append((number, key, least, most, *expected, kept))
+            stored = body if expected[0] in LETTERS else None
+            self._rows.append((number, key, least, most, *expected, stored))
         self._number = number
         if len(self._rows) >= FLUSH:
             self._flush()
 
     def complete(self) -> None:
-        """The feed has ended, and everything that it published is here."""
+        """Mark the record as complete: the feed has ended, and every published event is here."""
         self._flush()
         self._connection.execute("UPDATE feed SET complete = 1")
 
     def close(self) -> None:
-        """Leave the file as it is."""
+        """Write the rest, and close the file."""
         self._flush()
         self._connection.close()
 
@@ -86,20 +86,20 @@ class Record:
 
 
 class NoRecord:
-    """The record of a feed that nobody will count against."""
+    """The record of a feed that nothing recounts."""
 
     def add(self, minute: Minute, copies: Copies) -> None:
-        """Forget it."""
+        """Ignore the minute."""
 
     def complete(self) -> None:
-        """Nothing to complete."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
 
 def published_copies(path: Path) -> Copies:
-    """Of a complete record: how many events are in the hub, at least and at most."""
+    """Return the least and the greatest number of events in the hub, by a complete record."""
     connection = sqlite3.connect(path)
     try:
         least, most = connection.execute("SELECT TOTAL(at_least), TOTAL(at_most) FROM event").fetchone()

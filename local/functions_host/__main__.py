@@ -5,6 +5,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from local.functions_host.errors import HostError
@@ -12,12 +13,12 @@ from local.functions_host.host import FunctionsHost, HostOptions
 from local.functions_host.logs import configure_logs
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; return the exit code."""
-    arguments = _parser().parse_args()
+    chosen = _parser().parse_args(arguments)
     try:
-        configure_logs(arguments.log and arguments.log.resolve(), verbose=arguments.verbose)
-        asyncio.run(_run(arguments))
+        configure_logs(chosen.log and chosen.log.resolve(), verbose=chosen.verbose)
+        asyncio.run(_run(chosen))
     except (HostError, OSError) as error:
         print(f"functions host: {error}", file=sys.stderr)
         return 1
@@ -29,7 +30,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m local.functions_host",
         description="Run the function_app.py of a folder on this machine: HTTP, timer, Event Hubs and Durable.",
         epilog="SIGTERM or Ctrl-C drains: triggers stop, running functions finish, host checkpoints are written. "
-        "A second signal ends at once. Keys are not asked for; it listens on loopback only.",
+        "A second signal ends at once. Keys are not checked; it listens on loopback only.",
     )
     parser.add_argument(
         "--app", type=Path, default=Path(), metavar="DIR", help="folder of host.json and function_app.py"
@@ -54,10 +55,10 @@ def _port(text: str) -> int:
     return int(text)
 
 
-async def _run(arguments: argparse.Namespace) -> None:
-    state = arguments.state and arguments.state.resolve()
-    options = HostOptions(port=arguments.port, state=state, storage=arguments.storage)
-    host = FunctionsHost(arguments.app, options)
+async def _run(chosen: argparse.Namespace) -> None:
+    state = chosen.state and chosen.state.resolve()
+    options = HostOptions(port=chosen.port, state=state, storage=chosen.storage)
+    host = FunctionsHost(chosen.app, options)
     await host.start()
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

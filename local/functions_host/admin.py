@@ -1,4 +1,4 @@
-"""The host's own HTTP addresses: what runs, fire a timer, drain, and faults on demand (the last is ours alone)."""
+"""Serve the host's own HTTP addresses: list functions, fire a timer, drain, and make faults (Azure has no faults)."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from local.functions_host.function import FunctionDescription
 
 
 class AdministeredHost(Protocol):
-    """What /admin asks of the host."""
+    """The part of the host that /admin needs."""
 
     @property
     def functions(self) -> tuple[FunctionDescription, ...]:
@@ -18,17 +18,17 @@ class AdministeredHost(Protocol):
 
     @property
     def state(self) -> str:
-        """Running, or Draining, or Drained."""
+        """Running, Draining or Drained."""
 
     @property
     def running(self) -> int:
-        """How many invocations run."""
+        """The number of running invocations."""
 
     def is_disabled(self, function_name: str) -> bool:
-        """True when a setting disables the function."""
+        """Return True when a setting disables the function."""
 
     def fire(self, function_name: str) -> None:
-        """Start a timer function now; KeyError for any other."""
+        """Start a timer function now; raise KeyError for any other function."""
 
     def begin_drain(self) -> None:
         """Stop the triggers without waiting."""
@@ -47,7 +47,7 @@ class Admin:
         self._host = host
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Put the addresses into a router."""
+        """Add the addresses to a router."""
         router.add_get("/admin/functions", self.list_functions)
         router.add_post("/admin/functions/{name}", self.invoke)
         router.add_get("/admin/host/ping", self.ping)
@@ -57,7 +57,7 @@ class Admin:
         router.add_post("/admin/faults", self.make_faults)
 
     async def list_functions(self, _: web.Request) -> web.Response:
-        """Every function with its bindings."""
+        """Return every function with its bindings."""
         return web.json_response([self._shape(function) for function in self._host.functions])
 
     def _shape(self, function: FunctionDescription) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class Admin:
         }
 
     async def invoke(self, request: web.Request) -> web.Response:
-        """Fire a timer; other triggers have an entrance of their own."""
+        """Fire a timer; refuse a function with any other trigger."""
         name = request.match_info["name"]
         function = next((one for one in self._host.functions if one.name.lower() == name.lower()), None)
         if function is None:
@@ -81,11 +81,11 @@ class Admin:
         return web.Response(status=202)
 
     async def ping(self, _: web.Request) -> web.Response:
-        """The host is there."""
+        """Answer that the host runs."""
         return web.Response()
 
     async def status(self, _: web.Request) -> web.Response:
-        """The host's state."""
+        """Return the state of the host."""
         return web.json_response({"id": "local-functions-host", "state": self._host.state, "version": "4.local"})
 
     async def drain(self, _: web.Request) -> web.Response:
@@ -94,7 +94,7 @@ class Admin:
         return web.Response(status=202)
 
     async def drain_status(self, _: web.Request) -> web.Response:
-        """How far draining is, in the real host's words."""
+        """Return the progress of the drain, in the words of the real host."""
         states = {"Running": "Disabled", "Draining": "InProgress", "Drained": "Completed"}
         answer = {"state": states[self._host.state], "outstandingInvocations": self._host.running}
         return web.json_response(answer)

@@ -1,6 +1,6 @@
-"""Import `function_app.py` of a folder and get the functions of the one app object in it.
+"""Import the `function_app.py` of a folder and return the functions of its app object.
 
-Like the real worker, one app per process: the module is always called `function_app`.
+A process runs one app, as with the real worker: the module is always called `function_app`.
 """
 
 import importlib
@@ -15,7 +15,7 @@ from local.functions_host.errors import IndexingFailed
 
 MODULE = "function_app"
 
-# azure-functions lets an app be asked for its functions only once.
+# azure-functions returns the functions of an app only once.
 _known: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 
 
@@ -23,7 +23,7 @@ def load_functions(directory: Path) -> list[Any]:
     """Return the `azure.functions` Function objects of the app. Raise IndexingFailed when there is no such app."""
     path = directory / f"{MODULE}.py"
     if not path.is_file():
-        raise IndexingFailed(f"{path} does not exist: a function app keeps its functions there")
+        raise IndexingFailed(f"{path} does not exist: a function app defines its functions there")
     app = _the_app(_imported(path), path)
     if app not in _known:
         try:

@@ -1,4 +1,4 @@
-"""The app's settings: `local.settings.json` under the real environment, which wins, and %NAME% in bindings.
+"""Read the app's settings: the environment wins over `local.settings.json`. %NAME% in a binding is a setting.
 
 Source of the rules: Azure Functions Core Tools (`func start`); `ConnectionStrings` and `Host` of the file are not read.
 """
@@ -14,13 +14,13 @@ PLACEHOLDER = re.compile(r"%([^%]+)%")
 
 @dataclass(frozen=True, slots=True)
 class AppSettings:
-    """Settings by name; `from_file` are those that the environment does not hold itself."""
+    """The settings by name; `from_file` holds those that only the file has."""
 
     values: Mapping[str, str]
     from_file: Mapping[str, str]
 
     def get(self, name: str) -> str | None:
-        """The setting's text, or None when it is unset or empty."""
+        """Return the text of a setting, or None when it is unset or empty."""
         return self.values.get(name) or None
 
     def expand(self, text: str, where: str, faults: list[str]) -> str:
@@ -35,12 +35,12 @@ class AppSettings:
         return PLACEHOLDER.sub(value_of, text)
 
     def is_disabled(self, function_name: str) -> bool:
-        """True when the setting `AzureWebJobs.<function>.Disabled` is true or 1."""
+        """Return True when the setting `AzureWebJobs.<function>.Disabled` is true or 1."""
         return (self.get(f"AzureWebJobs.{function_name}.Disabled") or "").lower() in ("true", "1")
 
 
 def read_app_settings(directory: Path, environment: Mapping[str, str], faults: list[str]) -> AppSettings:
-    """Read the settings of the app in `directory`; the file may be missing. What is wrong goes to `faults`."""
+    """Read the settings of the app in `directory`; the file may be missing. Add a line to `faults` for each error."""
     file_values = _read_values(directory / "local.settings.json", faults)
     from_file = {name: value for name, value in file_values.items() if name not in environment}
     return AppSettings({**from_file, **environment}, from_file)

@@ -1,6 +1,6 @@
 """Cut the stream of one partition into batches: between the smallest and largest size, within the longest wait.
 
-Source: `EventHubListener.PartitionProcessor`; neither bound is a promise of the real host either.
+Source: `EventHubListener.PartitionProcessor`; the real host promises neither bound.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from local.functions_host.host_json import EventHubOptions
 
 
 async def next_batch(stream: EventStream, options: EventHubOptions, clock: Clock) -> Sequence[HubEvent]:
-    """Wait for the next batch of a stream; the wait for more events starts with the first one."""
+    """Return the next batch of a stream; the longest wait begins with its first event."""
     batch = await stream.read(options.max_event_batch_size)
     if len(batch) >= options.min_event_batch_size:
         return batch

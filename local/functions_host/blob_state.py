@@ -1,4 +1,4 @@
-"""Host checkpoints in a storage account, Azurite's for instance, where and as the real host keeps them.
+"""Store host checkpoints in a storage account, such as Azurite, in the layout of the real host.
 
 Source of the layout: `BlobCheckpointStoreInternal` of the Event Hubs extension: container `azure-webjobs-eventhub`, an
 empty blob per partition at `namespace/hub/group/checkpoint/partition` in lower case, and the position in its metadata.
@@ -16,15 +16,15 @@ CONTAINER = "azure-webjobs-eventhub"
 
 
 class BlobState(StateFile):
-    """The state file, except that host checkpoints are in blobs."""
+    """The state of the host: its checkpoints are in blobs, the rest is in the state file."""
 
     def __init__(self, path: Path | None, connection: str) -> None:
-        """HostError when the account cannot be entered."""
+        """Connect to the account; raise HostError when that fails."""
         self._container = _open_container(connection)
         super().__init__(path)
 
     def read_checkpoint(self, address: HubAddress, partition_id: str) -> StartAt | None:
-        """Return where the host goes on with a partition, or None when it never checkpointed there."""
+        """Return the host checkpoint of a partition, or None when there is none."""
         from azure.core.exceptions import ResourceNotFoundError
 
         try:
@@ -34,7 +34,7 @@ class BlobState(StateFile):
         return StartAt(offset=metadata["offset"], sequence_number=int(metadata["sequencenumber"]))
 
     def write_checkpoint(self, address: HubAddress, partition_id: str, position: StartAt) -> None:
-        """Remember that the events up to `position` were handed over."""
+        """Store the host checkpoint of a partition."""
         metadata = {"offset": str(position.offset), "sequencenumber": str(position.sequence_number)}
         self._blob(address, partition_id).upload_blob(b"", overwrite=True, metadata=metadata)
 
@@ -60,5 +60,5 @@ def _open_container(connection: str) -> Any:
     except ResourceExistsError:
         pass
     except (AzureError, ValueError) as error:
-        raise HostError(f"--storage: the account cannot be entered: {str(error).splitlines()[0]}") from error
+        raise HostError(f"--storage: the account cannot be opened: {str(error).splitlines()[0]}") from error
     return container

@@ -1,4 +1,4 @@
-"""A worker of our own on azure.functions' converters, the ones that Microsoft's worker calls too."""
+"""Run the functions of an app with the converters of azure.functions, as Microsoft's worker does."""
 
 import asyncio
 import contextvars
@@ -48,12 +48,12 @@ class InvocationContext(func.Context):
 
     @property
     def thread_local_storage(self) -> threading.local:
-        """Storage of the thread; `invocation_id` may be set on it by the function."""
+        """The storage of the thread; a function may set `invocation_id` on it."""
         return _thread_local_storage
 
     @property
     def function_name(self) -> str:
-        """The name the function is registered under."""
+        """The name of the function."""
         return self._invocation.function_name
 
     @property
@@ -67,7 +67,7 @@ class InvocationContext(func.Context):
 
     @property
     def retry_context(self) -> RetryContext:
-        """How often this very batch has been retried before."""
+        """The number of retries of this batch so far."""
         return RetryContext(self._invocation.retry_count, self._invocation.max_retry_count)
 
 
@@ -79,7 +79,7 @@ class BuiltinWorker:
         self._signatures: dict[str, Signature] = {}
 
     async def index(self, directory: Path) -> Sequence[FunctionDescription]:
-        """Load the app of `directory` and check every function of it."""
+        """Load the app in `directory` and check each of its functions."""
         return [self._indexed(function) for function in _loaded(directory)]
 
     def _indexed(self, function: Any) -> FunctionDescription:
@@ -90,11 +90,11 @@ class BuiltinWorker:
         return description
 
     async def invoke(self, invocation: Invocation) -> Outcome:
-        """Decode the inputs, run the function, encode what it returns."""
+        """Decode the inputs, run the function and encode its result."""
         token = current_invocation_id.set(invocation.invocation_id)
         try:
             return Outcome(await self._run(self._signatures[invocation.function_name], invocation))
-        except Exception as error:  # noqa: BLE001 - whatever a function raises is its outcome, and the host logs it
+        except Exception as error:  # noqa: BLE001 - an error of a function is its outcome, and the host logs it
             return Outcome(error=f"{type(error).__name__}: {error}", stack=traceback.format_exc())
         finally:
             current_invocation_id.reset(token)

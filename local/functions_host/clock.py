@@ -1,4 +1,4 @@
-"""Time as a value that is passed in, so that tests can move it."""
+"""Tell the time and sleep; the clock is an argument, so that a test can move it."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -11,10 +11,10 @@ LONGEST_SLEEP = timedelta(minutes=1)
 
 
 class Clock(Protocol):
-    """What tells the time and lets it pass."""
+    """A source of time that can also wait."""
 
     def now(self) -> datetime:
-        """The instant, aware, in UTC."""
+        """Return the current instant, aware, in UTC."""
 
     async def sleep(self, delay: timedelta) -> None:
         """Return once `delay` has passed; at once when it is not positive."""
@@ -24,7 +24,7 @@ class SystemClock:
     """The clock of this machine."""
 
     def now(self) -> datetime:
-        """The instant by the system's clock, aware, in UTC."""
+        """Return the instant of the system's clock, aware, in UTC."""
         return datetime.now(UTC)
 
     async def sleep(self, delay: timedelta) -> None:
@@ -33,13 +33,13 @@ class SystemClock:
 
 
 async def sleep_until(clock: Clock, due_at: datetime) -> None:
-    """Return at `due_at`, also when the system's clock is set or the machine sleeps meanwhile."""
+    """Return at `due_at`, even when the system's clock is changed or the machine sleeps."""
     while (left := due_at - clock.now()) > timedelta(0):
         await clock.sleep(min(left, LONGEST_SLEEP))
 
 
 async def unless(interruption: Awaitable[object], work: Awaitable[Result]) -> Result | None:
-    """Return what `work` gives, or None when `interruption` ends first. The one that lost is cancelled and awaited."""
+    """Return the result of `work`, or None when `interruption` ends first; cancel the other and wait for its end."""
     working, interrupting = asyncio.ensure_future(work), asyncio.ensure_future(interruption)
     try:
         await asyncio.wait((working, interrupting), return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""Where a trigger's hub is: its connection setting, either a connection string or a namespace with an identity."""
+"""Resolve the hub of a trigger: its setting is a connection string, or a namespace that an identity opens."""
 
 import re
 from collections.abc import Mapping
@@ -18,13 +18,13 @@ PART = re.compile(r"\s*([^=;]+?)\s*=\s*([^;]*?)\s*(?:;|$)")
 
 @dataclass(frozen=True, slots=True)
 class HubConnection:
-    """A hub and how to reach it; without a connection string, with the identity of DefaultAzureCredential."""
+    """A hub and its connection string; without one, DefaultAzureCredential gives the identity."""
 
     address: HubAddress
     connection_string: str | None = None
 
     async def open_client(self, closing: AsyncExitStack) -> EventHubConsumerClient:
-        """Return a client that connects when it is first used and reports every failure; `closing` closes it."""
+        """Return a client that connects on first use and reports every failure; `closing` closes it."""
         client = self._identified(closing) if self.connection_string is None else self._keyed(self.connection_string)
         return await closing.enter_async_context(client)
 
@@ -43,7 +43,7 @@ class HubConnection:
 
 
 def resolve_connection(function: FunctionDescription, settings: AppSettings, faults: list[str]) -> HubConnection:
-    """Return the connection of an Event Hubs trigger; add a line to `faults` for each setting that is missing."""
+    """Return the connection of an Event Hubs trigger; add a line to `faults` for each missing setting."""
     where, trigger = f"function {function.name}", function.trigger.settings
     hub = settings.expand(trigger["eventHubName"], f"{where}: eventHubName", faults)
     group = settings.expand(trigger.get("consumerGroup") or DEFAULT_CONSUMER_GROUP, f"{where}: consumerGroup", faults)

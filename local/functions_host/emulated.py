@@ -1,6 +1,6 @@
-"""The one list of what the local host can trigger and bind; anything else is refused by name.
+"""List the triggers and bindings of the local host; refuse any other by its name.
 
-The Durable client is the one input that is not a trigger.
+The Durable client is the only input that is not a trigger.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ DURABLE = (*DURABLE_TRIGGERS, DURABLE_CLIENT)
 TRIGGERS = (EVENT_HUB_TRIGGER, HTTP_TRIGGER, TIMER_TRIGGER, *DURABLE_TRIGGERS)
 HTTP_RESPONSE = "http"
 
-# Options of a supported binding that have only these values here. None stands for "not given".
+# The emulated values of the options of a binding; None means that the option is not given.
 OPTIONS: Mapping[str, Mapping[str, tuple[str | None, ...]]] = {
     EVENT_HUB_TRIGGER: {"cardinality": ("MANY",), "dataType": ("BINARY", "STRING")},
     DURABLE_CLIENT: {"taskHub": (None,), "connectionName": (None,)},

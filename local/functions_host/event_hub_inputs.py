@@ -1,8 +1,8 @@
-"""A batch of events as the Event Hubs extension puts it on the wire: the bodies and the trigger's metadata.
+"""Encode a batch of events as the Event Hubs extension does: the bodies and the trigger's metadata.
 
 Source: `EventHubTriggerBindingStrategy.AddBindingData` (extension 6.5.2 and later) and the host's
-`GrpcMessageConversionExtensions`. Kept on purpose: EnqueuedTimeUtc is UTC without a "Z", and PartitionKeyArray
-leaves out the events that have no key.
+`GrpcMessageConversionExtensions`. As there, EnqueuedTimeUtc is UTC without a "Z", and PartitionKeyArray leaves out
+the events that have no key.
 """
 
 import json
@@ -29,7 +29,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class TriggerContext:
-    """What the batches of one partition have in common; `argument` and `data_type` are the binding's."""
+    """The values that all batches of a partition share; `argument` and `data_type` are the binding's."""
 
     address: HubAddress
     partition_id: str
@@ -38,7 +38,7 @@ class TriggerContext:
 
 
 def event_hub_inputs(context: TriggerContext, events: Sequence[HubEvent], *, checkpoints: bool) -> TriggerInputs:
-    """Return the function's inputs for a batch; `checkpoints` tells whether the host checkpoints after it."""
+    """Return the function's inputs for a batch; `checkpoints` is True when a host checkpoint follows."""
     return TriggerInputs(
         {context.argument: _bodies(context.data_type, events)}, _metadata(context, events, checkpoints)
     )
@@ -100,18 +100,18 @@ def _system_properties(event: HubEvent, stamp: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=64)
 def _naive_stamp(instant: datetime) -> str:
-    """Json.NET's text of a DateTime of unspecified kind: no zone, no zeros at the end of the fraction."""
+    """Return Json.NET's text of a DateTime of unspecified kind: no zone, no zeros at the end of the fraction."""
     text = instant.replace(tzinfo=None).isoformat()
     return text.rstrip("0") if "." in text else text
 
 
 def _number(offset: str) -> int:
-    """The numeric offset, or -1 where the service gives another kind (geo-replication)."""
+    """Return the numeric offset, or -1 for an offset that is no number (geo-replication)."""
     return int(offset) if offset.isdecimal() else -1
 
 
 def _strings(texts: list[str]) -> Any:
-    """A collection of texts; the host's conversion skips the empty ones."""
+    """Return a collection of texts without the empty ones, which the host's conversion skips."""
     return Datum(Collection(string=[text for text in texts if text]), "collection_string")
 
 

@@ -1,4 +1,4 @@
-"""The Event Hubs trigger of one function: a pump for each partition, all running side by side."""
+"""Run the Event Hubs trigger of one function: a pump for each partition, all at the same time."""
 
 import asyncio
 import logging
@@ -27,10 +27,10 @@ class EventHubListener:
         self._source = source
         self._pumps: list[PartitionPump] = []
         self._task: asyncio.Task[None] | None = None
-        self._skips = 0  # asked for before the pumps were there
+        self._skips = 0  # requested before the pumps existed
 
     def start(self, invoker: Invoker, state: StateFile, options: EventHubOptions, clock: Clock) -> None:
-        """Begin to listen; returns at once, also when the hub cannot be reached yet."""
+        """Begin to listen; return at once, even when the hub cannot be reached."""
 
         def pump(partition_id: str) -> PartitionPump:
             stored = state.read_checkpoint(self._address, partition_id)
@@ -45,7 +45,7 @@ class EventHubListener:
         self._task = asyncio.create_task(self._run(pump))
 
     async def stop(self) -> None:
-        """Take no further batch, wait for those in work, write the checkpoints."""
+        """Take no new batch, wait for the running ones, and write the checkpoints."""
         for pump in self._pumps:
             pump.stop()
         if self._task is not None:
@@ -83,8 +83,10 @@ class EventHubListener:
 
 
 async def _run_pump(pump: PartitionPump) -> None:
-    """A fault of the host itself stops one partition; the others go on, and the log says so."""
+    """Run a pump; log a fault of the host, which stops this partition only."""
     try:
         await pump.run()
     except Exception:
-        logger.exception("a partition stands still until the host is started again", extra={"action": "pump_ended"})
+        logger.exception(
+            "partition pump failed; its partition stops until the host restarts", extra={"action": "pump_ended"}
+        )

@@ -1,4 +1,4 @@
-"""Where events come from: the seam between the Event Hubs trigger and a hub (the SDK's, or a small one in tests)."""
+"""The port between the Event Hubs trigger and a hub (the SDK's, or one in memory for tests)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class StartAt:
-    """Where reading begins: after `offset` (an opaque text; AMQP's "-1" and "@latest" too), or after `enqueued_at`.
+    """The start of reading: after `offset` (an opaque text, or AMQP's "-1" or "@latest"), or after `enqueued_at`.
 
-    `sequence_number` is that of the event at `offset`, when it is known.
+    `sequence_number` is that of the event at `offset`, where it is known.
     """
 
     offset: str | None = None
@@ -36,13 +36,13 @@ class HubEvent:
 
     @property
     def position(self) -> StartAt:
-        """Where reading begins to get what follows this event."""
+        """The start of reading after this event."""
         return StartAt(self.offset, None, self.sequence_number)
 
 
 @dataclass(frozen=True, slots=True)
 class HubAddress:
-    """Which hub and consumer group; `namespace` is fully qualified and has no port."""
+    """A hub and a consumer group; `namespace` is fully qualified and has no port."""
 
     namespace: str
     hub: str
@@ -50,23 +50,23 @@ class HubAddress:
 
 
 class EventStream(Protocol):
-    """The events of one partition, in order. It outlives lost connections."""
+    """The events of one partition, in order. A stream survives lost connections."""
 
     async def read(self, limit: int) -> Sequence[HubEvent]:
-        """Wait for events and return 1 to `limit` of them. Cancelling loses none."""
+        """Wait for events and return 1 to `limit` of them. A cancelled read loses none."""
 
     async def close(self) -> None:
-        """Let go of the partition."""
+        """Close the partition."""
 
 
 class EventSource(Protocol):
-    """One hub as one consumer group sees it."""
+    """One hub, read by one consumer group."""
 
     async def partition_ids(self) -> Sequence[str]:
-        """The hub's partitions; waits, and reports, while the hub cannot be reached."""
+        """Return the hub's partitions; log and retry while the hub cannot be reached."""
 
     async def open(self, partition_id: str, start: StartAt) -> EventStream:
         """Begin to read a partition."""
 
     async def close(self) -> None:
-        """Close what is still open."""
+        """Close the connections."""

@@ -1,4 +1,4 @@
-"""The host: load one app, start what triggers its functions, and stop it all in order."""
+"""Load one app, start its triggers, and stop everything in order."""
 
 import asyncio
 import os
@@ -38,8 +38,8 @@ OpenSource = Callable[[HubConnection, EventHubOptions, Clock], EventSource]
 
 @dataclass(frozen=True, slots=True)
 class HostOptions:
-    """How to run. `port` 0 takes a free one; `state` None forgets at the end; `storage` is the connection string of an
-    account that host checkpoints go to instead; the rest is for tests."""
+    """The options of a host. `port` 0 takes a free port; without `state`, nothing outlives the host; `storage` is the
+    connection string of an account that gets the host checkpoints instead; only tests set the rest."""
 
     port: int = 7071
     state: Path | None = None
@@ -63,12 +63,12 @@ class FunctionsHost:
         self._background: set[asyncio.Task[None]] = set()
         self._drain: asyncio.Task[None] | None = None
         self.functions: tuple[FunctionDescription, ...] = ()
-        self.listeners: dict[str, EventHubListener] = {}
+        self._listeners: dict[str, EventHubListener] = {}
         self._timers: dict[str, TimerListener] = {}
         self._task_hub: TaskHub | None = None
 
     async def start(self) -> None:
-        """Load the app and start its triggers; raise HostError, with nothing left running, when it cannot run."""
+        """Load the app and start its triggers; raise HostError, and leave nothing running, when it cannot run."""
         settings = read_settings(self._directory)
         self._settings = settings
         self._add_environment(settings)
@@ -103,7 +103,7 @@ class FunctionsHost:
         return BlobState(path, storage) if storage else StateFile(path)
 
     def _open_task_hub(self, settings: Settings) -> TaskHub | None:
-        """The Durable functions, for an app that has some or calls them."""
+        """Open the Durable functions of an app that has some or calls them."""
         if not any(binding.type in DURABLE for function in self.functions for binding in function.bindings):
             return None
         functions, options = self._triggers.durable, settings.host.durable
@@ -127,14 +127,14 @@ class FunctionsHost:
             source = self._options.open_source(connection, options, clock)
             listener = EventHubListener(function, connection.address, source)
             listener.start(self._invoker, self._state, options, clock)
-            self.listeners[function.name] = listener
+            self._listeners[function.name] = listener
         for function, schedule in triggers.timers:
             timer = TimerListener(function, schedule)
             timer.start(self._invoker, self._state, clock)
             self._timers[function.name] = timer
 
     async def drain(self) -> None:
-        """Stop the triggers, finish what runs, write the host checkpoints; HTTP stays open. Safe to call again."""
+        """Stop the triggers, finish running functions, write the host checkpoints; HTTP stays open. Safe to repeat."""
         self.begin_drain()
         if self._drain is not None:
             await asyncio.shield(self._drain)
@@ -153,7 +153,7 @@ class FunctionsHost:
 
     async def _finish(self) -> None:
         self._invoker.stop_retrying()
-        hubs = (listener.stop() for listener in self.listeners.values())
+        hubs = (listener.stop() for listener in self._listeners.values())
         timers = (timer.stop() for timer in self._timers.values())
         await asyncio.gather(*hubs, *timers, *self._background)
         if self._task_hub is not None:
@@ -162,7 +162,7 @@ class FunctionsHost:
 
     @property
     def base_url(self) -> str:
-        """Where HTTP is answered, without a slash at the end."""
+        """The address of the HTTP server, without a slash at the end."""
         return f"http://localhost:{self.port}"
 
     @property
@@ -188,32 +188,32 @@ class FunctionsHost:
 
     @property
     def running(self) -> int:
-        """How many invocations run now."""
+        """The number of running invocations."""
         return self._invoker.running
 
     def is_disabled(self, function_name: str) -> bool:
-        """True when a setting disables the function."""
+        """Return True when a setting disables the function."""
         return self._settings.app.is_disabled(function_name)
 
     def fire(self, function_name: str) -> None:
-        """Start a timer function now, after what it runs already; KeyError for a function of another kind."""
+        """Start a timer function now, after its current run; raise KeyError for any other function."""
         task = asyncio.create_task(self._timers[function_name].fire())
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
     def begin_drain(self) -> None:
-        """Begin what `drain` waits for."""
+        """Start the drain and return at once."""
         if self._drain is None:
             self._drain = asyncio.create_task(self._finish())
 
     def redeliver(self, count: int) -> None:
         """Deliver the last `count` batches of every partition again."""
-        for listener in self.listeners.values():
+        for listener in self._listeners.values():
             listener.redeliver(count)
 
     def skip(self, count: int) -> None:
         """Checkpoint the next `count` batches of every partition without delivering them."""
-        for listener in self.listeners.values():
+        for listener in self._listeners.values():
             listener.skip(count)
 
     def _add_environment(self, settings: Settings) -> None:
@@ -233,7 +233,7 @@ def _open_state(path: Path | None, open_at: Callable[[Path | None], State]) -> S
 
 
 async def _close_durable_session() -> None:
-    """The Durable client keeps one HTTP session per process, bound to this loop, and nobody else closes it."""
+    """Close the HTTP session of the Durable client: one per process, bound to this loop, which nothing else closes."""
     module = sys.modules.get("azure.durable_functions.models.utils.http_utils")
     if module is not None:
         await module._close_session()

@@ -35,7 +35,7 @@ class EventHubOptions:
 
 @dataclass(frozen=True, slots=True)
 class HostJson:
-    """What the local host uses of host.json. `function_timeout` None means no limit."""
+    """The values of host.json that the local host uses. `function_timeout` None means no limit."""
 
     route_prefix: str = "api"
     function_timeout: timedelta | None = DEFAULT_TIMEOUT
@@ -44,7 +44,10 @@ class HostJson:
 
 
 def read_host_json(directory: Path, environment: Mapping[str, str], faults: list[str]) -> HostJson:
-    """Read host.json of the app in `directory`; a missing file is a HostError, wrong content lines in `faults`."""
+    """Read host.json of the app in `directory`; add a line to `faults` for each wrong value.
+
+    Raises HostError when the file is missing or holds no JSON object.
+    """
     path = directory / "host.json"
     try:
         content = json.loads(path.read_text("utf-8-sig"))
@@ -65,7 +68,7 @@ def _overridden(content: dict[str, Any], environment: Mapping[str, str]) -> dict
 
 
 def _put(section: dict[str, Any], path: list[str], value: str) -> None:
-    """Set one value; like .NET's configuration, names are the same in any case."""
+    """Set one value; like .NET's configuration, ignore the case of names."""
     name = next((known for known in section if known.lower() == path[0].lower()), path[0])
     if len(path) == 1:
         section[name] = value

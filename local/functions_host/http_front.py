@@ -1,4 +1,4 @@
-"""The HTTP functions of the app behind one server on loopback. Keys are not asked for, as with `func start`."""
+"""Serve the HTTP functions of the app on loopback. Keys are not checked, as with `func start`."""
 
 import os
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def http_function(function: FunctionDescription, prefix: str, faults: list[str])
 
 
 class HttpFront:
-    """Answers requests by invoking the function of the best route; 404 where there is none, as the real host does."""
+    """Answers a request with the function of the best route, or with 404, as the real host does."""
 
     def __init__(self, functions: Sequence[HttpFunction], invoker: Invoker) -> None:
         self._functions = sorted(functions, key=lambda one: one.route.precedence)
@@ -75,5 +75,5 @@ class HttpServer:
         return int(self._runner.addresses[0][1])
 
     async def stop(self) -> None:
-        """Finish the requests that run, then close."""
+        """Finish the running requests, then close."""
         await self._runner.cleanup()

@@ -1,4 +1,4 @@
-"""HTTP requests and responses between aiohttp and the worker's protocol.
+"""Convert HTTP requests and responses between aiohttp and the worker's protocol.
 
 Source: the host's `ToRpcHttp`: header names are lower case, a query value without text is left out, values of one
 name are joined by commas, and a body without Content-Length (chunked) arrives empty.
@@ -32,7 +32,7 @@ async def request_datum(request: web.Request, route_values: Mapping[str, str]) -
 
 
 def to_response(returned: Any) -> web.Response:
-    """Return the answer that a function's return value (a Datum, or None) stands for."""
+    """Return the response for a function's return value, a Datum or None."""
     if returned is None or returned.value is None:
         return web.Response(status=204)
     if returned.type != "http":

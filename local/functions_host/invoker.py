@@ -1,4 +1,4 @@
-"""Invoke a function by its retry policy, in memory, and know what is still running.
+"""Invoke a function with its retry policy, and count the running invocations.
 
 Source: WebJobs SDK `FunctionExecutorExtensions.TryExecuteAsync`; a retry is the same call with a new invocation id.
 """
@@ -29,14 +29,14 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TriggerInputs:
-    """What a trigger hands over: the inputs by parameter name and the trigger's metadata, all Datums."""
+    """The values of a trigger: the inputs by parameter name and the trigger's metadata, all Datums."""
 
     inputs: Mapping[str, Any]
     trigger_metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 def nothing_more(_: FunctionDescription) -> Mapping[str, Any]:
-    """The inputs besides the trigger of a function that has none."""
+    """Return no inputs besides the trigger."""
     return {}
 
 
@@ -56,7 +56,7 @@ class Invoker:
 
     @property
     def running(self) -> int:
-        """How many invocations run now."""
+        """The number of running invocations."""
         return self._running
 
     async def run(self, function: FunctionDescription, inputs: TriggerInputs) -> Ending:
@@ -81,7 +81,7 @@ class Invoker:
         return outcome
 
     async def call(self, function: FunctionDescription, inputs: TriggerInputs) -> Outcome:
-        """Invoke once; what a failure means is for the caller to say."""
+        """Invoke once; log no failure, since the caller judges it."""
         return await self._timed(self._invocation(function, inputs, 0))
 
     def _invocation(self, function: FunctionDescription, inputs: TriggerInputs, retries: int) -> Invocation:
@@ -106,7 +106,7 @@ class Invoker:
                 self._idle.set()
 
     def stop_retrying(self) -> None:
-        """Give up the retries that are due; what runs now goes on to its end."""
+        """Abandon the retries that are due; running invocations finish."""
         self._stopping.set()
 
     async def finished(self) -> None:

@@ -1,4 +1,4 @@
-"""Log records of the host and of the app: JSON lines in a file, a short form on the terminal."""
+"""Write the log records of host and app: JSON lines to a file, a short form to the terminal."""
 
 import json
 import logging
@@ -60,7 +60,7 @@ class ShortForm(logging.Formatter):
     """Time, level, text, the extra values, then the stack if there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record for the eyes of a person."""
+        """Return the record for a person to read."""
         extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
         stack = extra.pop("stack", "") or (self.formatException(record.exc_info) if record.exc_info else "")
         values = " ".join(f"{name}={value}" for name, value in extra.items())

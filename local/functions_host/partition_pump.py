@@ -1,7 +1,7 @@
-"""Hand the batches of one partition to the function, one at a time, and move the host checkpoint by the host's rules.
+"""Deliver the batches of one partition, one at a time, and advance the host checkpoint by the host's rules.
 
 Source: `EventHubListener.PartitionProcessor`. The host checkpoint advances after every invocation, whatever its
-outcome; it does not when the host stops while a retry is due.
+outcome, unless the host stops while a retry is due.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ logger = logging.getLogger("functions_host")
 REMEMBERED_BATCHES = 100
 
 Deliver = Callable[[Sequence[HubEvent], bool], Awaitable[Ending]]
-"""Run the function for a batch; the second argument tells whether a checkpoint follows."""
+"""Run the function for a batch; the second argument is True when a checkpoint follows."""
 
 
 class HostCheckpoint:
@@ -39,14 +39,14 @@ class HostCheckpoint:
         return self._unwritten + 1 >= self._frequency
 
     def advance(self, position: StartAt) -> None:
-        """Note that a batch is done with."""
+        """Advance past a batch, and write on every n-th one."""
         self.position = position
         self._unwritten += 1
         if self._unwritten >= self._frequency:
             self.write()
 
     def write(self) -> None:
-        """Write what is not written yet."""
+        """Write the position, unless it is written."""
         if self._unwritten and self.position is not None:
             self._write(self.position)
             self._unwritten = 0
@@ -54,7 +54,7 @@ class HostCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class PumpParts:
-    """What a pump works with."""
+    """The parts that a pump uses."""
 
     source: EventSource
     options: EventHubOptions
@@ -83,18 +83,18 @@ class PartitionPump:
         self._checkpoint.write()
 
     def stop(self) -> None:
-        """Take no further batch; the one in work is finished."""
+        """Take no new batch; the running one is finished."""
         self._is_stopping = True
         self._interrupted.set()
 
     def redeliver(self, count: int) -> None:
-        """Read again from the start of the last `count` batches, at most the 100 that are remembered."""
+        """Read again from the start of the last `count` batches, within the 100 that are remembered."""
         for _ in range(min(count, len(self._starts))):
             self._next = self._starts.pop()
         self._interrupted.set()
 
     def skip(self, count: int) -> None:
-        """Checkpoint the next `count` batches without delivering them, which is how the real host loses batches."""
+        """Checkpoint the next `count` batches without delivering them, as the real host loses batches."""
         self._skips += count
 
     async def _deliver_from(self, start: StartAt) -> None:

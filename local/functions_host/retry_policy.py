@@ -1,7 +1,7 @@
-"""A function's retry policy: how often, and how long before each retry.
+"""Decide the number and the delays of a function's retries.
 
 Sources: WebJobs SDK `RandomizedExponentialBackoffStrategy` (first delay = minimum, then minimum plus
-0.8..1.2 x 2^(n-1) x minimum, at most maximum) and the host's `Utility.ValidateRetryOptions`.
+0.8..1.2 x 2^(n-1) x minimum, limited by the maximum) and the host's `Utility.ValidateRetryOptions`.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,11 +23,11 @@ class RetryPolicy:
     maximum: timedelta
 
     def allows(self, retries_done: int) -> bool:
-        """True when one more retry may follow `retries_done` of them."""
+        """Return True when a retry may follow `retries_done` retries."""
         return self.max_retry_count == -1 or retries_done < self.max_retry_count
 
     def delay(self, retries_done: int, chance: Callable[[], float]) -> timedelta:
-        """How long to wait before the next retry; `chance` gives a number in [0, 1)."""
+        """Return the delay before the next retry; `chance` gives a number in [0, 1)."""
         if retries_done == 0:
             return min(self.minimum, self.maximum)
         growth = (0.8 + 0.4 * chance()) * 2 ** min(retries_done - 1, LARGEST_EXPONENT)
@@ -37,7 +37,7 @@ class RetryPolicy:
 
 
 def parse_retry_policy(settings: Mapping[str, str] | None) -> RetryPolicy | None:
-    """Read what `@app.retry` holds; None without a policy. Raise ValueError where the host would refuse it."""
+    """Return the policy of `@app.retry`, or None without one; raise ValueError where the host refuses it."""
     if not settings:
         return None
     strategy = settings.get("strategy")

@@ -1,4 +1,4 @@
-"""HTTP route templates with constraints, optional and catch-all parts, matched by ASP.NET Core's precedence.
+"""Match HTTP route templates with constraints, optional and catch-all parts, by ASP.NET Core's precedence.
 
 Source: ASP.NET Core routing (`RoutePrecedence.ComputeInbound`, route constraint reference). Letters of the fixed parts
 match in any case. Default values (`{id=1}`) are refused.
@@ -28,7 +28,7 @@ def _has_length(shortest: float, longest: float) -> Check:
 
 
 def _unescaped(argument: str) -> str:
-    """Braces are doubled in a template."""
+    """Undo the doubled braces of a template."""
     return argument.replace("{{", "{").replace("}}", "}")
 
 
@@ -36,7 +36,7 @@ def _is_whole(bits: int) -> Check:
     return lambda value: re.fullmatch(r"-?\d+", value) and -(2 ** (bits - 1)) <= int(value) < 2 ** (bits - 1)
 
 
-# What each constraint accepts, from its argument; a ValueError while checking means "no match".
+# The check of each constraint, made from its argument; a ValueError of the check means "no match".
 CONSTRAINTS: Mapping[str, Callable[[str], Check]] = {
     "int": lambda _: _is_whole(32),
     "long": lambda _: _is_whole(64),
@@ -68,7 +68,7 @@ class Route:
     precedence: tuple[int, ...]
 
     def match(self, path: str) -> dict[str, str] | None:
-        """Return the route values of an encoded URL path, or None. Optional parts that are missing have no value."""
+        """Return the route values of an encoded URL path, or None. A missing optional part has no value."""
         found = self.pattern.fullmatch(path.strip("/"))
         if found is None:
             return None
@@ -78,7 +78,7 @@ class Route:
 
 
 def parse_route(template: str) -> Route:
-    """Read a template; raise ValueError when it cannot be matched here."""
+    """Return the route of a template; raise ValueError when the local host cannot match it."""
     segments = [segment for segment in _split(template.strip("/")) if segment]
     pattern, checks, precedence = "", [], []
     for segment in segments:

@@ -1,4 +1,4 @@
-"""When a timer is due: NCRONTAB of six fields (five: without seconds) or a TimeSpan, in UTC.
+"""Compute when a timer is due: NCRONTAB of six fields (five: without seconds) or a TimeSpan, in UTC.
 
 Source: NCrontab's `CrontabSchedule` (day of month AND day of week, unlike cron) and WebJobs' `TimerSchedule`.
 """
@@ -16,17 +16,17 @@ class Schedule(Protocol):
     """A rule that gives the next instant."""
 
     def next_after(self, instant: datetime) -> datetime:
-        """The first instant of the schedule after `instant` (aware UTC)."""
+        """Return the first instant of the schedule after `instant` (aware UTC)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """A TimeSpan: so long after the last time."""
+    """A TimeSpan: a fixed interval after the last run."""
 
     interval: timedelta
 
     def next_after(self, instant: datetime) -> datetime:
-        """`interval` later."""
+        """Return the instant `interval` later."""
         return instant + self.interval
 
 
@@ -38,7 +38,7 @@ class Cron:
     has_seconds: bool
 
     def next_after(self, instant: datetime) -> datetime:
-        """The next match."""
+        """Return the next match."""
         rule = croniter(self.expression, instant, second_at_beginning=self.has_seconds, day_or=False)
         return rule.get_next(datetime)
 
@@ -49,7 +49,7 @@ def parse_schedule(text: str) -> Schedule:
     if len(fields) == 1:
         interval = parse_time_span(text)
         if interval <= timedelta(0):
-            raise ValueError(f"{text!r} must be longer than nothing")
+            raise ValueError(f"{text!r} must be longer than zero")
         return Every(interval)
     has_seconds = len(fields) == 6
     if len(fields) not in (5, 6) or not croniter.is_valid(text, second_at_beginning=has_seconds):

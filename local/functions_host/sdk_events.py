@@ -1,4 +1,4 @@
-"""Turn the SDK's events into ours; every event passes here, so this reads the AMQP message directly.
+"""Convert the SDK's events to ours, directly from the AMQP message, since every event passes here.
 
 The SDK gives texts as bytes. Like .NET, bytes that are not UTF-8 become U+FFFD.
 """
@@ -45,7 +45,7 @@ def to_hub_event(event: EventData) -> HubEvent:
 
 
 def _body(message: Any) -> bytes:
-    """The data sections as one; a body of another kind (AMQP value or sequence) as its text."""
+    """Join the data sections; return the text of any other body (AMQP value or sequence)."""
     if message.body_type.value != "data":
         return str(plain_value(message.body)).encode()
     return b"".join(message.body)

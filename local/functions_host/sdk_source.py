@@ -1,4 +1,4 @@
-"""Events of a hub through `azure.eventhub.aio`, one stream per partition, for as long as anybody reads."""
+"""Read a hub through `azure.eventhub.aio`, with one stream per partition."""
 
 import logging
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ PAUSE = timedelta(seconds=2)
 
 
 class SdkSource:
-    """A hub seen by one consumer group; it keeps trying while the hub cannot be reached."""
+    """A hub, read by one consumer group; it retries while the hub cannot be reached."""
 
     def __init__(self, connection: HubConnection, options: EventHubOptions, clock: Clock) -> None:
         self._connection = connection
@@ -33,12 +33,12 @@ class SdkSource:
         self._closing = AsyncExitStack()
 
     async def partition_ids(self) -> Sequence[str]:
-        """Ask the hub, again and again until it answers; report when it does not."""
+        """Return the partitions once the hub answers; log each failure."""
         while True:
             try:
                 return tuple(await (await self._opened()).get_partition_ids())
             except (EventHubError, OSError) as error:
-                logger.error("event hub cannot be reached", extra=self._about("hub_unreachable", error))
+                logger.error("event hub cannot be reached; will retry", extra=self._about("hub_unreachable", error))
             await self._clock.sleep(PAUSE)
 
     async def open(self, partition_id: str, start: StartAt) -> EventStream:

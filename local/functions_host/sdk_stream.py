@@ -1,8 +1,8 @@
-"""One partition through the SDK: check the link, receive until it breaks, and begin again after what was taken.
+"""Receive one partition through the SDK: check the link, receive until it breaks, and resume after the last event.
 
-The aio client is silent about a refused link (wrong consumer group, no Listen right, a position past the end, another
-owner): it stays open and never gives an event. So each link is tried first, and a partition that stands still while
-the hub has more is opened anew.
+The aio client hides a refused link (wrong consumer group, no Listen right, a position past the end, a different
+owner): the link stays open and never delivers an event. So each link is tested first, and a partition that delivers
+nothing although the hub has more events is opened again.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ WATCH_INTERVAL = timedelta(seconds=15)
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """How to receive one partition."""
+    """The options to receive one partition."""
 
     client: Any
     address: HubAddress
@@ -40,7 +40,7 @@ class Link:
 
 
 class SdkStream:
-    """An EventStream on the SDK. At most one batch waits here, besides what the SDK has prefetched."""
+    """An EventStream on the SDK. It holds up to one batch, besides those that the SDK has prefetched."""
 
     def __init__(self, link: Link, start: StartAt, clock: Clock) -> None:
         self._link = link
@@ -52,14 +52,14 @@ class SdkStream:
         self._task = asyncio.create_task(self._receive_for_ever())
 
     async def read(self, limit: int) -> Sequence[HubEvent]:
-        """Wait for events; the SDK's batches are cut at `limit`."""
+        """Wait for events and return up to `limit` of them."""
         if not self._rest:
             arrived = await self._arrived.get()
             self._rest.extend(map(to_hub_event, arrived))
         return [self._rest.popleft() for _ in range(min(limit, len(self._rest)))]
 
     async def close(self) -> None:
-        """End receiving; takes about a second in the SDK."""
+        """Stop receiving; the SDK takes about a second."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
@@ -77,7 +77,7 @@ class SdkStream:
                 pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _receive_until_broken(self) -> Exception | None:
-        """Return what broke the link, or None when it only stood still."""
+        """Return the error that broke the link, or None when it delivered nothing although the hub has more."""
         broken: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
 
         async def note(_: Any, error: Exception) -> None:
@@ -111,7 +111,7 @@ class SdkStream:
             self._position = StartAt(events[-1].offset, None, events[-1].sequence_number)
 
     async def _stood_still(self) -> None:
-        """Return when the hub has more events than we, and none came for a while."""
+        """Return when no event came for a while although the hub has more."""
         while True:
             before = self._position
             await self._clock.sleep(WATCH_INTERVAL)
@@ -128,12 +128,12 @@ class SdkStream:
         return not found["is_empty"] and found["last_enqueued_sequence_number"] > sequence_number
 
     def _report(self, error: Exception) -> None:
-        """Log an error once, however often it comes back."""
+        """Log an error, unless it is the last one that was logged."""
         text = f"{type(error).__name__}: {error}"
         if text != self._reported:
             self._reported = text
             logger.error(
-                "event hub partition cannot be received; the host keeps trying",
+                "event hub partition cannot be received; will retry",
                 extra=self._about("partition_refused") | {"error": text},
             )
 
@@ -153,14 +153,14 @@ class SdkStream:
 
 
 def sdk_position(start: StartAt) -> str | datetime:
-    """The SDK's starting position; an offset must stay a text."""
+    """Return the SDK's starting position; an offset must stay a text."""
     return start.enqueued_at if start.enqueued_at is not None else start.offset or "-1"
 
 
 async def refusal_of(link: Link, start: StartAt) -> Exception | None:
-    """Open the link once and return why it is refused, or None.
+    """Open the link once; return the error that refuses it, or None.
 
-    The SDK's public client hides this. Without the private name the check is left out, and the watch remains.
+    The SDK's public client hides this error. An SDK without the private name skips the check; the watch remains.
     """
     create = getattr(link.client, "_create_consumer", None)
     if create is None:
@@ -183,4 +183,4 @@ async def refusal_of(link: Link, start: StartAt) -> Exception | None:
 
 
 async def _ignore(_: Any) -> None:
-    """Take no event: the link is only tried."""
+    """Take no event: the link is a test."""

@@ -1,4 +1,4 @@
-"""Everything the host is configured with, read together so that all faults are reported in one error."""
+"""Read the whole configuration of the host, so that one error reports all faults."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ THREADS = "PYTHON_THREADPOOL_THREAD_COUNT"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """host.json and the app's settings; `faults` are told once the functions are known too."""
+    """host.json and the app's settings; `faults` are reported together with those of the functions."""
 
     host: HostJson
     app: AppSettings
@@ -29,7 +29,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
-    """What the functions that are not disabled are triggered by."""
+    """The triggers of the functions that are not disabled."""
 
     http: tuple[HttpFunction, ...]
     event_hubs: tuple[tuple[FunctionDescription, HubConnection], ...]

@@ -1,7 +1,7 @@
 """Check a function's signature against its bindings as strictly as Microsoft's worker does when it indexes an app.
 
-Source: `azure_functions_runtime/functions.py` (1.3.0). Only what the local host can bind is checked: outputs other
-than the HTTP response were refused before.
+Source: `azure_functions_runtime/functions.py` (1.3.0). Only the bindings of the local host are checked: outputs
+other than the HTTP response were refused before.
 """
 
 import inspect
@@ -23,7 +23,7 @@ CONTEXT = "context"
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """How to call a function: which converter reads each input, and which one writes what it returns."""
+    """The call of a function: the converters of its inputs and of its result."""
 
     call: Callable[..., Any]
     is_async: bool
@@ -69,10 +69,10 @@ def _check_directions(name: str, bindings: Mapping[str, Any], returned: Any) -> 
 
 
 def _check_client(name: str, call: Callable[..., Any], bindings: Mapping[str, Any]) -> None:
-    """The SDK awaits the function, so that Microsoft's worker indexes a `def` and each of its calls fails."""
+    """Refuse a `def` with a durable client: Microsoft's worker indexes it, but its calls fail, as the SDK awaits it."""
     has_client = any(binding.type == DURABLE_CLIENT for binding in bindings.values())
     if has_client and not inspect.iscoroutinefunction(getattr(call, "client_function", call)):
-        raise _refuse(name, "a function with a durable client must be async def: the SDK awaits what it returns")
+        raise _refuse(name, "a function with a durable client must be async def: the SDK awaits its result")
 
 
 def _check_context(name: str, annotations: Mapping[str, Any]) -> None:

@@ -1,7 +1,7 @@
-"""What the host remembers over a restart: its own checkpoints and the status of timers, in one SQLite file.
+"""Store host checkpoints and the status of timers in one SQLite file, so that they outlive the host.
 
-The real host keeps both in blobs of AzureWebJobsStorage. Here a host checkpoint is only as safe as the hint that it
-is: a killed process loses none, a power cut may lose the last ones. Durable keeps its own tables in the same file.
+The real host stores both in blobs of AzureWebJobsStorage. Host checkpoints are hints: a killed process loses none, a
+power cut may lose the last ones. Durable has its own tables in the same file.
 """
 
 import sqlite3
@@ -36,7 +36,7 @@ WRITE_TIMER = "INSERT OR REPLACE INTO timer_status (function_name, last_at, next
 
 @dataclass(frozen=True, slots=True)
 class TimerStatus:
-    """When a timer last ran (None: never), when it is due, and when this was written; aware instants."""
+    """The last run of a timer (None: never), its next run, and the time of this status; aware instants."""
 
     last_at: datetime | None
     next_at: datetime
@@ -44,25 +44,25 @@ class TimerStatus:
 
 
 class StateFile:
-    """The state in the file at `path`, or in memory without one. It is used from one thread."""
+    """The state in the file at `path`, or in memory without one. One thread uses it."""
 
     def __init__(self, path: Path | None) -> None:
         self._database = sqlite3.connect(path or ":memory:", isolation_level=None)
         self._database.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;" + TABLES)
 
     def read_checkpoint(self, address: HubAddress, partition_id: str) -> StartAt | None:
-        """Return where the host goes on with a partition, or None when it never checkpointed there."""
+        """Return the host checkpoint of a partition, or None when there is none."""
         key = (address.namespace, address.hub, address.consumer_group, partition_id)
         row = self._database.execute(READ_CHECKPOINT, key).fetchone()
         return StartAt(offset=row[0], sequence_number=row[1]) if row else None
 
     def write_checkpoint(self, address: HubAddress, partition_id: str, position: StartAt) -> None:
-        """Remember that the events up to `position` were handed over."""
+        """Store the host checkpoint of a partition."""
         key = (address.namespace, address.hub, address.consumer_group, partition_id)
         self._database.execute(WRITE_CHECKPOINT, (*key, position.offset, position.sequence_number))
 
     def read_timer(self, function_name: str) -> TimerStatus | None:
-        """Return a timer's status, or None when it never had one."""
+        """Return a timer's status, or None when there is none."""
         row = self._database.execute(READ_TIMER, (function_name,)).fetchone()
         if row is None:
             return None
@@ -70,7 +70,7 @@ class StateFile:
         return TimerStatus(last_at, next_at, updated_at)  # type: ignore[arg-type]
 
     def write_timer(self, function_name: str, status: TimerStatus) -> None:
-        """Remember a timer's status."""
+        """Store a timer's status."""
         last_at = status.last_at.isoformat() if status.last_at else None
         stamps = (last_at, status.next_at.isoformat(), status.updated_at.isoformat())
         self._database.execute(WRITE_TIMER, (function_name, *stamps))

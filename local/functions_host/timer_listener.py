@@ -1,4 +1,4 @@
-"""The timer trigger of one function: run when due, at start when past due, never twice at once.
+"""Run the timer trigger of one function: when it is due, at start when it is past due, never twice at once.
 
 Source: WebJobs' `TimerListener` and `ScheduleMonitor`.
 """
@@ -18,7 +18,7 @@ from local.functions_host.state_file import StateFile, TimerStatus
 
 
 class TimerListener:
-    """Runs a function by its schedule. `fire` runs it now, after what runs already."""
+    """Runs a function by its schedule. `fire` runs it now, after its current run."""
 
     def __init__(self, function: FunctionDescription, schedule: Schedule) -> None:
         self.function = function
@@ -28,20 +28,20 @@ class TimerListener:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, invoker: Invoker, state: StateFile, clock: Clock) -> None:
-        """Begin to keep time."""
+        """Start the schedule."""
         self._invoker = invoker
         self._state = state
         self._clock = clock
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Run no more; wait for what runs."""
+        """Start no run; wait for the current one."""
         self._stopping.set()
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def fire(self, *, is_past_due: bool = False) -> None:
-        """Run the function once and note when it is due next."""
+        """Run the function once and store when it is due next."""
         async with self._one_at_a_time:
             before = self._status()
             await self._invoker.run(self.function, self._inputs(before, is_past_due))
@@ -66,7 +66,7 @@ class TimerListener:
         return bool(self.function.trigger.settings.get("useMonitor", True))
 
     def _is_past_due(self, now: datetime) -> bool:
-        """By today's schedule, which may not be the one that the status was written under."""
+        """Return True when a run of the current schedule was missed; the status may come from a different one."""
         status = self._status()
         return status is not None and self._schedule.next_after(status.updated_at) < now
 

@@ -1,4 +1,4 @@
-"""The seam to the language worker: what the host asks of it, and what it answers."""
+"""The port to the language worker: an invocation and its outcome."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a call ended in: `value` is a Datum or None. A failure has `error` ("Type: text") and its `stack`."""
+    """The result of a call: `value` is a Datum or None. A failure has `error` ("Type: text") and its `stack`."""
 
     value: Any = None
     error: str | None = None

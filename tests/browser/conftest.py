@@ -111,7 +111,7 @@ def browser() -> Iterator["Browser"]:
 
 @pytest.fixture(scope="package")
 def run(browser: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """One for all tests: homes register, their sensors speak, and some events are poison."""
+    """One run for all tests: homes register, their sensors send readings, and some events are poison."""
     folder = tmp_path_factory.mktemp("run")
     with Children(folder) as children:
         made = Run(folder, children)
@@ -126,7 +126,7 @@ def run(browser: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="package")
 def aggregated(run: Run) -> Run:
-    """The same with two more homes: one with a week of readings, summed by a run, and one that says nothing."""
+    """The run with two more homes: one with a week of readings, summed by a run, and one without readings."""
     before = run.status()["accounted"]
     bodies = [homes.registration(homes.EMPTY), homes.registration(homes.HOME), *homes.week()]
     for at in range(0, len(bodies), 500):
@@ -138,7 +138,7 @@ def aggregated(run: Run) -> Run:
 
 @pytest.fixture
 def open_page(browser: "Browser", run: Run) -> Iterator[Callable[..., "Page"]]:
-    """Opens pages, each in a context of its own. What one of them complains of fails the test: an error or a warning in
+    """Opens pages, each in a context of its own. A complaint of one of them fails the test: an error or a warning in
     the console, a breach of the Content-Security-Policy, a dialog, or a request to anybody but the app."""
     complaints: list[str] = []
     opened = []

@@ -8,7 +8,6 @@ from pathlib import Path
 from core.aggregation.activity import HomeActivity, end_of_window
 from core.aggregation.runs import planned_run
 from core.aggregation.tick import HOME_ACTIVITY
-from core.store.records import instant_of
 from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
 from tests.fakes.engines import SqliteEngine
 
@@ -54,7 +53,7 @@ def _body(home_id: str, kind: str, sensor_id: str, at: datetime, **value: object
 
 
 def aggregate(path: Path, now: datetime) -> None:
-    """One run over all that was committed since the last: summed here by hand, and committed by the store."""
+    """Make one run over all commits since the last run: summed here by hand, and committed by the store."""
     sqlite = SqliteEngine(path)
     database = SqliteAggregation(sqlite)
     store = database.open()
@@ -75,7 +74,7 @@ def _windows(sqlite: SqliteEngine) -> Iterator[HomeActivity]:
     for home_id, kind, state, ppm, text in sqlite.sql(
         "SELECT home_id, kind, state, ppm, observed_at FROM sensor_reading"
     ):
-        at = instant_of(text)
+        at = datetime.fromisoformat(text)
         start = end_of_window(at) - timedelta(minutes=15)
         kept.setdefault((home_id, kind, start), []).append((state, ppm, at))
     for (home_id, kind, start), readings in kept.items():

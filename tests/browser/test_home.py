@@ -106,12 +106,12 @@ def test_earlier_days_are_looked_at_and_left_again(home: "Page") -> None:
 
 def test_a_home_that_says_nothing_says_so(aggregated: Run, open_page: Opener) -> None:
     page = open_page(f"/api/homes/{EMPTY}")
-    page.wait_for_selector("#nothing:has-text('Nothing was heard')")
+    page.wait_for_selector("#nothing:has-text('has sent a reading yet')")
     assert page.inner_text("#calm") == "No alerts in the week."
     assert page.locator("main svg").count() == 0
 
 
-def test_a_home_that_is_not_there_is_told_in_words(aggregated: Run, open_page: Opener) -> None:
+def test_a_home_that_is_not_there_is_reported_in_words(aggregated: Run, open_page: Opener) -> None:
     page = open_page("/api/homes/NOWHERE")
     page.wait_for_selector("main .fault:has-text('no home is registered as NOWHERE')")
 
@@ -168,7 +168,7 @@ def test_the_page_fits_the_screen_in_either_colour_scheme(
                 picture(page, "home-phone")
 
 
-def test_everything_is_reached_by_keyboard_and_kept_in_focus(home: "Page") -> None:
+def test_everything_is_reached_by_keyboard_and_stays_in_focus(home: "Page") -> None:
     press_until(home, "Last week")
     home.keyboard.press("Enter")
     home.wait_for_selector("[data-span=week][aria-pressed=true]")

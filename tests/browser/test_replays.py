@@ -18,7 +18,7 @@ STATUS = "#replay-status .badge"
 
 
 def rows(run: Run, statement: str, *values: object) -> list[tuple[object, ...]]:
-    """What a person with a database tool would do."""
+    """Run a statement, as a person with a database tool would."""
     with closing(sqlite3.connect(run.store, timeout=10)) as connection, connection:
         return connection.execute(statement, values).fetchall()
 
@@ -145,7 +145,7 @@ def test_hostile_words_of_a_replay_are_shown_as_text(page: "Page") -> None:
     assert page.evaluate("window.hacked") is None
 
 
-def test_a_replay_is_asked_for_and_committed_by_keyboard(page: "Page") -> None:
+def test_a_replay_is_requested_and_committed_by_keyboard(page: "Page") -> None:
     press_until(page, "Replays")
     page.keyboard.press("Enter")
     page.wait_for_selector("input[name=partitions]")
@@ -168,12 +168,12 @@ def test_a_replay_is_asked_for_and_committed_by_keyboard(page: "Page") -> None:
 
 def test_what_is_shown_anew_leaves_the_focus_where_it_was(page: "Page") -> None:
     page.wait_for_selector("#verdict")
-    press_until(page, "Look at the letters")
+    press_until(page, "Show the letters")
     with page.expect_response("**/api/status"):
         pass
     with page.expect_response("**/api/status"):
         pass
-    assert page.evaluate("document.activeElement.innerText") == "Look at the letters"
+    assert page.evaluate("document.activeElement.innerText") == "Show the letters"
 
 
 def test_the_runs_of_the_aggregation_are_listed_with_what_they_came_to(

@@ -7,13 +7,14 @@ import json
 import sys
 from pathlib import Path
 
-from core.store.sqlite import SqliteStore
+from core.store.sqlite.database import SqliteDatabase
 from tests.fakes.builders import claim
+from tests.fakes.store import Store
 
 
 def main(database: str, name: str) -> None:
     """Claim one handful after the other."""
-    store = SqliteStore(Path(database), busy_timeout=30.0)
+    store = Store(SqliteDatabase(Path(database), busy_timeout=30.0))
     got: list[int] = []
     while some := store.claim_letters(claim(name, most=7)):
         got += [one.position.sequence_number for one in some]

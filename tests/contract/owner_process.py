@@ -10,16 +10,15 @@ from core.ingest.gaps import NOT_HEALING, Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.model.clock import Clock
 from core.model.events import EventBatch
-from core.store import Store
-from core.store.patient import PatientStore
 from tests.contract.separate import opened
 from tests.fakes.builders import PATIENCE, batch, events, stamps
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
 
 
 def main(seed: str, batches: str, size: str) -> None:
     """Go through all batches; what another owner commits meanwhile is dropped by the guard."""
-    store, own = PatientStore(opened(), PATIENCE), stamps(int(seed))
+    store, own = opened().patient(PATIENCE), stamps(int(seed))
     length = int(size)
     for number in range(int(batches)):
         handed_over(batch(events(number * length, number * length + length - 1, "double home-1")), store, own)

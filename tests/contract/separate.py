@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 from core.settings import embedded_path
-from core.store import Engine
-from core.store.sqlite import SqliteStore
-from core.store.sqlserver import SqlServerStore
+from core.store.sqlite.database import SqliteDatabase
+from core.store.sqlserver.database import SqlServerDatabase
 from tests.fakes.kept import PersistentEngine
+from tests.fakes.store import Store
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,10 +30,10 @@ def output(running: "subprocess.Popen[str]") -> str:
     return out
 
 
-def opened() -> Engine:
+def opened() -> Store:
     """The database that this process was started over: STORE_CONNECTION, and STORE_SCHEMA on a server."""
     connection = os.environ["STORE_CONNECTION"]
     path = embedded_path(connection)
     if path is not None:
-        return SqliteStore(path, busy_timeout=30.0)
-    return SqlServerStore(connection, schema=os.environ["STORE_SCHEMA"])
+        return Store(SqliteDatabase(path, busy_timeout=30.0))
+    return Store(SqlServerDatabase(connection, schema=os.environ["STORE_SCHEMA"]))

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -306,11 +306,10 @@ def test_homes_are_found_by_how_their_ids_begin(store: AggregationStore) -> None
 def test_the_last_window_of_a_home_is_the_last_that_begins_before_an_instant(
     store: AggregationStore, database: AggregationEngine, opened: Opened
 ) -> None:
-    from core.store.homes import HomeReading
+    from core.store.homes import Homes
 
     close(store, database, opened(), window(), window(minute=30), window(minute=15), window("home-10", minute=60))
-    engine: Any = store
-    homes = HomeReading(engine)
+    homes = Homes(cast(Any, store).database)
     half_past = EPOCH + timedelta(minutes=30)
     assert homes.read_last_window("home-1", half_past) == EPOCH + timedelta(minutes=15)
     assert homes.read_last_window("home-1", half_past + timedelta(microseconds=1)) == half_past

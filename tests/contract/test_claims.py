@@ -6,25 +6,25 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from core.model.events import Event
-from core.store import AppStore
 from tests.fakes.builders import NOON, STREAM, claim, commit, event, hold, keep_letters, letter, partition, settled
 from tests.fakes.kept import Engine
+from tests.fakes.store import Store
 
 LEASE = timedelta(seconds=300)
 WAITS = ("waiting", NOON)
 
 
-def numbers(store: AppStore, by: str = "claim-1", **asked: object) -> list[int]:
+def numbers(store: Store, by: str = "claim-1", **asked: object) -> list[int]:
     """The letters that a claim gets, rising."""
     got = store.claim_letters(claim(by, **asked))  # type: ignore[arg-type]
     return sorted(one.position.sequence_number for one in got)
 
 
-def test_where_nothing_waits_nothing_is_claimed(store: AppStore) -> None:
+def test_where_nothing_waits_nothing_is_claimed(store: Store) -> None:
     assert store.claim_letters(claim()) == ()
 
 
-def test_what_is_due_is_claimed_with_its_partition(store: AppStore, engine: Engine) -> None:
+def test_what_is_due_is_claimed_with_its_partition(store: Store, engine: Engine) -> None:
     keep_letters(store, {3: "a"}, "0")
     keep_letters(store, {5: "b"}, "10")
     got = store.claim_letters(claim())
@@ -37,20 +37,20 @@ def test_what_is_due_is_claimed_with_its_partition(store: AppStore, engine: Engi
         assert kept.claimed_until == kept.due_at == NOON + LEASE
 
 
-def test_a_letter_is_claimed_from_the_moment_at_which_it_is_due(store: AppStore) -> None:
+def test_a_letter_is_claimed_from_the_moment_at_which_it_is_due(store: Store) -> None:
     keep_letters(store, {0: "a"})
     assert numbers(store, at=NOON - timedelta(microseconds=1)) == []
     assert numbers(store, at=NOON) == [0]
 
 
-def test_what_is_claimed_is_not_claimed_again(store: AppStore) -> None:
+def test_what_is_claimed_is_not_claimed_again(store: Store) -> None:
     keep_letters(store, {0: "a", 1: "b"})
     assert numbers(store, "claim-1") == [0, 1]
     assert numbers(store, "claim-2", at=NOON + LEASE - timedelta(microseconds=1)) == []
 
 
 @pytest.mark.parametrize("most", [1, 3, 10])
-def test_a_claim_gets_no_more_than_it_asks_for_and_the_next_one_the_rest(store: AppStore, most: int) -> None:
+def test_a_claim_gets_no_more_than_it_asks_for_and_the_next_one_the_rest(store: Store, most: int) -> None:
     keep_letters(store, dict.fromkeys(range(10), "a"))
     got: list[int] = []
     for turn in range(-(-10 // most)):
@@ -62,12 +62,12 @@ def test_a_claim_gets_no_more_than_it_asks_for_and_the_next_one_the_rest(store: 
 
 
 @pytest.mark.parametrize("status", ["held", "resolved", "exhausted", "discarded"])
-def test_letters_that_do_not_wait_are_not_claimed(store: AppStore, status: str) -> None:
+def test_letters_that_do_not_wait_are_not_claimed(store: Store, status: str) -> None:
     keep_letters(store, {0: "a"}, status=status)
     assert numbers(store) == []
 
 
-def test_streams_are_claimed_apart(store: AppStore) -> None:
+def test_streams_are_claimed_apart(store: Store) -> None:
     keep_letters(store, {0: "a"})
     other = partition(group="other")
     store.commit_batch(commit(store.read_partition(other), 0, 0, settled({}, letters=[letter(event(0))])))
@@ -76,23 +76,23 @@ def test_streams_are_claimed_apart(store: AppStore) -> None:
 
 
 class TestALeaseThatEnded:
-    def lost(self, store: AppStore, by: str, *, at: datetime) -> int:
+    def lost(self, store: Store, by: str, *, at: datetime) -> int:
         ((number,),) = [[one.lost_claims for one in store.claim_letters(claim(by, at=at))]]
         return number
 
-    def test_gives_the_letter_to_the_next_claim_which_says_so(self, store: AppStore, engine: Engine) -> None:
+    def test_gives_the_letter_to_the_next_claim_which_says_so(self, store: Store, engine: Engine) -> None:
         keep_letters(store, {0: "a"})
         assert self.lost(store, "claim-1", at=NOON) == 0
         assert self.lost(store, "claim-2", at=NOON + LEASE) == 1
         (kept,) = engine.letters()
         assert (kept.claimed_by, kept.lost_claims, kept.attempts) == ("claim-2", 1, 1)
 
-    def test_counts_no_second_time_as_long_as_no_lone_try_began(self, store: AppStore) -> None:
+    def test_counts_no_second_time_as_long_as_no_lone_try_began(self, store: Store) -> None:
         keep_letters(store, {0: "a"})
         counts = [self.lost(store, f"claim-{turn}", at=NOON + turn * LEASE) for turn in range(4)]
         assert counts == [0, 1, 1, 1]
 
-    def test_counts_each_lone_try_that_began(self, store: AppStore) -> None:
+    def test_counts_each_lone_try_that_began(self, store: Store) -> None:
         keep_letters(store, {0: "a"})
         counts = []
         for turn in range(4):
@@ -101,7 +101,7 @@ class TestALeaseThatEnded:
             store.begin_lone_try(hold(store, [0], f"claim-{turn}"), began, began + LEASE)
         assert counts == [0, 1, 2, 3]
 
-    def test_no_longer_holds_the_letter_for_the_claim_before(self, store: AppStore) -> None:
+    def test_no_longer_holds_the_letter_for_the_claim_before(self, store: Store) -> None:
         keep_letters(store, {0: "a"})
         numbers(store, "claim-1")
         numbers(store, "claim-2", at=NOON + LEASE)
@@ -109,7 +109,7 @@ class TestALeaseThatEnded:
         assert len(store.read_claimed(hold(store, [0], "claim-2"))) == 1
 
 
-def test_a_lone_try_holds_the_letter_on(store: AppStore, engine: Engine) -> None:
+def test_a_lone_try_holds_the_letter_on(store: Store, engine: Engine) -> None:
     keep_letters(store, {0: "a"})
     numbers(store, "claim-1")
     later = NOON + timedelta(seconds=200)
@@ -119,7 +119,7 @@ def test_a_lone_try_holds_the_letter_on(store: AppStore, engine: Engine) -> None
     assert numbers(store, "claim-2", at=NOON + LEASE) == []
 
 
-def test_a_lone_try_of_what_another_holds_changes_nothing(store: AppStore, engine: Engine) -> None:
+def test_a_lone_try_of_what_another_holds_changes_nothing(store: Store, engine: Engine) -> None:
     keep_letters(store, {0: "a", 1: "b"})
     numbers(store, "claim-1")
     before = engine.letters()
@@ -127,7 +127,7 @@ def test_a_lone_try_of_what_another_holds_changes_nothing(store: AppStore, engin
     assert engine.letters() == before
 
 
-def test_a_claimed_letter_is_read_whole(store: AppStore) -> None:
+def test_a_claimed_letter_is_read_whole(store: Store) -> None:
     given = Event(event(4).sequence_number, "256", NOON, "key-1", {"tenant": "a", "n": [1, None]}, bytes(range(256)))
     state = store.read_partition(partition())
     store.commit_batch(commit(state, 0, 4, settled({}, letters=[letter(given)], filtered=4)))
@@ -137,7 +137,7 @@ def test_a_claimed_letter_is_read_whole(store: AppStore) -> None:
     assert (read.body_kept, read.attempts, read.lost_claims, read.sequence_number) == (True, 1, 0, 4)
 
 
-def test_a_body_that_was_not_kept_is_read_as_such(store: AppStore, engine: Engine) -> None:
+def test_a_body_that_was_not_kept_is_read_as_such(store: Store, engine: Engine) -> None:
     keep_letters(store, {0: "secret"}, keeps_body=False)
     (kept,) = engine.letters()
     assert (kept.body, kept.body_kept) == (b"", False)
@@ -146,7 +146,7 @@ def test_a_body_that_was_not_kept_is_read_as_such(store: AppStore, engine: Engin
     assert (read.event.body, read.body_kept) == (b"", False)
 
 
-def test_only_letters_that_the_claim_holds_are_read_and_in_order(store: AppStore) -> None:
+def test_only_letters_that_the_claim_holds_are_read_and_in_order(store: Store) -> None:
     keep_letters(store, dict.fromkeys((9, 1, 5), "a"))
     keep_letters(store, {10: "later"}, due_at=NOON + LEASE)
     numbers(store)
@@ -158,29 +158,29 @@ def test_only_letters_that_the_claim_holds_are_read_and_in_order(store: AppStore
 
 
 class TestTheNextOneDue:
-    def test_is_none_where_nothing_waits(self, store: AppStore) -> None:
+    def test_is_none_where_nothing_waits(self, store: Store) -> None:
         assert store.next_due_at(STREAM) is None
         keep_letters(store, {0: "a"}, status="exhausted")
         assert store.next_due_at(STREAM) is None
 
-    def test_is_the_earliest_of_all_partitions(self, store: AppStore) -> None:
+    def test_is_the_earliest_of_all_partitions(self, store: Store) -> None:
         for place, minutes in (("0", 7), ("1", 5), ("2", 9)):
             keep_letters(store, {0: "a"}, place, due_at=NOON + timedelta(minutes=minutes, microseconds=3))
         assert store.next_due_at(STREAM) == NOON + timedelta(minutes=5, microseconds=3)
 
-    def test_is_the_end_of_the_lease_of_what_is_claimed(self, store: AppStore) -> None:
+    def test_is_the_end_of_the_lease_of_what_is_claimed(self, store: Store) -> None:
         keep_letters(store, {0: "a"})
         numbers(store)
         assert store.next_due_at(STREAM) == NOON + LEASE
 
-    def test_is_an_aware_instant(self, store: AppStore) -> None:
+    def test_is_an_aware_instant(self, store: Store) -> None:
         keep_letters(store, {0: "a"}, due_at=datetime(2026, 7, 1, 12, tzinfo=UTC))
         due = store.next_due_at(STREAM)
         assert due is not None
         assert due.tzinfo is not None
 
 
-def test_a_claim_is_seen_by_others_at_once(make_store: Callable[[], AppStore]) -> None:
+def test_a_claim_is_seen_by_others_at_once(make_store: Callable[[], Store]) -> None:
     one, other = make_store(), make_store()
     keep_letters(one, {0: "a"})
     assert numbers(one) == [0]
@@ -189,7 +189,7 @@ def test_a_claim_is_seen_by_others_at_once(make_store: Callable[[], AppStore]) -
     assert (found.sequence_number, found.status, found.touched_by) == (0, "retrying", "claim-1")
 
 
-def test_five_thousand_letters_are_claimed_and_read(store: AppStore) -> None:
+def test_five_thousand_letters_are_claimed_and_read(store: Store) -> None:
     keep_letters(store, {number: str(number) for number in range(5_000)})
     assert numbers(store, most=5_000) == list(range(5_000))
     read = store.read_claimed(hold(store, range(5_000)))

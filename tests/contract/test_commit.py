@@ -8,10 +8,10 @@ import pytest
 
 from core.errors import CheckpointConflict, DataRefused
 from core.model.rows import Row
-from core.store import Store
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.builders import EPOCH, alert, commit, event, home, letter, partition, reading, settled
 from tests.fakes.kept import Engine, KeptRow
+from tests.fakes.store import Store
 
 P = partition()
 
@@ -218,7 +218,7 @@ def test_hostile_texts_are_kept_as_they_are(store: Store, engine: Engine, text: 
     store.commit_batch(commit(store.read_partition(place), 0, 1, outcome))
     assert [one.row for one in engine.rows(SensorReading)] == [reading(text)]
     assert [one.row for one in engine.rows(Home)] == [home(text, text)]
-    assert [ledger.partition for ledger in store.read_ledgers()] == [place]
+    assert [ledger.partition for ledger in store.read_ledgers(place.stream)] == [place]
 
 
 @pytest.mark.parametrize("text", ["\x00", "a\x00b", "\ufdd0", "a\uffff", "x" * 5_000], ids=ascii)

@@ -9,26 +9,28 @@ from pathlib import Path
 
 from core.errors import CheckpointConflict
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.retry import Keeper, Order, claim_due, discard, retry_chunk
+from core.letters.moves import Mover, discard
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, retry_chunk
 from core.model.letters import LetterPolicy, LetterPosition
 from core.model.spans import SequenceNumber
-from core.store import AppStore
 from core.transforms.home_security import SensorReading
 from tests.fakes.builders import STREAM, batch, claim, events, keep_letters, partition, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
 
 ROOT = Path(__file__).parents[2]
 LETTERS = 120
 
 
-def keeper(store: AppStore, seed: int, chunk: int = 7) -> Keeper:
+def keeper(store: Store, seed: int, chunk: int = 7) -> Keeper:
     policy = LetterPolicy(chunk=chunk, fan_out=3)
     return Keeper(STREAM, store, PLAIN, lambda place, number: None, stamps(seed), policy)
 
 
-def test_threads_that_claim_at_once_never_hold_the_same_letter(make_store: Callable[[], AppStore]) -> None:
+def test_threads_that_claim_at_once_never_hold_the_same_letter(make_store: Callable[[], Store]) -> None:
     stores = [make_store() for _ in range(4)]
     keep_letters(stores[0], dict.fromkeys(range(LETTERS), "a"))
 
@@ -61,7 +63,7 @@ def test_processes_that_claim_at_once_never_hold_the_same_letter(sqlite: SqliteE
 
 
 def test_keepers_that_race_each_other_a_person_and_a_batch_settle_every_letter_once(
-    make_store: Callable[[], AppStore], engine: Engine
+    make_store: Callable[[], Store], engine: Engine
 ) -> None:
     keep_letters(make_store(), dict.fromkeys(range(LETTERS), "double home-1"))
 
@@ -74,7 +76,7 @@ def test_keepers_that_race_each_other_a_person_and_a_batch_settle_every_letter_o
     def give_up(number: int) -> list[LetterPosition]:
         own = keeper(make_store(), number)
         some = [LetterPosition(partition().partition_id, SequenceNumber(at)) for at in range(0, LETTERS, 3)]
-        return [moved for one in some for moved in discard([one], own, Order("somebody", "because")).moved]
+        return [moved for one in some for moved in discard([one], own, Mover("somebody", "because")).moved]
 
     def ingest(number: int) -> None:
         store, own = make_store(), stamps(number)

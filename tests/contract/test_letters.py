@@ -7,9 +7,9 @@ import pytest
 
 from core.model.commits import DeadLetter
 from core.model.events import Event
-from core.store import Store
 from tests.fakes.builders import EPOCH, commit, event, letter, partition, settled
 from tests.fakes.kept import Engine, KeptLetter
+from tests.fakes.store import Store
 
 P = partition()
 BODIES = {

@@ -12,10 +12,10 @@ from core.errors import LetterConflict
 from core.model.commits import LetterStatus
 from core.model.letters import MOVES, LetterMove, Move
 from core.model.spans import SequenceNumber
-from core.store import AppStore
 from tests.contract.test_retries import resolved, retry
 from tests.fakes.builders import NOON, STREAM, claim, commit, event, hold, keep_letters, letter, partition, settled
 from tests.fakes.kept import Engine
+from tests.fakes.store import Store
 
 LATER, DUE = NOON + timedelta(minutes=1), NOON + timedelta(minutes=2, microseconds=7)
 SENT: list[Move] = ["release", "exhaust", "requeue", "discard", "free"]
@@ -27,7 +27,7 @@ def move(what: Move, *numbers: int, move_id: str = "move-1", claimed_by: str | N
     return LetterMove(what, partition(), given, move_id, LATER, DUE, "somebody", "because", claimed_by)
 
 
-def put(store: AppStore, status: str) -> None:
+def put(store: Store, status: str) -> None:
     """Letter 0 of partition 0 in this status."""
     keep_letters(store, {0: "a"}, status="waiting" if status == "retrying" else status)
     if status == "retrying":
@@ -36,7 +36,7 @@ def put(store: AppStore, status: str) -> None:
 
 @pytest.mark.parametrize(("what", "status"), list(product(SENT, STATUSES)))
 def test_a_move_is_made_exactly_where_the_table_allows_it(
-    store: AppStore, engine: Engine, what: Move, status: LetterStatus
+    store: Store, engine: Engine, what: Move, status: LetterStatus
 ) -> None:
     put(store, status)
     before = engine.letters()
@@ -50,7 +50,7 @@ def test_a_move_is_made_exactly_where_the_table_allows_it(
         assert engine.attempts() == []
 
 
-def test_a_discarded_letter_says_when_and_why_and_is_never_due(store: AppStore, engine: Engine) -> None:
+def test_a_discarded_letter_says_when_and_why_and_is_never_due(store: Store, engine: Engine) -> None:
     put(store, "waiting")
     store.move_letters(move("discard", 0))
     (kept,) = engine.letters()
@@ -59,7 +59,7 @@ def test_a_discarded_letter_says_when_and_why_and_is_never_due(store: AppStore, 
 
 
 def test_a_requeued_letter_is_due_when_it_is_asked_for_and_its_attempts_begin_anew(
-    store: AppStore, engine: Engine
+    store: Store, engine: Engine
 ) -> None:
     put(store, "exhausted")
     store.move_letters(move("requeue", 0))
@@ -68,7 +68,7 @@ def test_a_requeued_letter_is_due_when_it_is_asked_for_and_its_attempts_begin_an
     assert (kept.settled_at, kept.settled_why, kept.error) == (None, None, "no such kind")
 
 
-def test_a_released_letter_waits_without_an_attempt(store: AppStore, engine: Engine) -> None:
+def test_a_released_letter_waits_without_an_attempt(store: Store, engine: Engine) -> None:
     put(store, "retrying")
     store.begin_lone_try(hold(store, [0]), LATER, DUE)
     store.move_letters(move("release", 0, claimed_by="claim-1"))
@@ -78,7 +78,7 @@ def test_a_released_letter_waits_without_an_attempt(store: AppStore, engine: Eng
     assert engine.attempts() == []
 
 
-def test_a_release_under_another_claim_changes_nothing(store: AppStore, engine: Engine) -> None:
+def test_a_release_under_another_claim_changes_nothing(store: Store, engine: Engine) -> None:
     put(store, "retrying")
     before = engine.letters()
     (found,) = store.move_letters(move("release", 0, claimed_by="claim-0"))
@@ -86,7 +86,7 @@ def test_a_release_under_another_claim_changes_nothing(store: AppStore, engine: 
     assert engine.letters() == before
 
 
-def test_a_persons_move_leaves_an_attempt_with_who_and_why(store: AppStore, engine: Engine) -> None:
+def test_a_persons_move_leaves_an_attempt_with_who_and_why(store: Store, engine: Engine) -> None:
     put(store, "waiting")
     store.move_letters(move("exhaust", 0))
     store.move_letters(move("requeue", 0, move_id="move-2"))
@@ -103,9 +103,7 @@ def test_a_persons_move_leaves_an_attempt_with_who_and_why(store: AppStore, engi
 
 
 @pytest.mark.parametrize("what", ["release", "exhaust", "requeue", "discard"])
-def test_a_move_that_is_sent_twice_is_made_once_and_answers_the_same(
-    store: AppStore, engine: Engine, what: Move
-) -> None:
+def test_a_move_that_is_sent_twice_is_made_once_and_answers_the_same(store: Store, engine: Engine, what: Move) -> None:
     put(store, "retrying" if what == "release" else "waiting")
     first = store.move_letters(move(what, 0))
     letters, attempts = engine.letters(), engine.attempts()
@@ -114,7 +112,7 @@ def test_a_move_that_is_sent_twice_is_made_once_and_answers_the_same(
 
 
 def test_only_the_letters_that_are_named_are_moved_and_all_that_exist_are_answered(
-    store: AppStore, engine: Engine
+    store: Store, engine: Engine
 ) -> None:
     keep_letters(store, dict.fromkeys((1, 2, 3), "a"))
     keep_letters(store, {2: "a"}, "1")
@@ -123,7 +121,7 @@ def test_only_the_letters_that_are_named_are_moved_and_all_that_exist_are_answer
     assert [kept.status for kept in engine.letters()] == ["discarded", "waiting", "discarded", "waiting"]
 
 
-def test_streams_are_moved_apart(store: AppStore) -> None:
+def test_streams_are_moved_apart(store: Store) -> None:
     put(store, "waiting")
     other = partition(group="other")
     store.commit_batch(commit(store.read_partition(other), 0, 0, settled({}, letters=[letter(event(0))])))
@@ -132,7 +130,7 @@ def test_streams_are_moved_apart(store: AppStore) -> None:
 
 
 def test_what_a_person_discards_while_it_is_retried_is_not_committed(
-    make_store: Callable[[], AppStore], engine: Engine
+    make_store: Callable[[], Store], engine: Engine
 ) -> None:
     keeper, person = make_store(), make_store()
     put(keeper, "retrying")
@@ -143,7 +141,7 @@ def test_what_a_person_discards_while_it_is_retried_is_not_committed(
     assert engine.retries() == []
 
 
-def test_what_was_retried_first_is_not_discarded(make_store: Callable[[], AppStore], engine: Engine) -> None:
+def test_what_was_retried_first_is_not_discarded(make_store: Callable[[], Store], engine: Engine) -> None:
     keeper, person = make_store(), make_store()
     put(keeper, "retrying")
     keeper.commit_retry(retry(keeper, [resolved(0)]))
@@ -153,7 +151,7 @@ def test_what_was_retried_first_is_not_discarded(make_store: Callable[[], AppSto
 
 
 @pytest.mark.parametrize("text", ["", "'; --", "👩‍👩‍👧", "a\x00b", "\ud800"], ids=ascii)
-def test_hostile_words_of_a_person_are_kept(store: AppStore, engine: Engine, text: str) -> None:
+def test_hostile_words_of_a_person_are_kept(store: Store, engine: Engine, text: str) -> None:
     put(store, "waiting")
     store.move_letters(replace(move("discard", 0), why=text, by=text))
     (kept,) = engine.attempts()
@@ -162,6 +160,6 @@ def test_hostile_words_of_a_person_are_kept(store: AppStore, engine: Engine, tex
         assert (kept.done_by, kept.why or "") == (text, text)
 
 
-def test_no_letters_are_no_move(store: AppStore) -> None:
+def test_no_letters_are_no_move(store: Store) -> None:
     put(store, "waiting")
     assert store.move_letters(move("discard")) == ()

@@ -5,16 +5,15 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
-from typing import cast
 
 import pytest
 
 from core.model.events import Partition
-from core.ownership import Ownership, OwnershipClaim
-from core.store import OwnershipStore, Store
+from core.store.ownership import Ownership, OwnershipClaim
 from tests.contract.separate import output, start
 from tests.fakes.builders import EPOCH, STREAM, commit, partition
 from tests.fakes.kept import PersistentEngine
+from tests.fakes.store import Store
 
 P = partition()
 NEVER_OWNED = None
@@ -25,45 +24,45 @@ def owned(owner_id: str, etag: str, place: Partition = P) -> Ownership:
 
 
 @pytest.fixture
-def owners(store: Store) -> OwnershipStore:
-    return cast(OwnershipStore, store)
+def owners(store: Store) -> Store:
+    return store
 
 
-def test_a_stream_that_nobody_owns_has_no_ownerships(owners: OwnershipStore) -> None:
+def test_a_stream_that_nobody_owns_has_no_ownerships(owners: Store) -> None:
     assert owners.read_ownerships(P.stream) == ()
 
 
-def test_a_claim_is_kept_as_it_is(owners: OwnershipStore) -> None:
+def test_a_claim_is_kept_as_it_is(owners: Store) -> None:
     assert owners.claim_ownership(OwnershipClaim(owned("one", "etag-1"), NEVER_OWNED))
     assert owners.read_ownerships(P.stream) == (owned("one", "etag-1"),)
 
 
-def test_a_partition_that_is_owned_cannot_be_claimed_as_if_it_never_was(owners: OwnershipStore) -> None:
+def test_a_partition_that_is_owned_cannot_be_claimed_as_if_it_never_was(owners: Store) -> None:
     owners.claim_ownership(OwnershipClaim(owned("one", "etag-1"), NEVER_OWNED))
     assert not owners.claim_ownership(OwnershipClaim(owned("other", "etag-2"), NEVER_OWNED))
     assert owners.read_ownerships(P.stream) == (owned("one", "etag-1"),)
 
 
-def test_the_etag_that_stands_renews_and_an_older_one_does_not(owners: OwnershipStore) -> None:
+def test_the_etag_that_stands_renews_and_an_older_one_does_not(owners: Store) -> None:
     owners.claim_ownership(OwnershipClaim(owned("one", "etag-1"), NEVER_OWNED))
     assert owners.claim_ownership(OwnershipClaim(owned("other", "etag-2"), "etag-1"))
     assert not owners.claim_ownership(OwnershipClaim(owned("one", "etag-3"), "etag-1"))
     assert owners.read_ownerships(P.stream) == (owned("other", "etag-2"),)
 
 
-def test_an_etag_renews_nothing_where_nothing_was_owned(owners: OwnershipStore) -> None:
+def test_an_etag_renews_nothing_where_nothing_was_owned(owners: Store) -> None:
     assert not owners.claim_ownership(OwnershipClaim(owned("one", "etag-1"), "etag-0"))
     assert owners.read_ownerships(P.stream) == ()
 
 
-def test_a_release_stays_listed_and_can_be_claimed_by_its_etag(owners: OwnershipStore) -> None:
+def test_a_release_stays_listed_and_can_be_claimed_by_its_etag(owners: Store) -> None:
     owners.claim_ownership(OwnershipClaim(owned("one", "etag-1"), NEVER_OWNED))
     assert owners.claim_ownership(OwnershipClaim(owned("", "etag-2"), "etag-1"))
     assert owners.read_ownerships(P.stream) == (owned("", "etag-2"),)
     assert owners.claim_ownership(OwnershipClaim(owned("other", "etag-3"), "etag-2"))
 
 
-def test_streams_and_partitions_are_owned_apart(owners: OwnershipStore) -> None:
+def test_streams_and_partitions_are_owned_apart(owners: Store) -> None:
     places = [P, partition("10"), partition(group="other"), partition(hub="namespace/other")]
     for number, place in enumerate(places):
         assert owners.claim_ownership(OwnershipClaim(owned("one", f"etag-{number}", place), NEVER_OWNED))
@@ -72,14 +71,14 @@ def test_streams_and_partitions_are_owned_apart(owners: OwnershipStore) -> None:
 
 
 def test_an_ownership_is_seen_by_others_at_once(make_store: Callable[[], Store]) -> None:
-    one, other = cast(OwnershipStore, make_store()), cast(OwnershipStore, make_store())
+    one, other = make_store(), make_store()
     one.claim_ownership(OwnershipClaim(owned("one", "etag-1"), NEVER_OWNED))
     assert other.read_ownerships(P.stream) == (owned("one", "etag-1"),)
 
 
 @pytest.mark.parametrize("expected", [NEVER_OWNED, "etag-0"], ids=["never owned", "owned before"])
 def test_exactly_one_of_many_claimers_wins(make_store: Callable[[], Store], expected: str | None) -> None:
-    stores = [cast(OwnershipStore, make_store()) for _ in range(4)]
+    stores = [make_store() for _ in range(4)]
     for number in range(20):
         place = partition(str(number))
         if expected is not None:
@@ -92,7 +91,7 @@ def test_exactly_one_of_many_claimers_wins(make_store: Callable[[], Store], expe
         assert stands == claims[won.index(True)].ownership
 
 
-def test_checkpoints_are_those_of_the_commits_and_their_offsets_are_texts(store: Store, owners: OwnershipStore) -> None:
+def test_checkpoints_are_those_of_the_commits_and_their_offsets_are_texts(store: Store, owners: Store) -> None:
     assert dict(owners.read_checkpoints(P.stream)) == {}
     for place, last in ((P, 4), (partition("10"), 0)):
         store.commit_batch(commit(store.read_partition(place), 0, last))
@@ -102,7 +101,7 @@ def test_checkpoints_are_those_of_the_commits_and_their_offsets_are_texts(store:
     assert dict(owners.read_checkpoints(other.stream)) == {"0": (9, "576")}
 
 
-def test_an_older_claim_of_one_moment_is_told_apart_by_its_etag(owners: OwnershipStore) -> None:
+def test_an_older_claim_of_one_moment_is_told_apart_by_its_etag(owners: Store) -> None:
     first = owned("one", "etag-1")
     owners.claim_ownership(OwnershipClaim(first, NEVER_OWNED))
     owners.claim_ownership(OwnershipClaim(replace(first, etag="etag-2"), "etag-1"))

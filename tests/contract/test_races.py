@@ -11,9 +11,6 @@ import pytest
 from core.errors import CheckpointConflict
 from core.ingest.gaps import Healing
 from core.model.spans import SequenceNumber
-from core.store import AppStore
-from core.store.patient import PatientStore
-from core.store.remembered import RememberingStore
 from core.transforms.home_security import HomeAlert, SensorReading
 from tests.contract.owner_process import handed_over
 from tests.contract.separate import output, start
@@ -21,6 +18,7 @@ from tests.fakes.builders import PATIENCE, batch, commit, events, partition, sta
 from tests.fakes.kept import Engine, PersistentEngine
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.one_pass import assert_equals_one_pass
+from tests.fakes.store import Store
 
 BATCHES, SIZE = 30, 10
 
@@ -34,15 +32,13 @@ def assert_each_event_once(engine: Engine, length: int, filtered: int = 0) -> No
     assert [kept.commit_number for kept in engine.ledger()] == list(range(1, len(engine.ledger()) + 1))
 
 
-def ingest_all(store: AppStore, seed: int) -> None:
-    own, patient = stamps(seed), PatientStore(store, PATIENCE)
+def ingest_all(store: Store, seed: int) -> None:
+    own, patient = stamps(seed), store.patient(PATIENCE)
     for number in range(BATCHES):
         handed_over(batch(events(number * SIZE, number * SIZE + SIZE - 1, "double home-1")), patient, own)
 
 
-def test_threads_that_race_the_same_batches_commit_each_once(
-    make_store: Callable[[], AppStore], engine: Engine
-) -> None:
+def test_threads_that_race_the_same_batches_commit_each_once(make_store: Callable[[], Store], engine: Engine) -> None:
     stores = [make_store(), make_store()]
     with ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(ingest_all, stores[seed % 2], seed) for seed in range(4)]:
@@ -51,11 +47,11 @@ def test_threads_that_race_the_same_batches_commit_each_once(
     assert [books.balanced for books in stores[0].read_ledgers()] == [True]
 
 
-def test_threads_that_heal_one_gap_commit_each_event_once(make_store: Callable[[], AppStore], engine: Engine) -> None:
+def test_threads_that_heal_one_gap_commit_each_event_once(make_store: Callable[[], Store], engine: Engine) -> None:
     log = events(0, 2_999, "double home-1")
     hub = MemoryHub({"0": log})
     hub.lose("0", 1_000, 1_001, 2_500)
-    stores = [RememberingStore(PatientStore(make_store(), PATIENCE), timedelta(hours=1)) for _ in range(3)]
+    stores = [make_store().patient(PATIENCE).remembering(timedelta(hours=1)) for _ in range(3)]
     handed_over(batch(log[:5]), stores[0], stamps(9), Healing(hub))
     with ThreadPoolExecutor(3) as pool:
         healed = [
@@ -69,7 +65,7 @@ def test_threads_that_heal_one_gap_commit_each_event_once(make_store: Callable[[
     assert [books.balanced for books in stores[0].read_ledgers()] == [True]
 
 
-def test_threads_that_open_one_stream_agree_on_it(make_store: Callable[[], AppStore]) -> None:
+def test_threads_that_open_one_stream_agree_on_it(make_store: Callable[[], Store]) -> None:
     stores = [make_store() for _ in range(4)]
     place = batch(events(0, 0)).partition
     with ThreadPoolExecutor(4) as pool:
@@ -83,7 +79,7 @@ def test_processes_that_race_the_same_batches_commit_each_once(persistent: Persi
     assert_each_event_once(persistent, BATCHES * SIZE)
 
 
-def commit_after_all(store: AppStore) -> SequenceNumber:
+def commit_after_all(store: Store) -> SequenceNumber:
     """Commit one more event, behind whatever the killed process had on its way; return its number.
 
     Only then is the killed process sure to commit nothing more: its checkpoint has moved.
@@ -108,7 +104,7 @@ def test_a_process_killed_in_the_middle_leaves_balanced_books(persistent: Persis
     os.kill(killed.pid, signal.SIGKILL)
     killed.communicate(timeout=60)
 
-    store = PatientStore(persistent.open(), PATIENCE)
+    store = persistent.open().patient(PATIENCE)
     last = commit_after_all(store)
     (books,) = store.read_ledgers()
     store.close()

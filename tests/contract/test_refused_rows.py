@@ -8,13 +8,13 @@ from core.ingest.ingest import Means, ingest_batch
 from core.model.events import Event
 from core.model.rows import References, Row, appended_to
 from core.model.transform import Transform
-from core.store import Store
 from core.transforms.home_security import SensorReading
 from tests.fakes.builders import batch, event, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine
 from tests.fakes.one_pass import assert_equals_one_pass
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
 
 
 @pytest.mark.parametrize("bad", [{0}, {99}, {50}, {3, 4, 70}, set(range(0, 100, 9))], ids=str)

@@ -25,11 +25,11 @@ from core.replay.job import (
     ReplayStatus,
 )
 from core.replay.pieces import CarriedState, EventDiff, Piece, RehearsedPiece, ReplayCommit, StandingState
-from core.store import Engine as Store
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import EPOCH, commit, event, events, home, ids, letter, partition, reading, settled
 from tests.fakes.kept import Engine
 from tests.fakes.plain_transform import ROW_CLASSES
+from tests.fakes.store import Store
 
 P = partition()
 JOB, OTHER, THIRD = (UUID(int=number, version=4) for number in (1, 2, 3))

@@ -7,13 +7,13 @@ import pytest
 from core.model.events import Event
 from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
-from core.store import Engine as Store
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.builders import home, partition
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine
 from tests.fakes.plain_transform import transform
 from tests.fakes.replaying import World, changed, log_of, order
+from tests.fakes.store import Store
 
 LOG = log_of("reading a", "double a", "quiet", "home h 1", "poison", "look h", "bug", "home h 0", "look h", "double b")
 

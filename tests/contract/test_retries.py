@@ -11,7 +11,6 @@ from core.model.commits import Settled
 from core.model.letters import LetterOutcome, LetterPosition, RetryCommit
 from core.model.rows import ReferenceKey, Row
 from core.model.spans import SequenceNumber
-from core.store import AppStore
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.builders import (
     EPOCH,
@@ -29,6 +28,7 @@ from tests.fakes.builders import (
     settled,
 )
 from tests.fakes.kept import Engine, KeptAttempt, KeptRow
+from tests.fakes.store import Store
 
 LATER = NOON + timedelta(minutes=1)
 DUE = NOON + timedelta(minutes=3, microseconds=5)
@@ -53,7 +53,7 @@ def exhausted(number: int) -> LetterOutcome:
 
 
 def retry(
-    store: AppStore, outcomes: list[LetterOutcome], outcome: Settled | None = None, by: str = "claim-1"
+    store: Store, outcomes: list[LetterOutcome], outcome: Settled | None = None, by: str = "claim-1"
 ) -> RetryCommit:
     """A retry of letters of partition 0; without rows of its own all of the resolved were filtered."""
     quiet = settled({}, filtered=sum(one.status == "resolved" for one in outcomes))
@@ -62,14 +62,14 @@ def retry(
 
 
 @pytest.fixture
-def claimed(store: AppStore) -> AppStore:
+def claimed(store: Store) -> Store:
     """Letters 2, 5 and 8 of partition 0, claimed."""
     keep_letters(store, dict.fromkeys((2, 5, 8), "a"))
     store.claim_letters(claim())
     return store
 
 
-def test_a_resolved_letter_keeps_its_reason_and_says_when_and_why(claimed: AppStore, engine: Engine) -> None:
+def test_a_resolved_letter_keeps_its_reason_and_says_when_and_why(claimed: Store, engine: Engine) -> None:
     before = engine.letters()[0]
     assert claimed.commit_retry(retry(claimed, [resolved(2)])) == 2
     assert engine.letters()[0] == replace(
@@ -84,7 +84,7 @@ def test_a_resolved_letter_keeps_its_reason_and_says_when_and_why(claimed: AppSt
     )
 
 
-def test_a_letter_that_failed_again_waits_with_its_new_reason(claimed: AppStore, engine: Engine) -> None:
+def test_a_letter_that_failed_again_waits_with_its_new_reason(claimed: Store, engine: Engine) -> None:
     claimed.commit_retry(retry(claimed, [failed(5)]))
     kept = engine.letters()[1]
     assert (kept.status, kept.attempts, kept.due_at, kept.settled_at) == ("waiting", 2, DUE, None)
@@ -94,14 +94,14 @@ def test_a_letter_that_failed_again_waits_with_its_new_reason(claimed: AppStore,
     assert len(claimed.claim_letters(claim("claim-2", at=DUE))) == 1
 
 
-def test_a_letter_that_was_not_tried_is_exhausted_without_an_attempt_more(claimed: AppStore, engine: Engine) -> None:
+def test_a_letter_that_was_not_tried_is_exhausted_without_an_attempt_more(claimed: Store, engine: Engine) -> None:
     claimed.commit_retry(retry(claimed, [exhausted(8)]))
     kept = engine.letters()[2]
     assert (kept.status, kept.attempts, kept.error, kept.settled_at) == ("exhausted", 1, "no such kind", LATER)
     assert kept.settled_why == "the event left the hub"
 
 
-def test_an_outcome_ends_a_row_of_lost_claims(claimed: AppStore, engine: Engine) -> None:
+def test_an_outcome_ends_a_row_of_lost_claims(claimed: Store, engine: Engine) -> None:
     at = NOON + timedelta(seconds=300)
     claimed.claim_letters(claim("claim-2", at=at))
     claimed.begin_lone_try(hold(claimed, [2], "claim-2"), at, at)
@@ -109,9 +109,7 @@ def test_an_outcome_ends_a_row_of_lost_claims(claimed: AppStore, engine: Engine)
     assert [(kept.lost_claims, kept.began_at) for kept in engine.letters()] == [(0, None), (1, None), (1, None)]
 
 
-def test_rows_stand_at_the_place_of_their_event_under_the_number_of_the_retry(
-    claimed: AppStore, engine: Engine
-) -> None:
+def test_rows_stand_at_the_place_of_their_event_under_the_number_of_the_retry(claimed: Store, engine: Engine) -> None:
     outcome = settled({2: [reading("a"), alert("a")], 5: [home("b", armed=True)]})
     assert claimed.commit_retry(retry(claimed, [resolved(2), resolved(5)], outcome)) == 2
     place = (claimed.read_partition(partition()).stream_id, "0")
@@ -120,7 +118,7 @@ def test_rows_stand_at_the_place_of_their_event_under_the_number_of_the_retry(
     assert engine.rows(Home) == [KeptRow(*place, 5, None, 2, home("b", armed=True))]
 
 
-def test_an_older_state_never_takes_the_place_of_a_newer_one(claimed: AppStore, engine: Engine) -> None:
+def test_an_older_state_never_takes_the_place_of_a_newer_one(claimed: Store, engine: Engine) -> None:
     newer = settled({9: [home("a", armed=True)]})
     claimed.commit_batch(commit(claimed.read_partition(partition()), 9, 9, newer))
     outcome = settled({5: [home("a", armed=False)], 8: [home("b")]})
@@ -131,7 +129,7 @@ def test_an_older_state_never_takes_the_place_of_a_newer_one(claimed: AppStore, 
     ]
 
 
-def test_the_ledger_has_a_row_of_its_own_kind_and_stays_balanced(claimed: AppStore, engine: Engine) -> None:
+def test_the_ledger_has_a_row_of_its_own_kind_and_stays_balanced(claimed: Store, engine: Engine) -> None:
     outcome = settled({2: [reading(), alert()]}, filtered=1)
     claimed.commit_retry(retry(claimed, [resolved(2), resolved(5), failed(8)], outcome))
     (kept,) = engine.retries()
@@ -142,7 +140,7 @@ def test_the_ledger_has_a_row_of_its_own_kind_and_stays_balanced(claimed: AppSto
     assert (books.balanced, books.commits, books.dead_lettered, books.letters) == (True, 1, 3, 3)
 
 
-def test_every_try_leaves_an_attempt(claimed: AppStore, engine: Engine) -> None:
+def test_every_try_leaves_an_attempt(claimed: Store, engine: Engine) -> None:
     claimed.commit_retry(retry(claimed, [resolved(2), failed(5), exhausted(8)]))
     stream = claimed.read_partition(partition()).stream_id
     shared = {"stream_id": stream, "partition_id": "0", "attempt": 1, "touched_by": "claim-1", "kind": "retry"}
@@ -158,7 +156,7 @@ def test_every_try_leaves_an_attempt(claimed: AppStore, engine: Engine) -> None:
     ]
 
 
-def test_attempts_count_on_for_each_letter(claimed: AppStore, engine: Engine) -> None:
+def test_attempts_count_on_for_each_letter(claimed: Store, engine: Engine) -> None:
     claimed.commit_retry(retry(claimed, [failed(2), failed(5)]))
     claimed.claim_letters(claim("claim-2", at=DUE))
     claimed.commit_retry(retry(claimed, [failed(5)], by="claim-2"))
@@ -166,7 +164,7 @@ def test_attempts_count_on_for_each_letter(claimed: AppStore, engine: Engine) ->
     assert made == [(2, 1, 2), (5, 1, 2), (5, 2, 3)]
 
 
-def test_the_checkpoint_stays_and_its_commit_number_goes_on(claimed: AppStore) -> None:
+def test_the_checkpoint_stays_and_its_commit_number_goes_on(claimed: Store) -> None:
     before = claimed.read_partition(partition())
     claimed.commit_retry(retry(claimed, [resolved(2)]))
     after = claimed.read_partition(partition())
@@ -175,7 +173,7 @@ def test_the_checkpoint_stays_and_its_commit_number_goes_on(claimed: AppStore) -
     assert claimed.commit_batch(commit(before, 9, 9)) == 3  # a stale memory of the number does no harm
 
 
-def test_a_batch_that_lost_its_race_still_conflicts_after_a_retry(claimed: AppStore) -> None:
+def test_a_batch_that_lost_its_race_still_conflicts_after_a_retry(claimed: Store) -> None:
     stale = claimed.read_partition(partition())
     claimed.commit_batch(commit(stale, 9, 9))
     claimed.commit_retry(retry(claimed, [resolved(2)]))
@@ -183,7 +181,7 @@ def test_a_batch_that_lost_its_race_still_conflicts_after_a_retry(claimed: AppSt
         claimed.commit_batch(commit(stale, 9, 9))
 
 
-def take_away(store: AppStore, how: str) -> None:
+def take_away(store: Store, how: str) -> None:
     """Letter 5 is no longer held by claim-1."""
     if how == "claimed again":
         store.claim_letters(claim("claim-2", at=NOON + timedelta(seconds=300)))
@@ -194,7 +192,7 @@ def take_away(store: AppStore, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["claimed again", "settled", "never claimed"])
-def test_a_retry_of_letters_that_are_not_all_held_writes_nothing(claimed: AppStore, engine: Engine, how: str) -> None:
+def test_a_retry_of_letters_that_are_not_all_held_writes_nothing(claimed: Store, engine: Engine, how: str) -> None:
     take_away(claimed, how)
     before, state = everything(engine), claimed.read_partition(partition())
     number = 9 if how == "never claimed" else 5
@@ -207,7 +205,7 @@ def test_a_retry_of_letters_that_are_not_all_held_writes_nothing(claimed: AppSto
 
 @pytest.mark.parametrize("row", [reading(), home()], ids=["appended", "state"])
 def test_a_retry_that_is_committed_twice_writes_nothing_the_second_time(
-    claimed: AppStore, engine: Engine, row: Row
+    claimed: Store, engine: Engine, row: Row
 ) -> None:
     once = retry(claimed, [resolved(2)], settled({2: [row]}))
     claimed.commit_retry(once)
@@ -217,7 +215,7 @@ def test_a_retry_that_is_committed_twice_writes_nothing_the_second_time(
     assert everything(engine) == before
 
 
-def test_a_retry_of_a_partition_without_commits_writes_nothing(store: AppStore, engine: Engine) -> None:
+def test_a_retry_of_a_partition_without_commits_writes_nothing(store: Store, engine: Engine) -> None:
     with pytest.raises(LetterConflict):
         store.commit_retry(retry(store, [resolved(0)]))
     assert (engine.retries(), engine.attempts()) == ([], [])
@@ -232,7 +230,7 @@ def refusals() -> dict[str, list[Row]]:
 
 
 @pytest.mark.parametrize("case", refusals())
-def test_refused_rows_leave_nothing_written_and_the_letters_held(claimed: AppStore, engine: Engine, case: str) -> None:
+def test_refused_rows_leave_nothing_written_and_the_letters_held(claimed: Store, engine: Engine, case: str) -> None:
     before = everything(engine)
     rows = settled({2: [reading(), home("a")], 5: refusals()[case]})
     with pytest.raises(DataRefused):
@@ -241,19 +239,19 @@ def test_refused_rows_leave_nothing_written_and_the_letters_held(claimed: AppSto
     assert claimed.commit_retry(retry(claimed, [resolved(2), failed(5)], settled({2: [reading()]}))) == 2
 
 
-def test_a_position_that_has_rows_already_is_refused(claimed: AppStore, engine: Engine) -> None:
+def test_a_position_that_has_rows_already_is_refused(claimed: Store, engine: Engine) -> None:
     claimed.commit_batch(commit(claimed.read_partition(partition()), 9, 9, settled({2: [reading()]})))
     with pytest.raises(DataRefused):
         claimed.commit_retry(retry(claimed, [resolved(2)], settled({2: [reading()]})))
     assert len(engine.rows(SensorReading)) == 1
 
 
-def test_texts_without_an_encoding_do_not_lose_an_outcome(claimed: AppStore, engine: Engine) -> None:
+def test_texts_without_an_encoding_do_not_lose_an_outcome(claimed: Store, engine: Engine) -> None:
     claimed.commit_retry(retry(claimed, [failed(2, "no \udfff such")]))
     assert engine.letters()[0].error == "no ? such"
 
 
-def test_a_retry_is_seen_by_others_once_it_is_committed(make_store: Callable[[], AppStore]) -> None:
+def test_a_retry_is_seen_by_others_once_it_is_committed(make_store: Callable[[], Store]) -> None:
     one, other = make_store(), make_store()
     keep_letters(one, {0: "a"})
     one.claim_letters(claim())
@@ -263,7 +261,7 @@ def test_a_retry_is_seen_by_others_once_it_is_committed(make_store: Callable[[],
     assert ReferenceKey.of(home("a")) in other.read_references([ReferenceKey.of(home("a"))])
 
 
-def test_partitions_are_retried_apart(store: AppStore, engine: Engine) -> None:
+def test_partitions_are_retried_apart(store: Store, engine: Engine) -> None:
     for place in ("0", "1"):
         keep_letters(store, {0: "a"}, place)
     got = store.claim_letters(claim())

@@ -13,12 +13,12 @@ from core.model.rows import References, Row
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import JobMove, PartitionProgress, PartitionRange
 from core.replay.pieces import Piece, ReplayCommit
-from core.store import Engine as Store
 from core.transforms.home_security import SensorReading
 from tests.fakes.builders import EPOCH, event, partition, settled
 from tests.fakes.kept import Engine
 from tests.fakes.plain_transform import ROW_CLASSES
 from tests.fakes.replaying import World, changed, log_of, order
+from tests.fakes.store import Store
 
 LOG = log_of("reading a", "reading b", "quiet", "poison", "reading c", "reading d")
 P = partition()

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from core.model.rows import ReferenceKey, Row
-from core.store import Store
 from core.transforms.home_security import Home
 from tests.fakes.builders import commit, home, partition, reading, settled
 from tests.fakes.kept import Engine
+from tests.fakes.store import Store
 
 P = partition()
 

@@ -10,19 +10,26 @@ from typing import Any, Protocol
 from core.aggregation.activity import HomeActivity
 from core.aggregation.port import AggregationStore
 from core.model.rows import Row
-from core.store.odbc import Session
-from core.store.records import instant_text, server_instant_text
-from core.store.server_aggregation import SqlServerAggregationStore
-from core.store.sqlite_aggregation import SqliteAggregationStore
+from core.store.aggregation import Aggregations
+from core.store.columns import instant_text
+from core.store.sqlite.database import SqliteDatabase
+from core.store.sqlserver.database import SqlServerDatabase
+from core.store.sqlserver.json import server_instant_text
+from core.store.sqlserver.odbc import Session
 from tests.fakes.builders import commit, partition, settled
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.server_engine import SqlServerEngine
+from tests.fakes.store import Store
 
 COLUMNS = (
     "staging_id, run_id, home_id, window_start, kind, is_whole, readings, active, ppm_hundredths,"
     " least_ppm_hundredths, most_ppm_hundredths, first_observed_at, last_observed_at"
 )
 FINISHED = "staging_id, run_id, attempt, lake_path, is_snapshot, staged_at"
+
+
+class AggregatingStore(Store, Aggregations):
+    """The store of events and of aggregation runs over one database."""
 
 
 class AggregationEngine(Protocol):
@@ -43,8 +50,8 @@ class SqliteAggregation:
 
     sqlite: SqliteEngine
 
-    def open(self) -> SqliteAggregationStore:
-        return SqliteAggregationStore(self.sqlite.path)
+    def open(self) -> AggregatingStore:
+        return AggregatingStore(SqliteDatabase(self.sqlite.path))
 
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
         marks = ", ".join("?" * len(columns.split(", ")))
@@ -64,8 +71,8 @@ class ServerAggregation:
 
     server: SqlServerEngine
 
-    def open(self) -> SqlServerAggregationStore:
-        return SqlServerAggregationStore(self.server.connection_string, schema=self.server.schema)
+    def open(self) -> AggregatingStore:
+        return AggregatingStore(SqlServerDatabase(self.server.connection_string, schema=self.server.schema))
 
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
         session: Session = self.server.session
@@ -74,7 +81,7 @@ class ServerAggregation:
             session.run(f"SET NOCOUNT ON; INSERT INTO {self.server.schema}.{table} ({columns}) VALUES ({values});")
 
     def count(self, table: str) -> int:
-        return int(self.server.session.run(f"SELECT COUNT(*) AS rows FROM {self.server.schema}.{table};")[0][0])
+        return int(self.server.session.run(f"SELECT COUNT(*) AS rows FROM {self.server.schema}.{table};")[-1][0][0])
 
     def instant(self, moment: datetime) -> str:
         return server_instant_text(moment)

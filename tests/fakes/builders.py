@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from core.ingest.port import IngestStore
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.model.events import Event, EventBatch, Partition, PartitionId, Stream
 from core.model.letters import LetterClaim, LetterHold
 from core.model.rows import PlacedRow, Row
 from core.model.spans import SequenceNumber
-from core.store import Store
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -97,7 +97,7 @@ def letter(of: Event, *, error: str = "no such kind") -> DeadLetter:
     return DeadLetter(of, "unknown", "builtins.ValueError", error, "0123456789abcdef", "waiting")
 
 
-def keep_letters(store: Store, bodies: Mapping[int, bytes | str], place: str = "0", **changed: Any) -> None:
+def keep_letters(store: IngestStore, bodies: Mapping[int, bytes | str], place: str = "0", **changed: Any) -> None:
     """Commit these events as letters that wait and are due at NOON, and what lies between them as filtered."""
     state = store.read_partition(partition(place))
     first = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1
@@ -108,7 +108,7 @@ def keep_letters(store: Store, bodies: Mapping[int, bytes | str], place: str = "
     store.commit_batch(replace(commit(state, first, last, outcome), committed_at=NOON))
 
 
-def hold(store: Store, numbers: Iterable[int], claimed_by: str = "claim-1", place: str = "0") -> LetterHold:
+def hold(store: IngestStore, numbers: Iterable[int], claimed_by: str = "claim-1", place: str = "0") -> LetterHold:
     """Names letters under a claim."""
     return LetterHold(store.read_partition(partition(place)), tuple(map(SequenceNumber, numbers)), claimed_by)
 

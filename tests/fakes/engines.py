@@ -1,72 +1,22 @@
-"""The engines that hold the Store contract, each with eyes for what was written. A third one is added here."""
+"""The engines that hold the Store contract, each with eyes for the rows that it wrote. A third one is added here."""
 
-import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing
-from datetime import datetime
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any
 
-from core.model.commits import PartitionState
-from core.model.events import Event
-from core.model.rows import Row, row_table
 from core.settings import EMBEDDED
-from core.store import Engine as Store
-from core.store.row_statements import fields_of, types_of
-from core.store.schema import migrate_sqlite
-from core.store.sqlite import SqliteStore
-from tests.fakes.kept import (
-    Engine,
-    KeptAttempt,
-    KeptGap,
-    KeptLetter,
-    KeptRange,
-    KeptRetracted,
-    KeptRow,
-    PersistentEngine,
-    staged_values,
-)
-from tests.fakes.memory_store import MemoryStore
+from core.store.sqlite.database import SqliteDatabase
+from core.store.sqlite.schema import migrate_sqlite
+from tests.fakes.kept import Engine, PersistentEngine
 from tests.fakes.server_engine import SqlServerEngine
-from tests.sql.values import ROW_CLASSES
-
-ORDER = "ORDER BY stream_id, LENGTH(partition_id), partition_id"
-
-
-class MemoryEngine:
-    """One MemoryStore, shared by all who open it."""
-
-    def __init__(self) -> None:
-        self._store = MemoryStore()
-        self.rows = self._store.rows
-        self.letters = self._store.letters
-        self.ledger = self._store.ledger
-        self.retries = self._store.retries
-        self.attempts = self._store.attempts
-        self.replays = self._store.replays
-        self.retracted = self._store.retracted
-        self.gaps = self._store.gaps
-        self.stage = self._store.stage
-        self.staged = self._store.staged
-
-    def open(self) -> Store:
-        return self._store
+from tests.fakes.sqlite_eyes import SqliteEyes, migrated
+from tests.fakes.store import Store
 
 
-@cache
-def _migrated() -> bytes:
-    """A migrated database: it is made once, for it takes longer than most tests."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "store.db"
-        migrate_sqlite(path)
-        return path.read_bytes()
-
-
-class SqliteEngine:
+class SqliteEngine(SqliteEyes):
     """A migrated database in a file, looked at through a connection of its own."""
 
     def __init__(self, path: Path) -> None:
@@ -74,10 +24,10 @@ class SqliteEngine:
         if path.exists():
             migrate_sqlite(path)
         else:
-            path.write_bytes(_migrated())
+            path.write_bytes(migrated())
 
     def open(self) -> Store:
-        return SqliteStore(self.path)
+        return Store(SqliteDatabase(self.path))
 
     def environment(self) -> dict[str, str]:
         return {"STORE_CONNECTION": f"{EMBEDDED}{self.path}"}
@@ -87,121 +37,8 @@ class SqliteEngine:
         with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
             return connection.execute(statement, values).fetchall()
 
-    def rows(self, row_class: type) -> list[KeptRow]:
-        table = row_table(row_class)
-        ordinal = "NULL" if table.key else "ordinal"
-        found = self.sql(
-            f"SELECT stream_id, partition_id, sequence_number, {ordinal}, commit_number, {', '.join(table.columns)}"
-            f" FROM {table.name} {ORDER}, sequence_number, {ordinal}"
-        )
-        return [_kept_row(row_class, one) for one in found]
-
-    def letters(self) -> list[KeptLetter]:
-        found = self.sql(
-            "SELECT stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties,"
-            " body, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at,"
-            " failed_at, body_kept, lost_claims, claimed_by, claimed_until, began_at, settled_at, settled_why"
-            f" FROM event_hub_dead_letter {ORDER}, sequence_number"
-        )
-        return [_letter(one) for one in found]
-
-    def ledger(self) -> list[KeptRange]:
-        return self._ranges("batch")
-
-    def retries(self) -> list[KeptRange]:
-        return self._ranges("retry")
-
-    def replays(self) -> list[KeptRange]:
-        return self._ranges("replay")
-
-    def attempts(self) -> list[KeptAttempt]:
-        found = self.sql(
-            "SELECT stream_id, partition_id, sequence_number, attempt, touched_by, kind, status, error_class, error,"
-            f" commit_number, done_by, why FROM dead_letter_attempt {ORDER}, sequence_number, attempt"
-        )
-        return [KeptAttempt(*one) for one in found]
-
-    def retracted(self) -> list[KeptRetracted]:
-        found = self.sql(
-            "SELECT stream_id, partition_id, commit_number, table_name, sequence_number, ordinal, row_commit_number,"
-            f" row FROM retracted_row {ORDER}, commit_number, table_name, sequence_number, ordinal"
-        )
-        return [kept_retracted(one) for one in found]
-
-    def _ranges(self, kind: str) -> list[KeptRange]:
-        found = self.sql(
-            "SELECT stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, written,"
-            " filtered, dead_lettered, absent, rows_written, transform_version, invocation_id, committed_at"
-            f" FROM batch_ledger WHERE kind = ? {ORDER}, commit_number",
-            kind,
-        )
-        return [_kept_range(*one) for one in found]
-
-    def gaps(self) -> list[KeptGap]:
-        found = self.sql(
-            "SELECT stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts"
-            f" FROM sequence_gap {ORDER}, first_sequence_number"
-        )
-        return [_kept_gap(*one) for one in found]
-
-    def stage(self, state: PartitionState, events: Iterable[Event]) -> None:
-        for event in events:
-            self.sql(
-                "INSERT INTO staged_event VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                *staged_values(state, event),
-            )
-
-    def staged(self) -> list[tuple[str, int]]:
-        return self.sql("SELECT partition_id, sequence_number FROM staged_event ORDER BY partition_id, sequence_number")
-
 
 PERSISTENT: dict[str, Callable[[Path], PersistentEngine]] = {"sqlite": lambda place: SqliteEngine(place / "store.db")}
 if os.environ.get("MSSQL_CONNECTION"):
     PERSISTENT["sqlserver"] = lambda _: SqlServerEngine.on(os.environ["MSSQL_CONNECTION"])
-ENGINES: dict[str, Callable[[Path], Engine]] = {"memory": lambda _: MemoryEngine(), **PERSISTENT}
-
-
-def _row(row_class: type, values: tuple[Any, ...]) -> Row:
-    typed = zip(fields_of(row_class), values, strict=True)
-    return cast(Row, row_class(*(_value(hint, value) for (_, hint), value in typed)))
-
-
-def _value(hint: Any, value: Any) -> Any:
-    types = types_of(hint)
-    if value is None:
-        return None
-    if datetime in types:
-        return datetime.fromisoformat(value)
-    return bool(value) if bool in types else value
-
-
-def _kept_row(row_class: type, one: tuple[Any, ...]) -> KeptRow:
-    values: list[Any] = [*one[:5], _row(row_class, one[5:])]
-    return KeptRow(*values)
-
-
-def kept_retracted(one: tuple[Any, ...]) -> KeptRetracted:
-    """One row of retracted_row, its JSON read as a row again."""
-    row_class = {row_table(each).name: each for each in ROW_CLASSES}[one[3]]
-    columns = json.loads(one[7])
-    values: list[Any] = [*one[:7], _row(row_class, tuple(columns[name] for name in row_table(row_class).columns))]
-    return KeptRetracted(*values)
-
-
-def _kept_range(*one: Any) -> KeptRange:
-    values: list[Any] = [*one[:-1], datetime.fromisoformat(one[-1])]
-    return KeptRange(*values)
-
-
-def _kept_gap(*one: Any) -> KeptGap:
-    values: list[Any] = [*one[:4], datetime.fromisoformat(one[4]), *one[5:]]
-    return KeptGap(*values)
-
-
-def _letter(one: tuple[Any, ...]) -> KeptLetter:
-    values = list(one)
-    values[6] = json.loads(values[6])
-    for at in (4, 15, 16, 20, 21, 22):
-        values[at] = None if values[at] is None else datetime.fromisoformat(values[at])
-    values[17] = bool(values[17])
-    return KeptLetter(*values)
+ENGINES: dict[str, Callable[[Path], Engine]] = {**PERSISTENT}

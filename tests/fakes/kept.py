@@ -4,13 +4,15 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from core.model.commits import PartitionState
 from core.model.events import Event
 from core.model.rows import Row, row_table
-from core.store import Engine as Store
-from core.store.records import instant_text
+from core.store.columns import instant_text
+
+if TYPE_CHECKING:
+    from tests.fakes.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ def staged_values(state: PartitionState, event: Event) -> tuple[object, ...]:
 class Engine(Protocol):
     """A database under test: it opens stores, and shows what they wrote, in order of position."""
 
-    def open(self) -> Store:
+    def open(self) -> "Store":
         """A store over this database; every call gives another owner's."""
         ...
 

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from core.errors import StoreMisconfigured
-from core.store.odbc import load_driver
+from core.store.sqlserver.odbc import load_driver
 
 MISSING = (
     "no Microsoft ODBC driver here: install msodbcsql18, or pip install mssql-python-odbc and apt-get install unixodbc"

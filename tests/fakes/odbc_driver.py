@@ -16,7 +16,8 @@ from typing import Any
 from core.store.queries import load_migrations
 
 DECLARED = re.compile(r"@(\w+) [a-z0-9]+(?:\([^)]*\))? = (?:CONVERT\([^?]*)?\?")
-COMMIT = "SELECT @commit_number AS commit_number;"  # how the batch of a commit ends
+COMMIT = "SELECT @commit_number AS commit_number"  # how a batch ends that commits rows
+KEPT = re.compile(r"@\w+ AS (\w+)(?=[,;])")
 
 
 class Error(Exception):
@@ -61,8 +62,15 @@ class Server:
     def commits(self) -> list[tuple[str, Sequence[Any]]]:
         return [one for one in self.executed if COMMIT in one[0]]
 
-    def answer(self, text: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
-        """The rows of a batch."""
+    def answer(self, text: str, values: dict[str, Any]) -> list[list[tuple[Any, ...]]]:
+        """Return the results of a batch, of those that have rows."""
+        results = [self._selected(text, values)]
+        if COMMIT in text:
+            number = self._commit(text, values)
+            results.append([(number, *(0 for _ in KEPT.findall(text.rpartition("SELECT ")[2])[1:]))])
+        return [rows for rows in results if rows]
+
+    def _selected(self, text: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
         if self.refused is not None and self.refused[0] in text:
             raise self.refused[1]
         if f"MAX(m.version) FROM {self.schema}.schema_migration" in text:
@@ -71,7 +79,6 @@ class Server:
             return [] if self.stream_id is None else [(self.stream_id,)]
         if f"INSERT INTO {self.schema}.event_stream" in text:
             self.stream_id = 1
-            return []
         if "CONVERT(varchar(36), c.commit_id)" in text:
             kept = self.checkpoints.get(values["partition_id"])
             return [] if kept is None else [kept]
@@ -79,28 +86,35 @@ class Server:
             return [(self.anchors.get(values["partition_id"]), datetime(2026, 1, 1))]  # noqa: DTZ001 - as pyodbc gives it
         if f"INSERT INTO {self.schema}.partition_anchor" in text:
             self.anchors.setdefault(values["partition_id"], values["sequence_number"])
-            return []
-        if COMMIT in text:
-            return [(self._retry(values) if "letter_count" in values else self._commit(values),)]
         return next((rows for part, rows in self.answers.items() if part in text), [])
 
-    def _commit(self, values: dict[str, Any]) -> int:
+    def _commit(self, text: str, values: dict[str, Any]) -> int:
         kept = self.checkpoints.get(values["partition_id"])
-        if (kept[0] if kept else None) != values.get("expected"):
-            raise fault("42000", 51000, "the checkpoint moved")
-        number = kept[3] + 1 if kept else 1
-        place = (values["sequence_number"], values["offset_token"], values["enqueued_at"])
-        self.checkpoints[values["partition_id"]] = (*place, number, values["commit_id"])
+        number = int(kept[3]) + 1 if kept else 1
+        if "commit_id" in values:
+            if (kept[0] if kept else None) != values.get("expected"):
+                raise unmet(text, "_checkpoint")
+            place = (values["sequence_number"], values["offset_token"], values["enqueued_at"])
+            self.checkpoints[values["partition_id"]] = (*place, number, values["commit_id"])
+            return number
+        if kept is None:
+            raise unmet(text, "count_")
+        if "claimed_by" in values:
+            self._settle(text, {number for (number,) in json.loads(values["sequence_numbers"])})
+        self.checkpoints[values["partition_id"]] = (*kept[:3], number, kept[4])
         return number
 
-    def _retry(self, values: dict[str, Any]) -> int:
-        kept = self.checkpoints.get(values["partition_id"])
-        numbers = {number for (number,) in json.loads(values["sequence_numbers"])}
-        if kept is None or not numbers <= self.held or len(numbers) != values["letter_count"]:
-            raise fault("42000", 51002, "letters were taken from the claim")
+    def _settle(self, text: str, numbers: set[int]) -> None:
+        if not numbers <= self.held:
+            raise unmet(text, "settle_letters")
         self.held -= numbers
-        self.checkpoints[values["partition_id"]] = (*kept[:3], kept[3] + 1, kept[4])
-        return int(kept[3]) + 1
+
+
+def unmet(text: str, statement: str) -> Error:
+    """Return the error that a batch throws after a statement that touched a different number of rows than expected."""
+    found = re.search(rf"THROW (\d+), '(\w*{statement}\w*) ", text)
+    assert found, statement
+    return fault("42000", int(found[1]), f"{found[2]} touched a different number of rows than expected")
 
 
 class FakeDriver:
@@ -159,10 +173,9 @@ class FakeCursor:
 
     def __init__(self, connection: FakeConnection) -> None:
         self._connection = connection
-        self._rows: list[tuple[Any, ...]] = []
+        self._results: list[list[tuple[Any, ...]]] = []
         self._late: Error | None = None
         self.closed = False
-        self.description: list[tuple[str]] | None = None
         self.sizes: list[tuple[int, int, int] | None] = []
 
     def setinputsizes(self, sizes: list[tuple[int, int, int] | None]) -> None:
@@ -182,8 +195,7 @@ class FakeCursor:
         if planned is not None and planned[0] is not When.AFTER:
             self._fail(*planned)
             return
-        self._rows = server.answer(text, dict(zip(names, given, strict=True)))
-        self.description = [("column",)] if self._rows else None
+        self._results = server.answer(text, dict(zip(names, given, strict=True)))
         if planned is not None:
             self._fail(When.AT_ONCE, planned[1])
 
@@ -191,15 +203,20 @@ class FakeCursor:
         self._connection.lost = error.args[0].startswith("08")
         if when is When.AT_ONCE:
             raise error
-        self._late, self._rows, self.description = error, [(0,)], [("column",)]
+        self._late, self._results = error, [[(0,)]]
+
+    @property
+    def description(self) -> list[tuple[str]] | None:
+        return [("column",)] if self._results else None
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        return self._rows
+        return self._results[0]
 
     def nextset(self) -> bool:
         if self._late is not None:
             raise self._late
-        return False
+        self._results = self._results[1:]
+        return bool(self._results)
 
     def close(self) -> None:
         self.closed = True

@@ -16,10 +16,10 @@ from core.model.transform import Transform
 from core.replay.job import ReplayJob
 from core.replay.ranges import ReplayOrder
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
-from core.store import Engine
 from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
 
 MOST = 1_000_000
 
@@ -50,7 +50,7 @@ def changed(rows_of: Callable[[Event, References], Iterable[Row]], version: str 
 class World:
     """A store, a hub whose logs were ingested, and what replays are done with."""
 
-    store: Engine
+    store: Store
     logs: dict[str, list[Event]]
     transform: Transform = PLAIN
     clock: FakeClock = field(default_factory=FakeClock)

@@ -8,13 +8,12 @@ from typing import Any
 from core.model.commits import PartitionState
 from core.model.events import Event
 from core.model.rows import row_table
-from core.store import Engine as Store
-from core.store.odbc import Session, connect
-from core.store.records import instant_of
-from core.store.row_statements import row_reader
-from core.store.sqlserver import SqlServerStore
+from core.store.columns import instant_of, row_reader
+from core.store.sqlserver.database import SqlServerDatabase
+from core.store.sqlserver.odbc import Session, connect
 from tests.fakes.kept import KeptAttempt, KeptGap, KeptLetter, KeptRange, KeptRetracted, KeptRow, staged_values
 from tests.fakes.server_schema import empty_schema, shared_schema
+from tests.fakes.store import Store
 from tests.sql.values import ROW_CLASSES
 
 ORDER = "ORDER BY t.stream_id, LEN(t.partition_id), t.partition_id"
@@ -58,7 +57,7 @@ class SqlServerEngine:
         return SqlServerEngine(connection_string, schema, session)
 
     def open(self) -> Store:
-        return SqlServerStore(self.connection_string, schema=self.schema)
+        return Store(SqlServerDatabase(self.connection_string, schema=self.schema))
 
     def environment(self) -> dict[str, str]:
         return {"STORE_CONNECTION": self.connection_string, "STORE_SCHEMA": self.schema}
@@ -121,7 +120,9 @@ class SqlServerEngine:
     def _select(self, table: str, columns: tuple[str, ...], order: tuple[str, ...]) -> list[Any]:
         chosen = ", ".join(f"t.{name}" for name in columns)
         ordered = "".join(f", t.{name}" for name in order)
-        return self.session.run(f"SET NOCOUNT ON; SELECT {chosen} FROM {self.schema}.{table} AS t {ORDER}{ordered};")
+        return self.session.run(f"SET NOCOUNT ON; SELECT {chosen} FROM {self.schema}.{table} AS t {ORDER}{ordered};")[
+            -1
+        ]
 
 
 _sessions: dict[str, Session] = {}

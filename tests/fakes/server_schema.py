@@ -5,9 +5,9 @@ import re
 import secrets
 from functools import cache
 
-from core.store.odbc import Session, connect
 from core.store.queries import load_migrations
-from core.store.server_schema import migrate_server
+from core.store.sqlserver.odbc import Session, connect
+from core.store.sqlserver.schema import migrate_server
 
 TABLES = tuple(
     table

@@ -90,7 +90,7 @@ class TdsServer:
     def _batch(self, text: str) -> bytes:
         self.state.executed.append((text, []))
         try:
-            return result(self.state.answer(text, {})) + done(0xFD)
+            return results(self.state.answer(text, {})) + done(0xFD)
         except Error as error:
             return fault(error) + done(0xFD, FAULTY)
 
@@ -104,7 +104,7 @@ class TdsServer:
         try:
             if planned and when is not When.AFTER:
                 raise planned[1]
-            rows = self.state.answer(text, dict(zip(names, values, strict=True)))
+            answer = self.state.answer(text, dict(zip(names, values, strict=True)))
         except Error as error:
             if error.args[0].startswith("08"):
                 return None
@@ -112,7 +112,7 @@ class TdsServer:
             return first + fault(error) + done(0xFF, MORE | FAULTY) + handle() + done(0xFE, FAULTY)
         if when is When.AFTER:
             return None
-        return result(rows) + done(0xFF, MORE | COUNTED, len(rows)) + ended_call(handle())
+        return results(answer) + ended_call(handle())
 
 
 def receive(line: socket.socket) -> tuple[int, bytes]:
@@ -195,10 +195,13 @@ def _text(reader: Reader, longest: int) -> str | None:
     return pieces.decode("utf-16-le")
 
 
+def results(answer: list[list[tuple[Any, ...]]]) -> bytes:
+    """Return the results of a batch; nothing at all when it selects nothing."""
+    return b"".join(result(rows) + done(0xFF, MORE | COUNTED, len(rows)) for rows in answer)
+
+
 def result(rows: list[tuple[Any, ...]]) -> bytes:
-    """A result of these rows; nothing at all when there are none, as a batch that selects nothing."""
-    if not rows:
-        return b""
+    """Return a result of these rows."""
     columns = b"".join(struct.pack("<IH", 0, 1) + _type(value) + short_text("column") for value in rows[0])
     return (
         struct.pack("<BH", 0x81, len(rows[0]))

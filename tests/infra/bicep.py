@@ -1,4 +1,4 @@
-"""Bicep files as plain values, from their syntax tree: enough to ask what a template says, without its compiler."""
+"""Bicep files as plain values, from their syntax tree: enough to check a template without its compiler."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ PARSER = Parser(Language(tree_sitter_bicep.language()))
 
 @dataclass(frozen=True)
 class Expression:
-    """A value that only a deployment knows, as its text, and the objects and arrays that it is made from."""
+    """A value that only a deployment knows: its text, and the objects and arrays in it."""
 
     text: str
     parts: tuple[Any, ...] = ()
@@ -49,27 +49,27 @@ class File:
 
 
 def read_folder(folder: Path) -> dict[str, File]:
-    """All files below a folder, by their paths from there."""
+    """Read all files below a folder; return them by their relative paths."""
     found = sorted(folder.rglob("*.bicep"))
     return {name: read_text(name, path.read_text("utf-8")) for path in found for name in [_name(path, folder)]}
 
 
 def read_text(name: str, text: str) -> File:
-    """One file from its text."""
+    """Read one file from its text."""
     root = PARSER.parse(text.encode()).root_node
     errors = tuple(node.start_point[0] + 1 for node in walk(root) if node.type == "ERROR" or node.is_missing)
     return File(name, text, tuple(_declarations(root)), errors)
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """A node and all below it."""
+    """Yield a node and all nodes below it."""
     yield node
     for child in node.children:
         yield from walk(child)
 
 
 def nodes_in(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value inside a value, with its path."""
+    """Yield each value inside a value, with its path."""
     yield path, value
     if isinstance(value, dict):
         for key, each in value.items():
@@ -118,7 +118,7 @@ def _declaration(node: Node, decorators: Mapping[str, tuple[Any, ...]]) -> Decla
 
 
 def _body(node: Node) -> Any:
-    """The object of a resource or module, through `if` and `for`."""
+    """Return the object of a resource or module, through `if` and `for`."""
     if node.type in ("if_statement", "for_statement"):
         return _body(node.named_children[-1])
     return _value(node)
@@ -140,7 +140,7 @@ def _value(node: Node) -> Any:
 
 
 def _parts(node: Node) -> Iterator[Any]:
-    """The outermost objects and arrays below a node: in calls, conditions and loops."""
+    """Yield the outermost objects and arrays below a node: in calls, conditions and loops."""
     for child in node.named_children:
         if child.type in ("object", "array"):
             yield _value(child)

@@ -1,4 +1,4 @@
-"""What our templates must say, whatever else they say. A policy takes all files and yields what breaks it."""
+"""The policies of our templates. A policy takes all files and yields each violation."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -9,7 +9,7 @@ from tests.infra.bicep import Declaration, Expression, File, nodes_in
 Files = Mapping[str, File]
 Policy = Callable[[Files], Iterator[str]]
 
-# By resource type: paths that must be there, with the one value that they may have.
+# By resource type: the paths that must be there, with the values that they may have.
 MUST: dict[str, dict[str, tuple[Any, ...]]] = {
     "Microsoft.Storage/storageAccounts": {
         "properties.allowSharedKeyAccess": (False,),
@@ -57,12 +57,12 @@ SECRET_NAME = re.compile(r"password|secret|sharedKey|accountKey|sasToken", re.IG
 
 
 def syntax_is_whole(files: Files) -> Iterator[str]:
-    """Every file parses."""
+    """Require that each file parses."""
     yield from (f"{file.name}:{line}: not Bicep" for file in files.values() for line in file.errors)
 
 
 def guards_are_on(files: Files) -> Iterator[str]:
-    """No shared key, no anonymous blob, no SQL login, no old TLS, no plain HTTP."""
+    """Forbid shared keys, anonymous blobs, SQL logins, old TLS and plain HTTP."""
     for file, one in resources(files):
         for path, allowed in MUST.get(type_of(one), {}).items():
             value = at(one.value, path)
@@ -71,7 +71,7 @@ def guards_are_on(files: Files) -> Iterator[str]:
 
 
 def networks_can_be_closed(files: Files) -> Iterator[str]:
-    """What holds data says who reaches it, and no template opens it for good."""
+    """Require that a parameter decides on the public access to each resource with data."""
     for file, one in resources(files):
         value = at(one.value, "properties.publicNetworkAccess")
         if type_of(one) in CLOSABLE and (value is None or value == "Enabled"):
@@ -81,19 +81,19 @@ def networks_can_be_closed(files: Files) -> Iterator[str]:
 
 
 def nothing_holds_a_secret(files: Files) -> Iterator[str]:
-    """No key is asked for, no value looks like one, no output or setting is named like one."""
+    """Forbid requests for keys, values that look like keys, and names that sound like keys."""
     for file in files.values():
         for number, line in enumerate(file.text.splitlines(), 1):
             code = line.split("//")[0] if not line.lstrip().startswith("@description") else ""
             if SECRET_CALL.search(code) or SECRET_TEXT.search(code):
-                yield f"{file.name}:{number}: holds or asks for a key: {line.strip()[:60]}"
+                yield f"{file.name}:{number}: holds or requests a key: {line.strip()[:60]}"
         for one in file.declarations:
             names = [one.name, *(path.rpartition(".")[2] for path, _ in nodes_in(one.value))]
             yield from (f"{file.name}:{one.line}: {name} sounds like a secret" for name in names if _secret(name))
 
 
 def every_door_takes_an_identity(files: Files) -> Iterator[str]:
-    """The host's storage and the hub are connected by identity, and nothing has a bare connection setting."""
+    """Require that the host's storage and the hub are connected by identity, and never by a connection string."""
     settings = files["app/function.bicep"].var("hostSettings")
     for prefix in ("AzureWebJobsStorage", "EVENTHUB"):
         if settings.get(f"{prefix}__credential") != "managedidentity" or f"{prefix}__clientId" not in settings:
@@ -107,7 +107,7 @@ def every_door_takes_an_identity(files: Files) -> Iterator[str]:
 
 
 def rights_are_named_and_explained(files: Files) -> Iterator[str]:
-    """Each assignment is on one resource; each grant names a known role and says why."""
+    """Require that each assignment has one resource as scope, and each grant a known role and a reason."""
     roles = files["app/roles.bicep"].var("roleIds")
     yield from (f"app/roles.bicep: {name} is too wide" for name in roles if name in ("Owner", "Contributor"))
     for file, one in resources(files):
@@ -122,24 +122,24 @@ def rights_are_named_and_explained(files: Files) -> Iterator[str]:
 
 
 def alerts_are_there(files: Files) -> Iterator[str]:
-    """Every alert has a severity, a description and a query file; every rule asks it and tells the action group."""
+    """Require that each alert has a severity, a description and a query file, and that its rule notifies people."""
     file = files["app/alerts.bicep"]
     alerts = {alert["name"]: alert for alert in file.var("alerts")}
     yield from (f"app/alerts.bicep: alert {name} is missing" for name in sorted(ALERTS - set(alerts)))
     for name, alert in alerts.items():
         if f"alerts/{name}.kql" not in shown(alert["query"]):
-            yield f"app/alerts.bicep: {name} must ask alerts/{name}.kql"
+            yield f"app/alerts.bicep: {name} must use the query alerts/{name}.kql"
         if not isinstance(alert["severity"], int) or len(str(alert["description"])) < 30:
             yield f"app/alerts.bicep: {name} needs a severity and a description that helps"
     rule = next(one for one in file.of_kind("module") if one.name == "rule")
     if "actionGroup" not in shown(at(rule.value, "params.actions.actionGroupResourceIds")):
-        yield "app/alerts.bicep: the rules tell nobody"
+        yield "app/alerts.bicep: the rules must name the action group"
     if "app/alerts.bicep" not in {one.of for one in files["main.bicep"].of_kind("module")}:
         yield "main.bicep: the alerts are not deployed"
 
 
 def parameters_are_described_and_limited(files: Files) -> Iterator[str]:
-    """@description on each; texts and lists have a length or a list of values, numbers a range."""
+    """Require a @description on each; for texts and lists a length or a list of values, for numbers a range."""
     for file, one in all_of(files, "parameter"):
         where = f"{file.name}:{one.line}: {one.name}"
         if len(str(one.decorators.get("description", [""])[0])) < 10:
@@ -155,7 +155,7 @@ def parameters_are_described_and_limited(files: Files) -> Iterator[str]:
 
 
 def main_only_wires(files: Files) -> Iterator[str]:
-    """The only resource of main.bicep is the group; every file of app/ is used."""
+    """Require that the group is the only resource of main.bicep, and that each file of app/ is used."""
     main = files["main.bicep"]
     for one in main.of_kind("resource"):
         if type_of(one) != "Microsoft.Resources/resourceGroups":
@@ -165,7 +165,7 @@ def main_only_wires(files: Files) -> Iterator[str]:
 
 
 def versions_are_stable(files: Files) -> Iterator[str]:
-    """No preview API, and modules from the registry by one version."""
+    """Forbid preview APIs, and modules of the registry without one version."""
     for file, one in all_of(files, "resource"):
         if "preview" in one.of or not re.search(r"@\d{4}-\d\d-\d\d$", one.of):
             yield f"{file.name}:{one.line}: {one.name} must have a released API version, not {one.of}"
@@ -189,29 +189,29 @@ POLICIES: tuple[Policy, ...] = (
 
 
 def all_of(files: Files, kind: str) -> Iterator[tuple[File, Declaration]]:
-    """Every declaration of a kind, with its file."""
+    """Yield each declaration of a kind, with its file."""
     yield from ((file, one) for file in files.values() for one in file.of_kind(kind))
 
 
 def resources(files: Files) -> Iterator[tuple[File, Declaration]]:
-    """Every resource that is made, with its file."""
+    """Yield each resource that a deployment creates, with its file."""
     yield from ((file, one) for file, one in all_of(files, "resource") if not one.existing)
 
 
 def type_of(one: Declaration) -> str:
-    """A resource's type without its version."""
+    """Return a resource's type without its version."""
     return one.of.partition("@")[0]
 
 
 def at(value: Any, path: str) -> Any:
-    """What stands at a path of keys, or None."""
+    """Return the value at a path of keys, or None."""
     for key in path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
 def shown(value: Any) -> str:
-    """A value as the template says it."""
+    """Return a value as the text of the template."""
     if isinstance(value, list):
         return f"[{', '.join(map(shown, value))}]"
     return value.text if isinstance(value, Expression) else repr(value)

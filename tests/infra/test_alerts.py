@@ -1,4 +1,4 @@
-"""The alerts: each query reads what the watch logs, the page explains each, and log values arrive as properties."""
+"""The alerts: each query reads facts of the watch, the page explains each alert, and log values become properties."""
 
 import gzip
 import json
@@ -17,33 +17,33 @@ import pytest
 from croniter import croniter
 
 from core.ledger.books import Books, LetterBooks
-from core.ledger.watch import ABSENT_WITHIN, STOPPED_AFTER, Sight, watch_facts
-from core.settings import watch_schedule
+from core.ledger.watch import ABSENT_WITHIN, STOPPED_AFTER, Observation, watch_facts
 from tests.fakes.builders import EPOCH
 from tests.infra.policies import ALERTS
 from tests.infra.test_policies import FILES
+from tests.offenders import holds_for
 from tests.repo.product import ROOT
+from tests.unit.handlers.test_function_app import binding
 
 QUERIES = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "infra" / "alerts").glob("*.kql")}
 PAGE = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
 FACTS = dict(re.findall(r"^\| `(\w+)` \| (truth|number|text) \|", PAGE, flags=re.MULTILINE))
 KINDS = {bool: "truth", int: "number", float: "number", str: "text"}
 CONVERTED = {"truth": "tobool", "number": "to(?:long|double)", "text": "tostring"}
-each_query = pytest.mark.parametrize("name", sorted(QUERIES))
 
 
 def test_every_alert_has_a_query_and_every_query_an_alert() -> None:
     assert set(QUERIES) == ALERTS
 
 
-@each_query
+@holds_for(QUERIES)
 def test_a_query_says_its_purpose_and_asks_the_watch(name: str) -> None:
     first, *rest = QUERIES[name].splitlines()
     assert re.fullmatch(r"// [A-Z].*\.", first)
     assert rest[:2] == ["AppTraces", '| where Properties.action == "watch"']
 
 
-@each_query
+@holds_for(QUERIES)
 def test_a_query_reads_facts_of_the_page_as_what_they_are(name: str) -> None:
     read = dict(re.findall(r"(to\w+)\(Properties\.(\w+)\)", QUERIES[name]))
     asked = set(re.findall(r"Properties\.(\w+)", QUERIES[name])) - {"action"}
@@ -51,7 +51,7 @@ def test_a_query_reads_facts_of_the_page_as_what_they_are(name: str) -> None:
     assert all(re.fullmatch(CONVERTED[FACTS[fact]], conversion) for conversion, fact in read.items())
 
 
-@each_query
+@holds_for(QUERIES)
 def test_a_query_has_no_limit_left_to_fill_in(name: str) -> None:
     limits = set(re.findall(r"\{(\w+)\}", QUERIES[name]))
     text = FILES["app/alerts.bicep"].text
@@ -60,13 +60,12 @@ def test_a_query_has_no_limit_left_to_fill_in(name: str) -> None:
     assert limits == filled
 
 
-@each_query
-def test_the_page_explains_the_alert(name: str) -> None:
-    assert f"| `{name}` |" in PAGE
+def test_the_page_explains_each_alert() -> None:
+    assert [name for name in QUERIES if f"| `{name}` |" not in PAGE] == []
 
 
 def test_the_line_of_the_watch_has_the_facts_of_the_page_as_what_they_are() -> None:
-    sight = Sight(EPOCH, Books((), LetterBooks({}, 0)), (), EPOCH, 0)
+    sight = Observation(EPOCH, Books((), LetterBooks({}, 0)), (), EPOCH, 0)
     facts = watch_facts("namespace/hub", sight)
     assert facts.pop("action") == "watch"
     assert {name: KINDS[type(value)] for name, value in facts.items()} == FACTS
@@ -74,7 +73,7 @@ def test_the_line_of_the_watch_has_the_facts_of_the_page_as_what_they_are() -> N
 
 def test_the_watch_is_logged_as_often_as_the_page_says_and_faults_are_no_watch() -> None:
     assert "Every minute the app logs one line" in PAGE
-    schedule = croniter(watch_schedule({}), EPOCH, second_at_beginning=True)
+    schedule = croniter(binding("watch", "timerTrigger")["schedule"], EPOCH, second_at_beginning=True)
     first, second = schedule.get_next(datetime), schedule.get_next(datetime)
     assert second - first == timedelta(minutes=1)
     handler = (ROOT / "handlers" / "watch.py").read_text(encoding="utf-8")
@@ -109,7 +108,7 @@ get_logger_provider().force_flush()
 
 @contextmanager
 def ingestion() -> Iterator[tuple[str, list[dict]]]:
-    """An endpoint that takes telemetry as Application Insights does, and what it got."""
+    """Serve an endpoint that takes telemetry as Application Insights does; give its address and its telemetry."""
     got: list[dict] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -73,9 +73,8 @@ def test_whatever_is_bought_bears_the_load_unless_an_instance_per_partition_does
     assert 1 <= sizing.instances <= min(sizing.partitions, limits.INSTANCES)
 
 
-@pytest.mark.parametrize("events", STEPS)
-def test_the_page_quotes_the_calculator(events: int) -> None:
-    assert report(size(Load(events))) in PAGE
+def test_the_page_quotes_the_calculator() -> None:
+    assert [events for events in STEPS if report(size(Load(events))) not in PAGE] == []
 
 
 def test_the_page_names_what_the_calculator_counts_with() -> None:

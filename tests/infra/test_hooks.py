@@ -1,4 +1,4 @@
-"""The programs behind azd's hooks: what they read, what they refuse, what they send."""
+"""The programs of azd's hooks: their inputs, their refusals, their requests."""
 
 import uuid
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ import pytest
 from core.aggregation.spark import JobRequest
 from core.errors import StoreUnavailable
 from core.remote.spark.livy import LivyJobs
-from core.store.odbc import Session
 from core.store.queries import SQL
+from core.store.sqlserver.odbc import Session
 from infra.hooks import __main__ as hooks
 from infra.hooks import database, lake, rights
 from infra.hooks.database import DatabaseUser
@@ -28,7 +28,6 @@ JOBS = uuid.UUID("89abcdef-0123-4567-89ab-cdef01234567")
 USERS = [DatabaseUser("id-app", CLIENT, "hubledger_app"), DatabaseUser("w", JOBS, "hubledger_job")]
 ENVIRONMENT = {
     "FUNCTION_APP_ID": "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/f",
-    "FUNCTION_APP_URI": "https://f.azurewebsites.net",
     "APP_IDENTITY_NAME": "id-app",
     "APP_IDENTITY_CLIENT_ID": str(CLIENT),
     "APP_IDENTITY_PRINCIPAL_ID": str(CLIENT),
@@ -42,7 +41,7 @@ ENVIRONMENT = {
 
 
 class Cloud:
-    """Services that answer as they were told to, and keep what was put."""
+    """Services with given answers, which store each put."""
 
     def __init__(self, roles: Any) -> None:
         self.roles = roles
@@ -59,7 +58,7 @@ class Cloud:
 
 
 class Database:
-    """A connection that keeps what was executed, or refuses it."""
+    """A connection that stores each statement, or refuses it."""
 
     def __init__(self, refuses: Error | None = None) -> None:
         self.executed: list[tuple[str, list[object]]] = []
@@ -71,7 +70,7 @@ class Database:
         return self
 
     def setinputsizes(self, sizes: list[object]) -> None:
-        """What a session says of its parameters before it executes."""
+        """Accept the sizes that a session declares for its parameters."""
 
     def execute(self, text: str, given: list[object]) -> None:
         if self._refuses is not None:
@@ -86,7 +85,7 @@ class Database:
 
 
 class Driver:
-    """What a session needs of its driver."""
+    """The part of a driver that a session needs."""
 
     Error = Error
 
@@ -128,7 +127,7 @@ def test_a_workspace_that_does_not_show_the_role_is_refused() -> None:
 
 
 class Container:
-    """A container that keeps what was uploaded."""
+    """A container that stores each upload."""
 
     def __init__(self) -> None:
         self.blobs: dict[str, bytes] = {}
@@ -175,7 +174,7 @@ def test_with_synapse_the_workspaces_own_identity_gets_the_role_of_the_jobs() ->
 
 @pytest.mark.parametrize("answer", [{}, {"properties": {}}, {"properties": {"clientId": "x"}}, [], None])
 def test_a_workspace_without_an_identity_is_refused(answer: Any) -> None:
-    with pytest.raises(HookRefused, match="workspaces/w has no identity of its own"):
+    with pytest.raises(HookRefused, match="workspaces/w has no managed identity"):
         rights.database_users(outputs(), Cloud(answer), {})
 
 
@@ -214,9 +213,8 @@ def test_a_database_out_of_reach_is_refused_in_one_line() -> None:
 
 @pytest.mark.parametrize("gate", sorted(gates()))
 def test_the_statement_for_the_user_is_t_sql(gate: str) -> None:
-    texts = {"database_user": database.USER.read_text("utf-8")}
-    assert gates()[gate](texts) == {}
-    assert gates()[gate]({"database_user": texts["database_user"].replace("BEGIN", "BEGINN")}) != {}
+    text = database.USER.read_text("utf-8")
+    assert list(gates()[gate]({"whole": text, "damaged": text.replace("BEGIN", "BEGINN")})) == ["damaged"]
 
 
 def test_a_step_that_is_refused_ends_with_1_and_a_line_for_each_fault(

@@ -1,22 +1,20 @@
-"""Modules and what calls them agree: our own files by their declarations, the registry's by what was noted of them."""
+"""Modules and their calls agree: our files by their declarations, those of the registry by a recorded list."""
 
 import json
 import re
 
-import pytest
-
 from tests.infra.bicep import Declaration, File
 from tests.infra.test_policies import FILES, FOLDER
+from tests.offenders import holds_for
 from tests.repo.product import ROOT
 
 NOTED = json.loads((ROOT / "tests" / "fixtures" / "avm_modules.json").read_text(encoding="utf-8"))
 REGISTRY = "br/public:"
-CALLS = [(file, one) for file in FILES.values() for one in file.of_kind("module")]
-each_call = pytest.mark.parametrize(("file", "call"), CALLS, ids=[f"{f.name}-{c.name}" for f, c in CALLS])
+CALLS = {f"{file.name} {one.name}": (file, one) for file in FILES.values() for one in file.of_kind("module")}
 
 
 def interface(file: File, call: Declaration) -> tuple[set[str], set[str], set[str]]:
-    """The parameters that a module must get, those that it knows, and its outputs."""
+    """Return the required parameters of a module, all its parameters, and its outputs."""
     if call.of.startswith(REGISTRY):
         noted = NOTED[call.of.removeprefix(REGISTRY)]
         return set(noted["required"]), {*noted["required"], *noted["optional"]}, set(noted["outputs"])
@@ -27,20 +25,22 @@ def interface(file: File, call: Declaration) -> tuple[set[str], set[str], set[st
     return required, {one.name for one in parameters}, {one.name for one in module.of_kind("output")}
 
 
-@each_call
-def test_a_module_gets_what_it_needs_and_nothing_that_it_does_not_know(file: File, call: Declaration) -> None:
+@holds_for(CALLS)
+def test_a_module_gets_what_it_needs_and_nothing_that_it_does_not_know(name: str) -> None:
+    file, call = CALLS[name]
     required, known, _ = interface(file, call)
     assert required <= set(call.value["params"]) <= known
 
 
-@each_call
-def test_a_module_has_the_outputs_that_are_asked_of_it(file: File, call: Declaration) -> None:
+@holds_for(CALLS)
+def test_a_module_has_the_outputs_that_are_asked_of_it(name: str) -> None:
+    file, call = CALLS[name]
     asked = set(re.findall(rf"\b{call.name}!?\.outputs\.(\w+)", file.text))
     assert asked <= interface(file, call)[2]
 
 
 def test_modules_of_the_registry_send_no_telemetry_of_their_own() -> None:
-    registry = [call for _, call in CALLS if call.of.startswith(REGISTRY)]
+    registry = [call for _, call in CALLS.values() if call.of.startswith(REGISTRY)]
     assert len(registry) == 6
     assert [call.name for call in registry if call.value["params"]["enableTelemetry"] is not False] == []
 

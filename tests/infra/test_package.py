@@ -1,4 +1,4 @@
-"""The package that would be deployed, and what is refused before it is."""
+"""The package of a deployment, and the refusals before it."""
 
 import json
 import shutil
@@ -31,7 +31,7 @@ SYNAPSE = {
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A copy of what is deployed, with the file that decides it."""
+    """Copy the files that are deployed, and the file that selects them."""
     root = tmp_path / "project"
     for file in package.files_of(ROOT):
         (root / file.name).parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def test_every_wired_setting_is_known_to_the_hooks_as_an_output_of_the_same_valu
     [
         ("function_app.py", "import no_such_module\n", "no_such_module"),
         ("function_app.py", "import azure.functions as func\napp = func.FunctionApp()\n", "without a single function"),
-        ("handlers/status.py", "def broken(:\n", "SyntaxError"),
+        ("handlers/watch.py", "def broken(:\n", "SyntaxError"),
         ("requirements.txt", "azure-functions>=1.26\n", "must name one version"),
     ],
 )
@@ -114,15 +114,14 @@ def test_an_app_that_would_not_start_is_refused(project: Path, name: str, text: 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"TRANSFORM": "no.such.transform"}, "no.such.transform"),
-        ({"STORE_CONNECTION": ""}, "STORE_CONNECTION"),
-        ({"STORE_PATIENCE_SECONDS": "soon"}, "STORE_PATIENCE_SECONDS"),
+        ({"TRANSFORM": "no.such.transform"}, ["no.such.transform"]),
+        ({"STORE_CONNECTION": "", "STORE_PATIENCE_SECONDS": "soon"}, ["STORE_CONNECTION", "STORE_PATIENCE_SECONDS"]),
     ],
 )
-def test_settings_that_the_app_would_refuse_are_refused_before(change: dict[str, str], said: str) -> None:
+def test_settings_that_the_app_would_refuse_are_refused_before(change: dict[str, str], said: list[str]) -> None:
     with pytest.raises(HookRefused) as refusal:
         app_start.refuse_unstartable(ROOT, {**SETTINGS, **change})
-    assert said in str(refusal.value)
+    assert [name for name in said if name not in str(refusal.value)] == []
 
 
 def test_the_step_shows_list_and_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

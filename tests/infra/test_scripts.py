@@ -1,4 +1,4 @@
-"""azure.yaml and the shell scripts of the hooks, as far as they can be read without azd and PowerShell."""
+"""azure.yaml and the shell scripts of the hooks, as far as tests can check them without azd and PowerShell."""
 
 import json
 import shutil
@@ -10,16 +10,16 @@ import pytest
 import yaml
 from jsonschema import Draft201909Validator
 
-from tests.repo.product import ROOT, name_of
+from tests.offenders import holds_for
+from tests.repo.product import ROOT
 
 SCHEMA = json.loads((ROOT / "tests" / "fixtures" / "azure.yaml.schema.json").read_text(encoding="utf-8"))
 TEXT = (ROOT / "azure.yaml").read_text(encoding="utf-8")
 AZURE = yaml.safe_load(TEXT)
 SCRIPTS = sorted((ROOT / "infra" / "hooks").glob("*.sh"))
 POWERSHELL = sorted((ROOT / "infra" / "hooks").glob("*.ps1"))
-each_script = pytest.mark.parametrize("path", SCRIPTS, ids=name_of)
 
-# What stands in azure.yaml, and what azd would refuse in its place.
+# A text of azure.yaml, and a text that azd would refuse in its place.
 WRONG = [
     ("      shell: pwsh", "      shell: cmd"),
     ("      interactive: true", "      interactive: perhaps"),
@@ -30,7 +30,7 @@ WRONG = [
 
 
 def faults(text: str) -> list[str]:
-    """What azd's own schema says of an azure.yaml."""
+    """Return the faults that azd's schema finds in an azure.yaml."""
     return [error.message for error in Draft201909Validator(SCHEMA).iter_errors(yaml.safe_load(text))]
 
 
@@ -38,8 +38,9 @@ def test_azure_yaml_keeps_azds_schema() -> None:
     assert faults(TEXT) == []
 
 
-@pytest.mark.parametrize(("stands", "wrong"), WRONG)
-def test_the_schema_refuses_what_azd_would(stands: str, wrong: str) -> None:
+@holds_for(WRONG)
+def test_the_schema_refuses_what_azd_would(change: tuple[str, str]) -> None:
+    stands, wrong = change
     assert stands in TEXT
     assert faults(TEXT.replace(stands, wrong, 1)) != []
 
@@ -71,14 +72,14 @@ def test_each_hook_has_a_script_for_both_platforms_and_posix_can_run_it() -> Non
         assert (ROOT / platforms["posix"]["run"]).stat().st_mode & 0o111
 
 
-@each_script
+@holds_for(SCRIPTS)
 def test_a_script_is_shell(path: Path) -> None:
     for shell in ("sh", "bash"):
         assert subprocess.run([shell, "-n", str(path)], check=False).returncode == 0
     assert "set -eu" in path.read_text(encoding="utf-8")
 
 
-@each_script
+@holds_for(SCRIPTS)
 def test_shellcheck_finds_nothing(path: Path) -> None:
     beside = Path(sys.executable).with_name("shellcheck")
     shellcheck = str(beside) if beside.exists() else shutil.which("shellcheck")
@@ -94,7 +95,7 @@ def test_a_broken_script_is_seen(tmp_path: Path) -> None:
     assert subprocess.run(["sh", "-n", str(broken)], capture_output=True, check=False).returncode != 0
 
 
-@pytest.mark.parametrize("path", POWERSHELL, ids=name_of)
+@holds_for(POWERSHELL)
 def test_powershell_reads_a_script_where_it_is_installed(path: Path) -> None:
     pwsh = shutil.which("pwsh")
     if pwsh is None:
@@ -103,7 +104,7 @@ def test_powershell_reads_a_script_where_it_is_installed(path: Path) -> None:
     assert subprocess.run([pwsh, "-NoProfile", "-Command", parse], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("path", POWERSHELL, ids=name_of)
+@holds_for(POWERSHELL)
 def test_brackets_of_a_powershell_script_close(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert all(text.count(opening) == text.count(closing) for opening, closing in ("()", "{}", "[]"))

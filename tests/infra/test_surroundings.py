@@ -1,18 +1,17 @@
-"""docker-compose.yml, its hub and the workflows: what they say agrees with the templates and lets nobody in."""
+"""docker-compose.yml, its hub and the workflows: they agree with the templates and open no access."""
 
 import json
 import re
 
-import pytest
 import yaml
 
 from tests.infra.test_policies import FILES
+from tests.offenders import holds_for
 from tests.repo.product import ROOT
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 HUB = json.loads((ROOT / "local" / "docker" / "event-hubs.json").read_text(encoding="utf-8"))
 WORKFLOWS = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / ".github" / "workflows").glob("*.yml")}
-each_workflow = pytest.mark.parametrize("name", sorted(WORKFLOWS))
 
 
 def test_the_services_listen_on_loopback_only() -> None:
@@ -38,7 +37,7 @@ def test_the_emulators_hub_is_the_one_of_the_templates() -> None:
     assert hub["PartitionCount"] == str(partitions.value)
 
 
-@each_workflow
+@holds_for(WORKFLOWS)
 def test_a_workflow_says_its_permissions_and_stores_no_secret(name: str) -> None:
     text = WORKFLOWS[name]
     workflow = yaml.safe_load(text)
@@ -47,7 +46,7 @@ def test_a_workflow_says_its_permissions_and_stores_no_secret(name: str) -> None
     assert "write-all" not in text
 
 
-@each_workflow
+@holds_for(WORKFLOWS)
 def test_every_action_names_a_version_and_every_job_an_end(name: str) -> None:
     assert re.findall(r"uses: (\S+)", WORKFLOWS[name]) == re.findall(r"uses: (\S+@v\d+\S*)", WORKFLOWS[name])
     jobs = yaml.safe_load(WORKFLOWS[name])["jobs"].values()
@@ -59,7 +58,7 @@ def test_schema_goes_before_code() -> None:
     assert steps.index("azd provision --no-prompt") < steps.index("azd deploy --no-prompt")
 
 
-@pytest.mark.parametrize("name", ["infra.yml", "deploy.yml"])
+@holds_for(["infra.yml", "deploy.yml"])
 def test_who_signs_in_to_azure_does_so_by_federated_identity(name: str) -> None:
     assert "--federated-credential-provider github" in WORKFLOWS[name]
     assert "id-token: write" in WORKFLOWS[name]

@@ -12,10 +12,11 @@ from core.errors import LetterConflict
 from core.model.commits import LetterStatus
 from core.model.letters import MOVES, LetterMove, LetterOutcome, Move, RetryCommit
 from core.model.spans import SequenceNumber
-from core.store import AppStore
 from tests.fakes.builders import NOON, claim, hold, keep_letters, partition, settled
-from tests.fakes.engines import MemoryEngine, SqliteEngine
+from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine
+from tests.fakes.memory_store import MemoryStore
+from tests.fakes.store import Store
 
 NUMBERS = st.sets(st.integers(0, 3), min_size=1).map(sorted)
 CLAIMS = st.sampled_from(["claim-1", "claim-2"])
@@ -31,7 +32,7 @@ ACTS = st.one_of(
 EDGES = {(source, allowed.target) for allowed in MOVES.values() for source in allowed.sources}
 
 
-def act(store: AppStore, number: int, what: tuple) -> object:
+def act(store: Store, number: int, what: tuple) -> object:
     """Do it, and answer what can be compared."""
     verb, one, two, three = what
     if verb == "claim":
@@ -64,7 +65,7 @@ def _due(status: LetterStatus, number: int) -> datetime | None:
 @given(st.lists(ACTS, max_size=12), st.sampled_from(["waiting", "held", "exhausted"]))
 def test_only_moves_of_the_table_happen_and_both_stores_agree(acts: list, status: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        engines: list[Engine] = [MemoryEngine(), SqliteEngine(Path(folder) / "store.db")]
+        engines: list[Engine] = [MemoryStore(), SqliteEngine(Path(folder) / "store.db")]
         stores = [engine.open() for engine in engines]
         for store in stores:
             keep_letters(store, dict.fromkeys(range(3), "a"))

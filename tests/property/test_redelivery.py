@@ -12,10 +12,9 @@ from core.ingest.ingest import Means, ingest_batch
 from core.model.events import Event
 from core.model.rows import References
 from core.settle.settle import settle
-from core.store.remembered import RememberingStore
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, stamps
-from tests.fakes.faulty_store import Fault, FaultyStore
+from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.one_pass import assert_equals_one_pass
@@ -56,7 +55,7 @@ def test_any_redelivery_with_any_fault_ends_as_one_pass_would(
 ) -> None:
     store = MemoryStore()
     faulty = FaultyStore(store, on_commit=faults)
-    owners = [RememberingStore(faulty, timedelta(days=1), FakeClock().monotonic) for _ in range(2)]
+    owners = [faulty.remembering(timedelta(days=1), FakeClock().monotonic) for _ in range(2)]
     own = stamps()
     for delivery in [*deliveries, *[Delivery(0, len(log), 0)] * 40]:
         first = max(0, committed(store, log) - delivery.back)

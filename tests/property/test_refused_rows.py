@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from core.errors import InfrastructureFault
 from core.ingest.ingest import Means, ingest_batch
 from tests.fakes.builders import batch, event, stamps
-from tests.fakes.faulty_store import Fault, FaultyStore
+from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.one_pass import assert_equals_one_pass
 from tests.fakes.plain_transform import PLAIN, is_refused

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from core.errors import DataRefused
 from core.model.commits import DeadLetter
 from core.model.rows import ReferenceKey, Row
-from core.store import Store
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import commit, event, home, letter, partition, reading, settled
 from tests.fakes.kept import Engine, PersistentEngine
+from tests.fakes.store import Store
 
 EIGHT_BYTES = (-(2**63), 2**63 - 1)
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))

@@ -1,4 +1,4 @@
-"""The product's files, as the house rules look at them."""
+"""The product's files, for the tests of the house rules."""
 
 import ast
 from functools import cache
@@ -35,30 +35,30 @@ TEXTS = sorted(
 
 
 def name_of(path: Path) -> str:
-    """A file's path as people write it."""
+    """Return a file's path from the root of the project."""
     return path.relative_to(ROOT).as_posix()
 
 
 @cache
 def text_of(path: Path) -> str:
-    """What a file holds."""
+    """Return the text of a file."""
     return path.read_text(encoding="utf-8")
 
 
 @cache
 def tree_of(path: Path) -> ast.Module:
-    """A module, parsed."""
+    """Return the syntax tree of a module."""
     return ast.parse(text_of(path), name_of(path))
 
 
 @cache
 def nodes_of(path: Path) -> tuple[ast.AST, ...]:
-    """All of a module's syntax."""
+    """Return all nodes of a module's syntax tree."""
     return tuple(ast.walk(tree_of(path)))
 
 
 def imports_of(path: Path) -> set[str]:
-    """The names of all modules that a module imports anywhere in it."""
+    """Return the names of all modules that a module imports, anywhere in it."""
     found: set[str] = set()
     for node in nodes_of(path):
         if isinstance(node, ast.Import):

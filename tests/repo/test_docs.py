@@ -27,6 +27,8 @@ FILES = sorted(
 )
 FUNCTIONS = sorted(name.removesuffix("()") for name in NAMED if name.endswith("()"))
 CLASSES = sorted(name for name in NAMED if re.fullmatch(r"(?:[A-Z][a-z]+)+", name))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "local" / "README.md", *(ROOT / "docs").rglob("*.md")]
+PRODUCT_PATH = re.compile(r"(?:core|handlers|sql|jobs|local|infra|bench|tests|docs)/[\w./-]*(?:/|\.\w+)")
 HOST_WORDS = {"PartitionContext", "OffsetStringArray", "PropertiesArray"}
 
 
@@ -43,24 +45,25 @@ def test_the_walk_names_files_functions_and_classes() -> None:
     assert {"BatchCommit", "DeadLetter"} <= set(CLASSES)
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_of_the_walk_is_there(name: str) -> None:
-    assert (ROOT / name).exists()
+def test_every_file_of_the_walk_exists() -> None:
+    assert [name for name in FILES if not (ROOT / name).exists()] == []
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_of_the_walk_is_there(name: str) -> None:
-    assert name in defined()
+def test_every_path_that_a_page_names_exists() -> None:
+    named = {(page, path) for page in PAGES for path in quoted(page.read_text(encoding="utf-8"))}
+    product = {(page, path) for page, path in named if PRODUCT_PATH.fullmatch(path)}
+    assert len(product) > 50
+    assert sorted((name_of(page), path) for page, path in product if not (ROOT / path).exists()) == []
 
 
-@pytest.mark.parametrize("name", sorted(set(CLASSES) - HOST_WORDS))
-def test_a_class_of_the_walk_is_there(name: str) -> None:
-    assert name in defined()
+def test_every_function_and_class_of_the_walk_is_defined() -> None:
+    assert [name for name in (*FUNCTIONS, *CLASSES) if name not in defined() | HOST_WORDS] == []
 
 
-@pytest.mark.parametrize("name", sorted(HOST_WORDS & set(CLASSES)))
-def test_a_word_of_the_host_is_one_that_the_adapter_reads(name: str) -> None:
-    assert f'"{name}"' in (ROOT / "handlers" / "adapters.py").read_text(encoding="utf-8")
+def test_the_adapter_reads_every_word_of_the_host() -> None:
+    adapter = (ROOT / "handlers" / "adapters.py").read_text(encoding="utf-8")
+    assert set(CLASSES) >= HOST_WORDS
+    assert [word for word in sorted(HOST_WORDS) if f'"{word}"' not in adapter] == []
 
 
 def test_a_statement_of_the_walk_is_in_the_file_that_it_names() -> None:
@@ -92,15 +95,31 @@ def test_every_setting_that_must_be_set_is_in_the_example() -> None:
     assert all(fault.split()[0] in example for fault in refusal.value.faults)
 
 
-LINKS = [
-    (page, target)
-    for page in sorted((ROOT / "docs").rglob("*.md"))
-    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
-]
-
-
 def test_links_between_documents_lead_somewhere() -> None:
-    assert [(name_of(page), target) for page, target in LINKS if not (page.parent / target).exists()] == []
+    links = [
+        (page, target)
+        for page in PAGES
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
+    ]
+    assert len(links) > 50
+    assert [(name_of(page), target) for page, target in links if not (page.parent / target).exists()] == []
+
+
+def test_every_page_is_linked_from_the_front_page() -> None:
+    front = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"(docs/{page.name})" not in front] == []
+
+
+def test_the_front_page_fits_on_a_screen_and_shows_two_commands() -> None:
+    front = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\$ (.+)$", front, flags=re.MULTILINE) == ["make demo", "make test"]
+    assert len(front.splitlines()) <= 80
+
+
+def test_the_page_of_commands_has_every_target_of_the_makefile_and_no_other() -> None:
+    page = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
+    targets = re.findall(r"^([a-z0-9-]+):.*## ", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert sorted(set(re.findall(r"`make ([a-z0-9-]+)", page))) == sorted(targets)
 
 
 def test_the_worker_receives_as_host_json_has_the_trigger_receive() -> None:

@@ -14,7 +14,7 @@ PLACES = re.compile(r"\b(TODO|FIXME|XXX)\b|(?<![\w.}])/(work|root|tmp|home/\w+|U
 
 
 def offenders(paths: list[Path], faults_of: Callable[[Path], object]) -> dict[str, object]:
-    """The files that have faults, each with its own."""
+    """Return the files that have faults, each with its own."""
     return {name_of(path): faults for path in paths if (faults := faults_of(path))}
 
 

@@ -1,4 +1,4 @@
-"""One list of settings: core/settings.py, the page, the example and the templates say the same."""
+"""One list of settings: the code, the page, the example and the templates agree."""
 
 import json
 import re
@@ -19,13 +19,15 @@ HOST_JSON: dict[str, Any] = json.loads((ROOT / "host.json").read_text(encoding="
 
 
 def in_code() -> set[str]:
-    """The settings that core/settings.py reads."""
+    """Return the settings that core/settings.py reads, and those that the timers of handlers/ read to be indexed."""
     source = (ROOT / "core" / "settings.py").read_text(encoding="utf-8")
-    return set(re.findall(r'"([A-Z][A-Z_]+(?:__\w+)?)"', source))
+    timers = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "handlers").glob("*.py"))
+    schedules = re.findall(r'os\.environ\.get\("(\w+)"\)', timers)
+    return {*re.findall(r'"([A-Z][A-Z_]+(?:__\w+)?)"', source), *schedules}
 
 
 def in_page(heading: str) -> dict[str, str]:
-    """The settings of a table of the page, each with the cell behind it."""
+    """Return the settings of a table of the page, each with its next cell."""
     section = re.split(r"^##? ", PAGE, flags=re.MULTILINE)
     table = next(part for part in section if part.startswith(heading))
     rows = re.findall(r"^\| `([\w.]+)` \|([^|\n]*)\|", table, flags=re.MULTILINE)
@@ -33,12 +35,12 @@ def in_page(heading: str) -> dict[str, str]:
 
 
 def of_the_app() -> dict[str, str]:
-    """The settings of both tables that the app reads."""
+    """Return the settings of both tables of the app."""
     return in_page("Settings\n") | in_page("Aggregation on Spark\n")
 
 
 def in_templates() -> tuple[set[str], set[str]]:
-    """What main.bicep wires, and what function.bicep sets for the host."""
+    """Return the settings that main.bicep wires, and those that function.bicep sets for the host."""
     main = read_text("main.bicep", (ROOT / "infra" / "main.bicep").read_text(encoding="utf-8"))
     function = read_text("function", (ROOT / "infra" / "app" / "function.bicep").read_text(encoding="utf-8"))
     call = next(one for one in main.of_kind("module") if one.name == "function")
@@ -46,7 +48,7 @@ def in_templates() -> tuple[set[str], set[str]]:
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value of host.json with its path."""
+    """Yield each value of host.json with its path."""
     if isinstance(value, dict):
         for name, each in value.items():
             yield from leaves(each, f"{path}.{name}".lstrip("."))

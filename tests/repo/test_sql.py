@@ -20,12 +20,12 @@ LOWER_CASE = re.compile(r"\b(select|from|where|insert into|update|set|values|cre
 
 
 def named(queries: Iterable[tuple[str, Query]]) -> list[str]:
-    """Statements as a failure names them."""
+    """Return statements as a failure names them."""
     return [f"{engine}-{query.name}" for engine, query in queries]
 
 
 def without_literals(text: str) -> str:
-    """A statement less its remarks and texts in quotes."""
+    """Return a statement without its comments and quoted texts."""
     return re.sub(r"--[^\n]*|'[^']*'", "", text)
 
 
@@ -68,5 +68,5 @@ def test_every_engine_has_the_same_statements_and_migrations() -> None:
 
 
 def test_a_statement_is_used() -> None:
-    source = "".join(text_of(path) for path in (ROOT / "core" / "store").glob("*.py"))
+    source = "".join(text_of(path) for path in (ROOT / "core" / "store").rglob("*.py"))
     assert named(one for one in QUERIES if f'"{one[1].name}"' not in source) == []

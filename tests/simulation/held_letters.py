@@ -1,72 +1,74 @@
-"""A store under watch: no letter is ever held twice, and only its holder settles it."""
+"""A database under watch: no letter is ever held twice, and only its holder settles it."""
 
-from collections.abc import Callable
-from dataclasses import replace
-from datetime import datetime
-from typing import Any, cast
+import json
+from typing import Any
 
-from core.model.letters import ClaimedPosition, FoundLetter, LetterClaim, LetterHold, LetterMove, RetryCommit
-from core.replay.pieces import ReplayCommit
-from core.store import AppStore
+from core.store.database import Database
+from core.store.script import Named, Outcome, Script, Step
 
 Key = tuple[str, int]
 
 
 class HeldLetters:
-    """Keeps beside the store who holds which letter until when; whatever is not about that goes straight through."""
+    """Keeps beside the database who holds which letter until when; other statements go straight through."""
 
-    def __init__(self, store: AppStore) -> None:
-        self._store = store
-        self.held: dict[Key, tuple[str, datetime]] = {}
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.held: dict[Key, tuple[str, str]] = {}
 
-    def as_store(self) -> AppStore:
-        return cast(AppStore, self)
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        return self._database.ask(statement, **values)
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        return getattr(self._store, name)
-
-    def claim_letters(self, claim: LetterClaim) -> tuple[ClaimedPosition, ...]:
-        got = self._store.claim_letters(claim)
-        for each in got:
-            key = (each.position.partition_id, each.position.sequence_number)
-            _, until = self.held.get(key, ("", claim.claimed_at))
-            assert until <= claim.claimed_at, f"{key} is held until {until} and was claimed at {claim.claimed_at}"
-            self.held[key] = (claim.claimed_by, claim.claimed_until)
-        return got
-
-    def begin_lone_try(self, hold: LetterHold, began_at: datetime, until: datetime) -> None:
-        self._store.begin_lone_try(hold, began_at, until)
-        for key in _keys(hold.partition.partition_id, hold.sequence_numbers):
-            if key in self.held and self.held[key][0] == hold.claimed_by:
-                self.held[key] = (hold.claimed_by, until)
-
-    def commit_retry(self, commit: RetryCommit) -> int:
-        number = self._store.commit_retry(commit)
-        for key in _keys(commit.partition.partition_id, commit.sequence_numbers):
-            holder, _ = self.held.pop(key, ("nobody", None))
-            assert holder == commit.claimed_by, f"{key} was settled by {commit.claimed_by} and held by {holder}"
-        return number
-
-    def commit_replay(self, commit: ReplayCommit) -> int:
-        """A replay takes letters from whoever holds them."""
-        number = self._store.commit_replay(commit)  # type: ignore[attr-defined]
-        for key in _keys(commit.partition.partition_id, commit.numbers):
-            self.held.pop(key, None)
-        return cast(int, number)
-
-    def move_letters(self, move: LetterMove) -> tuple[FoundLetter, ...]:
-        before = {one.sequence_number: one for one in self._find(move)}
-        found = self._store.move_letters(move)
-        for each in found:
-            key = (move.partition.partition_id, each.sequence_number)
-            if each != before[each.sequence_number] and each.touched_by == move.move_id:
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        first = script.steps[0]
+        before = self._found(first) if first.statement == "move_letters" else {}
+        done = self._database.run(script, rehearse)
+        if first.statement == "claim_letters":
+            self._note_claim(first, done)
+        elif first.statement == "begin_lone_try":
+            self._note_lone_try(first)
+        elif first.statement == "count_commit":
+            self._note_retry(next(step for step in script.steps if step.statement == "settle_letters"))
+        elif first.statement == "move_letters":
+            self._note_move(first, before, done)
+        elif first.statement == "count_replay" and not rehearse:  # a replay takes letters from whoever holds them
+            for key in _keys(next(step for step in script.steps if step.statement == "record_attempts")):
                 self.held.pop(key, None)
-        return found
+        return done
 
-    def _find(self, move: LetterMove) -> tuple[FoundLetter, ...]:
-        state = replace(self._store.read_partition(move.partition), partition=move.partition)
-        return self._store.find_letters(LetterHold(state, move.sequence_numbers, ""))
+    def close(self) -> None:
+        self._database.close()
+
+    def _note_claim(self, step: Step, done: Outcome) -> None:
+        at, until = step.values["claimed_at"], step.values["claimed_until"]
+        for partition_id, number, _ in done.rows:
+            _, held_until = self.held.get((partition_id, number), ("", at))
+            assert held_until <= at, f"{partition_id}/{number} is held until {held_until} and was claimed at {at}"
+            self.held[partition_id, number] = (step.values["claimed_by"], until)
+
+    def _note_lone_try(self, step: Step) -> None:
+        for key in _keys(step):
+            if key in self.held and self.held[key][0] == step.values["claimed_by"]:
+                self.held[key] = (step.values["claimed_by"], step.values["claimed_until"])
+
+    def _note_retry(self, step: Step) -> None:
+        claimed_by = step.values["claimed_by"]
+        for each in step.many or ():
+            key = (step.values["partition_id"], each["sequence_number"])
+            holder, _ = self.held.pop(key, ("nobody", ""))
+            assert holder == claimed_by, f"{key} was settled by {claimed_by} and held by {holder}"
+
+    def _note_move(self, step: Step, before: dict[int, tuple[Any, ...]], done: Outcome) -> None:
+        for letter in done.rows:
+            number, _, touched_by = letter
+            if letter != before[number] and touched_by == step.values["move_id"]:
+                self.held.pop((step.values["partition_id"], number), None)
+
+    def _found(self, step: Step) -> dict[int, tuple[Any, ...]]:
+        names = ("stream_id", "partition_id", "sequence_numbers")
+        found = self._database.ask("find_letters", **{name: step.values[name] for name in names})
+        return {letter[0]: letter for letter in found}
 
 
-def _keys(partition_id: str, numbers: tuple[int, ...]) -> list[Key]:
-    return [(partition_id, number) for number in numbers]
+def _keys(step: Step) -> list[Key]:
+    return [(step.values["partition_id"], number) for (number,) in json.loads(step.values["sequence_numbers"])]

@@ -12,29 +12,30 @@ from core.errors import InfrastructureFault
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import SilenceCheck, Unhealed
-from core.letters.retry import Keeper, Order, claim_due, discard, exhaust, requeue, retry_chunk
+from core.letters.moves import Mover, discard, requeue
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, retry_chunk
 from core.model.events import PartitionId
 from core.model.letters import LetterChunk, LetterPosition
 from core.model.spans import SequenceNumber
-from core.store import Engine
-from core.store.patient import PatientStore, Waiting
-from core.store.remembered import RememberingStore
+from core.store.database import Waiting
 from tests.fakes.builders import STREAM, batch, partition
-from tests.fakes.faulty_store import Killed
+from tests.fakes.faulty_database import Killed
+from tests.fakes.store import Store
 from tests.simulation.held_letters import HeldLetters
 from tests.simulation.joint_books import JointBooks
 from tests.simulation.replay_world import ReplayWorld
 from tests.simulation.world import GRACE, OWNERS, Owner, handed_over
 
 LATE = 8  # chunks that are kept, for an activity may run again, much later
-PERSON = Order("somebody", "the world asks")
+PERSON = Mover("somebody", "the world asks")
 
 
 class JointWorld(ReplayWorld):
     """`lost` are the numbers that left the hub before they were committed: only these may be absent."""
 
-    def __init__(self, seed: int, store: Engine) -> None:
-        super().__init__(seed, HeldLetters(store))
+    def __init__(self, seed: int, store: Store) -> None:
+        super().__init__(seed, Store(HeldLetters(store.database)))
         self._skips = self.chance.choice([0.0, 0.1, 0.5])
         self.retention = self.chance.random() < 0.5
         self.seen: Counter[str] = Counter()
@@ -61,8 +62,8 @@ class JointWorld(ReplayWorld):
     def _new_owner(self) -> Owner:
         """A process, with the transform of the latest deployment."""
         waiting = Waiting(self.clock.monotonic, self.clock.sleep, self.chance.random)
-        patient = PatientStore(self._troubled(), timedelta(seconds=1), waiting)
-        store = RememberingStore(patient, timedelta(seconds=60), self.clock.monotonic)
+        patient = self._troubled().patient(timedelta(seconds=1), waiting)
+        store = patient.remembering(timedelta(seconds=60), self.clock.monotonic)
         healing = Healing(self.hub)
         check = SilenceCheck(Means(patient, self.transform, self._own, healing), GRACE)
         return Owner(Means(store, self.transform, self._own, healing), check)
@@ -110,7 +111,7 @@ class JointWorld(ReplayWorld):
 
     def _retry(self) -> None:
         """Letters are claimed now, and tried at once, later or twice, by whoever comes."""
-        keeper = self._keeper(RememberingStore(self._troubled(), timedelta(seconds=60), self.clock.monotonic))
+        keeper = self._keeper(self._troubled().remembering(timedelta(seconds=60), self.clock.monotonic))
         if self.chance.random() < 0.6:
             self._chunks = [*self._chunks, *claim_due(keeper)][-LATE:]
         if self._chunks:
@@ -119,7 +120,7 @@ class JointWorld(ReplayWorld):
             self.retried += report.resolved
             self.seen["lost claims"] += report.lost
 
-    def _keeper(self, store: RememberingStore) -> Keeper:
+    def _keeper(self, store: Store) -> Keeper:
         return Keeper(STREAM, store, self.transform, self.hub.find_event, self._own)
 
     def _person(self) -> None:
@@ -129,8 +130,8 @@ class JointWorld(ReplayWorld):
             for number in range(self._committed(id))
             if self.chance.random() < 0.15
         ]
-        keeper = self._keeper(RememberingStore(self._troubled(), timedelta(seconds=60), self.clock.monotonic))
-        act = self.chance.choice([discard, requeue, requeue, exhaust])
+        keeper = self._keeper(self._troubled().remembering(timedelta(seconds=60), self.clock.monotonic))
+        act = self.chance.choice([discard, requeue, requeue])
         report = act(some, keeper, PERSON)
         if act is discard:
             self.told.update((one.partition_id, int(one.sequence_number)) for one in report.moved)
@@ -152,7 +153,7 @@ class JointWorld(ReplayWorld):
 
     def _settle_letters(self) -> None:
         """Time passes until no letter waits any more."""
-        store = RememberingStore(self._troubled(), timedelta(seconds=60), self.clock.monotonic)
+        store = self._troubled().remembering(timedelta(seconds=60), self.clock.monotonic)
         for _ in range(2_000):
             due = store.next_due_at(STREAM)
             if due is None:

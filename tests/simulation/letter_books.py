@@ -3,15 +3,15 @@
 from collections import Counter, defaultdict
 
 from core.letters.plan import CRASHED, GONE
-from core.store import AppStore
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.kept import Engine, KeptAttempt, KeptLetter
+from tests.fakes.store import Store
 from tests.simulation.letter_world import FOR_EVER, LetterWorld
 
 NEVER = {"poison", "bug", "huge"}  # no retry makes rows of these
 
 
-def assert_at_rest(world: LetterWorld, engine: Engine, store: AppStore) -> None:
+def assert_at_rest(world: LetterWorld, engine: Engine, store: Store) -> None:
     """Every letter is settled once, with its rows once, and ledger and attempts say the same."""
     assert_books(world, store)
     attempts: dict[tuple[str, int], list[KeptAttempt]] = defaultdict(list)
@@ -27,7 +27,7 @@ def assert_at_rest(world: LetterWorld, engine: Engine, store: AppStore) -> None:
     assert_retries(engine, store)
 
 
-def assert_books(world: LetterWorld, store: AppStore) -> None:
+def assert_books(world: LetterWorld, store: Store) -> None:
     books = store.read_ledgers()
     assert [one.accounted for one in books] == [len(log) for log in world.logs.values()]
     assert all(one.balanced for one in books)
@@ -85,7 +85,7 @@ def assert_rows(world: LetterWorld, engine: Engine) -> None:
     assert standing == newest
 
 
-def assert_retries(engine: Engine, store: AppStore) -> None:
+def assert_retries(engine: Engine, store: Store) -> None:
     """Commits count on without a hole; each retry's counts are its attempts."""
     made: dict[tuple[str, int], list[KeptAttempt]] = defaultdict(list)
     for each in engine.attempts():

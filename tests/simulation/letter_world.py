@@ -8,7 +8,9 @@ from datetime import datetime, timedelta
 
 from core.errors import HubUnreachable, InfrastructureFault
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.retry import Keeper, Order, claim_due, discard, exhaust, next_due_at, requeue, retry_chunk
+from core.letters.moves import Mover, discard, requeue
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.backoff import Backoff
 from core.model.clock import Clock
 from core.model.events import Event, Partition, PartitionId
@@ -16,13 +18,12 @@ from core.model.letters import LetterChunk, LetterPolicy, LetterPosition
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.store import AppStore
-from core.store.patient import PatientStore, Waiting
-from core.store.remembered import RememberingStore
+from core.store.database import Waiting
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import STREAM, FakeClock, batch, event, ids, partition
-from tests.fakes.faulty_store import Fault, FaultyStore, Killed
+from tests.fakes.faulty_database import Fault, FaultyStore, Killed
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
 from tests.simulation.held_letters import HeldLetters
 
 KEEPERS, STEPS = 2, 70
@@ -44,7 +45,7 @@ VERBS = [
     "fixhome {home} 1",
     "kill {times} {id}",
 ]
-PERSON = Order("somebody", "the world asks")
+PERSON = Mover("somebody", "the world asks")
 Report = dict[str, set[LetterPosition]]
 
 
@@ -59,7 +60,7 @@ class Process:
 class LetterWorld:
     """Steps of trouble, and then none until no letter waits. `told` is what the person was told was discarded."""
 
-    def __init__(self, seed: int, store: AppStore) -> None:
+    def __init__(self, seed: int, store: Store) -> None:
         self.chance = random.Random(seed)
         self.clock = FakeClock()
         self.trouble = self.chance.choice([0.0, 0.05, 0.15, 0.4])
@@ -71,7 +72,7 @@ class LetterWorld:
         self.calm = self.trouble == 0.0
         self.logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 3))}
         self.gone = {at for at in range(60) if self.chance.random() < 0.2}  # numbers that left the hub
-        self._store = HeldLetters(store).as_store()
+        self._store = Store(HeldLetters(store.database))
         self._outage = self._nested = 0
         self._skews = [0.0] * KEEPERS
         self._ingesting = self._stamps(lambda: 0.0), self._connect()
@@ -183,7 +184,7 @@ class LetterWorld:
 
     def _person(self) -> None:
         some = [one for one in self._positions() if self.chance.random() < 0.15]
-        self._ask(self.chance.choice([discard, requeue, requeue, exhaust]), some)
+        self._ask(self.chance.choice([discard, requeue, requeue]), some)
 
     def _ask(self, what: Callable[..., object], some: list[LetterPosition]) -> None:
         keeper = self.processes[0].keeper
@@ -215,7 +216,7 @@ class LetterWorld:
 
         return Clock(now, lambda: next(source), self.chance.random), policy
 
-    def _connect(self) -> AppStore:
+    def _connect(self) -> Store:
         waiting = Waiting(self.clock.monotonic, self.clock.sleep, self.chance.random)
         faulty = FaultyStore(
             self._store,
@@ -225,8 +226,8 @@ class LetterWorld:
             rival=lambda *_: self._meanwhile(),
             meanwhile=self._meanwhile,
         )
-        patient = PatientStore(faulty, timedelta(seconds=0.2), waiting)
-        return RememberingStore(patient, timedelta(seconds=60), self.clock.monotonic)
+        patient = faulty.patient(timedelta(seconds=0.2), waiting)
+        return patient.remembering(timedelta(seconds=60), self.clock.monotonic)
 
     def _meanwhile(self) -> None:
         """Somebody else acts between two calls; whom nobody interrupts in turn."""

@@ -17,20 +17,23 @@ from core.errors import (
     StoreUnavailable,
 )
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, retry_chunk
 from core.model.events import Event
 from core.model.rows import References, Row, row_table
 from core.replay.job import JobMove, ReplayMove
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
 from core.settle.settle import settle
-from core.store import Engine
+from core.store.database import Database
+from core.store.script import Named, OfRows, Outcome, Script
 from core.transforms.home_security import HomeAlert, SensorReading
 from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps
-from tests.fakes.faulty_store import Killed
+from tests.fakes.faulty_database import Killed
 from tests.fakes.kept import KeptRow
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.plain_transform import PLAIN, transform
 from tests.fakes.replaying import order
+from tests.fakes.store import Store
 
 VERBS = [
     "reading {}",
@@ -44,15 +47,6 @@ VERBS = [
     "bug",
     "poison",
 ]
-CALLS = {
-    "find_replay", "open_replay", "move_replay", "read_standing_states", "read_carried", "read_kept_events",
-    "commit_replay", "rehearse_replay", "note_rehearsal", "close_replay", "read_partition", "read_replayable",
-    "claim_letters", "read_claimed", "commit_retry", "find_letters", "begin_lone_try", "move_letters", "next_due_at",
-    "commit_batch", "anchor_partition", "note_gap", "close_gaps", "read_references",
-}  # fmt: skip
-WRITES = {
-    "commit_batch", "open_replay", "commit_replay", "note_rehearsal", "close_replay", "commit_retry", "move_letters",
-}  # fmt: skip
 STEPS = 50
 MOVES: list[ReplayMove] = ["pause", "resume", "resume", "cancel"]
 
@@ -95,66 +89,70 @@ def is_refused(event: Event) -> bool:
     return refused and event.sequence_number % 5 != 3
 
 
-class Recording:
-    """An engine, with a list of every appended row that a commit of any kind has left behind."""
+class RecordingDatabase:
+    """A database, with a list of every appended row that a commit of any kind has left behind."""
 
-    def __init__(self, store: Engine) -> None:
-        self._store = store
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self.written: list[tuple[int, KeptRow]] = []
 
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._store, name)
-        return self._noting(method) if name in ("commit_batch", "commit_replay", "commit_retry") else method
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        return self._database.ask(statement, **values)
 
-    def _noting(self, method: Callable[[Any], int]) -> Callable[[Any], int]:
-        def call(commit: Any) -> int:
-            number = method(commit)
-            place = (commit.state.stream_id, commit.partition.partition_id)
-            for row_class, placed in commit.settled.rows.items():
-                if not row_table(row_class).key:
-                    self.written += [(number, KeptRow(*place, at, ordinal, number, row)) for at, ordinal, row in placed]
-            return number
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        done = self._database.run(script, rehearse)
+        for step in () if rehearse else script.steps:
+            if isinstance(step.statement, OfRows) and step.statement.verb == "append":
+                place, number = (step.values["stream_id"], step.values["partition_id"]), done.kept["commit_number"]
+                rows = [KeptRow(*place, at, ordinal, number, row) for at, ordinal, row in step.many or ()]
+                self.written += [(number, row) for row in rows]
+        return done
 
-        return call
+    def close(self) -> None:
+        self._database.close()
 
 
-class Troubled:
-    """A store every call of which may fail, before or after; `fault` says how, and may do other things meanwhile."""
+class TroubledDatabase:
+    """A database each statement of which may fail, before or after; `fault` says how, and may act meanwhile."""
 
-    def __init__(self, store: Any, fault: Callable[[str], str | None]) -> None:
-        self._store = store
+    def __init__(self, database: Database, fault: Callable[[str], str | None]) -> None:
+        self._database = database
         self._fault = fault
 
-    def __getattr__(self, name: str) -> Any:
-        method = getattr(self._store, name)
-        return self._failing(name, method) if name in CALLS else method
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        return self._failing(statement, lambda: self._database.ask(statement, **values), False)
 
-    def _failing(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*given: Any) -> Any:
-            fault = self._fault(name)
-            if fault == "away":
-                raise StoreUnavailable("the database does not answer")
-            if fault == "killed":
-                raise Killed
-            if fault == "lost" and name in WRITES:
-                raise CommitOutcomeUnknown("it was not answered, and not done")
-            answer = method(*given)
-            if fault == "unanswered" and name in WRITES:
-                raise CommitOutcomeUnknown("it was not answered, and done")
-            if fault == "killed after":
-                raise Killed
-            return answer
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        first, doubtful = script.steps[0].statement, not script.may_repeat and not rehearse
+        return self._failing(first, lambda: self._database.run(script, rehearse), doubtful)
 
-        return call
+    def close(self) -> None:
+        self._database.close()
+
+    def _failing(self, statement: Named, call: Callable[[], Any], doubtful: bool) -> Any:
+        fault = self._fault(str(statement))
+        if fault == "away":
+            raise StoreUnavailable("the database does not answer")
+        if fault == "killed":
+            raise Killed
+        if fault == "lost" and doubtful:
+            raise CommitOutcomeUnknown("it was not answered, and not done")
+        answer = call()
+        if fault == "unanswered" and doubtful:
+            raise CommitOutcomeUnknown("it was not answered, and done")
+        if fault == "killed after":
+            raise Killed
+        return answer
 
 
 class ReplayWorld:
     """Steps through deliveries, retries, replays and what operators do, and ends with one replay of everything."""
 
-    def __init__(self, seed: int, store: Engine) -> None:
+    def __init__(self, seed: int, store: Store) -> None:
         self.chance = random.Random(seed)
         self.clock = FakeClock()
-        self.record = Recording(store)
+        self.recording = RecordingDatabase(store.database)
+        self.record = Store(self.recording)
         self.logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 3))}
         self.hub = MemoryHub(self.logs, lambda: self.chance.random() < self._trouble / 30)
         self.retention = self.chance.random() < 0.3
@@ -188,14 +186,15 @@ class ReplayWorld:
         for job_id in self._jobs:
             self._move(job_id, "cancel" if self.chance.random() < 0.3 else "resume")
             self._finish(job_id)
-        before = [self.record.read_partition(partition(id)).checkpoint for id in self.logs]
+        before = self._checkpoints()
         job = request_replay(order(), self.means(self.record), 10**9)
         self.last = job.request.job_id
         self._finish(self.last)
-        after = [self.record.read_partition(partition(id)).checkpoint for id in self.logs]
-        assert [(one.sequence_number, one.commit_id) for one in after] == [
-            (one.sequence_number, one.commit_id) for one in before
-        ]
+        assert self._checkpoints() == before
+
+    def _checkpoints(self) -> list[tuple[int, UUID] | None]:
+        found = [self.record.read_partition(partition(id)).checkpoint for id in self.logs]
+        return [None if one is None else (one.sequence_number, one.commit_id) for one in found]
 
     def means(self, store: Any) -> ReplayMeans:
         return ReplayMeans(STREAM, store, self.hub, self.transform, self._own, piece=self.chance.randint(1, 9))
@@ -277,8 +276,8 @@ class ReplayWorld:
         for chunk in claim_due(keeper):
             self.retried += retry_chunk(chunk, keeper, "a retry").resolved
 
-    def _troubled(self) -> Any:
-        return Troubled(self.record, self._fault)
+    def _troubled(self) -> Store:
+        return Store(TroubledDatabase(self.recording, self._fault))
 
     def _fault(self, name: str) -> str | None:
         if self.chance.random() < 0.1 and self._depth == 0:  # others go on between any two calls

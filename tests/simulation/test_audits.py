@@ -16,18 +16,20 @@ from core.ledger.audit import Audit, LedgerFault, audit
 from core.ledger.books import read_books
 from core.ledger.explain import Explanation, explain
 from core.ledger.recount import MOST_NUMBERS, recount_hub, recount_rows, window
-from core.letters.retry import Keeper, Order, claim_due, discard, requeue, retry_chunk
+from core.letters.moves import Mover, discard, requeue
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, retry_chunk
 from core.model.events import PartitionId
 from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
-from core.store.desk import StoreDesk, desk_over
-from core.store.sqlite import SqliteStore
+from core.store.connect import OperatorStores, operator_stores
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.builders import STREAM, batch, event, partition, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.replaying import order
+from tests.fakes.store import Store
 from tests.simulation.replay_world import TRANSFORMS, ReplayWorld
 from tests.simulation.seeds import seeds
 
@@ -42,25 +44,25 @@ class History:
 
     world: ReplayWorld
     engine: SqliteEngine
-    desk: StoreDesk
+    desk: OperatorStores
 
     def audit(self) -> list[LedgerFault]:
         """What the audit, and the recount of rows and hub, tell."""
-        done = audit(self.desk.books, None, NOW)
+        done = audit(self.desk.ledger, None)
         return [*done.faults, *self._recounted(done)]
 
     def _recounted(self, done: Audit) -> Iterator[LedgerFault]:
         for one in done.partitions:
             span = window(one.ledger, None, None, MOST_NUMBERS)
             assert span is not None
-            yield from recount_rows(one, span, self.desk.books).faults
-            yield from recount_hub(one, span, self.world.hub, self.desk.books, NOW).faults
+            yield from recount_rows(one, span, self.desk.ledger).faults
+            yield from recount_hub(one, span, self.world.hub, self.desk.ledger, NOW).faults
 
     def kinds(self) -> set[str]:
         return {fault.kind for fault in self.audit()}
 
     def explain(self, id: str, number: int) -> Explanation:
-        found = explain(PartitionId(id), SequenceNumber(number), self.desk.explaining)
+        found = explain(PartitionId(id), SequenceNumber(number), self.desk.explanations)
         assert found is not None
         return found
 
@@ -72,10 +74,10 @@ class History:
 def history(seed: int, path: Path) -> History:
     engine = SqliteEngine(path)
     store = engine.open()
-    assert isinstance(store, SqliteStore)
+    assert isinstance(store, Store)
     world = ReplayWorld(seed, store)
     world.run()
-    made = History(world, engine, desk_over(store, STREAM, ROW_CLASSES))
+    made = History(world, engine, operator_stores(store.database, STREAM, ROW_CLASSES))
     go_on_with_gaps(world)
     settle_by_hand(world)
     replay_some(world)
@@ -102,7 +104,7 @@ def settle_by_hand(world: ReplayWorld) -> None:
     exhausted = [
         LetterPosition(PartitionId(id), SequenceNumber(len(log) + 27)) for id, log in world.logs.items()
     ]  # one that was fetched back and is poison
-    asked = Order("somebody", "because")
+    asked = Mover("somebody", "because")
     assert len(discard(exhausted, keeper, asked).moved) == len(exhausted)
     again = [LetterPosition(one.partition_id, SequenceNumber(one.sequence_number + 1)) for one in exhausted]
     assert len(requeue(again, keeper, asked).moved) == len(again)  # a bug that the newest transform mends
@@ -132,7 +134,7 @@ def made(tmp_path: Path) -> History:
 def test_a_history_audits_balanced_and_explains_every_number(seed: int, tmp_path: Path) -> None:
     made = history(seed, tmp_path / "store.db")
     assert made.audit() == []
-    books = read_books(made.desk.books)
+    books = read_books(made.desk.ledger)
     assert books.balanced
     sums = {"absent": 0, "dead_lettered": 0}
     for id in made.world.logs:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.engines import MemoryEngine, SqliteEngine
+from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine
+from tests.fakes.memory_store import MemoryStore
 from tests.simulation.joint_world import JointWorld
 from tests.simulation.seeds import BLOCK, seeds
 from tests.simulation.test_replays import (
@@ -55,7 +56,7 @@ def assert_commits_count_on(world: JointWorld, engine: Engine) -> None:
 @pytest.mark.parametrize("first", seeds(range(0, 200, BLOCK), 1), ids="seeds from {}".format)
 def test_a_joint_world_in_memory_keeps_its_books(first: int) -> None:
     for seed in range(first, first + BLOCK):
-        run(seed, MemoryEngine())
+        run(seed, MemoryStore())
 
 
 @pytest.mark.parametrize("seed", seeds(range(3_000, 3_010), 2), ids="seed{}".format)
@@ -66,8 +67,8 @@ def test_a_joint_world_over_a_database_keeps_its_books(seed: int, tmp_path: Path
 @pytest.mark.slow
 def test_the_joint_worlds_do_meet_trouble() -> None:
     seen: Counter[str] = Counter()
-    for seed in range(40):
-        engine = MemoryEngine()
+    for seed in range(60):
+        engine = MemoryStore()
         world = run(seed, engine)
         seen.update(world.seen)
         seen["retried"] += world.retried

@@ -8,8 +8,9 @@ import pytest
 from core.model.events import PartitionId
 from core.transforms.home_security import HomeAlert, SensorReading
 from tests.fakes.builders import STREAM
-from tests.fakes.engines import MemoryEngine, SqliteEngine
+from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine, KeptRow
+from tests.fakes.memory_store import MemoryStore
 from tests.simulation.replay_world import ReplayWorld
 from tests.simulation.seeds import seeds
 
@@ -30,11 +31,13 @@ def run(seed: int, engine: Engine) -> ReplayWorld:
 def assert_one_pass(world: ReplayWorld, engine: Engine) -> None:
     assert world.last is not None
     job = world.record.find_replay(world.last)
+    assert job is not None
     assert (job.status, job.fault) == ("done", None)
     letters = {(one.partition_id, one.sequence_number): one for one in engine.letters()}
     rows = by_event(engine)
     for id in world.logs:
         progress = job.progress_of(PartitionId(id))
+        assert progress is not None
         gone = {n for span in progress.gone_ranges for n in range(span.first, span.last + 1)}
         kept = {number for partition_id, number in letters if partition_id == id}
         expired = set(range(world.begins[id], world.expired[id]))
@@ -72,7 +75,7 @@ def assert_nothing_is_lost_of_what_was_written(world: ReplayWorld, engine: Engin
     taken = [(one.row_commit_number, one.partition_id, one.sequence_number, one.ordinal, one.row)
              for one in engine.retracted() if one.table_name != "home"]  # fmt: skip
     written = [(one.commit_number, one.partition_id, one.sequence_number, one.ordinal, one.row)
-               for _, one in world.record.written]  # fmt: skip
+               for _, one in world.recording.written]  # fmt: skip
     assert sorted(map(repr, [*live, *taken])) == sorted(map(repr, written))
 
 
@@ -103,7 +106,7 @@ def assert_replays_add_up(world: ReplayWorld, engine: Engine) -> None:
 
 @pytest.mark.parametrize("seed", seeds(range(150), 30), ids="seed{}".format)
 def test_a_world_of_replays_in_memory_ends_as_one_pass(seed: int) -> None:
-    run(seed, MemoryEngine())
+    run(seed, MemoryStore())
 
 
 @pytest.mark.parametrize("seed", seeds(range(1_000, 1_025), 5), ids="seed{}".format)
@@ -124,6 +127,6 @@ def test_the_worlds_do_meet_trouble() -> None:
 
 
 def _ended(seed: int) -> ReplayWorld:
-    world = ReplayWorld(seed, MemoryEngine().open())
+    world = ReplayWorld(seed, MemoryStore().open())
     world.run()
     return world

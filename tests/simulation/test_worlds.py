@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.builders import partition
-from tests.fakes.engines import MemoryEngine, SqliteEngine
+from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine
+from tests.fakes.memory_store import MemoryStore
 from tests.fakes.one_pass import assert_equals_one_pass
 from tests.simulation.seeds import seeds
 from tests.simulation.world import World
@@ -42,7 +43,7 @@ def numbers_of(engine: Engine, id: str, status: str) -> list[int]:
 
 @pytest.mark.parametrize("seed", seeds(range(200), 50), ids="seed{}".format)
 def test_a_world_in_memory_ends_as_if_nothing_had_failed(seed: int) -> None:
-    run(seed, MemoryEngine())
+    run(seed, MemoryStore())
 
 
 @pytest.mark.parametrize("seed", seeds(range(1_000, 1_030), 5), ids="seed{}".format)
@@ -51,7 +52,7 @@ def test_a_world_over_a_database_ends_as_if_nothing_had_failed(seed: int, tmp_pa
 
 
 def test_the_same_seed_is_the_same_world() -> None:
-    engines = [MemoryEngine(), MemoryEngine()]
+    engines = [MemoryStore(), MemoryStore()]
     for engine in engines:
         World(7, engine.open()).run()
     assert engines[0].ledger() == engines[1].ledger() != []
@@ -61,7 +62,7 @@ def test_the_same_seed_is_the_same_world() -> None:
 def test_the_worlds_do_meet_trouble() -> None:
     redelivered = healed = absent = tails = 0
     for seed in range(60):
-        engine = MemoryEngine()
+        engine = MemoryStore()
         world = World(seed, engine.open())
         world.run()
         redelivered += sum(kept.commit_number > 1 for kept in engine.ledger())

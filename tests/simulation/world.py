@@ -14,13 +14,12 @@ from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import SilenceCheck
 from core.model.commits import BatchCommit
 from core.model.events import Event
-from core.store import AppStore
-from core.store.patient import PatientStore, Waiting
-from core.store.remembered import RememberingStore
+from core.store.database import Waiting
 from tests.fakes.builders import FakeClock, batch, event, partition, stamps
-from tests.fakes.faulty_store import Fault, FaultyStore, Killed
+from tests.fakes.faulty_database import Fault, FaultyStore, Killed
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
 
 OWNERS = 2
 STEPS = 60
@@ -67,7 +66,7 @@ class World:
     `lost` are the numbers that the hub lost before they were committed: only these may be absent.
     """
 
-    def __init__(self, seed: int, store: AppStore) -> None:
+    def __init__(self, seed: int, store: Store) -> None:
         self.chance = random.Random(seed)
         self.clock = FakeClock()
         logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 3))}
@@ -136,8 +135,8 @@ class World:
     def _new_owner(self) -> Owner:
         waiting = Waiting(self.clock.monotonic, self.clock.sleep, self.chance.random)
         faulty = FaultyStore(self._store, on_commit=self._commits(), on_read=self._reads(), rival=self._interrupt)
-        patient = PatientStore(faulty, timedelta(seconds=1), waiting)
-        store = RememberingStore(patient, timedelta(seconds=60), self.clock.monotonic)
+        patient = faulty.patient(timedelta(seconds=1), waiting)
+        store = patient.remembering(timedelta(seconds=60), self.clock.monotonic)
         own, healing = stamps(self.chance.getrandbits(64), self.clock), Healing(self.hub)
         return Owner(Means(store, PLAIN, own, healing), SilenceCheck(Means(patient, PLAIN, own, healing), GRACE))
 
@@ -154,7 +153,7 @@ class World:
         checkpoint = self._store.read_partition(partition(partition_id)).checkpoint
         return self.begins[partition_id] if checkpoint is None else checkpoint.sequence_number + 1
 
-    def _interrupt(self, _: AppStore, commit: BatchCommit) -> None:
+    def _interrupt(self, _: Store, commit: BatchCommit) -> None:
         """Another owner, which may hold the partition now, is handed a batch before this commit goes through."""
         if self._rivals == 0:
             self._rivals += 1

@@ -1,4 +1,4 @@
-"""What an app must answer wherever it runs: one table, and the way to ask."""
+"""The routes that an app must answer wherever it runs: one table, and a client."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ print(json.dumps([b["route"] for b in bindings if b["type"].lower() == "httptrig
 
 @dataclass(frozen=True)
 class Check:
-    """A route that the app has or will have; `holds` are keys of its JSON. It is asked as soon as it is registered."""
+    """A route that the app has or will have; `holds` are keys of its JSON. It is checked once it is registered."""
 
     route: str
     content_type: str = "application/json"
@@ -40,7 +40,7 @@ CHECKS = (
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """An answer over HTTP."""
 
     status: int
     content_type: str
@@ -71,6 +71,6 @@ class App:
 
 @cache
 def registered() -> frozenset[str]:
-    """The routes of this code's function_app, which is asked in a process of its own: it can be indexed only once."""
+    """The routes of this code's function_app, read in a new process: a process can index it only once."""
     done = subprocess.run([sys.executable, "-c", ROUTES], cwd=ROOT, capture_output=True, text=True, check=True)
     return frozenset(json.loads(done.stdout.splitlines()[-1]))

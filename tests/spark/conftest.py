@@ -1,4 +1,4 @@
-"""One Spark session for all tests of a process; without Java or pyspark only test_here.py is collected, and says so."""
+"""One Spark session for all tests of a process; without Java or pyspark only test_here.py runs, and reports it."""
 
 import os
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ collect_ignore_glob = [] if lacking() is None else ["test_[!h]*.py"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Pyspark's own warnings are no errors of ours."""
+    """Ignore the warnings of pyspark itself."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             for warning in PYSPARK_OWN:
@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """A session on two threads."""
+    """Run a session on two threads."""
     from pyspark.sql import SparkSession
 
     before = dict(os.environ)
@@ -45,7 +45,7 @@ def spark() -> Iterator[Any]:
 
 @pytest.fixture
 def world(spark: Any, tmp_path: Path) -> Iterator[Any]:
-    """An empty ledger with Spark beside it."""
+    """Return an empty ledger with Spark beside it."""
     from tests.spark.world import World
 
     made = World(spark, tmp_path)

@@ -1,4 +1,4 @@
-"""Whether Spark can run here, and how: what every Spark process of the tests is started with."""
+"""The options and environment of every Spark process of the tests, and the reason when Spark cannot run here."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ OPTIONS = {
 
 
 def lacking() -> str | None:
-    """What is missing and how to get it, in one line; None when Spark can run."""
+    """Return the missing part and the way to get it, in one line; None when Spark can run."""
     if find_spec("pyspark") is None:
         return "pyspark is not installed: make test installs it where Java is found"
     java = Path(os.environ.get("JAVA_HOME", "")) / "bin" / "java"
@@ -31,7 +31,7 @@ def lacking() -> str | None:
 
 
 def environment() -> dict[str, str]:
-    """For every process of Spark: loopback only, quiet, and this Python on both sides."""
+    """Return the environment of a Spark process: loopback only, quiet, and this Python on both sides."""
     return {
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_CONF_DIR": str(CONF),
@@ -42,7 +42,7 @@ def environment() -> dict[str, str]:
 
 
 def spark_home() -> Path:
-    """Where the wheel of pyspark has Spark."""
+    """Return the folder of Spark in the wheel of pyspark."""
     spec = find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None
@@ -50,10 +50,10 @@ def spark_home() -> Path:
 
 
 def spark_submit() -> str:
-    """The command of that wheel."""
+    """Return the spark-submit of that wheel."""
     return str(spark_home() / "bin" / "spark-submit")
 
 
 def submit_options() -> list[str]:
-    """OPTIONS as words of that command."""
+    """Return OPTIONS as words of that command."""
     return [word for name, value in OPTIONS.items() for word in ("--conf", f"{name}={value}")]

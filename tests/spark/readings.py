@@ -18,7 +18,7 @@ def gas(home_id: str = "home-1", at: datetime = NOON, ppm: int = 5) -> SensorRea
 
 
 def by_chance(chance: random.Random, count: int, now: datetime) -> list[SensorReading]:
-    """Most of them just now, some late by minutes, a few by days; times to the microsecond, at borders too."""
+    """Return random readings: most of now, some late by minutes, a few by days; some exactly at a window's border."""
     found = []
     for _ in range(count):
         late = chance.choice([0, 0, 0, chance.expovariate(1 / 1800), chance.uniform(0, 9 * 86_400)])

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 
 from core.errors import MissingReference, PoisonEvent
 from core.ingest.ingest import Means, ingest_batch
-from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, retry_chunk
 from core.model.events import Event
 from core.model.letters import RetryReport
 from core.model.rows import References, Row
@@ -26,18 +27,18 @@ Mended = Callable[[SensorReading], Iterable[SensorReading]]
 
 
 def registered(home_id: str) -> str:
-    """The body of a home's registration."""
+    """Return the body of a home's registration."""
     return json.dumps({"kind": "registration", "home_id": home_id, "time_zone": "Europe/Berlin", "armed": False})
 
 
 def gas_event(home_id: str, ppm: int, at: datetime = NOON) -> str:
-    """The body of a reading of carbon monoxide."""
+    """Return the body of a reading of carbon monoxide."""
     body = {"kind": "carbon_monoxide", "home_id": home_id, "sensor_id": "co-1", "ppm": ppm}
     return json.dumps({**body, "observed_at": at.isoformat()})
 
 
 def motion_event(home_id: str, at: datetime = NOON) -> str:
-    """The body of a motion."""
+    """Return the body of a motion."""
     body = {"kind": "motion", "home_id": home_id, "sensor_id": "motion-1", "state": "active"}
     return json.dumps({**body, "observed_at": at.isoformat()})
 
@@ -50,7 +51,7 @@ class Stream:
         self.replays = Replays(world.store, {}, HOMES, world.clock)
 
     def take(self, *bodies: str, of: str = "0") -> None:
-        """The hub gets events, and the trigger takes them in one batch."""
+        """Publish events to the hub, and have the trigger take them in one batch."""
         hub, own = self.replays.hub, self.replays
         if of not in hub.held:
             hub.recreate(of)
@@ -60,7 +61,7 @@ class Stream:
         ingest_batch(batch(taken, partition(of)), Means(own.store, own.transform, own.own))
 
     def deploy(self, mended: Mended, version: str) -> None:
-        """From now on readings come out of the transform as `mended` has them."""
+        """Deploy a transform that gives the readings to `mended`."""
 
         def rows_of(event: Event, references: References) -> Iterable[Row]:
             for row in HOMES.rows_of(event, references):
@@ -68,14 +69,14 @@ class Stream:
 
         self.replays.transform = replace(HOMES, version=version, rows_of=rows_of)
 
-    def replay(self, asked: ReplayOrder | None = None) -> ReplayJob:
-        """Ask for a replay and work it off."""
-        done = self.replays.replay(asked)
+    def replay(self, wanted: ReplayOrder | None = None) -> ReplayJob:
+        """Request a replay and run it."""
+        done = self.replays.replay(wanted)
         assert (done.status, done.fault) == ("done", None)
         return done
 
     def retry(self) -> list[RetryReport]:
-        """What the keeper does once every letter that waits is due."""
+        """Retry the letters when every waiting one is due."""
         own = self.replays
         self.world.clock.advance(7_200)
         keeper = Keeper(STREAM, own.store, own.transform, own.hub.find_event, own.own)
@@ -87,7 +88,7 @@ def as_they_are(reading: SensorReading) -> Iterable[SensorReading]:
 
 
 def moved(reading: SensorReading) -> Iterable[SensorReading]:
-    """Gas is seen an hour later, in other parts, and what moves is a door."""
+    """Move gas by an hour with half its parts, and make a motion a door."""
     if reading.ppm is None:
         yield replace(reading, kind="door")
     else:
@@ -95,19 +96,19 @@ def moved(reading: SensorReading) -> Iterable[SensorReading]:
 
 
 def fewer(reading: SensorReading) -> Iterable[SensorReading]:
-    """Of gas only what is above 50 counts."""
+    """Drop gas of 50 parts or less."""
     if reading.ppm is None or reading.ppm > 50:
         yield reading
 
 
 def twice(reading: SensorReading) -> Iterable[SensorReading]:
-    """A second row for everything, from another sensor."""
+    """Add a second row to every reading, from a different sensor."""
     yield reading
     yield replace(reading, sensor_id=f"{reading.sensor_id}-again")
 
 
 def refusing(reading: SensorReading) -> Iterable[SensorReading]:
-    """Gas above 50 is poison now, and switches wait for something that may come."""
+    """Refuse gas above 50 as poison, and have switches wait for a reference."""
     if reading.ppm is None:
         raise MissingReference("a floor plan")
     if reading.ppm > 50:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def blobs() -> Iterator[tuple[str, str]]:
-    """An address of a container, and the connection string of its account."""
+    """Return the address of a container, and the connection string of its account."""
     if azurite.command() is None:
         pytest.skip("Azurite is not installed: `make azurite` does it, with npm")
     with TemporaryDirectory() as folder, azurite.running(Path(folder)) as connection:

@@ -55,7 +55,7 @@ def last_run(world: World) -> AggregationRun:
 
 
 def tick_until_committed(world: World, ended: Callable[[], bool]) -> list[str]:
-    """Tick, wait until the engine's jobs have ended, tick again; what the ticks did."""
+    """Tick, wait until the engine's jobs have ended, tick again; return the steps of the ticks."""
     did: list[str] = []
     for _ in range(12):
         did += world.tick().did
@@ -66,7 +66,7 @@ def tick_until_committed(world: World, ended: Callable[[], bool]) -> list[str]:
 
 
 def submitting(world: World) -> Callable[[str, list[str]], list[str]]:
-    """What a stand-in starts: spark-submit of the program, with the store that the service's own secrets would name."""
+    """Return the command of a stand-in: spark-submit of the program, with the store of the service's own secrets."""
 
     def command(program: str, arguments: list[str]) -> list[str]:
         store = ["--store", f"sqlite:{world.sqlite.path}"]
@@ -149,7 +149,7 @@ def _ended(world: World, local: LocalEngine) -> bool:
 
 
 def _python_workers(pid: int) -> bool:
-    """Whether the job's tasks are at work: the daemon that forks Python workers is there."""
+    """Return True when the job runs tasks: the daemon that forks Python workers is there."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if b"pyspark.daemon" in path.read_bytes() and _session(path.parent) == pid:
@@ -165,7 +165,7 @@ def _session(process: Path) -> int:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """A master and two workers out of the wheel; its address, and the workers."""
+    """Run a master and two workers of the wheel; return its address, and the workers."""
     started: list[subprocess.Popen[bytes]] = []
     quiet = {**os.environ, **environment(), "SPARK_CONF_DIR": str(folder), "SPARK_DAEMON_MEMORY": "256m"}
     quiet.pop("PYTHONPATH")  # what the executors need comes with the job
@@ -195,7 +195,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """A worker is a session of its own, and its executors are in it."""
+    """Kill the session of a worker, with its executors."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,4 +1,4 @@
-"""Says by name when Spark cannot run here, and how to get what is missing."""
+"""Reports that Spark cannot run here, with the missing part and the way to get it."""
 
 import subprocess
 

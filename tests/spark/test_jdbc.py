@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core.transforms.home_security import Home, HomeAlert, SensorReading
-from jobs.aggregate_home_activity import Order, aggregate
+from jobs.aggregate_home_activity import Execution, aggregate
 from jobs.capture import EVENTS
 from jobs.jdbc_tables import Dialect, JdbcTables
 from jobs.ranges import CommitSpan, LedgerRange, Slice
@@ -114,7 +114,7 @@ def test_a_run_is_read_added_up_and_staged_by_jdbc(spark: Any, derby: Derby, tab
     derby.reading(10, 2, at=NOON + timedelta(microseconds=123_457))
     derby.reading(12, 4, ppm="NULL", at=NOON - timedelta(minutes=1))
     derby.reading(13, 5)
-    result = aggregate(spark, tables, Order("r1", 1))
+    result = aggregate(spark, tables, Execution("r1", 1))
     assert result is not None
     columns = "window_start, is_whole, readings, active, ppm_hundredths, last_observed_at, staging_id"
     assert sorted(derby.select(columns, "home_activity_staging")) == [
@@ -128,7 +128,7 @@ def test_a_run_that_is_closed_or_at_another_attempt_is_left_alone(spark: Any, de
     derby.run("INSERT INTO hubledger.aggregation_run VALUES ('r1', 2, '{}', '{}', 2, 'submitted')")
     derby.run("INSERT INTO hubledger.aggregation_run VALUES ('r2', 3, '{}', '{}', 1, 'committed')")
     assert tables.read_run("r1") == Run("r1", 2, "{}", "{}", 2, "submitted")
-    assert [aggregate(spark, tables, Order(run_id, 1)) for run_id in ("r1", "r2", "none")] == [None] * 3
+    assert [aggregate(spark, tables, Execution(run_id, 1)) for run_id in ("r1", "r2", "none")] == [None] * 3
     assert derby.select("staging_id", "aggregation_staging") == []
 
 
@@ -169,7 +169,7 @@ def test_events_are_staged_once_and_what_stands_stays(spark: Any, derby: Derby, 
 
 
 class Recorder:
-    """In the place of Spark's reader: keeps the statements that SQL Server would get."""
+    """A reader that records the statements for SQL Server."""
 
     def __init__(self) -> None:
         self.statements: list[str] = []

@@ -16,7 +16,7 @@ from core.model.events import Event, EventBatch
 from core.model.spans import SequenceNumber
 from core.replay.job import ReplayJob
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
-from core.store.sqlite import SqliteStore
+from core.store.sqlite.database import SqliteDatabase
 from core.transforms import load_transform
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from jobs.capture import partition_of, read_events
@@ -28,6 +28,7 @@ from tests.fakes.builders import STREAM, partition, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.replaying import order
+from tests.fakes.store import Store
 from tests.unit.local.event_hubs.messages import message
 
 TRANSFORM = "core.transforms.home_security"
@@ -63,7 +64,7 @@ class Replaying:
         return [event for path in sorted(self.files.rglob("*.avro")) for event in read_events(path.read_bytes())]
 
     def rows(self) -> list[tuple[object, ...]]:
-        """Rows less their commit numbers."""
+        """Return the rows without their commit numbers."""
         kept = [one for each in (SensorReading, HomeAlert, Home) for one in self.sqlite.rows(each)]
         return [(one.partition_id, one.sequence_number, one.ordinal, one.row) for one in kept]
 
@@ -71,8 +72,8 @@ class Replaying:
         return [(one.sequence_number, one.status, one.body) for one in self.sqlite.letters()]
 
     def replay(self, *, dry_run: bool = False) -> ReplayJob:
-        """All that is committed, by number and with a hub that has nothing any more, to the end."""
-        store, hub, given = SqliteStore(self.sqlite.path), MemoryHub({"1": []}), stamps(7 + dry_run)
+        """Replay all that is committed, by number, with an empty hub."""
+        store, hub, given = Store(SqliteDatabase(self.sqlite.path)), MemoryHub({"1": []}), stamps(7 + dry_run)
         means = ReplayMeans(STREAM, store, hub, load_transform(TRANSFORM), given)
         job_id = request_replay(order(["1"], 0, len(BODIES), dry_run=dry_run), means, 1_000).request.job_id
         for id in open_partitions(job_id, means):
@@ -80,16 +81,16 @@ class Replaying:
         job = store.find_replay(job_id)
         store.close()
         assert job is not None
-        assert hub.asked == ["read_range"]  # its place in the log was never asked for
+        assert hub.asked == ["read_range"]  # the place in its log was never requested
         return job
 
 
 class Killed(Exception):
-    """The job's end."""
+    """The job dies here."""
 
 
 class DyingTables(SqliteTables):
-    """Tables that end their job with half of the events staged."""
+    """Tables that kill their job with half of the events staged."""
 
     def stage_events(self, events: Any, stream_id: int) -> None:
         super().stage_events(events.where("sequence_number % 2 = 0"), stream_id)
@@ -109,7 +110,7 @@ def replaying(spark: Any, tmp_path: Path) -> Replaying:
     kept = hub.partition("1").read(0, 1000)
     hubs.close()
     sqlite = SqliteEngine(tmp_path / "store.db")
-    ingest(SqliteStore(sqlite.path), [capture.record_of(event) for event in kept])
+    ingest(Store(SqliteDatabase(sqlite.path)), [capture.record_of(event) for event in kept])
     assert (
         capture.main(["--database", str(tmp_path / "hubs.db"), "--partitions", "2", "--out", str(tmp_path / "out")])
         == 0
@@ -117,7 +118,7 @@ def replaying(spark: Any, tmp_path: Path) -> Replaying:
     return Replaying(sqlite, tmp_path / "out", spark)
 
 
-def ingest(store: SqliteStore, records: Iterable[dict[str, Any]]) -> None:
+def ingest(store: Store, records: Iterable[dict[str, Any]]) -> None:
     events = tuple(
         Event(SequenceNumber(one["SequenceNumber"]), one["Offset"], datetime.now(UTC), None, {}, one["Body"])
         for one in records

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from bench.wire import Wire
-from core.store.odbc import Session, connect
-from core.store.sqlserver import SqlServerStore
+from core.store.sqlserver.database import SqlServerDatabase
+from core.store.sqlserver.odbc import Session, connect
 from tests.fakes.server_schema import empty_schema, shared_schema
+from tests.fakes.store import Store
 
 CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
 
@@ -36,8 +37,8 @@ def wire(line: tuple[Wire, str]) -> Wire:
 
 
 @pytest.fixture
-def server_store(server_session: Session, line: tuple[Wire, str]) -> Iterator[SqlServerStore]:
+def server_store(server_session: Session, line: tuple[Wire, str]) -> Iterator[Store]:
     """A store over the emptied schema, behind that line."""
-    opened = SqlServerStore(line[1], schema=shared_schema(CONNECTION))
+    opened = Store(SqlServerDatabase(line[1], schema=shared_schema(CONNECTION)))
     yield opened
     opened.close()

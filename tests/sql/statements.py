@@ -1,137 +1,121 @@
 """Every T-SQL batch that Hubledger can send, by a name that says where it is from."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import product
-from typing import Any
 
+from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
+from core.aggregation.tick import HOME_ACTIVITY
 from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap, Settled
 from core.model.events import Event, Partition, PartitionId
 from core.model.letters import LetterMove, LetterOutcome, Move, RetryCommit
-from core.model.rows import PlacedRow, row_table
+from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
-from core.replay.job import PartitionProgress, PartitionRange, ReplayRequest
-from core.replay.pieces import Piece, RehearsedPiece, ReplayCommit
+from core.replay.job import JobMove, PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
+from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
+from core.store.aggregation import plan_script, result_script
+from core.store.letters import move_script, retry_script
+from core.store.partitions import batch_script
 from core.store.queries import SQL, load_migrations, load_queries
-from core.store.recount_statements import OF_FAULTS, OF_RANGE, server_count_rows, server_row_faults
-from core.store.replay_statements import STANDING, server_count_states
-from core.store.row_statements import server_select_placed, server_select_states
-from core.store.server_aggregation import COMMIT, PLAN, batch
-from core.store.server_commit import UNFOLDING, commit_statement, statement
-from core.store.server_letters import move_statement, retry_statement
-from core.store.server_replay_commit import (
-    close_replay_statement,
-    commit_replay_statement,
-    note_rehearsal_statement,
-    open_replay_statement,
-    rehearse_replay_statement,
+from core.store.replay_scripts import (
+    close_script,
+    commit_script,
+    note_script,
+    open_script,
+    rehearsal_script,
 )
-from tests.sql.values import EPOCH, ID, ROW_CLASSES, awkward_row_of, row_of
+from core.store.replay_scripts import move_script as move_job_script
+from core.store.script import OfRows, Script, of_rows
+from core.store.sqlserver.batch import Batch, ask_batch, run_batch
+from core.store.sqlserver.rows import rows_query
+from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of
 
 STATES = tuple(row_class for row_class in ROW_CLASSES if row_table(row_class).key)
-POSITION = ("stream_id", "partition_id", "sequence_number")
 MOVED: tuple[Move, ...] = ("release", "exhaust", "requeue", "discard", "free")
-SCRIPTS = ("lock_migrations", "create_schema", "commit_migrations", "permissions")
-IN_A_BATCH_ONLY = (
-    "open_checkpoint", "advance_checkpoint", "record_batch", "add_letter", "settle_gap", "add_gap",
-    "count_commit", "settle_letters", "record_attempts", "record_retry", "move_letters",
-    "count_replay", "resolve_letters", "reopen_letters", "add_replayed_letters", "record_replay", "advance_replay",
-    "carry_states", "hold_replay_job", "end_replay_job", "close_replay_progress", "add_replay_diffs", "add_replay_job",
-    "add_replay_progress", "lock_partitions", "find_overlap", "forget_staged",
-    *PLAN, *COMMIT,
-)  # fmt: skip
+FILES = ("lock_migrations", "create_schema", "commit_migrations", "permissions")
+RUN = AggregationRun("r", HOME_ACTIVITY, 3, NO_CUT, Cut('{"1/0":1}'), "livy", 1, 1, "submitting", EPOCH, EPOCH)
+STAGED = Staged("s", "r", 1, EPOCH)
 
 
 @cache
 def every_batch() -> Mapping[str, str]:
-    """All of them, as they are sent."""
-    return dict(
-        [
-            *_scripts(),
-            *_migrations(),
-            *_queries(),
-            *_selects(),
-            *run_batches().items(),
-            *commit_batches().items(),
-            *retry_batches().items(),
-            *move_batches().items(),
-            *replay_batches().items(),
-            *job_batches().items(),
-        ]
-    )
+    """Return the text of each, as it is sent."""
+    sent = {name: text for name, (text, _) in every_run().items()}
+    return dict([*_files(), *_migrations(), *_queries(), *_selects(), *sent.items()])
 
 
 @cache
-def commit_batches() -> Mapping[str, str]:
-    """A commit in every shape: first or later, with and without letters, no rows, rows of each class, rows of all.
+def every_run() -> Mapping[str, Batch]:
+    """Return the batch of every script in every shape, with its values."""
+    return {name: run_batch(script, name.startswith("rehearsal ")) for name, script in every_script().items()}
 
-    And with gaps, after letters and without.
-    """
+
+@cache
+def every_script() -> Mapping[str, Script]:
+    """Return every script in every shape."""
+    return {**commits(), **retries(), **moves(), **replays(), **jobs(), **aggregations()}
+
+
+def commits() -> Mapping[str, Script]:
+    """Return a commit, the first or a later one, of no rows, rows of each class and of all, with letters and gaps."""
     shapes = [*product((True, False), (True, False), ((), ROW_CLASSES))]
     shapes += [(False, False, (row_class,)) for row_class in ROW_CLASSES]
-    named: dict[str, str] = {}
+    named: dict[str, Script] = {}
     for first, letters, classes in shapes:
-        text, _ = commit_statement(commit_of(classes, first=first, letters=letters))
-        named[f"commit {'first' if first else 'later'} {_tables(classes)}{' letters' if letters else ''}"] = text
+        name = f"commit {'first' if first else 'later'} {_tables(classes)}{' letters' if letters else ''}"
+        named[name] = batch_script(commit_of(classes, first=first, letters=letters))
     for first, letters in product((True, False), (True, False)):
-        text, _ = commit_statement(with_gap(commit_of(ROW_CLASSES, first=first, letters=letters)))
-        named[f"commit {'first' if first else 'later'} gaps{' letters' if letters else ''}"] = text
-    for row_class in ROW_CLASSES:
-        text, _ = commit_statement(commit_with({row_class: [(7, 0, awkward_row_of(row_class))]}))
-        named[f"commit folded {row_table(row_class).name}"] = text
+        name = f"commit {'first' if first else 'later'} gaps{' letters' if letters else ''}"
+        named[name] = batch_script(with_gap(commit_of(ROW_CLASSES, first=first, letters=letters)))
     return named
 
 
-@cache
-def run_batches() -> Mapping[str, str]:
-    """The plan and the commit of an aggregation run."""
-    return {"plan of a run": batch("open_run", PLAN), "commit of a run": batch("commit_run", COMMIT)}
+def retries() -> Mapping[str, Script]:
+    """Return a retry of no rows, rows of each class and of all."""
+    return {f"retry {_tables(classes)}": retry_script(retry_of(classes)) for classes in _classes()}
 
 
-@cache
-def retry_batches() -> Mapping[str, str]:
-    """A retry in every shape: no rows, rows of each class, rows of all."""
-    shapes: list[tuple[type, ...]] = [(), *((row_class,) for row_class in ROW_CLASSES), ROW_CLASSES]
-    return {f"retry {_tables(classes)}": retry_statement(retry_of(classes))[0] for classes in shapes}
+def moves() -> Mapping[str, Script]:
+    """Return every move of letters."""
+    return {f"move {move}": move_script(move_of(move), 1) for move in MOVED}
 
 
-@cache
-def move_batches() -> Mapping[str, str]:
-    """Every move that is sent as one."""
-    return {f"move {move}": move_statement(move_of(move), 1)[0] for move in MOVED}
-
-
-@cache
-def replay_batches() -> Mapping[str, str]:
-    """A piece of a replay in every shape: committed and rehearsed, with and without letters and rows of each class."""
-    shapes: list[tuple[type, ...]] = [(), *((row_class,) for row_class in ROW_CLASSES), ROW_CLASSES]
-    named: dict[str, str] = {}
-    for classes, letters in product(shapes, (True, False)):
-        commit, tables = replay_of(classes, letters=letters), "+".join(row_table(each).name for each in classes)
-        told = f"{tables or 'nothing'}{' letters' if letters else ''}"
-        named[f"replay {told}"] = commit_replay_statement(commit)[0]
-        named[f"rehearsal {told}"] = rehearse_replay_statement(commit)[0]
+def replays() -> Mapping[str, Script]:
+    """Return a piece of a replay: committed and rehearsed, with and without letters, states to carry and rows."""
+    named: dict[str, Script] = {}
+    for classes, letters in product(_classes(), (True, False)):
+        commit, shape = replay_of(classes, letters=letters), f"{_tables(classes)}{' letters' if letters else ''}"
+        named[f"replay {shape}"] = commit_script(commit)
+        named[f"rehearsal {shape}"] = rehearsal_script(commit)
+    carried = {ReferenceKey.of(row_of(each)): CarriedState(SequenceNumber(7), row_of(each)) for each in STATES}
+    named["replay carrying"] = commit_script(replace(replay_of(ROW_CLASSES, letters=True), carried=carried))
     return named
 
 
-@cache
-def job_batches() -> Mapping[str, str]:
-    """What is written of a job beside its pieces."""
-    return {name: text for name, (text, _) in job_statements().items()}
-
-
-def job_statements() -> Mapping[str, tuple[str, list[Any]]]:
-    """The same with their parameters."""
+def jobs() -> Mapping[str, Script]:
+    """Return the scripts of a replay job beside those of its pieces."""
     commit = replay_of(ROW_CLASSES, letters=False)
-    values = {"job_id": str(ID), "partition_id": "0", "states_left": 0, "committed_at": "2026-01-01T00:00:00.000000Z"}
+    request = request_of(is_dry_run=False)
+    job = ReplayJob(request, "running", (commit.progress,), EPOCH, None, EPOCH, None, "")
     return {
-        "job open": open_replay_statement(request_of(is_dry_run=False), 1),
-        "job open dry": open_replay_statement(request_of(is_dry_run=True), 1),
-        "job rehearsed": note_rehearsal_statement(RehearsedPiece(commit, commit.counts, ())),
-        "job close": close_replay_statement(values),
+        "job open": open_script(request, 1),
+        "job open dry": open_script(request_of(is_dry_run=True), 1),
+        "job move": move_job_script(JobMove(ID, "pause", "somebody", "because", EPOCH)),
+        "job rehearsed": note_script(RehearsedPiece(commit, commit.counts, ())),
+        "job close": close_script(job, commit.progress, 0, EPOCH),
     }
+
+
+def aggregations() -> Mapping[str, Script]:
+    """Return the scripts of an aggregation run."""
+    return {"run plan": plan_script(RUN), "run result": result_script(RUN, STAGED, EPOCH)}
+
+
+def named_statements(scripts: Iterable[Script]) -> set[str]:
+    """Return the names of the named statements in scripts."""
+    return {step.statement for script in scripts for step in script.steps if isinstance(step.statement, str)}
 
 
 def request_of(*, is_dry_run: bool) -> ReplayRequest:
@@ -152,7 +136,7 @@ def replay_of(classes: tuple[type, ...], *, letters: bool) -> ReplayCommit:
 
 
 def without_markers(text: str) -> str:
-    """A parameter marker is the driver's, not T-SQL's."""
+    """Return the text without parameter markers, which are the driver's and not T-SQL's."""
     return text.replace("?", "NULL")
 
 
@@ -203,36 +187,38 @@ def move_of(move: Move) -> LetterMove:
     return LetterMove(move, partition, numbers, "move-1", EPOCH, EPOCH, "somebody", "because")
 
 
+def _classes() -> list[tuple[type, ...]]:
+    return [(), *((row_class,) for row_class in ROW_CLASSES), ROW_CLASSES]
+
+
 def _tables(classes: tuple[type, ...]) -> str:
     return "+".join(row_table(row_class).name for row_class in classes) or "nothing"
 
 
-def _scripts() -> Iterator[tuple[str, str]]:
-    for name in SCRIPTS:
+def _files() -> Iterator[tuple[str, str]]:
+    for name in FILES:
         yield f"{name}.sql", (SQL / "sqlserver" / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def _migrations() -> Iterator[tuple[str, str]]:
     for migration in load_migrations("sqlserver"):
-        yield f"migration {migration.version} {migration.name}", statement(migration.text, ())
+        yield f"migration {migration.version} {migration.name}", f"SET NOCOUNT ON;\n{migration.text}"
 
 
 def _queries() -> Iterator[tuple[str, str]]:
+    """Give the statements that run alone; those of a script are in its batch."""
     for name, query in load_queries("sqlserver").items():
-        if name not in IN_A_BATCH_ONLY:
-            yield f"query {name}", statement(query.text, query.params)
+        if name not in named_statements(every_script().values()):
+            yield f"query {name}", ask_batch(name, {param.name: "x" for param in query.declared})[0]
 
 
 def _selects() -> Iterator[tuple[str, str]]:
-    for row_class in ROW_CLASSES:
-        if row_table(row_class).key:
-            name = row_table(row_class).name
-            yield f"select {name}", statement(server_select_states(row_class), ("keys",))
-            yield f"select folded {name}", statement(server_select_states(row_class, True), (*UNFOLDING, "keys"))
-            yield f"select standing {name}", statement(server_select_states(row_class, False, STANDING), ("keys",))
-            span = ("stream_id", "partition_id", "commit_number", "first_sequence_number", "last_sequence_number")
-            yield f"count {name}", statement(server_count_states(row_class), span)
-        yield f"placed {row_table(row_class).name}", statement(server_select_placed(row_class), POSITION)
-        yield f"rows {row_table(row_class).name}", statement(server_count_rows(row_class), OF_RANGE)
-    yield "row faults", statement(server_row_faults(ROW_CLASSES), OF_FAULTS)
-    yield "row faults of states", statement(server_row_faults(STATES), OF_FAULTS)
+    read = [of_rows(verb, each) for verb in ("select_placed", "count_rows") for each in ROW_CLASSES]
+    read += [of_rows(verb, each) for verb in ("select_states", "select_standing", "count_states") for each in STATES]
+    for one in (*read, of_rows("find_row_faults", *ROW_CLASSES), of_rows("find_row_faults", *STATES)):
+        yield f"rows {one}", asked_rows(one)
+
+
+def asked_rows(of: OfRows) -> str:
+    """Return the batch that reads by a statement of row classes."""
+    return ask_batch(of, {param.name: "x" for param in rows_query(of).declared})[0]

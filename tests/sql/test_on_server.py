@@ -14,15 +14,17 @@ from bench.wire import Cut, Wire
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, SchemaMismatch, StoreMisconfigured
 from core.ingest.ingest import Means, ingest_batch
 from core.model.clock import Clock
-from core.store.odbc import connect
+from core.store.memory import Memory
 from core.store.queries import load_migrations
-from core.store.remembered import RememberingStore
-from core.store.server_commit import statement
-from core.store.server_schema import in_schema, migrate_server
-from core.store.sqlserver import SqlServerStore
+from core.store.script import Script, Step
+from core.store.sqlserver.batch import run_batch
+from core.store.sqlserver.database import SqlServerDatabase
+from core.store.sqlserver.odbc import connect
+from core.store.sqlserver.schema import in_schema, migrate_server
 from tests.fakes.builders import batch, commit, events, partition, stamps
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.server_schema import TABLES, drop_schema
+from tests.fakes.store import Store
 from tests.sql.statements import commit_of
 from tests.sql.values import EPOCH, ROW_CLASSES
 
@@ -41,7 +43,7 @@ def schema() -> Iterator[str]:
 
 def tables(schema: str) -> int:
     session = connect(CONNECTION)
-    ((count,),) = session.run(COUNT, [schema])
+    (((count,),),) = session.run(COUNT, [schema])
     session.close()
     return int(count)
 
@@ -68,7 +70,7 @@ def test_a_schema_that_is_dropped_leaves_nothing(schema: str) -> None:
 @pytest.mark.parametrize("letters", [True, False])
 def test_a_commit_of_every_row_class_is_taken(schema: str, letters: bool) -> None:
     migrate_server(CONNECTION, schema)
-    store = SqlServerStore(CONNECTION, schema=schema)
+    store = Store(SqlServerDatabase(CONNECTION, schema=schema))
     whole = commit_of(ROW_CLASSES, first=True, letters=letters)
     assert store.read_partition(whole.partition).stream_id == whole.state.stream_id
     assert store.commit_batch(whole) == 1
@@ -79,14 +81,16 @@ def test_a_commit_of_every_row_class_is_taken(schema: str, letters: bool) -> Non
 def test_a_transaction_that_fails_leaves_none_open(schema: str) -> None:
     migrate_server(CONNECTION, schema)
     session = connect(CONNECTION)
+    unmet = Step("count_commit", {"stream_id": 1, "partition_id": "none"}, expect=1, keeps="commit_number")
+    text, given = run_batch(Script("a test", (unmet, unmet)), rehearse=False)
     with pytest.raises(session.fault):
-        session.run(in_schema(statement("SET XACT_ABORT ON; BEGIN TRANSACTION; THROW 51000, 'no', 1;", ()), schema))
-    assert session.run("SELECT @@TRANCOUNT AS open_transactions;")[0][0] == 0
+        session.run(in_schema(text, schema), given)
+    assert session.run("SELECT @@TRANCOUNT AS open_transactions;") == [[(0,)]]
     session.close()
 
 
 def test_a_database_without_our_schema_says_how_to_make_it() -> None:
-    store = SqlServerStore(CONNECTION, schema=f"hubledger_none_{secrets.token_hex(4)}")
+    store = Store(SqlServerDatabase(CONNECTION, schema=f"hubledger_none_{secrets.token_hex(4)}"))
     with pytest.raises(SchemaMismatch, match=r"core\.store\.migrate"):
         store.read_partition(partition())
     store.close()
@@ -102,10 +106,8 @@ class TestOnTheWire:
     """The same as tests/sql/test_on_the_wire.py shows with a server that knows no T-SQL."""
 
     @pytest.mark.parametrize("size", [1, 500, 2_000])
-    def test_in_the_steady_state_a_batch_is_one_request(
-        self, server_store: SqlServerStore, wire: Wire, size: int
-    ) -> None:
-        remembering, own = RememberingStore(server_store, timedelta(seconds=60)), stamps()
+    def test_in_the_steady_state_a_batch_is_one_request(self, server_store: Store, wire: Wire, size: int) -> None:
+        remembering, own = Store(server_store.database, Memory(timedelta(seconds=60))), stamps()
         for number in range(3):
             before = wire.requests
             log = events(number * size, (number + 1) * size - 1, "double home-1")
@@ -114,7 +116,7 @@ class TestOnTheWire:
 
     @pytest.mark.parametrize("letters", [True, False])
     def test_a_commit_that_carries_everything_is_one_request(
-        self, server_store: SqlServerStore, wire: Wire, letters: bool
+        self, server_store: Store, wire: Wire, letters: bool
     ) -> None:
         whole = commit_of(ROW_CLASSES, first=True, letters=letters)
         state = server_store.read_partition(whole.partition)
@@ -124,9 +126,9 @@ class TestOnTheWire:
 
     @pytest.mark.parametrize("where", list(Cut), ids=["not committed", "committed"])
     def test_an_unknown_outcome_is_settled_and_each_event_committed_once(
-        self, server_store: SqlServerStore, wire: Wire, where: Cut
+        self, server_store: Store, wire: Wire, where: Cut
     ) -> None:
-        remembering, own = RememberingStore(server_store, timedelta(seconds=60)), Clock(lambda: EPOCH, uuid4)
+        remembering, own = Store(server_store.database, Memory(timedelta(seconds=60))), Clock(lambda: EPOCH, uuid4)
         ingest_batch(batch(events(0, 4, "double a")), Means(remembering, PLAIN, own))
         wire.cut(where)
         report = ingest_batch(batch(events(5, 9, "double a")), Means(remembering, PLAIN, own))
@@ -136,7 +138,7 @@ class TestOnTheWire:
 
     @pytest.mark.parametrize(("where", "stands"), [(Cut.BEFORE, False), (Cut.AFTER, True)])
     def test_the_line_cut_around_a_commit_leaves_all_of_it_or_nothing(
-        self, server_store: SqlServerStore, wire: Wire, where: Cut, stands: bool
+        self, server_store: Store, wire: Wire, where: Cut, stands: bool
     ) -> None:
         state = server_store.read_partition(partition())
         first = commit(state, 0, 4)

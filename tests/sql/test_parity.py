@@ -2,11 +2,8 @@
 
 import re
 
-import pytest
-
-from core.store.queries import Query, load_migrations, load_queries
-from core.store.server_commit import _GAP, _LETTER, _TYPES, UNFOLDING
-from core.store.server_letters import _OUTCOME
+from core.store.queries import load_migrations, load_queries
+from tests.offenders import holds_for
 from tests.sql.statements import without_comments
 
 SERVER, EMBEDDED = load_queries("sqlserver"), load_queries("sqlite")
@@ -37,60 +34,44 @@ def constraints(script: str) -> list[str]:
     return re.findall(r"CONSTRAINT (\w+)|INDEX (\w+)", without_comments(script))
 
 
-CUT_OUT = {"properties", "body"}  # what a letter of the server has in one long text for all, by place and length
-AS_JSON = {"letters", "letter_texts", "diff_texts", "carried_texts", "gaps", *UNFOLDING}
-
-
 def variables(text: str) -> set[str]:
-    return set(re.findall(r"(?<!@)@(\w+)", without_comments(text)))
+    return set(re.findall(r"(?<!@)@(\w+)", without_comments(text))) - {"ROWCOUNT"}
 
 
-def json_columns(text: str) -> list[str]:
-    """The columns of what comes in @letters or @gaps, by their place."""
-    text = "".join(re.findall(r"OPENJSON\(@(?:letters|gaps)\) WITH \((.*?)\) AS [lp]", text, re.S))
-    placed = re.findall(r"(\w+) [a-z0-9]+(?:\([^)]*\))? '\$\[(\d+)\]'", text)
-    assert [int(place) for _, place in placed] == list(range(len(placed)))
-    return [name for name, _ in placed]
+def json_columns(text: str, variable: str) -> set[tuple[str, ...]]:
+    """Return the columns of the rows that come in a variable, as each statement that opens it reads them."""
+    found = set()
+    for columns in re.findall(rf"OPENJSON\(@{variable}\) WITH \((.*?)\) AS \w", text, re.S):
+        placed = re.findall(r"(\w+) [a-z0-9]+(?:\([^)]*\))? '\$\[(\d+)\]'", columns)
+        assert [int(place) for _, place in placed] == list(range(len(placed)))
+        found.add(tuple(name for name, _ in placed))
+    return found
 
 
 def test_the_queries_have_the_same_names_in_the_same_files() -> None:
     assert list(SERVER) == list(EMBEDDED)
 
 
-@pytest.mark.parametrize("name", EMBEDDED)
-def test_a_query_declares_the_same_params_and_purpose_kind_in_both_dialects(name: str) -> None:
+@holds_for(EMBEDDED)
+def test_a_query_declares_the_same_params_in_both_dialects(name: str) -> None:
     assert SERVER[name].params == EMBEDDED[name].params
 
 
-@pytest.mark.parametrize("query", SERVER.values(), ids=lambda query: query.name)
-def test_every_param_is_used_as_a_variable_or_as_a_column_of_json(query: Query) -> None:
-    columns = {re.sub(f"^({'|'.join(CUT_OUT)})_(at|length)$", r"\1", name) for name in json_columns(query.text)}
-    assert set(query.params) == variables(query.text) - AS_JSON | columns
+@holds_for(SERVER)
+def test_every_param_is_a_variable_of_the_text_and_all_others_are_kept_by_the_script(name: str) -> None:
+    params, used = {param.name for param in SERVER[name].declared}, variables(SERVER[name].text)
+    assert params <= used
+    assert used == params or (used - params == {"commit_number"} and "@commit_number = " in SERVER[name].text)
 
 
-@pytest.mark.parametrize("query", SERVER.values(), ids=lambda query: query.name)
-def test_every_param_has_a_type(query: Query) -> None:
-    in_json = set(json_columns(query.text)) | CUT_OUT
-    assert set(query.params) - in_json - {"commit_number"} <= set(_TYPES)
+@holds_for(SERVER)
+def test_rows_are_read_in_the_order_in_which_they_are_written(name: str) -> None:
+    for param in SERVER[name].declared:
+        assert not param.columns or json_columns(SERVER[name].text, param.name) == {param.columns}
 
 
-def test_every_type_is_of_some_param() -> None:
-    besides = {"keys", "letter_count", *UNFOLDING}
-    used = {param for query in SERVER.values() for param in query.params} | besides
-    assert set(_TYPES) <= used
-
-
-def test_a_letter_is_written_in_the_order_in_which_it_is_read() -> None:
-    assert json_columns(SERVER["add_letter"].text) == list(_LETTER)
-
-
-@pytest.mark.parametrize("name", ["settle_gap", "add_gap"])
-def test_a_part_of_a_gap_is_written_in_the_order_in_which_it_is_read(name: str) -> None:
-    assert json_columns(SERVER[name].text) == list(_GAP)
-
-
-def test_an_outcome_is_written_in_the_order_in_which_it_is_read() -> None:
-    assert json_columns(SERVER["settle_letters"].text) == list(_OUTCOME)
+def test_only_the_server_declares_types() -> None:
+    assert [query.name for query in EMBEDDED.values() for param in query.declared if param.type or param.columns] == []
 
 
 def test_the_migrations_are_the_same_by_version_and_name() -> None:
@@ -98,7 +79,7 @@ def test_the_migrations_are_the_same_by_version_and_name() -> None:
     assert server == embedded
 
 
-@pytest.mark.parametrize("version", [one.version for one in load_migrations("sqlite")])
+@holds_for(one.version for one in load_migrations("sqlite"))
 def test_a_migration_makes_the_same_tables_columns_and_constraints(version: int) -> None:
     server, embedded = (
         next(one.text for one in load_migrations(of) if one.version == version) for of in ("sqlserver", "sqlite")

@@ -14,7 +14,7 @@ each_gate = pytest.mark.parametrize("gate", list(GATES) or [NONE_HERE])
 
 COMMIT = "commit later nothing letters"
 DAMAGE = {
-    "a parenthesis that is not closed": ("query read_ledgers", "COUNT(*) AS commits", "COUNT(* AS commits"),
+    "a parenthesis that is not closed": ("query audit_ledgers", "COUNT(*) AS commits", "COUNT(* AS commits"),
     "a parenthesis too many": (COMMIT, "2), l.body_kept", "2)), l.body_kept"),
     "a misspelt SELECT": ("query find_stream", "SELECT TOP (1)", "SELCT TOP (1)"),
     "a misspelt INSERT": ("query record_migration", "INSERT INTO", "INSRT INTO"),
@@ -66,6 +66,5 @@ def test_every_statement_passes_the_gate(gate: str) -> None:
 
 
 @each_gate
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_a_broken_statement_does_not_pass_the_gate(gate: str, damage: str) -> None:
-    assert (damage in faults(gate)) == (damage not in UNSEEN.get(gate, ()))
+def test_a_broken_statement_does_not_pass_the_gate(gate: str) -> None:
+    assert DAMAGE.keys() - faults(gate).keys() == UNSEEN.get(gate, set())

@@ -28,6 +28,6 @@ def row_of(row_class: type) -> Row:
 
 
 def awkward_row_of(row_class: type) -> Row:
-    """The same with a text that has to be folded (core/store/server_json.py)."""
+    """Return a row whose first text has a quote and a backslash."""
     row = cast(Any, _ROWS[row_class])
     return cast(Row, replace(row, **{fields(row)[0].name: '"\\'}))

@@ -1,21 +1,22 @@
-"""Receive a hub with the SDK, sharing its partitions with peers through a checkpoint store."""
+"""Receive the events of a hub with the SDK, which shares partitions with peers through a checkpoint store."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from core.model.events import EventBatch, PartitionId, stream_of
+from core.model.events import BATCH_EVENTS, EventBatch, PartitionId, stream_of
+from core.model.hub import BEFORE_FIRST
 from core.remote.hub.client import aio_credential, open_client
 from core.remote.hub.events import to_event
 from core.settings import Settings
 
-BATCH_SIZE, PREFETCH = 500, 500  # events; host.json says the same for the trigger, and why
+BATCH_SIZE, PREFETCH = BATCH_EVENTS, BATCH_EVENTS
 
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """How partitions are shared: where ownership is kept, how often it is balanced, when an owner counts as gone."""
+    """The terms of sharing: the store of ownership, the interval of balancing, and the expiry of an owner."""
 
     checkpoint_store: Any
     interval: timedelta
@@ -23,7 +24,7 @@ class Sharing:
 
 
 def open_consumer(settings: Settings, sharing: Sharing) -> Any:
-    """An aio EventHubConsumerClient; close it to release its partitions."""
+    """Open an aio EventHubConsumerClient; close it to release its partitions."""
     from azure.eventhub.aio import EventHubConsumerClient
 
     return open_client(
@@ -39,7 +40,7 @@ def open_consumer(settings: Settings, sharing: Sharing) -> Any:
 async def receive(
     client: Any, take: Callable[[EventBatch], Awaitable[None]], failed: Callable[[str | None, Exception], None]
 ) -> None:
-    """Hand over batches, one at a time per partition and in order, until the client is closed."""
+    """Pass batches to `take`, one at a time per partition and in order, until the client is closed."""
 
     async def on_batch(context: Any, events: Sequence[Any]) -> None:
         if events:
@@ -49,7 +50,7 @@ async def receive(
         failed(None if context is None else context.partition_id, error)
 
     await client.receive_batch(
-        on_batch, on_error=on_error, max_batch_size=BATCH_SIZE, prefetch=PREFETCH, starting_position="-1"
+        on_batch, on_error=on_error, max_batch_size=BATCH_SIZE, prefetch=PREFETCH, starting_position=BEFORE_FIRST
     )
 
 

@@ -1,7 +1,7 @@
-"""One receiving link to a partition, from a place on: opened in milliseconds where the SDK's private side allows it.
+"""One receiving link to a partition, from a place on: opened in milliseconds where the SDK's private names allow it.
 
-The SDK's own `receive` needs half a second to begin and one to end, for it keeps partitions in turn and a thread alive.
-`EventHubConsumer`, on which it rests, does the same at once; its name is private, so the public call is the fallback.
+The SDK's `receive` needs half a second to begin and one to end, for it serves partitions in turn and keeps a thread.
+`EventHubConsumer`, which it uses, does the same at once; its name is private, so the public call is the fallback.
 Source: azure-eventhub 5.15, `_consumer.py`.
 """
 
@@ -10,34 +10,29 @@ import threading
 from contextlib import suppress
 from typing import Any, Protocol
 
-from core.model.hub import Place
+from core.model.hub import BEFORE_FIRST, Place
 
-OPENING = 5.0  # seconds; the sync SDK itself would wait for ever on a hub that takes a connection and says nothing
+OPENING = 5.0  # seconds; the sync SDK would wait for ever on a hub that accepts a connection and sends nothing
 TURN = 0.2  # seconds that a call may wait for events
-BEGINNING = "-1"  # the offset before the first event
 
 
 class Link(Protocol):
     """Receives from one place on. For one thread; errors are the SDK's."""
 
     def receive(self) -> list[Any]:
-        """Events that have arrived, possibly none: it waits for a fraction of a second."""
-        ...
+        """Return the events that have arrived, possibly none: it waits for a fraction of a second."""
 
     @property
     def is_ready(self) -> bool:
-        """Whether the hub has accepted the link: until then it cannot have sent anything."""
-        ...
+        """True when the hub has accepted the link: before, it cannot have sent anything."""
 
-    def close(self) -> None:
-        """Let go of it."""
-        ...
+    def close(self) -> None: ...
 
 
 def open_link(client: Any, group: str, partition_id: str, place: Place, count: int) -> Link:
-    """A link of an EventHubConsumerClient (sync) that begins with the first event at the place.
+    """Open a link of an EventHubConsumerClient (sync) that begins with the first event at the place.
 
-    `count` is how many events it shall take at once, at most.
+    `count` is the limit of events to receive at once.
     """
     if hasattr(client, "_create_consumer"):
         return _DirectLink(client, group, partition_id, place, count)
@@ -56,14 +51,14 @@ class _DirectLink:
             event_position_inclusive=_is_inclusive(place),
             prefetch=count,
         )
-        self._consumer._keep_alive = 0  # its thread sleeps for a second before it ends
+        self._consumer._keep_alive = 0  # else its thread sleeps for a second before it ends
         self._watchdog = threading.Timer(OPENING, lambda: cut(self._consumer._handler))
         self._watchdog.daemon = True
         self._watchdog.start()
 
     def receive(self) -> list[Any]:
         if not self.is_ready:
-            self._consumer._open_with_retry()  # one step; `receive` is silent about one that fails
+            self._consumer._open_with_retry()  # one step; `receive` does not report one that fails
             return []
         self._watchdog.cancel()
         self._consumer.receive(batch=True, max_batch_size=self._count)
@@ -81,23 +76,23 @@ class _DirectLink:
 
 
 def _is_inclusive(place: Place) -> bool:
-    return place != BEGINNING
+    return place != BEFORE_FIRST
 
 
 def cut(handler: Any) -> None:
-    """Shut the socket under an AMQP client, so that the thread that waits on it is told."""
+    """Shut the socket under an AMQP client, so that the thread that waits on it ends."""
     with suppress(AttributeError, OSError):
         handler._connection._transport.sock.shutdown(2)
 
 
 class PublicLink:
-    """The same with the public call, which needs a thread and a client of its own."""
+    """A link by the public call, which needs a thread and closes its client."""
 
     def __init__(self, client: Any, partition_id: str, place: Place, count: int) -> None:
         self._client = client
         self._arrived: queue.Queue[list[Any] | Exception] = queue.Queue(2)
         self._ended = threading.Event()
-        self._asked = False
+        self._ready = False
         options = {
             "partition_id": partition_id,
             "starting_position": place,
@@ -115,14 +110,14 @@ class PublicLink:
             arrived = self._arrived.get(timeout=TURN)
         except queue.Empty:
             return []
-        self._asked = True
+        self._ready = True
         if isinstance(arrived, Exception):
             raise arrived
         return arrived
 
     @property
     def is_ready(self) -> bool:
-        return self._asked
+        return self._ready
 
     def close(self) -> None:
         self._ended.set()

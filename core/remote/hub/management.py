@@ -1,7 +1,7 @@
-"""The management link, kept open: the SDK opens a connection for every question, which costs a third of a second.
+"""The management link, which stays open: the SDK opens a connection for each request, which costs a third of a second.
 
-It takes the place of the client's own `_management_request`, behind which the public methods go on as before; where the
-SDK has no such private side, nothing is done and they work slowly. Source: azure-eventhub 5.15, `_client_base.py`.
+It replaces the client's `_management_request`, and the public methods work as before; where the SDK has no such private
+names, nothing is replaced and they work slowly. Source: azure-eventhub 5.15, `_client_base.py`.
 """
 
 import threading
@@ -12,12 +12,12 @@ from typing import Any
 from core.remote.hub.links import OPENING, cut
 
 ANSWER = 5.0  # seconds
-IDLE = 120.0  # seconds after which a connection may be cut without a word: load balancers do so after four minutes
+IDLE = 120.0  # seconds; load balancers cut an idle connection silently after four minutes
 _PRIVATE = ("_management_request", "_create_auth", "_amqp_transport", "_address", "_config")
 
 
 def keep_management_open(client: Any) -> "Management | None":
-    """Let a sync client ask over one kept link, and give what closes it; None where the SDK does not allow it."""
+    """Let a sync client send its requests over one open link; return the link, None where the SDK does not allow it."""
     try:
         from azure.eventhub._pyamqp.error import AMQPException
     except ImportError:
@@ -30,9 +30,9 @@ def keep_management_open(client: Any) -> "Management | None":
 
 
 class Management:
-    """Asks one question at a time; a link that broke while nobody asked is opened anew, once.
+    """Sends one request at a time; a link that broke while idle is opened again, once.
 
-    `faults` is what the SDK's private side raises.
+    `faults` are the errors of the SDK's private methods.
     """
 
     def __init__(self, client: Any, faults: tuple[type[Exception], ...]) -> None:
@@ -44,7 +44,7 @@ class Management:
         self._used_at = 0.0
 
     def ask(self, message: Any, op_type: bytes) -> Any:
-        """As the client's own: the answer, or an EventHubError."""
+        """Return the answer, or raise an EventHubError, as the client's method does."""
         with self._lock:
             if time.monotonic() - self._used_at > IDLE:
                 self._drop()
@@ -60,7 +60,7 @@ class Management:
                 raise self._named(error) from error
 
     def close(self) -> None:
-        """Let go of the link; the next question opens another."""
+        """Close the link; the next request opens a new one."""
         with self._lock:
             self._drop()
 

@@ -10,11 +10,10 @@ from core.remote.spark.http import JsonHttp, NotFound, Token
 PAGE, MOST_PAGES = 25, 40
 TASK = "job"
 _ENDED = ("TERMINATED", "SKIPPED", "INTERNAL_ERROR")
-_UNKNOWN_RUN = "does not exist"
 
 
 class DatabricksEngine:
-    """A SparkEngine. `jobs` is where the programs are; `cluster` is `new_cluster` or `existing_cluster_id`."""
+    """A SparkEngine. `jobs` is the place of the programs; `cluster` is `new_cluster` or `existing_cluster_id`."""
 
     name = "databricks"
 
@@ -24,14 +23,13 @@ class DatabricksEngine:
         self._cluster = cluster
 
     def submit(self, request: JobRequest) -> str:
-        """See SparkEngine. The same name again gives the same run."""
+        """Start a job; the same name again returns the same run."""
         answer = self._http.post("/submit", self._body(request))
         if answer.get("run_id") is None:
-            raise EngineUnreachable(f"the answer has no run_id, only {sorted(answer)}")
+            raise EngineUnreachable(f"the answer has no run_id; it has {sorted(answer)}")
         return str(answer["run_id"])
 
     def find(self, name: str) -> str | None:
-        """See SparkEngine."""
         query: dict[str, object] = {"run_type": "SUBMIT_RUN", "limit": PAGE}
         for _ in range(MOST_PAGES):
             page = self._http.get("/list", **query)
@@ -44,7 +42,6 @@ class DatabricksEngine:
         return None
 
     def state(self, job_id: str) -> JobState:
-        """See SparkEngine."""
         try:
             state = self._http.get("/get", run_id=job_id).get("state") or {}
         except NotFound:
@@ -54,7 +51,6 @@ class DatabricksEngine:
         return JobState.SUCCEEDED if state.get("result_state") == "SUCCESS" else JobState.FAILED
 
     def cancel(self, job_id: str) -> None:
-        """See SparkEngine."""
         try:
             self._http.post("/cancel", {"run_id": int(job_id)})
         except NotFound:

@@ -1,9 +1,10 @@
-"""JSON over HTTP, for the engines: an answer, a refusal, or no answer; the difference decides what may be repeated."""
+"""JSON over HTTP, for the engines: an answer, a refusal, or no answer, which decides what may be repeated."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from core.errors import EngineRefused, EngineUnreachable
+from core.remote.hub.client import first_line
 
 TIMEOUT = (10.0, 30.0)  # seconds: to connect, and between bytes
 _PASSING = (408, 409, 425, 429)  # and everything from 500 on
@@ -12,11 +13,11 @@ Token = Callable[[], str | None]
 
 
 class NotFound(EngineRefused):
-    """404: the engine knows nothing of the sort."""
+    """Status 404: the engine does not know the job."""
 
 
 class JsonHttp:
-    """Calls below one address, with a token where there is one."""
+    """Sends requests below one address, with a token where there is one."""
 
     def __init__(self, address: str, token: Token) -> None:
         self._address = address
@@ -27,11 +28,10 @@ class JsonHttp:
         return self._call("GET", path, params=query)
 
     def post(self, path: str, body: Mapping[str, Any], **query: object) -> Mapping[str, Any]:
-        """Write; EngineUnreachable means that it may have been done."""
+        """Write; after EngineUnreachable it may have been done."""
         return self._call("POST", path, json=body, params=query)
 
     def delete(self, path: str) -> Mapping[str, Any]:
-        """Remove."""
         return self._call("DELETE", path)
 
     def _call(self, verb: str, path: str, **more: Any) -> Mapping[str, Any]:
@@ -45,8 +45,8 @@ class JsonHttp:
             )
             body = answer.content
         except requests.RequestException as error:
-            raise EngineUnreachable(f"{verb} {self._address}{path}: {_first_line(error)}") from error
-        where = f"{verb} {self._address}{path} answers {answer.status_code}"
+            raise EngineUnreachable(f"{verb} {self._address}{path}: {first_line(error)}") from error
+        where = f"{verb} {self._address}{path} answered {answer.status_code}"
         if answer.status_code == 404:
             raise NotFound(f"{where}: {_text(body)}")
         if answer.status_code in _PASSING or answer.status_code >= 500:
@@ -62,7 +62,7 @@ def _json(answer: Any, where: str) -> Mapping[str, Any]:
     try:
         found = answer.json()
     except ValueError as error:
-        raise EngineUnreachable(f"{where} with something that is no JSON") from error
+        raise EngineUnreachable(f"{where} with a body that is no JSON") from error
     if not isinstance(found, dict):
         raise EngineUnreachable(f"{where} with a JSON {type(found).__name__}, not an object")
     return found
@@ -70,7 +70,3 @@ def _json(answer: Any, where: str) -> Mapping[str, Any]:
 
 def _text(body: bytes) -> str:
     return body[:300].decode("utf-8", "replace").replace("\n", " ")
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

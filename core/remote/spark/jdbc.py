@@ -1,4 +1,4 @@
-"""The same database for Spark: an ODBC connection string as a JDBC address."""
+"""Convert an ODBC connection string to a JDBC address, for Spark."""
 
 import re
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ _SERVER = re.compile(r"(?:tcp:)?([^,\\]+)(?:\\[^,]*)?(?:,(\d+))?", re.IGNORECASE
 
 @dataclass(frozen=True, slots=True)
 class JdbcAddress:
-    """Where a database is, without secrets; and who signs in, both None where a token does."""
+    """The address of a database, without secrets, and the user who signs in; None where a token is used instead."""
 
     url: str
     user: str | None
@@ -17,7 +17,7 @@ class JdbcAddress:
 
 
 def jdbc_address(connection_string: str) -> JdbcAddress:
-    """The address in an ODBC connection string of SQL Server; ValueError when it names no server or database."""
+    """Return the address in an ODBC connection string of SQL Server; ValueError without a server or a database."""
     parts = {name.lower(): value.strip("{}").strip() for name, value in _PART.findall(connection_string)}
     server = _SERVER.fullmatch(parts.get("server", ""))
     if server is None or not parts.get("database"):

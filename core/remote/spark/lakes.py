@@ -12,23 +12,22 @@ from urllib.parse import urlsplit
 
 from core.aggregation.lake import Pointer, StoredPointer
 from core.errors import LakeUnreachable
+from core.remote.hub.client import first_line
 
 POINTER = "current.json"
 
 
 class FolderLake:
-    """A Lake on this machine; a lock and a rename do what If-Match does elsewhere."""
+    """A Lake on this machine; a lock and a rename take the place of If-Match."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
 
     @property
     def location(self) -> str:
-        """See Lake."""
         return str(self._folder)
 
     def read_pointer(self, job: str) -> StoredPointer | None:
-        """See Lake."""
         try:
             text = (self._folder / job / POINTER).read_bytes()
         except FileNotFoundError:
@@ -38,7 +37,6 @@ class FolderLake:
         return StoredPointer(_pointer(text), _etag(text))
 
     def swap_pointer(self, pointer: Pointer, etag: str | None) -> bool:
-        """See Lake."""
         try:
             with self._locked(pointer.job) as folder:
                 standing = self.read_pointer(pointer.job)
@@ -61,7 +59,7 @@ class FolderLake:
 class BlobLake:
     """A Lake in a storage account: `https://ACCOUNT.blob…/CONTAINER/PREFIX`, or `abfss://CONTAINER@ACCOUNT.dfs…/PREFIX`.
 
-    `connection` is a connection string; without one the identity of this process signs in.
+    `connection` is a connection string; without one, the identity of this process signs in.
     """
 
     def __init__(self, address: str, connection: str | None) -> None:
@@ -71,11 +69,9 @@ class BlobLake:
 
     @property
     def location(self) -> str:
-        """See Lake."""
         return self._address
 
     def read_pointer(self, job: str) -> StoredPointer | None:
-        """See Lake."""
         from azure.core.exceptions import AzureError, ResourceNotFoundError
 
         try:
@@ -84,10 +80,9 @@ class BlobLake:
         except ResourceNotFoundError:
             return None
         except AzureError as error:
-            raise LakeUnreachable(f"LAKE: {_first_line(error)}") from error
+            raise LakeUnreachable(f"LAKE: {first_line(error)}") from error
 
     def swap_pointer(self, pointer: Pointer, etag: str | None) -> bool:
-        """See Lake."""
         from azure.core import MatchConditions
         from azure.core.exceptions import AzureError, ResourceExistsError, ResourceModifiedError
 
@@ -99,7 +94,7 @@ class BlobLake:
         except (ResourceExistsError, ResourceModifiedError):
             return False
         except AzureError as error:
-            raise LakeUnreachable(f"LAKE: {_first_line(error)}") from error
+            raise LakeUnreachable(f"LAKE: {first_line(error)}") from error
         return True
 
     def _blob(self, job: str) -> Any:
@@ -109,7 +104,7 @@ class BlobLake:
 
 
 def open_container(address: str, connection: str | None) -> tuple[Any, str]:
-    """The client of the container in an address, and the prefix of what is ours in it; nothing is connected yet."""
+    """Return the client of the container in an address, and our prefix in it; nothing is connected yet."""
     from azure.storage.blob import ContainerClient
 
     account, name, prefix = parse_address(address)
@@ -121,7 +116,7 @@ def open_container(address: str, connection: str | None) -> tuple[Any, str]:
 
 
 def parse_address(address: str) -> tuple[str, str, str]:
-    """Account, container and prefix. Azurite has its account in the path, behind an IP address.
+    """Return account, container and prefix. Azurite has its account in the path, after an IP address.
 
     LakeUnreachable for an address that names no container.
     """
@@ -133,7 +128,7 @@ def parse_address(address: str) -> tuple[str, str, str]:
     if parts.hostname and parts.hostname.replace(".", "").isdigit() and segments:
         account = f"{account}/{segments.pop(0)}"
     if parts.scheme not in ("https", "http") or not segments:
-        raise LakeUnreachable(f"LAKE: {address} is neither a folder, nor abfss://CONTAINER@ACCOUNT…, nor https://…")
+        raise LakeUnreachable(f"LAKE: {address} is not a folder, abfss://CONTAINER@ACCOUNT… or https://…/CONTAINER")
     return account, segments[0], "/".join(segments[1:])
 
 
@@ -141,7 +136,7 @@ def _pointer(text: bytes) -> Pointer:
     try:
         return Pointer.of_json(text)
     except (ValueError, KeyError, TypeError) as error:
-        raise LakeUnreachable(f"LAKE: its pointer cannot be read: {error!r}") from error
+        raise LakeUnreachable(f"LAKE: the pointer cannot be read: {error!r}") from error
 
 
 def _replace(path: Path, text: bytes) -> None:
@@ -155,7 +150,3 @@ def _replace(path: Path, text: bytes) -> None:
 
 def _etag(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,4 +1,4 @@
-"""Spark behind Livy: Synapse, Fabric and Apache Livy, whose batches differ in little. Ids are opaque texts.
+"""Spark with a Livy API: Synapse, Fabric and Apache Livy, whose batches differ in details. Ids are opaque texts.
 
 Sources: Livy's REST API, "Spark Batch" of Azure Synapse (2019-11-01-preview), the Livy API of Microsoft Fabric.
 """
@@ -12,7 +12,7 @@ from core.errors import EngineRefused, EngineUnreachable
 from core.remote.spark.http import JsonHttp, NotFound, Token
 
 PAGE, MOST_PAGES = 100, 50
-DUPLICATE = "Duplicate session name"  # Apache Livy: a live batch has this name already
+DUPLICATE = "Duplicate session name"  # Apache Livy: a running batch has this name already
 SMALL = {"driverMemory": "28g", "driverCores": 4, "executorMemory": "28g", "executorCores": 4, "numExecutors": 2}
 CONF = {"spark.sql.session.timeZone": "UTC"}
 _ENDED = {
@@ -25,13 +25,13 @@ _ENDED = {
 
 @dataclass(frozen=True, slots=True)
 class LivyJobs:
-    """Where the programs are, and what else every batch says: sizes, and `conf` on top of ours."""
+    """The folder of the programs, and the options of every batch: sizes, and `conf` in addition to ours."""
 
     folder: str
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def batch(self, request: JobRequest) -> dict[str, Any]:
-        """The body that starts a job."""
+        """Return the body of the request that starts a job."""
         return {
             "name": request.name,
             "file": f"{self.folder}/{request.program}",
@@ -43,7 +43,7 @@ class LivyJobs:
 
 
 class LivyEngine:
-    """A SparkEngine. Livy has no token that makes a submit happen once; the batch's name takes its place."""
+    """A SparkEngine. Livy has no token that makes a submit happen once; the name of the batch does it instead."""
 
     name = "livy"
 
@@ -52,29 +52,26 @@ class LivyEngine:
         self._jobs = jobs
 
     def submit(self, request: JobRequest) -> str:
-        """See SparkEngine."""
         try:
             return _id_of(self._http.post("/batches", self._jobs.batch(request)))
         except EngineRefused as error:
             if DUPLICATE in str(error):
-                raise EngineUnreachable(f"{request.name} was submitted before: {error}") from error
+                raise EngineUnreachable(f"{request.name} was submitted earlier: {error}") from error
             raise
 
     def find(self, name: str) -> str | None:
-        """See SparkEngine. Of several with one name, the one that still counts: not failed, and the first."""
+        """Return the id of a batch of this name; of several, the first that has not failed."""
         found = [batch for batch in self._batches() if batch.get("name") == name]
         found.sort(key=lambda batch: _state_of(batch) is JobState.FAILED)
         return _id_of(found[0]) if found else None
 
     def state(self, job_id: str) -> JobState:
-        """See SparkEngine."""
         try:
             return _state_of(self._http.get(f"/batches/{job_id}"))
         except NotFound:
             return JobState.LOST
 
     def cancel(self, job_id: str) -> None:
-        """See SparkEngine."""
         try:
             self._http.delete(f"/batches/{job_id}")
         except NotFound:
@@ -97,5 +94,5 @@ def _state_of(batch: Mapping[str, Any]) -> JobState:
 
 def _id_of(batch: Mapping[str, Any]) -> str:
     if batch.get("id") is None:
-        raise EngineUnreachable(f"the answer has no id of a batch, only {sorted(batch)}")
+        raise EngineUnreachable(f"the answer has no id of a batch; it has {sorted(batch)}")
     return str(batch["id"])

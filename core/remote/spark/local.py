@@ -1,4 +1,4 @@
-"""Spark on this machine: spark-submit in a process of its own that outlives us, known by a folder of the job's name."""
+"""Spark on this machine: spark-submit in a separate process that outlives us, with a folder of the job's name."""
 
 import os
 import shutil
@@ -21,8 +21,8 @@ CONF = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
-# A shell of its own process group, whose number it notes, leaves the job behind and ends: the job is nobody's child,
-# and how it ended is noted whether we are there to see it or not.
+# A shell in a new process group writes the number of the group, starts the job and ends: the job is not our child, and
+# its exit code is written even when this process has ended.
 _LEAVING = """
 ( "$@" > "$0/out" 2> "$0/err"; echo $? > "$0/ended.new"; mv "$0/ended.new" "$0/ended" ) &
 echo $$ > "$0/group.new" && mv "$0/group.new" "$0/group"
@@ -31,7 +31,7 @@ echo $$ > "$0/group.new" && mv "$0/group.new" "$0/group"
 
 @dataclass(frozen=True, slots=True)
 class LocalSpark:
-    """The command, the folder of the programs, the folder that remembers jobs, and settings of Spark on top of ours."""
+    """The command, the folder of the programs, the folder of jobs, and settings of Spark in addition to ours."""
 
     submit: str
     jobs: Path
@@ -41,7 +41,7 @@ class LocalSpark:
 
 
 class LocalEngine:
-    """A SparkEngine. The id of a job is its name, so that it is submitted once, whoever asks."""
+    """A SparkEngine. The id of a job is its name, so that it is submitted once."""
 
     name = "local"
 
@@ -49,11 +49,10 @@ class LocalEngine:
         self._spark = spark
 
     def submit(self, request: JobRequest) -> str:
-        """See SparkEngine."""
         command = shutil.which(self._spark.submit)
         if command is None:
             raise EngineRefused(
-                f"SPARK_SUBMIT: {self._spark.submit} is not here: pip install -r jobs/requirements.txt, and Java 17"
+                f"SPARK_SUBMIT: {self._spark.submit} is missing: pip install -r jobs/requirements.txt, and Java 17"
             )
         folder = self._spark.memory / request.name
         try:
@@ -61,28 +60,26 @@ class LocalEngine:
         except FileExistsError:
             return request.name
         except OSError as error:
-            raise EngineRefused(f"{folder} cannot be made: {error}") from error
+            raise EngineRefused(f"folder {folder} of the job cannot be created: {error}") from error
         self._start(command, folder, request)
         return request.name
 
     def find(self, name: str) -> str | None:
-        """See SparkEngine."""
         return name if (self._spark.memory / name / "group").exists() else None
 
     def state(self, job_id: str) -> JobState:
-        """See SparkEngine. A job whose processes are gone without a word was killed with its shell."""
+        """Return the state of a job; one whose processes are gone without an exit code was killed."""
         folder = self._spark.memory / job_id
         group = _number_in(folder / "group")
         if group is None:
             return JobState.LOST
-        alive = _is_alive(group)  # before the note: a job that ends between the two has written it
+        alive = _is_alive(group)  # before the exit code: a job that ends between the two has written it
         code = _number_in(folder / "ended")
         if code is not None:
             return JobState.FAILED if code else JobState.SUCCEEDED
         return JobState.RUNNING if alive else JobState.FAILED
 
     def cancel(self, job_id: str) -> None:
-        """See SparkEngine."""
         group = _number_in(self._spark.memory / job_id / "group")
         if group is not None and self.state(job_id) is JobState.RUNNING:
             with suppress(ProcessLookupError):
@@ -107,7 +104,7 @@ class LocalEngine:
 
 
 def _environment(command: str) -> dict[str, str]:
-    """Ours, with the app importable, and with the Python that belongs to this spark-submit."""
+    """Return our environment, with the app importable, and with the Python of this spark-submit."""
     python = Path(command).parent / "python"
     own = {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)} if python.exists() else {}
     path = os.pathsep.join(filter(None, [str(APP), os.environ.get("PYTHONPATH", "")]))

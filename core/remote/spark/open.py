@@ -1,4 +1,4 @@
-"""The engine and the lake that the settings name."""
+"""Open the engine and the lake that the settings name."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ _SCOPES = {"synapse": tokens.SYNAPSE, "fabric": tokens.FABRIC}
 
 
 def open_engine(settings: Settings) -> SparkEngine | None:
-    """The engine, or None for SPARK_ENGINE=none. Nothing is connected yet."""
+    """Return the engine, or None for SPARK_ENGINE=none. Nothing is connected yet."""
     spark = settings.spark
     if spark.engine == "local":
         return LocalEngine(_local(settings))
@@ -31,7 +31,7 @@ def open_engine(settings: Settings) -> SparkEngine | None:
 
 
 def open_lake(settings: Settings) -> Lake | None:
-    """The lake, or None where results stay in SQL. Jobs of this machine have a folder of it without being told."""
+    """Return the lake, or None where results stay in SQL. Jobs of this machine have a folder by default."""
     spark = settings.spark
     if spark.lake is None:
         return FolderLake(_beside_store(settings) / "lake") if spark.engine == "local" else None
@@ -41,9 +41,9 @@ def open_lake(settings: Settings) -> Lake | None:
 
 
 def job_arguments(settings: Settings) -> tuple[str, ...]:
-    """What every job is told besides its run. Nothing secret: a local job inherits our environment instead.
+    """Return the arguments of every job, without secrets: a local job inherits our environment instead.
 
-    SettingsRefused when a job elsewhere could not reach the store.
+    SettingsRefused when a remote job could not reach the store.
     """
     if settings.spark.engine == "local":
         return ()

@@ -1,10 +1,10 @@
-"""Tokens of Microsoft Entra for the services that we call; azure-identity keeps them and renews them."""
+"""Tokens of Microsoft Entra for the services that we call; azure-identity caches and renews them."""
 
 import threading
 from typing import Any
 
 from core.errors import EngineRefused, EngineUnreachable
-from core.remote.hub.client import sync_credential
+from core.remote.hub.client import first_line, sync_credential
 from core.remote.spark.http import Token
 
 SYNAPSE = "https://dev.azuresynapse.net/.default"
@@ -16,12 +16,12 @@ _lock = threading.Lock()
 
 
 def no_token() -> str | None:
-    """For a service that asks for none."""
+    """Return None, for a service without tokens."""
     return None
 
 
 def entra_token(scope: str) -> Token:
-    """Gets a token for a scope each time it is called; EngineRefused or EngineUnreachable say why there is none."""
+    """Return a function that gets a token for a scope; it raises EngineRefused or EngineUnreachable without one."""
 
     def token() -> str | None:
         from azure.core.exceptions import AzureError, ClientAuthenticationError
@@ -32,7 +32,7 @@ def entra_token(scope: str) -> Token:
         try:
             return str(_credential[0].get_token(scope).token)
         except ClientAuthenticationError as error:
-            raise EngineRefused(f"no token for {scope}: {str(error).splitlines()[0]}") from error
+            raise EngineRefused(f"no token for {scope}: {first_line(error)}") from error
         except AzureError as error:
             raise EngineUnreachable(f"no answer to the request for a token for {scope}") from error
 

@@ -1,4 +1,4 @@
-"""Run an activity and turn its outcome into the event that its orchestration gets.
+"""Run an activity and return its outcome as an event for its orchestration.
 
 Source: the extension's TaskActivityShim; the shape of a failure is that of its serialized exception.
 """
@@ -16,7 +16,7 @@ from local.functions_host.worker import Outcome
 
 
 async def run_activity(order: ActivityOrder, functions: DurableFunctions, invoker: Invoker) -> Event:
-    """Return TaskCompleted or TaskFailed."""
+    """Run the activity; return TaskCompleted or TaskFailed."""
     try:
         function = functions.get(Kind.ACTIVITY, order.name)
     except UnknownFunction as error:
@@ -29,7 +29,7 @@ async def run_activity(order: ActivityOrder, functions: DurableFunctions, invoke
 
 
 def _result(value: Any) -> str | None:
-    """What the activity returned, as JSON; nothing and null are the same."""
+    """Return the activity's result as JSON; None stands for null too."""
     return None if value is None or value.value in (None, "null") else str(value.value)
 
 

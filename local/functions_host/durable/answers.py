@@ -1,4 +1,4 @@
-"""What an orchestrator's worker hands over: the request as the extension writes it, the answer as the SDK does."""
+"""Write the request to an orchestrator as the extension does, and read the answer of the SDK."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -22,12 +22,12 @@ CONSTANTS = {
 
 
 class Unreadable(Exception):
-    """The worker's answer is not that of an orchestrator of schema V3, or is too large."""
+    """The worker's answer does not have the orchestrators' schema V3, or is too large."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Where the orchestrator stands: all its actions so far; output and custom status are JSON."""
+    """The state of an orchestrator: all its actions so far; output and custom status are JSON."""
 
     actions: Sequence[Mapping[str, Any]]
     is_done: bool
@@ -39,7 +39,7 @@ class Answer:
 def request_text(instance: Instance, past: Sequence[str], new: Sequence[Event]) -> str:
     """Return the orchestration trigger's value.
 
-    Source: OrchestrationTriggerAttributeBindingProvider. The past is JSON already, and most of it.
+    Source: OrchestrationTriggerAttributeBindingProvider. The past is JSON already, and the largest part.
     """
     rest = {
         "input": None if instance.input is None else json.loads(instance.input),
@@ -53,7 +53,7 @@ def request_text(instance: Instance, past: Sequence[str], new: Sequence[Event]) 
 
 
 def read_answer(outcome: Outcome) -> Answer:
-    """Read a worker's outcome; raise Unreadable when it cannot be followed, as when the worker itself failed."""
+    """Read a worker's outcome; raise Unreadable when it is no answer, as when the worker itself failed."""
     if outcome.error is not None and FAILURE_MARK not in outcome.error:
         raise Unreadable(outcome.error)
     raw = outcome.error.partition(FAILURE_MARK)[2] if outcome.error is not None else _value(outcome)

@@ -1,4 +1,4 @@
-"""The addresses that a client gets: the durableClient input, and the links of one instance.
+"""Build the addresses for a client: the durableClient input, and the links of one instance.
 
 Source: HttpApiHandler (GetInstanceCreationLinks, GetClientResponseLinks) and BindingHelper.
 """
@@ -23,7 +23,7 @@ LINKS = {
 
 
 def management_links(base_url: str, hub_name: str, instance_id: str) -> dict[str, str]:
-    """Return the addresses at which one instance is managed; `base_url` is where the host answers HTTP."""
+    """Return the management addresses of one instance; `base_url` is the address of the host."""
     prefix = f"{base_url}{WEBHOOK}/instances/{quote(instance_id, safe='')}"
     query = f"taskHub={quote(hub_name)}&connection=Storage&{KEY}"
     links = {name: f"{prefix}{path}{'&' if '?' in path else '?'}{query}" for name, path in LINKS.items()}

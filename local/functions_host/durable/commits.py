@@ -1,4 +1,4 @@
-"""What the store hands out and takes back: each commit holds all that one transaction writes."""
+"""The values that the store reads and writes: a commit holds everything that one transaction writes."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from local.functions_host.durable.instances import Instance, NewInstance, Status
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An event that waits for an instance; without an execution id it is for whichever execution there is."""
+    """An event that waits for an instance; without an execution id it is for any execution."""
 
     number: int
     execution_id: str | None
@@ -20,7 +20,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """An event on its way to an instance or entity; `due_at` is when it may arrive."""
+    """An event for an instance or entity; it arrives at `due_at` or later."""
 
     instance_id: str
     execution_id: str | None
@@ -30,7 +30,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """What an orchestrator's turn begins with. `past` holds the history's events, each as JSON."""
+    """The input of an orchestrator's turn. `past` holds the history's events, each as JSON."""
 
     instance: Instance | None
     past: Sequence[str]
@@ -39,7 +39,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class ActivityOrder:
-    """An activity to run for an execution; `input` is the text that it gets."""
+    """An activity to run for an execution; `input` is its text."""
 
     instance_id: str
     execution_id: str
@@ -50,7 +50,7 @@ class ActivityOrder:
 
 @dataclass(frozen=True, slots=True)
 class ActivityDue:
-    """An ordered activity that has not reported yet."""
+    """An ordered activity without a result."""
 
     number: int
     order: ActivityOrder
@@ -66,11 +66,11 @@ class ChildOrder:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeCommit:
-    """All that an orchestrator's turn changes.
+    """Everything that an orchestrator's turn changes.
 
-    The instance is at `execution_id` before; `successor` replaces that execution when it continues as new.
-    `events` follow the `past` events of the history. `waits_for_nothing` is told and not written: the orchestrator
-    goes on, and nothing that it could wait for is under way.
+    The turn belongs to `execution_id`; `successor` replaces this execution when it continues as new. `events` follow
+    the `past` events of the history. `waits_for_nothing` is logged and not written: the orchestrator has not ended,
+    and nothing is under way that could wake it.
     """
 
     instance_id: str
@@ -90,7 +90,7 @@ class EpisodeCommit:
 
     @property
     def error(self) -> str | None:
-        """Why the orchestration failed, when it did."""
+        """The reason of a failed orchestration."""
         return json.loads(self.output) if self.status is Status.FAILED and self.output else None
 
 
@@ -105,7 +105,7 @@ class EntityBatch:
 
 @dataclass(frozen=True, slots=True)
 class EntityCommit:
-    """All that a batch of operations changes."""
+    """Everything that a batch of operations changes."""
 
     entity_id: str
     consumed: Sequence[int]

@@ -1,7 +1,7 @@
-"""Give orchestrators, entities and activities their turns: read, invoke, commit.
+"""Run the turns of orchestrators and entities, and the activities: read, invoke, commit.
 
-An orchestration or entity has one turn at a time; different ones, and activities, run side by side up to the limits
-of host.json. What a killed process had not committed runs again in the next one.
+An orchestration or entity has one turn at a time. Turns of different ones, and activities, run at the same time up to
+the limits of host.json. The next process repeats the work that a killed process had not committed.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ PAUSE_AFTER_FAULT = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the engine works with; `new_id` makes execution ids."""
+    """The parts that the engine uses; `new_id` makes execution ids."""
 
     store: DurableStore
     invoker: Invoker
@@ -57,11 +57,11 @@ class Engine:
         self._loop: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin with what is due, also from before."""
+        """Start all due work, including that of an earlier process."""
         self._loop = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Begin nothing more, and wait for what runs."""
+        """Start no new work, and wait for the running work."""
         self._stopping.set()
         self._wake.set()
         if self._loop is not None:
@@ -69,7 +69,7 @@ class Engine:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def wake(self) -> None:
-        """Look for what is due."""
+        """Look for due work."""
         self._wake.set()
 
     async def _run(self) -> None:
@@ -78,7 +78,7 @@ class Engine:
             await self._despite_faults(self._look)
 
     async def _look(self) -> None:
-        """Begin what is due, and wait until something else may be."""
+        """Start due work, and wait until more may be due."""
         self._begin_turns()
         self._begin_activities()
         clock = self._around.clock
@@ -117,10 +117,14 @@ class Engine:
         self._tasks.discard(task)
         self._wake.set()
         if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("durable work was given up", exc_info=error, extra={"action": "durable_given_up"})
+            logger.error(
+                "durable work failed; it waits for a restart of the host",
+                exc_info=error,
+                extra={"action": "durable_given_up"},
+            )
 
     async def _turns_of(self, instance_id: str, turn: Callable[[str], Coroutine[Any, Any, None]]) -> None:
-        """Take one turn. An instance whose turn met a bug of ours stays busy, so that it is not tried for ever."""
+        """Take one turn. After an unexpected error the instance stays busy, so that the turn is not repeated."""
         await self._despite_faults(lambda: turn(instance_id))
         self._busy.discard(instance_id)
 
@@ -131,20 +135,22 @@ class Engine:
             self._activities -= 1
 
     async def _despite_faults(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Do the work, again after a pause when the state cannot be read or written, until the host stops."""
+        """Do the work; retry after a pause when the state cannot be read or written, until the host stops."""
         while not self._stopping.is_set():
             try:
                 await work()
                 return
             except StateFault as error:
-                logger.error("durable state failed", exc_info=error, extra={"action": "durable_state_failed"})
+                logger.error(
+                    "durable state failed; will retry", exc_info=error, extra={"action": "durable_state_failed"}
+                )
                 await unless(self._stopping.wait(), self._around.clock.sleep(PAUSE_AFTER_FAULT))
 
     async def _run_activity(self, due: ActivityDue) -> None:
         around, order = self._around, due.order
         result = await run_activity(order, around.functions, around.invoker)
-        told = Outgoing(order.instance_id, order.execution_id, result, around.clock.now())
-        around.store.complete_activity(due.number, told)
+        outgoing = Outgoing(order.instance_id, order.execution_id, result, around.clock.now())
+        around.store.complete_activity(due.number, outgoing)
 
     async def _orchestrator_turn(self, instance_id: str) -> None:
         around = self._around

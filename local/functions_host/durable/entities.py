@@ -1,4 +1,4 @@
-"""Decide what a batch of operations on an entity is asked with, and what its answer changes. Pure.
+"""Build the request for a batch of entity operations, and decide the changes of its answer. Pure.
 
 Source: EntityTriggerAttributeBindingProvider and TaskEntityShim (its out-of-process batch).
 """
@@ -14,17 +14,17 @@ from local.functions_host.worker import Outcome
 
 
 def signal(operation: str, request_id: str, text: str | None) -> Event:
-    """A client's signal; `text` is its input as JSON."""
+    """Return a client's signal; `text` is its input as JSON."""
     return {"op": operation, "id": request_id, "input": text, "signal": True}
 
 
 def entity_id_of(name: str, key: str) -> str:
-    """The id under which an entity gets its operations."""
+    """Return the id of an entity."""
     return f"@{name.lower()}@{key}"
 
 
 def names_of(entity_id: str) -> tuple[str, str]:
-    """The name and the key in an entity's id."""
+    """Return the name and the key in an entity's id."""
     _, name, key = entity_id.split("@", 2)
     return name, key
 
@@ -47,7 +47,7 @@ def batch_text(batch: EntityBatch) -> str:
 
 
 def conclude_batch(batch: EntityBatch, outcome: Outcome, at: datetime) -> EntityCommit:
-    """Return all that the outcome changes; a batch that failed as a whole leaves the state as it was."""
+    """Return the changes of the outcome; a batch that fails as a whole leaves the state unchanged."""
     consumed = [each.number for each in batch.entries]
     requests = [each.event for each in batch.entries]
     if outcome.error is not None:

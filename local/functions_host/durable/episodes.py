@@ -1,11 +1,11 @@
-"""Decide an orchestrator's turn: what it is asked with, and all that its answer changes. Pure.
+"""Decide an orchestrator's turn: its request, and the changes of its answer. Pure.
 
 Source: DurableTask.Core's TaskOrchestrationDispatcher and TaskOrchestrationExecutor.
 """
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from local.functions_host.durable.answers import Answer, request_text
@@ -36,7 +36,7 @@ class Turn:
 
 
 def begin(instance: Instance, episode: Episode, at: datetime) -> Turn | EpisodeCommit:
-    """Return the turn that the entries make; or, when they terminate or suspend the instance, what that changes."""
+    """Return the turn of the entries; or the commit, when they terminate or suspend the instance."""
     fitting = [each for each in episode.entries if each.execution_id in (None, instance.execution_id)]
     fitting.sort(key=lambda each: not _is(each, EventType.EXECUTION_STARTED))
     status = _controlled(instance.status, fitting)
@@ -54,7 +54,7 @@ def begin(instance: Instance, episode: Episode, at: datetime) -> Turn | EpisodeC
     )
     if status is Status.TERMINATED:
         last = next(each.event for each in reversed(fitting) if _is(each, EventType.EXECUTION_TERMINATED))
-        return _ended(turn, Status.TERMINATED, json.dumps(last["Reason"]))
+        return _ended(turn, Status.TERMINATED, json.dumps(last["Reason"]), instance.custom_status)
     return _paused(turn) if status is Status.SUSPENDED else turn
 
 
@@ -63,12 +63,12 @@ def _is(entry: Entry, kind: EventType) -> bool:
 
 
 def _comes_through(entry: Entry) -> bool:
-    """A suspended instance takes only what controls it, and its beginning; the rest waits in the inbox."""
+    """Return True for an entry that a suspended instance takes: a control, or its start; the others wait."""
     return entry.event["EventType"] in CONTROLS or _is(entry, EventType.EXECUTION_STARTED)
 
 
 def _controlled(status: Status, entries: Iterable[Entry]) -> Status:
-    """The status that the control entries lead to; Terminated is final."""
+    """Return the status after the control entries; Terminated is final."""
     status = Status.SUSPENDED if status is Status.SUSPENDED else Status.RUNNING
     for each in entries:
         if _is(each, EventType.EXECUTION_TERMINATED):
@@ -81,7 +81,7 @@ def _controlled(status: Status, entries: Iterable[Entry]) -> Status:
 
 
 def conclude(turn: Turn, answer: Answer, functions: DurableFunctions, new_id: Callable[[], str]) -> EpisodeCommit:
-    """Return all that the orchestrator's answer changes; `new_id` names the executions that it starts."""
+    """Return the changes of the orchestrator's answer; `new_id` makes the ids of the executions that it starts."""
     instance = turn.instance
     caller = Caller(instance.name, instance.instance_id, instance.execution_id)
     events = [json.loads(f"[{','.join(turn.past)}]"), turn.new]
@@ -99,21 +99,13 @@ def conclude(turn: Turn, answer: Answer, functions: DurableFunctions, new_id: Ca
 
 
 def fail(turn: Turn, reason: str, custom_status: str | None = None, new_work: Sequence[Work] = ()) -> EpisodeCommit:
-    """Return the end of an orchestration that failed."""
+    """Return the commit of a failed orchestration."""
     text = json.dumps(f"Orchestrator function '{turn.instance.name}' failed: {reason}")
     return _ended(turn, Status.FAILED, text, custom_status, new_work)
 
 
-def _ended(
-    turn: Turn,
-    status: Status,
-    output: str | None,
-    custom_status: str | None = None,
-    new_work: Sequence[Work] = (),
-) -> EpisodeCommit:
-    end = event(EventType.EXECUTION_COMPLETED, OrchestrationStatus=status.value, Result=output)
-    ordered = [each.ordered for each in new_work]
-    kept = turn.instance.custom_status if status is Status.TERMINATED else custom_status
+def _commit(turn: Turn, status: Status, custom_status: str | None) -> EpisodeCommit:
+    """Return the commit of a turn that changes nothing but the status."""
     return EpisodeCommit(
         instance_id=turn.instance.instance_id,
         execution_id=turn.instance.execution_id,
@@ -121,41 +113,33 @@ def _ended(
         status=status,
         consumed=turn.consumed,
         past=len(turn.past),
-        events=_closed(turn, [*ordered, end]),
+        custom_status=custom_status,
+    )
+
+
+def _ended(
+    turn: Turn, status: Status, output: str | None, custom_status: str | None, new_work: Sequence[Work] = ()
+) -> EpisodeCommit:
+    end = event(EventType.EXECUTION_COMPLETED, OrchestrationStatus=status.value, Result=output)
+    return replace(
+        _commit(turn, status, custom_status),
+        events=_closed(turn, [*(each.ordered for each in new_work), end]),
         output=output,
-        custom_status=kept,
-        outgoing=[*_requests(turn, new_work), *_told_to_parent(turn, status, output)],
+        outgoing=[*_requests(turn, new_work), *_reports(turn, status, output)],
     )
 
 
 def _paused(turn: Turn) -> EpisodeCommit:
-    return EpisodeCommit(
-        instance_id=turn.instance.instance_id,
-        execution_id=turn.instance.execution_id,
-        at=turn.at,
-        status=Status.SUSPENDED,
-        consumed=turn.consumed,
-        past=len(turn.past),
-        events=_closed(turn, []),
-        custom_status=turn.instance.custom_status,
-    )
+    return replace(_commit(turn, Status.SUSPENDED, turn.instance.custom_status), events=_closed(turn, []))
 
 
 def _going_on(turn: Turn, answer: Answer, replayed: Replayed, new_id: Callable[[], str]) -> EpisodeCommit:
-    instance, work = turn.instance, replayed.new_work
-    return EpisodeCommit(
-        instance_id=instance.instance_id,
-        execution_id=instance.execution_id,
-        at=turn.at,
-        status=Status.RUNNING,
-        consumed=turn.consumed,
-        past=len(turn.past),
+    ids, work = (turn.instance.instance_id, turn.instance.execution_id), replayed.new_work
+    return replace(
+        _commit(turn, Status.RUNNING, answer.custom_status),
         events=_closed(turn, [each.ordered for each in work]),
-        custom_status=answer.custom_status,
         activities=[
-            ActivityOrder(instance.instance_id, instance.execution_id, each.task_id, each.name, each.input)
-            for each in work
-            if isinstance(each, ActivityCall)
+            ActivityOrder(*ids, each.task_id, each.name, each.input) for each in work if isinstance(each, ActivityCall)
         ],
         children=[_child(turn, each, new_id()) for each in work if isinstance(each, ChildCall)],
         outgoing=[*_timers(turn, work), *_requests(turn, work)],
@@ -165,16 +149,10 @@ def _going_on(turn: Turn, answer: Answer, replayed: Replayed, new_id: Callable[[
 
 def _continued(turn: Turn, answer: Answer, replayed: Replayed, new_id: Callable[[], str]) -> EpisodeCommit:
     instance = turn.instance
-    successor = NewInstance(instance.instance_id, new_id(), instance.name, replayed.next_input, instance.parent)
-    return EpisodeCommit(
-        instance_id=instance.instance_id,
-        execution_id=instance.execution_id,
-        at=turn.at,
-        status=Status.RUNNING,
-        consumed=turn.consumed,
-        custom_status=answer.custom_status,
+    return replace(
+        _commit(turn, Status.RUNNING, answer.custom_status),
         outgoing=_requests(turn, replayed.new_work),
-        successor=successor,
+        successor=NewInstance(instance.instance_id, new_id(), instance.name, replayed.next_input, instance.parent),
     )
 
 
@@ -200,15 +178,15 @@ def _child(turn: Turn, call: ChildCall, execution_id: str) -> ChildOrder:
     return ChildOrder(child, _report(turn, parent, Status.FAILED, json.dumps(reason)))
 
 
-def _told_to_parent(turn: Turn, status: Status, output: str | None) -> list[Outgoing]:
+def _reports(turn: Turn, status: Status, output: str | None) -> list[Outgoing]:
     parent = turn.instance.parent
     return [] if parent is None else [_report(turn, parent, status, output)]
 
 
 def _report(turn: Turn, parent: Parent, status: Status, output: str | None) -> Outgoing:
     if status is Status.COMPLETED:
-        told = event(EventType.SUB_ORCHESTRATION_COMPLETED, TaskScheduledId=parent.task_id, Result=output)
+        end = event(EventType.SUB_ORCHESTRATION_COMPLETED, TaskScheduledId=parent.task_id, Result=output)
     else:
         reason = json.loads(output) if output is not None else None
-        told = event(EventType.SUB_ORCHESTRATION_FAILED, TaskScheduledId=parent.task_id, Reason=reason, Details=output)
-    return Outgoing(parent.instance_id, parent.execution_id, told, turn.at)
+        end = event(EventType.SUB_ORCHESTRATION_FAILED, TaskScheduledId=parent.task_id, Reason=reason, Details=output)
+    return Outgoing(parent.instance_id, parent.execution_id, end, turn.at)

@@ -1,4 +1,4 @@
-"""The app's Durable functions by kind and name; names are the same in any case."""
+"""Find the app's Durable functions by kind and name, in any case."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -8,7 +8,7 @@ from local.functions_host.function import FunctionDescription
 
 
 class Kind(StrEnum):
-    """What a Durable function is, in the words of the extension's errors."""
+    """The kind of a Durable function, in the words of the extension's errors."""
 
     ORCHESTRATOR = "orchestrator"
     ACTIVITY = "activity"
@@ -20,7 +20,7 @@ _NAMES = {Kind.ORCHESTRATOR: "orchestration", Kind.ACTIVITY: "activity", Kind.EN
 
 
 class UnknownFunction(Exception):
-    """A function of that name and kind is not there, or is disabled."""
+    """No enabled function has that kind and name."""
 
     def __init__(self, kind: Kind, name: str, known: Sequence[str]) -> None:
         listed = ", ".join(f"'{each}'" for each in known)
@@ -32,12 +32,10 @@ class UnknownFunction(Exception):
         super().__init__(
             f"The function '{name}' doesn't exist, is disabled, or is not an {kind} function. Additional info: {more}"
         )
-        self.kind = kind
-        self.name = name
 
 
 class DurableFunctions:
-    """The functions that can be called; their name is the trigger's option, else that of the function."""
+    """The callable functions; a function has the name in its trigger's option, or else its own."""
 
     def __init__(self, functions: Sequence[FunctionDescription]) -> None:
         self._by_kind = {kind: {_name(kind, each): each for each in functions if _is(kind, each)} for kind in Kind}

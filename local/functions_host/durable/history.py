@@ -1,7 +1,7 @@
 """The events of an orchestration's history, in the JSON that the extension sends to the SDK.
 
-Source: DurableTask.Core.History. An event that something is ordered has the sequence number of the order as its
-EventId; one that reports back names that number, and has -1.
+Source: DurableTask.Core.History. The event of an order has the order's sequence number as its EventId; the event of
+its end names that number, and has -1.
 """
 
 from datetime import UTC, datetime
@@ -37,7 +37,7 @@ CONTROLS = frozenset((EventType.EXECUTION_TERMINATED, EventType.EXECUTION_SUSPEN
 
 
 def to_stamp(instant: datetime) -> str:
-    """Write an instant as .NET does, in seven digits."""
+    """Write an instant as .NET does, with seven digits."""
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f0Z")
 
 
@@ -48,17 +48,17 @@ def from_stamp(text: str) -> datetime:
 
 
 def event(kind: EventType, event_id: int = -1, **values: Any) -> Event:
-    """An event without its time, which `stamped` adds."""
+    """Return an event without its time, which `stamped` adds."""
     return {"EventType": int(kind), "EventId": event_id, **values}
 
 
 def stamped(unstamped: Event, at: datetime, *, is_played: bool = False) -> Event:
-    """The event with its time, and whether the orchestrator saw it in an earlier episode."""
+    """Return the event with its time; `is_played` is True when the orchestrator saw it in an earlier episode."""
     return {**unstamped, "IsPlayed": is_played, "Timestamp": to_stamp(at)}
 
 
 def execution_started(name: str, ids: tuple[str, str], text: str | None, parent_id: str | None) -> Event:
-    """The beginning; `ids` are of instance and execution, `text` is the input as JSON."""
+    """Return the first event; `ids` are those of instance and execution, `text` is the input as JSON."""
     instance = {"InstanceId": ids[0], "ExecutionId": ids[1]}
     parent = {"OrchestrationInstance": {"InstanceId": parent_id}} if parent_id is not None else None
     return event(
@@ -73,10 +73,10 @@ def execution_started(name: str, ids: tuple[str, str], text: str | None, parent_
 
 
 def event_raised(name: str, text: str) -> Event:
-    """An external event; `text` is its value as JSON."""
+    """Return an external event; `text` is its value as JSON."""
     return event(EventType.EVENT_RAISED, Name=name, Input=text)
 
 
 def control(kind: EventType, reason: str | None) -> Event:
-    """Terminate, suspend or resume."""
+    """Return an event that terminates, suspends or resumes."""
     return event(kind, Input=reason, Reason=reason)

@@ -1,4 +1,4 @@
-"""An instance of an orchestration as it is known from outside."""
+"""An instance of an orchestration, as its clients see it."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ class Status(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """True when nothing more can happen to the instance."""
+        """True when the instance has ended."""
         return self in (Status.COMPLETED, Status.FAILED, Status.TERMINATED)
 
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The call of a sub-orchestration: who waits for it, under which sequence number."""
+    """The call of a sub-orchestration: the waiting execution, and the sequence number."""
 
     instance_id: str
     execution_id: str
@@ -44,7 +44,7 @@ class NewInstance:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An orchestration and how it is; input, output and custom status are JSON."""
+    """An orchestration and its status; input, output and custom status are JSON."""
 
     instance_id: str
     execution_id: str
@@ -60,7 +60,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class InstanceFilter:
-    """Which instances are asked for; `after` is the last id of the page before, no status means any."""
+    """A selection of instances; `after` is the last id of the page before, no status means any status."""
 
     prefix: str = ""
     created_from: datetime | None = None
@@ -71,5 +71,5 @@ class InstanceFilter:
 
 
 def is_entity(instance_id: str) -> bool:
-    """True for the id of an entity, "@name@key"."""
+    """Return True for the id of an entity, "@name@key"."""
     return instance_id.startswith("@")

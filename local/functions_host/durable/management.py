@@ -1,6 +1,6 @@
-"""The HTTP API of the Durable extension: for people at /runtime/webhooks/durabletask, for the SDK at /durabletask.
+"""Serve the HTTP API of the Durable extension: to people at /runtime/webhooks/durabletask, to the SDK at /durabletask.
 
-Source: HttpApiHandler. Keys are not asked for.
+Source: HttpApiHandler. Keys are not checked.
 """
 
 import base64
@@ -31,14 +31,14 @@ CONTINUATION = "x-ms-continuation-token"
 
 
 class Management:
-    """The handlers; `hub_name` is the one task hub that there is."""
+    """The handlers; `hub_name` is the only task hub."""
 
     def __init__(self, orchestrations: Orchestrations, hub_name: str) -> None:
         self._orchestrations = orchestrations
         self._hub_name = hub_name
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Put the addresses into a router."""
+        """Add the addresses to a router."""
         routes: list[tuple[str, str, Handler]] = [
             ("POST", "/orchestrators/{name}", self.start),
             ("POST", "/orchestrators/{name}/{id}", self.start),
@@ -96,7 +96,7 @@ class Management:
         return web.json_response(links, status=202, headers=headers)
 
     async def list_instances(self, request: web.Request) -> web.Response:
-        """A page of statuses."""
+        """Return a page of statuses."""
         query = Query(request.query)
         wanted = query.instances(_from_token(request.headers.get(CONTINUATION, "")))
         page = self._orchestrations.select(wanted)
@@ -105,7 +105,7 @@ class Management:
         return web.json_response(statuses, headers={CONTINUATION: token})
 
     async def status(self, request: web.Request) -> web.Response:
-        """The status of one instance."""
+        """Return the status of one instance."""
         query = Query(request.query)
         instance = self._orchestrations.get(request.match_info["id"])
         body: dict[str, Any] = status_json(instance, with_input=query.claims("showInput", default=True))
@@ -116,7 +116,7 @@ class Management:
         return web.json_response(body, status=_status_code(instance, query), headers=headers)
 
     async def purge(self, request: web.Request) -> web.Response:
-        """Forget one instance."""
+        """Purge one instance or entity."""
         instance_id = request.match_info["id"]
         if not is_entity(instance_id):
             self._orchestrations.purge(instance_id)
@@ -125,7 +125,7 @@ class Management:
         return web.json_response({"instancesDeleted": 1})
 
     async def purge_instances(self, request: web.Request) -> web.Response:
-        """Forget the ended instances of a time."""
+        """Purge the ended instances that were created in a period."""
         query = Query(request.query)
         since = query.instant("createdTimeFrom")
         if since is None:
@@ -163,7 +163,7 @@ class Management:
         return web.Response(status=202)
 
     async def read_entity(self, request: web.Request) -> web.Response:
-        """The state of an entity."""
+        """Return the state of an entity."""
         state = self._orchestrations.entity_state(request.match_info["name"], request.match_info["key"])
         return web.Response(status=404) if state is None else web.json_response(text=state)
 
@@ -178,7 +178,7 @@ class Management:
         return web.Response(status=202)
 
     async def not_emulated(self, request: web.Request) -> web.Response:
-        """What the extension does and this host does not."""
+        """Refuse an operation of the extension that this host does not have."""
         raise QueryFault(501, f"{request.method} {request.path} is not emulated by the local functions host")
 
 
@@ -214,4 +214,4 @@ def _from_token(token: str) -> str:
     try:
         return base64.urlsafe_b64decode(token).decode()
     except ValueError:
-        raise QueryFault(400, f"{CONTINUATION} is not one of this host") from None
+        raise QueryFault(400, f"{CONTINUATION} does not come from this host") from None

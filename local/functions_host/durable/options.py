@@ -1,4 +1,4 @@
-"""`extensions.durableTask` of host.json: what is honoured, what may only have one value, what has no meaning here.
+"""Read `extensions.durableTask` of host.json: names that are honoured, have one allowed value, or are ignored.
 
 Source: host.json reference and DurableTaskOptions.
 """
@@ -22,7 +22,7 @@ FIXED = {
     "storeInputsInOrchestrationHistory": ("false",),
     "grpcEndpointEnabled": ("false",),
 }
-# Names that tune Azure's queues, telemetry and shutdown; there is nothing to tune here.
+# Names that tune Azure's queues, telemetry and shutdown, which this host does not have.
 MEANINGLESS = (
     "extendedSessionIdleTimeoutInSeconds",
     "entityMessageReorderWindowInMinutes",
@@ -48,7 +48,7 @@ def _limit() -> int:
 
 @dataclass(frozen=True, slots=True)
 class DurableOptions:
-    """How many run side by side, how many operations an entity gets at once, and the task hub's name."""
+    """The limits of parallel work and of an entity's batch, and the task hub's name."""
 
     hub_name: str = "TestHubName"
     activities: int = _limit()
@@ -58,7 +58,7 @@ class DurableOptions:
 
 
 def parse_durable_options(section: Section) -> DurableOptions:
-    """Read the section; what is not emulated becomes a fault."""
+    """Read the section; add a fault for each value that is not emulated."""
     for name, allowed in FIXED.items():
         section.read(name, partial(_one_of, allowed), None)
     section.section("storageProvider").read("type", partial(_one_of, ("azurestorage",)), None)

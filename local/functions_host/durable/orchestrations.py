@@ -1,4 +1,4 @@
-"""What a client can do with orchestrations and entities."""
+"""Carry out a client's operations on orchestrations and entities."""
 
 import json
 import re
@@ -23,11 +23,11 @@ class WrongId(Exception):
 
 
 class NoSuchInstance(Exception):
-    """There is no orchestration of that id."""
+    """No orchestration has that id."""
 
 
 class HasEnded(Exception):
-    """The orchestration has ended, so nothing can be sent to it."""
+    """The orchestration has ended, so it takes no event."""
 
 
 class NotEnded(Exception):
@@ -41,7 +41,7 @@ class NotEnded(Exception):
 
 
 class Orchestrations:
-    """The client's verbs; `wake` tells the engine that there is something to do."""
+    """The client's operations; `wake` makes the engine look for due work."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Orchestrations:
         return chosen
 
     def restart(self, instance_id: str, *, under_new_id: bool) -> str:
-        """Start an orchestration again with the input that it had; return the id it has now."""
+        """Start an orchestration again with its input; return the id of the new run."""
         instance = self.get(instance_id)
         return self.start(instance.name, None if under_new_id else instance_id, instance.input)
 
@@ -81,7 +81,7 @@ class Orchestrations:
         return instance
 
     def history(self, instance_id: str) -> Sequence[Event]:
-        """Return what happened in an orchestration since it started or last continued as new."""
+        """Return the events of an orchestration since it started or last continued as new."""
         return self._store.history(instance_id)
 
     def select(self, wanted: InstanceFilter) -> Sequence[Instance]:
@@ -93,33 +93,33 @@ class Orchestrations:
         self._send(instance_id, event_raised(name, text))
 
     def terminate(self, instance_id: str, reason: str | None) -> None:
-        """End an orchestration as it is; raise NoSuchInstance or HasEnded."""
+        """End an orchestration at once; raise NoSuchInstance or HasEnded."""
         self._send(instance_id, control(EventType.EXECUTION_TERMINATED, reason))
 
     def suspend(self, instance_id: str, reason: str | None) -> None:
-        """Let an orchestration rest until it is resumed; raise NoSuchInstance or HasEnded."""
+        """Pause an orchestration until it is resumed; raise NoSuchInstance or HasEnded."""
         self._send(instance_id, control(EventType.EXECUTION_SUSPENDED, reason))
 
     def resume(self, instance_id: str, reason: str | None) -> None:
-        """Let a suspended orchestration go on; raise NoSuchInstance or HasEnded."""
+        """Resume a suspended orchestration; raise NoSuchInstance or HasEnded."""
         self._send(instance_id, control(EventType.EXECUTION_RESUMED, reason))
 
-    def _send(self, instance_id: str, told: Event) -> None:
+    def _send(self, instance_id: str, unstamped: Event) -> None:
         if self.get(instance_id).status.is_final:
             raise HasEnded(instance_id)
         now = self._clock.now()
-        self._store.send(Outgoing(instance_id, None, stamped(told, now), now))
+        self._store.send(Outgoing(instance_id, None, stamped(unstamped, now), now))
         self._wake()
 
     def purge(self, instance_id: str) -> None:
-        """Forget an orchestration that has ended; raise NoSuchInstance or NotEnded."""
+        """Purge an ended orchestration; raise NoSuchInstance or NotEnded."""
         instance = self.get(instance_id)
         if not instance.status.is_final:
             raise NotEnded(instance)
         self._store.purge([instance_id])
 
     def purge_created(self, since: datetime, until: datetime | None, statuses: Sequence[Status]) -> int:
-        """Forget the ended orchestrations that were created between two instants; return how many."""
+        """Purge the ended orchestrations that were created between two instants; return their number."""
         wanted = [each for each in statuses or FINAL if each.is_final]
         if not wanted:
             return 0
@@ -140,7 +140,7 @@ class Orchestrations:
         return self._store.entity_state(entity_id_of(name, key))
 
     def purge_entity(self, entity_id: str) -> bool:
-        """Forget an entity; False when there is none."""
+        """Purge an entity; return False when there is none."""
         if self._store.entity_state(entity_id) is None:
             return False
         self._store.purge([entity_id])
@@ -158,6 +158,6 @@ def _checked(instance_id: str) -> str:
 
 
 def as_json(text: str) -> str:
-    """Return the text when it is JSON; raise ValueError when it is not."""
+    """Return the text unchanged; raise ValueError when it is no JSON."""
     json.loads(text)
     return text

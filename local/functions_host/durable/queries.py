@@ -1,4 +1,4 @@
-"""The query of a management request; names are the same in any case, and what cannot be read counts as not given."""
+"""Read the query of a management request: names match in any case, and an unreadable value counts as not given."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ DEFAULT_PAGE = 100
 
 
 class QueryFault(Exception):
-    """A request that is answered with `status` and this text."""
+    """The request is refused with `status` and this text."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -23,15 +23,15 @@ class Query:
         self._values = {name.lower(): value for name, value in values.items()}
 
     def text(self, name: str) -> str | None:
-        """A value as it stands."""
+        """Return a value unchanged, or None."""
         return self._values.get(name.lower())
 
     def claims(self, name: str, *, default: bool = False) -> bool:
-        """True or false; anything else is the default."""
+        """Return True or False; any other value is the default."""
         return {"true": True, "false": False}.get((self.text(name) or "").lower(), default)
 
     def instant(self, name: str) -> datetime | None:
-        """An instant; without a zone it is UTC."""
+        """Return an instant, or None; without a zone it is UTC."""
         try:
             instant = datetime.fromisoformat(self.text(name) or "")
         except ValueError:
@@ -39,13 +39,13 @@ class Query:
         return instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant
 
     def statuses(self) -> Sequence[Status]:
-        """The known statuses of a list."""
+        """Return the known statuses of a list."""
         known = {status.value.lower(): status for status in Status}
         wanted = (self.text("runtimeStatus") or "").lower().split(",")
         return [known[each] for each in wanted if each in known]
 
     def instances(self, after: str) -> InstanceFilter:
-        """Which instances are asked for."""
+        """Return the requested selection of instances."""
         top = self.text("top") or ""
         return InstanceFilter(
             prefix=self.text("instanceIdPrefix") or "",

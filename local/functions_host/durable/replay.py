@@ -1,8 +1,8 @@
-"""Walk an orchestrator's actions along its history, as the .NET side does, to give everything its sequence number.
+"""Walk an orchestrator's actions along its history, as the .NET side does, to number every order.
 
-The orchestrator sends its whole list of actions each time. The extension performs action after action, each once the
-one before has ended, and numbers what it orders; what the history lacks of it is new. Only what is numbered here as
-the SDK numbers it gets its result to the right place.
+The orchestrator sends its whole list of actions each time. The extension performs the actions in order, each when the
+one before has ended, and numbers its orders; an order that the history lacks is new. A result reaches its task only
+when the numbers here are those of the SDK.
 
 Source: OutOfProcOrchestrationShim (schema V3), TaskOrchestrationContext and TaskOrchestrationExecutor.
 """
@@ -35,7 +35,7 @@ NEVER_EMULATED = {8: "call_http", 10: "a scheduled signal of an entity"}
 
 
 class NonDeterministic(Exception):
-    """The orchestrator ordered something else than its history says."""
+    """The orchestrator's orders differ from its history."""
 
     def __init__(self, recorded: Event, found: Work | None) -> None:
         kind = EventType(recorded["EventType"]).name.lower()
@@ -48,7 +48,7 @@ class NonDeterministic(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose actions are walked."""
+    """The orchestration whose actions are walked."""
 
     name: str
     instance_id: str
@@ -57,7 +57,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """Where the walk stands. `next_input` is JSON, and there when the orchestrator continues as new."""
+    """The state after the walk. `next_input` is JSON, or None unless the orchestrator continues as new."""
 
     new_work: tuple[Work, ...]
     has_open_tasks: bool
@@ -69,7 +69,7 @@ class Replayed:
 def replay(
     actions: Sequence[Mapping[str, Any]], events: Iterable[Event], caller: Caller, functions: DurableFunctions
 ) -> Replayed:
-    """Return what the actions order that the events lack.
+    """Return the orders of the actions that the events lack.
 
     Raises NonDeterministic, UnknownFunction and NotEmulated; each of them ends the orchestration.
     """
@@ -85,7 +85,7 @@ class _Walk:
         self._caller = caller
         self._functions = functions
         self._current: Task | None = None
-        self._has_begun = self._is_through = False
+        self._is_through = False
         self._numbers = self._requests = 0
         self._open: dict[int, Task] = {}
         self._new: dict[int, Work] = {}
@@ -135,7 +135,7 @@ class _Walk:
     def _settle_event(self, name: str) -> None:
         key = name.lower()
         if self._waiting[key]:
-            self._waiting[key].pop().finish()  # the last to wait is the first to get one, as on the .NET side
+            self._waiting[key].pop().finish()  # the last waiter gets the first event, as on the .NET side
             self._advance()
         else:
             self._unclaimed[key] += 1
@@ -184,7 +184,7 @@ class _Walk:
 
     def _timer(self, action: Mapping[str, Any], parent: Task | None) -> Task:
         task = self.set_timer(parent, from_stamp(action["fireAt"]))
-        if action.get("isCanceled"):  # no longer waited for, though it goes off
+        if action.get("isCanceled"):  # nothing waits for it, but it still fires
             del self._open[self._numbers - 1]
             task.is_done = True
         return task
@@ -241,7 +241,7 @@ class _Walk:
 
 
 def _ended(parent: Task | None) -> Task:
-    """A task that ended before anyone could wait for it."""
+    """Return a task that has ended already."""
     task = Task(parent)
     task.is_done = True
     return task

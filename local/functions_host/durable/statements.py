@@ -26,7 +26,7 @@ CREATE TABLE IF NOT EXISTS durable_entity (
 ) WITHOUT ROWID;
 """
 
-# A suspended instance is due only for what controls it.
+# A suspended instance is due only for its control events.
 READ_READY = """
 SELECT inbox.instance_id FROM durable_inbox AS inbox
 LEFT JOIN durable_instance AS instance ON instance.instance_id = inbox.instance_id

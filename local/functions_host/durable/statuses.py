@@ -1,7 +1,7 @@
-"""The status of an orchestration as HTTP tells it.
+"""Write the status of an orchestration as JSON.
 
-Source: HttpApiHandler.ConvertFrom (instants are cut to seconds) and DurableClient's reshaping of the history: an event
-that something ended stands for the one that it was ordered by, too.
+Source: HttpApiHandler.ConvertFrom (instants are cut to seconds) and DurableClient's reshaping of the history: the event
+of an end replaces the event of its order.
 """
 
 import json
@@ -18,7 +18,7 @@ NAMES = {
     EventType.SUB_ORCHESTRATION_FAILED: "SubOrchestrationInstanceFailed",
 }
 TURNS = (EventType.ORCHESTRATOR_STARTED, EventType.ORCHESTRATOR_COMPLETED)
-NOT_TOLD = ("EventId", "IsPlayed", "Version", "Tags", "OrchestrationInstance", "ParentInstance")
+OMITTED = ("EventId", "IsPlayed", "Version", "Tags", "OrchestrationInstance", "ParentInstance")
 ENDS = ("TaskScheduledId", "TimerId")
 VALUES = ("Result", "Input")
 
@@ -38,37 +38,37 @@ def status_json(instance: Instance, *, with_input: bool = True) -> dict[str, Any
 
 
 def history_json(history: Sequence[Event], *, with_output: bool) -> list[dict[str, Any]]:
-    """Return the history; results and inputs only when asked for."""
+    """Return the history; `with_output` adds results and inputs."""
     ordered = {each["EventId"]: each for each in history if each["EventId"] >= 0}
     ended = {number for each in history if (number := _number_of(each)) is not None}
     return [
-        _told(each, ordered, with_output=with_output)
+        _shown(each, ordered, with_output=with_output)
         for each in history
         if each["EventType"] not in TURNS and each["EventId"] not in ended
     ]
 
 
 def _number_of(event: Event) -> int | None:
-    """The sequence number of what an event ends."""
+    """Return the sequence number of the order that an event ends, or None."""
     return next((event[name] for name in ENDS if name in event), None)
 
 
-def _told(event: Event, ordered: dict[int, Event], *, with_output: bool) -> dict[str, Any]:
-    told = {name: value for name, value in event.items() if name not in (*NOT_TOLD, "TaskScheduledId", "Name")}
+def _shown(event: Event, ordered: dict[int, Event], *, with_output: bool) -> dict[str, Any]:
+    shown = {name: value for name, value in event.items() if name not in (*OMITTED, "TaskScheduledId", "Name")}
     kind = EventType(event["EventType"])
-    told["EventType"] = NAMES.get(kind) or "".join(part.title() for part in kind.name.split("_"))
+    shown["EventType"] = NAMES.get(kind) or "".join(part.title() for part in kind.name.split("_"))
     if event.get("Name") is not None:
-        told["Name" if kind in (EventType.EVENT_RAISED, EventType.EVENT_SENT) else "FunctionName"] = event["Name"]
+        shown["Name" if kind in (EventType.EVENT_RAISED, EventType.EVENT_SENT) else "FunctionName"] = event["Name"]
     order = ordered.get(number) if (number := _number_of(event)) is not None else None
     if order is not None:
-        told["ScheduledTime"] = order["Timestamp"]
+        shown["ScheduledTime"] = order["Timestamp"]
         if order.get("Name") is not None:
-            told["FunctionName"] = order["Name"]
-    return _with_values(told, VALUES) if with_output else {name: told[name] for name in told if name not in VALUES}
+            shown["FunctionName"] = order["Name"]
+    return _with_values(shown, VALUES) if with_output else {name: shown[name] for name in shown if name not in VALUES}
 
 
-def _with_values(told: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    return {**told, **{name: _parsed(told[name]) for name in names if name in told}}
+def _with_values(shown: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {**shown, **{name: _parsed(shown[name]) for name in names if name in shown}}
 
 
 def _parsed(text: str | None) -> Any:

@@ -1,6 +1,6 @@
-"""The Durable state in SQLite: each method is one transaction, so a killed process leaves all of it or nothing.
+"""Store the Durable state in SQLite: each method is one transaction, so a killed process leaves all of it or nothing.
 
-It has a connection of its own, which is used from one thread and never across an `await`.
+The store has its own connection; one thread uses it, never across an `await`.
 """
 
 import json
@@ -27,16 +27,14 @@ from local.functions_host.durable.history import CONTROLS, Event, execution_star
 from local.functions_host.durable.instances import Instance, InstanceFilter, NewInstance, Parent, Status
 
 NO_LIMIT = -1
-StateFault = sqlite3.Error  # what any method raises when the file cannot be read or written
+StateFault = sqlite3.Error  # any method raises it when the file cannot be read or written
 
 
 class InstanceExists(Exception):
     """An instance of that id has not ended, so it cannot be replaced."""
 
-    def __init__(self, instance_id: str, status: Status) -> None:
+    def __init__(self, status: Status) -> None:
         super().__init__(f"An Orchestration instance with the status {status} already exists.")
-        self.instance_id = instance_id
-        self.status = status
 
 
 class DurableStore:
@@ -61,23 +59,23 @@ class DurableStore:
         self._database.execute("COMMIT")
 
     def ready(self, now: datetime, top: int) -> Sequence[str]:
-        """Return the instances and entities that have something to do, the longest due first."""
+        """Return the instances and entities with due events, the longest due first."""
         rows = self._database.execute(sql.READ_READY, {"now": _to_text(now), "top": top})
         return [instance_id for (instance_id,) in rows]
 
     def next_due_at(self, now: datetime) -> datetime | None:
-        """Return when something is due next that is not due yet."""
+        """Return the next instant after `now` at which an event is due, or None."""
         (text,) = self._database.execute(sql.READ_NEXT_DUE, (_to_text(now),)).fetchone()
         return None if text is None else datetime.fromisoformat(text)
 
     def read_episode(self, instance_id: str, now: datetime) -> Episode:
-        """Return what the next turn of an orchestrator begins with."""
+        """Return the input of an orchestrator's next turn."""
         past = self._database.execute(sql.READ_HISTORY, (instance_id,))
         entries = self._entries(instance_id, now, NO_LIMIT)
         return Episode(self.find(instance_id), [text for (text,) in past], entries)
 
     def commit_episode(self, commit: EpisodeCommit) -> bool:
-        """Write all that a turn changed; False, and nothing is written, when the execution is gone."""
+        """Write a turn's changes; write nothing and return False when the execution is gone."""
         with self._transaction():
             if not self._update_instance(commit):
                 return False
@@ -127,14 +125,14 @@ class DurableStore:
             self._send([order.refused])
 
     def create(self, instance: NewInstance, at: datetime) -> None:
-        """Start an orchestration, in place of an ended one of its id; raise InstanceExists when that one runs."""
+        """Start an orchestration and replace an ended one of its id; raise InstanceExists when it has not ended."""
         with self._transaction():
             self._create(instance, at)
 
     def _create(self, new: NewInstance, at: datetime) -> None:
         known = self.find(new.instance_id)
         if known is not None and not known.status.is_final:
-            raise InstanceExists(new.instance_id, known.status)
+            raise InstanceExists(known.status)
         self._remove(new.instance_id)
         parent = new.parent
         ancestry = (parent.instance_id, parent.execution_id, parent.task_id) if parent else (None, None, None)
@@ -144,7 +142,7 @@ class DurableStore:
         self._send([_beginning(new, at)])
 
     def send(self, outgoing: Outgoing) -> None:
-        """Put one event into an inbox."""
+        """Add one event to an inbox."""
         with self._transaction():
             self._send([outgoing])
 
@@ -162,7 +160,7 @@ class DurableStore:
         self._database.executemany(sql.ADD_ENTRY, rows)
 
     def discard(self, entries: Iterable[Entry]) -> None:
-        """Drop entries that are for nobody any more."""
+        """Drop entries that no instance will take."""
         with self._transaction():
             self._database.executemany(sql.REMOVE_ENTRY, [(each.number,) for each in entries])
 
@@ -171,12 +169,12 @@ class DurableStore:
         return [Entry(number, execution_id, json.loads(text)) for number, execution_id, text in rows]
 
     def activities_after(self, number: int, top: int) -> Sequence[ActivityDue]:
-        """Return ordered activities above a number, in the order in which they were ordered."""
+        """Return the ordered activities after a number, in their order."""
         rows = self._database.execute(sql.READ_ACTIVITIES, (number, top))
         return [ActivityDue(row[0], ActivityOrder(*row[1:])) for row in rows]
 
     def complete_activity(self, number: int, result: Outgoing) -> bool:
-        """Deliver an activity's result, once; False when it was delivered or its orchestration purged before."""
+        """Deliver an activity's result once; return False when it was delivered or purged before."""
         with self._transaction():
             if self._database.execute(sql.REMOVE_ACTIVITY, (number,)).rowcount != 1:
                 return False
@@ -188,7 +186,7 @@ class DurableStore:
         return EntityBatch(entity_id, self.entity_state(entity_id), self._entries(entity_id, now, top))
 
     def commit_entity(self, commit: EntityCommit) -> None:
-        """Write all that a batch of operations changed."""
+        """Write the changes of a batch of operations."""
         with self._transaction():
             self._database.executemany(sql.REMOVE_ENTRY, [(number,) for number in commit.consumed])
             if commit.state is None:
@@ -208,7 +206,7 @@ class DurableStore:
         return None if row is None else _instance(row)
 
     def select(self, wanted: InstanceFilter) -> Sequence[Instance]:
-        """Return the instances that are asked for, by id."""
+        """Return the selected instances, by id."""
         values = {
             "after": wanted.after,
             "prefix": wanted.prefix,
@@ -224,7 +222,7 @@ class DurableStore:
         return [json.loads(text) for (text,) in self._database.execute(sql.READ_HISTORY, (instance_id,))]
 
     def purge(self, instance_ids: Iterable[str]) -> None:
-        """Forget instances, with all that is theirs; entities too."""
+        """Delete instances, or entities, with all their rows."""
         with self._transaction():
             for instance_id in instance_ids:
                 self._remove(instance_id)

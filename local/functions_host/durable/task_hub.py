@@ -1,4 +1,4 @@
-"""The task hub of an app, the way into the package: its Durable functions, their state, engine and HTTP API."""
+"""Put the task hub of an app together: its Durable functions, their state, engine and HTTP API."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ def _new_id() -> str:
 
 
 class TaskHub:
-    """Opened with its state, started once the host listens, stopped after all that could call it, then closed."""
+    """Open it, start it when the host listens, stop it after all its callers, then close it."""
 
     def __init__(self, path: Path | None, functions: Sequence[FunctionDescription], options: DurableOptions) -> None:
         self._functions = DurableFunctions(functions)
@@ -35,22 +35,22 @@ class TaskHub:
         self._client: Any = None
 
     def open(self, invoker: Invoker, clock: Clock) -> None:
-        """Connect with what runs functions and what tells the time."""
+        """Make the engine and the client's operations."""
         around = Surroundings(self._store, invoker, self._functions, clock, _new_id)
         self._engine = Engine(around, self._options)
         self._orchestrations = Orchestrations(self._store, self._functions, clock, _new_id, self._engine.wake)
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Put the management API into a router."""
+        """Add the management API to a router."""
         Management(self._orchestrations, self._options.hub_name).add_routes(router)
 
     def start(self, base_url: str, port: int) -> None:
-        """Begin with what is due; clients find the API at these addresses."""
+        """Start due work; clients find the API at these addresses."""
         self._client = Datum(client_input(base_url, port, self._options.hub_name), "string")
         self._engine.start()
 
     async def stop(self) -> None:
-        """Begin no more turns and activities, and wait for those that run."""
+        """Start no new turns and activities, and wait for the running ones."""
         await self._engine.stop()
 
     def close(self) -> None:
@@ -58,5 +58,5 @@ class TaskHub:
         self._store.close()
 
     def inputs_of(self, function: FunctionDescription) -> Mapping[str, Any]:
-        """The durableClient inputs of a function, as Datums by name."""
+        """Return the durableClient inputs of a function, as Datums by name."""
         return {each.name: self._client for each in function.bindings if each.type == DURABLE_CLIENT}

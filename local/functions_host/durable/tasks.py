@@ -1,4 +1,4 @@
-"""What an orchestrator waits for, as the .NET side does: one thing, all of some, any of some, or a call with retries.
+"""The tasks of an orchestrator, as on the .NET side: one task, all of some, any of some, or a call with retries.
 
 Source: Task.WhenAll and Task.WhenAny, and DurableTask.Core's RetryInterceptor.
 """
@@ -12,7 +12,7 @@ LONGEST_DELAY = timedelta(days=6)
 
 
 class Task:
-    """One thing to wait for; it tells its parent when it ends."""
+    """A task to wait for; its end may end its parent."""
 
     def __init__(self, parent: "Task | None" = None) -> None:
         self._parent = parent
@@ -20,7 +20,7 @@ class Task:
         self.has_failed = False
 
     def finish(self, *, failed: bool = False) -> None:
-        """End, once."""
+        """End the task; a second call does nothing."""
         if self.is_done:
             return
         self.is_done, self.has_failed = True, failed
@@ -28,7 +28,7 @@ class Task:
             self._parent.child_ended(self)
 
     def child_ended(self, child: "Task") -> None:
-        """A part of this ended."""
+        """React to the end of a child."""
 
 
 class _Compound(Task):
@@ -37,7 +37,7 @@ class _Compound(Task):
         self._children: Sequence[Task] | None = None
 
     def begin(self, children: Sequence[Task]) -> None:
-        """Wait for these; some may have ended while they were made."""
+        """Wait for the children; some may have ended already."""
         self._children = children
         self._look(children)
 
@@ -46,11 +46,11 @@ class _Compound(Task):
             self._look(self._children)
 
     def _look(self, children: Sequence[Task]) -> None:
-        """End if enough of the children have."""
+        """End when enough of the children have ended."""
 
 
 class AllOf(_Compound):
-    """Ends when every child has, also when one has failed before (the SDK does not wait so long)."""
+    """Ends when every child has ended, even after one failed (the SDK does not wait for the others)."""
 
     def _look(self, children: Sequence[Task]) -> None:
         if all(each.is_done for each in children):
@@ -67,7 +67,7 @@ class AnyOf(_Compound):
 
 @dataclass(frozen=True, slots=True)
 class RetryOptions:
-    """How often and when a call is tried again."""
+    """The number of attempts of a call, and the delays between them."""
 
     attempts: int
     first_interval: timedelta
@@ -76,7 +76,7 @@ class RetryOptions:
     timeout: timedelta | None
 
     def delay(self, attempt: int) -> timedelta:
-        """How long to wait after the failure of an attempt, counted from 0."""
+        """Return the delay after a failed attempt, counted from 0."""
         milliseconds = self.first_interval / timedelta(milliseconds=1) * self.backoff**attempt
         longest = self.longest_interval / timedelta(milliseconds=1)
         return timedelta(milliseconds=min(milliseconds, longest))
@@ -96,7 +96,7 @@ def retry_options(shape: Mapping[str, Any]) -> RetryOptions:
 
 
 class Caller(Protocol):
-    """What a call with retries needs of the orchestration: its time and its timers."""
+    """The part of an orchestration that a call with retries needs: its time and its timers."""
 
     @property
     def now(self) -> datetime:
@@ -107,9 +107,9 @@ class Caller(Protocol):
 
 
 class Retry(Task):
-    """A call that is made again after a timer; after the last failure it still sets one timer, due at once.
+    """A call that is repeated after a timer; after the last failure it sets one more timer, due at once.
 
-    The last timer has no use: an early RetryInterceptor set it, and histories count on its sequence number.
+    The last timer has no use: an early RetryInterceptor set it, and histories rely on its sequence number.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What an orchestrator newly ordered, each with its sequence number and the history event that says so."""
+"""The new orders of an orchestrator, each with its sequence number and its history event."""
 
 import json
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from local.functions_host.durable.history import Event, EventType, event, to_sta
 
 @dataclass(frozen=True, slots=True)
 class ActivityCall:
-    """Run an activity; `input` is the text that it gets."""
+    """Run an activity; `input` is its text."""
 
     task_id: int
     name: str
@@ -18,7 +18,7 @@ class ActivityCall:
 
     @property
     def ordered(self) -> Event:
-        """The event that it was ordered."""
+        """The event of the order."""
         return event(EventType.TASK_SCHEDULED, self.task_id, Name=self.name)
 
 
@@ -31,18 +31,18 @@ class TimerSet:
 
     @property
     def ordered(self) -> Event:
-        """The event that it was set."""
+        """The event of the order."""
         return event(EventType.TIMER_CREATED, self.task_id, Name=None, FireAt=to_stamp(self.fire_at))
 
     @property
     def fired(self) -> Event:
-        """The event that it went off."""
+        """The event that the timer fired."""
         return event(EventType.TIMER_FIRED, TimerId=self.task_id, FireAt=to_stamp(self.fire_at))
 
 
 @dataclass(frozen=True, slots=True)
 class ChildCall:
-    """Start a sub-orchestration; `input` is the text that it gets."""
+    """Start a sub-orchestration; `input` is its text."""
 
     task_id: int
     name: str
@@ -51,7 +51,7 @@ class ChildCall:
 
     @property
     def ordered(self) -> Event:
-        """The event that it was ordered."""
+        """The event of the order."""
         return event(EventType.SUB_ORCHESTRATION_CREATED, self.task_id, Name=self.name, InstanceId=self.instance_id)
 
 
@@ -65,7 +65,7 @@ class EntityRequest:
 
     @property
     def ordered(self) -> Event:
-        """The event that it was sent."""
+        """The event of the order."""
         text = json.dumps(self.request)
         return event(EventType.EVENT_SENT, self.task_id, Name="op", InstanceId=self.entity_id, Input=text)
 
@@ -74,7 +74,7 @@ Work: TypeAlias = ActivityCall | TimerSet | ChildCall | EntityRequest
 
 
 def agrees(work: Work, recorded: Event) -> bool:
-    """True when the history's event is that of this order: the same kind, and the same name in any case."""
+    """Return True when the history's event is that of this order: the same kind, and the same name in any case."""
     ours = work.ordered
     same_name = str(ours["Name"]).lower() == str(recorded.get("Name")).lower()
     return bool(ours["EventType"] == recorded["EventType"]) and (

@@ -1,25 +1,25 @@
 -- name: read_cut
--- Where a job stands; no row before its first run.
+-- Read where a job stands; there is no row before its first run.
 -- params: job
 SELECT c.cut, c.run_number
   FROM aggregation_cut AS c
  WHERE c.job = :job;
 
 -- name: read_commit_numbers
--- How many commits every partition of every stream has, at one moment.
+-- Read how many commits every partition of every stream has, at one moment.
 -- params:
 SELECT c.stream_id, c.partition_id, c.commit_number
   FROM event_hub_checkpoint AS c;
 
 -- name: open_cut
--- A job's first row: it stands before everything.
+-- Insert a job's first cut: it lies before everything.
 -- params: job
 INSERT INTO aggregation_cut (job, cut, run_number)
 SELECT :job, '{}', 0
  WHERE NOT EXISTS (SELECT 1 FROM aggregation_cut AS c WHERE c.job = :job);
 
 -- name: number_run
--- Compare and set, and the lock of a plan: touches no row when the cut moved, or another planned first.
+-- Compare and set, and the lock of a plan: touches no row when the cut moved, or another tick planned first.
 -- params: job, run_number, cut_from, expected_number
 UPDATE aggregation_cut
    SET run_number = :run_number

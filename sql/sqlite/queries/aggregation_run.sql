@@ -1,5 +1,5 @@
 -- name: read_last_run
--- The newest run of a job, open or closed.
+-- Read the newest run of a job, open or closed.
 -- params: job
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status, r.planned_at,
        r.intent_at, r.engine_job_id, r.submitted_at, r.closed_at, r.failure, r.readings, r.windows, r.lake_path,
@@ -10,7 +10,7 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
  LIMIT 1;
 
 -- name: read_runs
--- Runs below a number, the newest first.
+-- Read the runs below a number, the newest first.
 -- params: job, before_number, most
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status, r.planned_at,
        r.intent_at, r.engine_job_id, r.submitted_at, r.closed_at, r.failure, r.readings, r.windows, r.lake_path,
@@ -21,7 +21,7 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
  LIMIT :most;
 
 -- name: read_committed_runs
--- Committed runs above a number, the oldest first.
+-- Read the committed runs above a number, the oldest first.
 -- params: job, after_number
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status, r.planned_at,
        r.intent_at, r.engine_job_id, r.submitted_at, r.closed_at, r.failure, r.readings, r.windows, r.lake_path,
@@ -31,7 +31,7 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
  ORDER BY r.run_number;
 
 -- name: open_run
--- A planned run, with the intent to submit it.
+-- Insert a planned run, with the intent to submit it.
 -- params: run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, planned_at, intent_at
 INSERT INTO aggregation_run
        (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status, planned_at, intent_at,
@@ -40,7 +40,7 @@ VALUES (:run_id, :job, :run_number, :cut_from, :cut_to, :engine, :attempt, :subm
         :planned_at, :intent_at, 0);
 
 -- name: renew_intent
--- Compare and set: touches no row when another decided on a submit since, or closed the run.
+-- Compare and set: touches no row when another tick has decided on a submit since, or closed the run.
 -- params: run_id, attempt, intent_at, expected_attempt, expected_intent_at
 UPDATE aggregation_run
    SET attempt = :attempt, submits = submits + 1, status = 'submitting', intent_at = :intent_at,
@@ -50,7 +50,7 @@ UPDATE aggregation_run
 RETURNING run_id;
 
 -- name: note_submitted
--- Compare and set: touches no row when the attempt is another one, or has its job already.
+-- Compare and set: touches no row when the run is at a different attempt, or has its job already.
 -- params: run_id, attempt, engine_job_id, submitted_at
 UPDATE aggregation_run
    SET status = 'submitted', engine_job_id = :engine_job_id, submitted_at = :submitted_at
@@ -58,7 +58,7 @@ UPDATE aggregation_run
 RETURNING run_id;
 
 -- name: fail_run
--- Compare and set: touches no row when the run is closed, or another decided on a submit since.
+-- Compare and set: touches no row when the run is closed, or another tick has decided on a submit since.
 -- params: run_id, attempt, failure, closed_at
 UPDATE aggregation_run
    SET status = 'failed', failure = :failure, closed_at = :closed_at
@@ -66,7 +66,7 @@ UPDATE aggregation_run
 RETURNING run_id;
 
 -- name: close_run
--- Compare and set: touches no row when the run is closed. Its figures are those of what is staged.
+-- Compare and set: touches no row when the run is closed. Its figures are those of its staged result.
 -- params: run_id, staging_id, closed_at
 UPDATE aggregation_run
    SET status = 'committed', closed_at = :closed_at,

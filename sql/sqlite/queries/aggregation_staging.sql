@@ -1,5 +1,5 @@
 -- name: read_staged
--- The first result of a run that was staged whole.
+-- Read the first result of a run that was staged whole.
 -- params: run_id
 SELECT g.staging_id, g.run_id, g.attempt, g.staged_at
   FROM aggregation_staging AS g
@@ -8,7 +8,7 @@ SELECT g.staging_id, g.run_id, g.attempt, g.staged_at
  LIMIT 1;
 
 -- name: remove_staging
--- What runs that are closed have staged, the losers of a race and half results too.
+-- Delete the staged results of closed runs, those that lost a race and half results too.
 -- params:
 DELETE FROM aggregation_staging
  WHERE run_id NOT IN (SELECT r.run_id FROM aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'));

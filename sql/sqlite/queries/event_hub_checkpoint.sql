@@ -1,12 +1,13 @@
 -- name: read_checkpoint
--- How far a partition is committed.
+-- Read how far a partition is committed.
 -- params: stream_id, partition_id
 SELECT sequence_number, offset_token, enqueued_at, commit_number, commit_id
   FROM event_hub_checkpoint
  WHERE stream_id = :stream_id AND partition_id = :partition_id;
 
 -- name: count_replay
--- A commit that leaves the checkpoint where it is: the row is its lock. Touches no row for events after the checkpoint.
+-- Count a commit that leaves the checkpoint in place; the row is its lock. Touches no row for events after the
+-- checkpoint.
 -- params: stream_id, partition_id, last_sequence_number
 UPDATE event_hub_checkpoint
    SET commit_number = commit_number + 1
@@ -14,7 +15,7 @@ UPDATE event_hub_checkpoint
 RETURNING commit_number;
 
 -- name: read_replayable
--- How far each partition of a stream can be replayed: from its first range to its checkpoint.
+-- Read how far each partition of a stream can be replayed: from its first range to its checkpoint.
 -- params: stream_id
 SELECT c.partition_id, (
        SELECT MIN(l.first_sequence_number) FROM batch_ledger AS l
@@ -25,7 +26,7 @@ SELECT c.partition_id, (
  ORDER BY LENGTH(c.partition_id), c.partition_id;
 
 -- name: open_checkpoint
--- A partition's first commit; the key violation means that another owner made it first.
+-- Insert a partition's first checkpoint; a key violation means that another owner made it first.
 -- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_id, updated_at
 INSERT INTO event_hub_checkpoint
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at)
@@ -43,7 +44,8 @@ UPDATE event_hub_checkpoint
 RETURNING commit_number;
 
 -- name: count_commit
--- A commit that leaves the checkpoint where it is: the row is its lock, and the commit id stays that of the last batch.
+-- Count a commit that leaves the checkpoint in place; the row is its lock, and the commit id stays that of the last
+-- batch.
 -- params: stream_id, partition_id
 UPDATE event_hub_checkpoint
    SET commit_number = commit_number + 1

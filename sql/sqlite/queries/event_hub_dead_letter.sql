@@ -1,5 +1,5 @@
 -- name: resolve_letters
--- Letters of events that a replay wrote or filtered, whatever their status was: their rows are there now.
+-- Resolve the letters of events that a replay wrote or filtered, whatever their status was: their rows are there now.
 -- params: stream_id, partition_id, succeeded, touched_by, settled_why, transform_version, committed_at
 UPDATE event_hub_dead_letter
    SET status = 'resolved', due_at = NULL, claimed_by = :touched_by, claimed_until = NULL, began_at = NULL,
@@ -9,7 +9,7 @@ UPDATE event_hub_dead_letter
        SELECT n.value ->> 0 FROM json_each(:succeeded) AS n);
 
 -- name: reopen_letters
--- A letter of a replay whose event failed again; one that a person discarded stays discarded.
+-- Reopen letters of a replay whose events failed again; a letter that a person discarded stays discarded.
 -- params: stream_id, partition_id, sequence_number, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, touched_by
 UPDATE event_hub_dead_letter
    SET error_class = :error_class, error_type = :error_type, error = :error, fingerprint = :fingerprint,
@@ -20,7 +20,7 @@ UPDATE event_hub_dead_letter
    AND status <> 'discarded';
 
 -- name: add_replayed_letters
--- A letter of a replay, of an event that had none.
+-- Insert letters of a replay, for events that had none.
 -- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, touched_by, commit_number
 INSERT INTO event_hub_dead_letter
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
@@ -32,7 +32,7 @@ VALUES (:stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at
 ON CONFLICT (stream_id, partition_id, sequence_number) DO NOTHING;
 
 -- name: add_letter
--- An event that could not become rows, kept whole.
+-- Insert letters: events that could not become rows, stored whole.
 -- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at
 INSERT INTO event_hub_dead_letter
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
@@ -42,7 +42,7 @@ VALUES (:stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at
         :failed_at);
 
 -- name: claim_letters
--- Claim what waits and is due, and what its lease gives back: the holder died, which counts once its lone try had begun.
+-- Claim letters that are due, or whose lease has ended: the holder died, which counts once its lone try had begun.
 -- params: stream_id, claimed_by, claimed_at, claimed_until, most
 UPDATE event_hub_dead_letter
    SET lost_claims = CASE WHEN status = 'retrying' AND (lost_claims = 0 OR began_at IS NOT NULL) THEN lost_claims + 1
@@ -57,7 +57,7 @@ UPDATE event_hub_dead_letter
 RETURNING partition_id, sequence_number, lost_claims;
 
 -- name: read_claimed_letters
--- Those of these letters that the claim still holds, whole.
+-- Read the letters of a list that the claim still holds, whole.
 -- params: stream_id, partition_id, sequence_numbers, claimed_by
 SELECT sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, attempts, lost_claims
   FROM event_hub_dead_letter
@@ -67,7 +67,7 @@ SELECT sequence_number, offset_token, enqueued_at, partition_key, properties, bo
  ORDER BY sequence_number;
 
 -- name: begin_lone_try
--- These letters are about to be tried, each alone: should the process die of it, their lease gives them back.
+-- Mark letters that are about to be tried, each alone: if the process dies of it, the end of the lease frees them.
 -- params: stream_id, partition_id, sequence_numbers, claimed_by, began_at, claimed_until
 UPDATE event_hub_dead_letter
    SET began_at = :began_at, claimed_until = :claimed_until, due_at = :claimed_until
@@ -76,7 +76,7 @@ UPDATE event_hub_dead_letter
    AND status = 'retrying' AND claimed_by = :claimed_by;
 
 -- name: settle_letters
--- What a retry made of a letter, if its claim still holds it; without a new reason it keeps the one it has.
+-- Store the outcome of a retry, if its claim still holds the letter; without a new reason the letter keeps its own.
 -- params: stream_id, partition_id, claimed_by, transform_version, committed_at, sequence_number, status, attempted, due_at, error_class, error_type, error, fingerprint, why
 UPDATE event_hub_dead_letter
    SET status = :status, attempts = attempts + :attempted, due_at = :due_at, claimed_until = NULL, began_at = NULL,
@@ -88,7 +88,7 @@ UPDATE event_hub_dead_letter
    AND status = 'retrying' AND claimed_by = :claimed_by;
 
 -- name: move_letters
--- Move letters whose status is among the sources, ",waiting,exhausted,"; an empty claim is any. Twice has no more effect.
+-- Move letters whose status is among the sources, ",waiting,exhausted,"; an empty claim is any. A repeat has no effect.
 -- params: stream_id, partition_id, sequence_numbers, sources, claimed_by, move_id, kind, status, due_at, moved_at, why
 UPDATE event_hub_dead_letter
    SET status = :status, due_at = CASE WHEN :status = 'waiting' THEN :due_at END, claimed_by = :move_id,
@@ -103,7 +103,7 @@ UPDATE event_hub_dead_letter
    AND (:claimed_by = '' OR claimed_by = :claimed_by) AND (claimed_by IS NULL OR claimed_by <> :move_id);
 
 -- name: find_letters
--- These letters as they stand, and what touched them last.
+-- Read the status of letters, and what touched them last.
 -- params: stream_id, partition_id, sequence_numbers
 SELECT sequence_number, status, claimed_by
   FROM event_hub_dead_letter
@@ -112,6 +112,6 @@ SELECT sequence_number, status, claimed_by
  ORDER BY sequence_number;
 
 -- name: next_due_at
--- When the next letter is due, or its lease ends; NULL when none waits.
+-- Read when the next letter is due, or its lease ends; NULL when none waits.
 -- params: stream_id
 SELECT MIN(due_at) FROM event_hub_dead_letter WHERE stream_id = :stream_id AND status IN ('waiting', 'retrying');

@@ -1,12 +1,12 @@
 -- name: read_ownerships
--- Who owns which partition of a stream, released ones included.
+-- Read who owns which partition of a stream, released ones included.
 -- params: stream_id
 SELECT partition_id, owner_id, etag, last_modified_at
   FROM event_hub_ownership
  WHERE stream_id = :stream_id;
 
 -- name: take_ownership
--- A partition's first claim; touches no row when somebody claimed it first.
+-- Insert a partition's first owner; touches no row when another owner was first.
 -- params: stream_id, partition_id, owner_id, etag, last_modified_at
 INSERT INTO event_hub_ownership (stream_id, partition_id, owner_id, etag, last_modified_at)
 SELECT :stream_id, :partition_id, :owner_id, :etag, :last_modified_at
@@ -16,7 +16,7 @@ SELECT :stream_id, :partition_id, :owner_id, :etag, :last_modified_at
 RETURNING etag;
 
 -- name: renew_ownership
--- Compare and set: touches no row when somebody claimed the partition since it was read.
+-- Compare and set: touches no row when the partition was claimed since it was read.
 -- params: stream_id, partition_id, owner_id, etag, last_modified_at, expected_etag
 UPDATE event_hub_ownership
    SET owner_id = :owner_id, etag = :etag, last_modified_at = :last_modified_at
@@ -24,7 +24,7 @@ UPDATE event_hub_ownership
 RETURNING etag;
 
 -- name: read_checkpoints
--- How far each partition of a stream is committed.
+-- Read how far each partition of a stream is committed.
 -- params: stream_id
 SELECT partition_id, sequence_number, offset_token
   FROM event_hub_checkpoint

@@ -1,5 +1,5 @@
 -- name: find_stream
--- The stream of a hub and consumer group, in its newest incarnation.
+-- Find the stream of a hub and consumer group, in its newest incarnation.
 -- params: event_hub, consumer_group
 SELECT stream_id
   FROM event_stream
@@ -8,7 +8,7 @@ SELECT stream_id
  LIMIT 1;
 
 -- name: open_stream
--- The first incarnation of a stream; does nothing when another process opened it first.
+-- Insert the first incarnation of a stream; does nothing when another process opened it first.
 -- params: event_hub, consumer_group, anchored_at
 INSERT INTO event_stream (event_hub, consumer_group, incarnation, anchored_at)
 VALUES (:event_hub, :consumer_group, 1, :anchored_at)

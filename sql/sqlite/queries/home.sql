@@ -1,5 +1,5 @@
 -- name: find_homes
--- Registered homes between two ids, in order.
+-- Find registered homes between two ids, in order.
 -- params: prefix, prefix_end, after_id, most
 SELECT h.home_id
   FROM home AS h
@@ -8,7 +8,7 @@ SELECT h.home_id
  LIMIT :most;
 
 -- name: find_home
--- A home as its latest registration says.
+-- Find a home as its latest registration has it.
 -- params: home_id
 SELECT h.home_id, h.time_zone, h.armed
   FROM home AS h

@@ -1,5 +1,5 @@
 -- name: read_activity
--- A home's windows that begin in a span of time.
+-- Read a home's windows that begin in a span of time.
 -- params: home_id, since_at, until_at
 SELECT a.home_id, a.window_start, a.kind, a.readings, a.active, a.ppm_hundredths, a.least_ppm_hundredths,
        a.most_ppm_hundredths, a.first_observed_at, a.last_observed_at
@@ -8,14 +8,14 @@ SELECT a.home_id, a.window_start, a.kind, a.readings, a.active, a.ppm_hundredths
  ORDER BY a.window_start, a.kind;
 
 -- name: read_last_window
--- When the last window of a home begins, of those that begin before an instant; NULL when there is none.
+-- Read when the last window of a home begins, of those that begin before an instant; NULL when there is none.
 -- params: home_id, until_at
 SELECT MAX(a.window_start) AS window_start
   FROM home_activity AS a
  WHERE a.home_id = :home_id AND a.window_start < :until_at;
 
 -- name: remove_whole_windows
--- The windows that a result replaces.
+-- Delete the windows that a result replaces.
 -- params: staging_id
 DELETE FROM home_activity
  WHERE (home_id, window_start, kind) IN (
@@ -24,7 +24,8 @@ DELETE FROM home_activity
         WHERE g.staging_id = :staging_id AND g.is_whole = 1);
 
 -- name: add_to_windows
--- Add a result to the windows that stand: every value is an integer or an instant, so the order of runs does not matter.
+-- Add a result to the windows that exist: every value is an integer or an instant, so the order of runs does not
+-- matter.
 -- params: staging_id, run_number
 UPDATE home_activity AS a
    SET readings = a.readings + d.readings, active = a.active + d.active,
@@ -48,7 +49,7 @@ UPDATE home_activity AS a
  WHERE d.home_id = a.home_id AND d.window_start = a.window_start AND d.kind = a.kind;
 
 -- name: open_windows
--- The windows of a result that do not stand yet; comes after add_to_windows, which must not see them.
+-- Insert the windows of a result that do not exist yet; runs after add_to_windows, which must not see them.
 -- params: staging_id, run_number
 INSERT INTO home_activity
        (home_id, window_start, kind, readings, active, ppm_hundredths, least_ppm_hundredths, most_ppm_hundredths,
@@ -65,7 +66,7 @@ SELECT d.home_id, d.window_start, d.kind, d.readings, d.active, d.ppm_hundredths
             WHERE a.home_id = d.home_id AND a.window_start = d.window_start AND a.kind = d.kind);
 
 -- name: remove_staged_windows
--- What runs that are closed have staged.
+-- Delete the windows that closed runs have staged.
 -- params:
 DELETE FROM home_activity_staging
  WHERE run_id NOT IN (SELECT r.run_id FROM aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'));

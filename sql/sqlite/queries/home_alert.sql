@@ -1,5 +1,5 @@
 -- name: read_alerts
--- A home's alerts in a span of time, the newest first.
+-- Read a home's alerts in a span of time, the newest first.
 -- params: home_id, since_at, until_at, most
 SELECT a.sensor_id, a.kind, a.ppm, a.observed_at
   FROM home_alert AS a

@@ -1,19 +1,19 @@
 -- name: read_key
--- What is kept under an idempotency key.
+-- Read the answer that is stored under an idempotency key.
 -- params: request_key
 SELECT k.request_hash, k.claimed_at, k.expires_at, k.answer
   FROM idempotency_key AS k
  WHERE k.request_key = :request_key;
 
 -- name: claim_new_key
--- The first request under a key; touches no row when another one was faster.
+-- Insert the first request under a key; touches no row when another request was first.
 -- params: request_key, request_hash, claimed_at, expires_at
 INSERT INTO idempotency_key (request_key, request_hash, claimed_at, expires_at)
 VALUES (:request_key, :request_hash, :claimed_at, :expires_at)
 ON CONFLICT (request_key) DO NOTHING
 RETURNING request_key;
 -- name: claim_free_key
--- Claim a key that has expired, or whose request died at its work; touches no row while it is in use.
+-- Claim a key that has expired, or whose request died at work; touches no row while the key is in use.
 -- params: request_key, request_hash, claimed_at, expires_at, abandoned_at
 UPDATE idempotency_key
    SET request_hash = :request_hash, claimed_at = :claimed_at, expires_at = :expires_at, answer = NULL
@@ -23,21 +23,21 @@ UPDATE idempotency_key
 RETURNING request_key;
 
 -- name: keep_answer
--- The answer of the request that claimed the key.
+-- Store the answer of the request that claimed the key.
 -- params: request_key, claimed_at, answer
 UPDATE idempotency_key
    SET answer = :answer
  WHERE request_key = :request_key AND claimed_at = :claimed_at;
 
 -- name: release_key
--- Nothing came of the request that claimed the key: the same one may come again.
+-- Release a key whose request came to nothing: the same request may come again.
 -- params: request_key, claimed_at, abandoned_at
 UPDATE idempotency_key
    SET claimed_at = :abandoned_at
  WHERE request_key = :request_key AND claimed_at = :claimed_at AND answer IS NULL;
 
 -- name: forget_keys
--- Keys that have expired.
+-- Delete the keys that have expired.
 -- params: claimed_at
 DELETE FROM idempotency_key
  WHERE expires_at <= :claimed_at;

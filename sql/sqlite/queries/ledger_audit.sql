@@ -1,5 +1,5 @@
 -- name: audit_ledgers
--- The ranges of a stream's partitions, or of one, summed from the first, beside the letters that their batches made.
+-- Sum the ranges of a stream's partitions, or of one, from the first, beside the letters that their batches made.
 -- params: stream_id, partition_id
 WITH ranged AS (
     SELECT l.partition_id, l.first_sequence_number, l.last_sequence_number, l.rows_written,
@@ -36,7 +36,7 @@ SELECT c.partition_id, c.sequence_number, COALESCE(s.first_sequence_number, 0), 
  ORDER BY LENGTH(c.partition_id), c.partition_id;
 
 -- name: find_range_faults
--- Ranges of a partition that do not begin where the commit before ended: a hole, or an overlap.
+-- Find ranges of a partition that do not begin where the commit before ended: a hole, or an overlap.
 -- params: stream_id, partition_id, most
 WITH ranged AS (
     SELECT l.commit_number, l.first_sequence_number,
@@ -51,7 +51,8 @@ SELECT r.commit_number, r.previous_last, r.first_sequence_number
  LIMIT :most;
 
 -- name: find_letter_faults
--- Ranges of a partition whose batches made another number of letters than they say, of those that say at least so many.
+-- Find ranges of a partition that made a different number of letters than they say, of those that say at least a
+-- number.
 -- params: stream_id, partition_id, at_least, most
 WITH counted AS (
     SELECT l.commit_number, l.first_sequence_number, l.last_sequence_number, l.dead_lettered,
@@ -73,7 +74,7 @@ SELECT n.commit_number, n.first_sequence_number, n.last_sequence_number, n.dead_
  LIMIT :most;
 
 -- name: find_stale_sum
--- What is remembered of a partition, where its ranges up to that commit have another sum.
+-- Find the remembered sum of a partition, where its ranges up to that commit have a different sum.
 -- params: stream_id, partition_id
 WITH ranged AS (
     SELECT COUNT(*) AS commits,
@@ -90,7 +91,7 @@ SELECT s.commit_number, s.commits, s.written + s.filtered + s.dead_lettered + s.
    AND (s.commits <> r.commits OR s.written + s.filtered + s.dead_lettered + s.held + s.absent <> r.accounted);
 
 -- name: find_missing_commits
--- Commit numbers of a partition that no row of the ledger has: every commit leaves one.
+-- Find commit numbers of a partition that no row of the ledger has: every commit leaves one.
 -- params: stream_id, partition_id, most
 WITH numbered AS (
     SELECT l.commit_number
@@ -111,7 +112,7 @@ SELECT r.previous + 1 AS first_commit_number, r.commit_number - 1 AS last_commit
  LIMIT :most;
 
 -- name: count_replay_letters
--- How many letters replays made in a partition, and how many of them there are.
+-- Count the letters that replays made in a partition, and those of them that are there.
 -- params: stream_id, partition_id
 SELECT (SELECT COALESCE(SUM(p.letters_added), 0)
           FROM replay_progress AS p
@@ -123,7 +124,7 @@ SELECT (SELECT COALESCE(SUM(p.letters_added), 0)
            AND d.replay_commit_number IS NOT NULL) AS letters;
 
 -- name: find_absent
--- Gaps of a partition that are absent and reach into a range, rising.
+-- Find gaps of a partition that are absent and reach into a range, rising.
 -- params: stream_id, partition_id, first_sequence_number, last_sequence_number, most
 SELECT g.first_sequence_number, g.last_sequence_number
   FROM sequence_gap AS g

@@ -1,5 +1,5 @@
 -- name: find_range
--- The range of a partition that begins last at or before a number; whether it reaches the number is for the reader.
+-- Find the range of a partition that begins last at or before a number; the reader checks that it reaches the number.
 -- params: stream_id, partition_id, sequence_number
 SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,
        l.written, l.filtered, l.dead_lettered, l.held, l.absent, l.rows_written, l.transform_version, l.invocation_id,
@@ -11,7 +11,7 @@ SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,
  LIMIT 1;
 
 -- name: find_changes
--- What touched a number after its batch, newest first: replays that reach around it, and retries of its letter.
+-- Find the commits that touched a number after its batch, newest first: replays around it, and retries of its letter.
 -- params: stream_id, partition_id, sequence_number, most
 SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,
        l.written, l.filtered, l.dead_lettered, l.held, l.absent, l.rows_written, l.transform_version, l.invocation_id,
@@ -27,14 +27,14 @@ SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,
  LIMIT :most;
 
 -- name: read_first_number
--- The first number of a partition's ledger.
+-- Read the first number of a partition's ledger.
 -- params: stream_id, partition_id
 SELECT MIN(l.first_sequence_number)
   FROM batch_ledger AS l
  WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind = 'batch';
 
 -- name: find_gap
--- The gap of a partition that begins last at or before a number; whether it reaches the number is for the reader.
+-- Find the gap of a partition that begins last at or before a number; the reader checks that it reaches the number.
 -- params: stream_id, partition_id, sequence_number
 SELECT g.first_sequence_number, g.last_sequence_number, g.status, g.found_at, g.attempts
   FROM sequence_gap AS g

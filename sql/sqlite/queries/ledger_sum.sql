@@ -1,6 +1,6 @@
 -- name: read_books
--- The books of a stream: what was summed up to a commit, and what came since, with how many ranges do not begin where
--- the one before ended.
+-- Read the books of a stream: the remembered sums and the ranges since, with the number of ranges that do not begin
+-- where the one before ended.
 -- params: stream_id
 WITH fresh AS (
     SELECT l.partition_id, l.first_sequence_number, l.last_sequence_number, l.written, l.filtered, l.dead_lettered,
@@ -46,7 +46,7 @@ SELECT c.partition_id, c.sequence_number, c.enqueued_at, c.commit_number,
  ORDER BY LENGTH(c.partition_id), c.partition_id;
 
 -- name: count_letters
--- The letters of a stream by status, and how many of all of them replays made.
+-- Count the letters of a stream by status, and those of all of them that replays made.
 -- params: stream_id
 SELECT (SELECT COUNT(*) FROM event_hub_dead_letter AS d
          WHERE d.stream_id = :stream_id AND d.status = 'waiting') AS waiting,
@@ -66,7 +66,7 @@ SELECT (SELECT COUNT(*) FROM event_hub_dead_letter AS d
          WHERE j.stream_id = :stream_id AND j.is_dry_run = 0) AS replayed;
 
 -- name: find_oldest_letter
--- The letter of a status that failed first.
+-- Find the letter of a status that failed first.
 -- params: stream_id, status
 SELECT d.failed_at, d.partition_id, d.sequence_number
   FROM event_hub_dead_letter AS d
@@ -75,7 +75,7 @@ SELECT d.failed_at, d.partition_id, d.sequence_number
  LIMIT 1;
 
 -- name: open_sum
--- The first sum of a partition; touches no row when another reader was faster.
+-- Insert the first sum of a partition; touches no row when another reader was first.
 -- params: stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, commits, holes, written, filtered, dead_lettered, held, absent
 INSERT INTO ledger_sum
        (stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, commits, holes,

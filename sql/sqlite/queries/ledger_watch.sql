@@ -1,5 +1,5 @@
 -- name: read_last_batches
--- When the newest batch of each partition of a stream was committed; retries and replays do not count.
+-- Read when the newest batch of each partition of a stream was committed; retries and replays do not count.
 -- params: stream_id
 SELECT c.partition_id, (
        SELECT l.committed_at
@@ -12,8 +12,7 @@ SELECT c.partition_id, (
  ORDER BY c.partition_id;
 
 -- name: count_absent
--- How many numbers of a stream were found absent by batches that were committed since a time. A gap may have been found
--- long before: the hub was not there to be asked.
+-- Count the numbers of a stream that batches since a time found absent. The gap may be older: the hub was unreachable.
 -- params: stream_id, since_at
 SELECT COALESCE(SUM(g.last_sequence_number - g.first_sequence_number + 1), 0) AS absent
   FROM sequence_gap AS g

@@ -1,5 +1,5 @@
 -- name: read_anchor
--- When a stream was opened, and where a partition of it begins: NULL while that is not decided.
+-- Read when a stream was opened, and where a partition of it begins: NULL until that is decided.
 -- params: stream_id, partition_id
 SELECT a.sequence_number, e.anchored_at
   FROM event_stream AS e
@@ -7,7 +7,7 @@ SELECT a.sequence_number, e.anchored_at
  WHERE e.stream_id = :stream_id;
 
 -- name: anchor_partition
--- Where a partition begins; does nothing when somebody decided it first.
+-- Insert where a partition begins; does nothing when another process decided it first.
 -- params: stream_id, partition_id, sequence_number, anchored_at
 INSERT INTO partition_anchor (stream_id, partition_id, sequence_number, anchored_at)
 VALUES (:stream_id, :partition_id, :sequence_number, :anchored_at)

@@ -1,14 +1,23 @@
 -- name: add_replay_job
--- A new job, planned.
--- params: job_id, stream_id, is_dry_run, asked, left_out, transform_version, requested_by, reason, requested_at
+-- Insert a new job, planned; touches no row when an open job holds part of its ranges. Dry runs hold nothing.
+-- params: job_id, stream_id, is_dry_run, asked, left_out, transform_version, requested_by, reason, requested_at, ranges
 INSERT INTO replay_job
        (job_id, stream_id, is_dry_run, status, asked, left_out, transform_version, requested_by, reason, requested_at,
         updated_at, history)
-VALUES (:job_id, :stream_id, :is_dry_run, 'planned', :asked, :left_out, :transform_version, :requested_by, :reason,
-        :requested_at, :requested_at, '');
+SELECT :job_id, :stream_id, :is_dry_run, 'planned', :asked, :left_out, :transform_version, :requested_by,
+       :reason, :requested_at, :requested_at, ''
+ WHERE :is_dry_run = 1
+    OR NOT EXISTS (
+       SELECT 1
+         FROM replay_progress AS p
+        INNER JOIN replay_job AS j ON j.job_id = p.job_id
+        INNER JOIN json_each(:ranges) AS r ON r.value ->> 0 = p.partition_id
+        WHERE p.stream_id = :stream_id AND p.first_sequence_number <= r.value ->> 2
+          AND p.last_sequence_number >= r.value ->> 1
+          AND j.is_dry_run = 0 AND j.status IN ('planned', 'running', 'paused'));
 
 -- name: find_replay_job
--- One job of any stream, with the names of its stream.
+-- Find one job of any stream, with the names of its stream.
 -- params: job_id
 SELECT j.job_id, j.stream_id, j.is_dry_run, j.status, j.asked, j.left_out, j.transform_version, j.requested_by,
        j.reason, j.requested_at, j.started_at, j.ended_at, j.updated_at, j.fault, j.history, e.event_hub,
@@ -18,7 +27,7 @@ SELECT j.job_id, j.stream_id, j.is_dry_run, j.status, j.asked, j.left_out, j.tra
  WHERE j.job_id = :job_id;
 
 -- name: read_replay_jobs
--- Jobs of a stream, the newest first, behind one of them.
+-- Read jobs of a stream, the newest first, after one of them.
 -- params: stream_id, requested_at, job_id, most
 SELECT j.job_id, j.stream_id, j.is_dry_run, j.status, j.asked, j.left_out, j.transform_version, j.requested_by,
        j.reason, j.requested_at, j.started_at, j.ended_at, j.updated_at, j.fault, j.history, e.event_hub,
@@ -31,7 +40,7 @@ SELECT j.job_id, j.stream_id, j.is_dry_run, j.status, j.asked, j.left_out, j.tra
  LIMIT :most;
 
 -- name: read_open_replays
--- The jobs of a stream that somebody has to drive.
+-- Read the jobs of a stream that need a driver.
 -- params: stream_id
 SELECT j.job_id
   FROM replay_job AS j
@@ -49,21 +58,21 @@ UPDATE replay_job
 RETURNING job_id;
 
 -- name: note_replay_fault
--- What stands in the way of a job at the moment; an empty text for nothing.
+-- Store the fault that stops a job at the moment; an empty text for none.
 -- params: job_id, fault, moved_at
 UPDATE replay_job
    SET fault = NULLIF(:fault, ''), updated_at = :moved_at
  WHERE job_id = :job_id AND status IN ('planned', 'running', 'paused') AND COALESCE(fault, '') <> :fault;
 
 -- name: hold_replay_job
--- The job's row is the lock under which its progress moves; touches no row when it does not run.
+-- Lock the job's row, under which its progress moves; touches no row when the job does not run.
 -- params: job_id, committed_at
 UPDATE replay_job
    SET updated_at = :committed_at
  WHERE job_id = :job_id AND status = 'running';
 
 -- name: end_replay_job
--- The job is done when every partition of it is closed.
+-- End the job when every partition of it is closed.
 -- params: job_id, committed_at
 UPDATE replay_job
    SET status = 'done', ended_at = :committed_at, updated_at = :committed_at, fault = NULL

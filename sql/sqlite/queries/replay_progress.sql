@@ -1,5 +1,5 @@
 -- name: add_replay_progress
--- The ranges of a new job, a JSON array of [partition_id, first, last, note].
+-- Insert the ranges of a new job, from a JSON array of [partition_id, first, last, note].
 -- params: job_id, stream_id, ranges, requested_at
 INSERT INTO replay_progress
        (job_id, stream_id, partition_id, first_sequence_number, last_sequence_number, next_sequence_number, note,
@@ -11,14 +11,14 @@ SELECT :job_id, :stream_id, r.value ->> 0, r.value ->> 1, r.value ->> 2, r.value
   FROM json_each(:ranges) AS r;
 
 -- name: lock_partitions
--- Locks the partitions of a new job: whoever asks for one of them at the same time waits until the job is there.
+-- Lock the partitions of a new job: a job that asks for one of them at the same time waits until this one is stored.
 -- params: stream_id, ranges
 UPDATE event_hub_checkpoint
    SET commit_number = commit_number
  WHERE stream_id = :stream_id AND partition_id IN (SELECT r.value ->> 0 FROM json_each(:ranges) AS r);
 
 -- name: find_overlap
--- The first open job, dry runs apart, that holds part of these ranges.
+-- Find the first open job, dry runs apart, that holds part of these ranges.
 -- params: stream_id, ranges
 SELECT MIN(j.job_id) AS job_id
   FROM replay_progress AS p
@@ -28,7 +28,7 @@ SELECT MIN(j.job_id) AS job_id
    AND j.is_dry_run = 0 AND j.status IN ('planned', 'running', 'paused');
 
 -- name: read_replay_progress
--- How far jobs are, by partition.
+-- Read how far jobs are, by partition.
 -- params: job_ids
 SELECT p.job_id, p.partition_id, p.first_sequence_number, p.last_sequence_number, p.next_sequence_number, p.note,
        p.events, p.written, p.filtered, p.dead_lettered, p.gone, p.letters_added, p.letters_resolved, p.rows_written,
@@ -39,7 +39,7 @@ SELECT p.job_id, p.partition_id, p.first_sequence_number, p.last_sequence_number
  ORDER BY p.job_id, LENGTH(p.partition_id), p.partition_id;
 
 -- name: advance_replay
--- Compare and set: touches no row when another one took the replay further.
+-- Compare and set: touches no row when another driver took the replay further.
 -- params: job_id, partition_id, expected_next, next_sequence_number, events, written, filtered, dead_lettered, gone, letters_added, letters_resolved, rows_written, rows_retracted, events_changed, rows_added, rows_removed, rows_changed, states_rewritten, gone_ranges, committed_at
 UPDATE replay_progress
    SET next_sequence_number = :next_sequence_number, events = events + :events, written = written + :written,
@@ -57,7 +57,7 @@ UPDATE replay_progress
    AND closed_at IS NULL;
 
 -- name: close_replay_progress
--- A partition is through. The states it left are those that stood in its range at the end less those written again.
+-- Close a partition. The states it left are those that stood in its range at the end less those written again.
 -- params: job_id, partition_id, states_left, committed_at
 UPDATE replay_progress
    SET closed_at = :committed_at, updated_at = :committed_at, states_left = :states_left

@@ -1,5 +1,5 @@
 -- name: carry_states
--- The states that a piece wrote, for the events behind it to see; a JSON array of [state_key, sequence_number, row].
+-- Store the states that a piece wrote, for later events to see, from a JSON array of [state_key, sequence_number, row].
 -- params: job_id, partition_id, carried
 INSERT INTO replay_state (job_id, partition_id, state_key, sequence_number, row)
 SELECT :job_id, :partition_id, c.value ->> 0, c.value ->> 1, c.value ->> 2
@@ -9,7 +9,7 @@ ON CONFLICT (job_id, partition_id, state_key) DO UPDATE
    SET sequence_number = excluded.sequence_number, row = excluded.row;
 
 -- name: read_carried
--- The states under these keys that a job carries along, the keys as a JSON array of [state_key].
+-- Read the states under these keys that a job carries along, the keys as a JSON array of [state_key].
 -- params: job_id, partition_id, keys
 SELECT s.state_key, s.sequence_number, s.row
   FROM replay_state AS s
@@ -17,7 +17,7 @@ SELECT s.state_key, s.sequence_number, s.row
    AND s.state_key IN (SELECT k.value ->> 0 FROM json_each(:keys) AS k);
 
 -- name: forget_states
--- A job that has ended carries nothing along.
+-- Delete the carried states of a job that has ended.
 -- params: job_id
 DELETE FROM replay_state
  WHERE job_id = :job_id

@@ -1,5 +1,5 @@
 -- name: create_schema_migration
--- The list of migrations that this database has.
+-- Create the list of migrations that this database has.
 -- params:
 CREATE TABLE IF NOT EXISTS schema_migration (
     version    INTEGER NOT NULL,
@@ -9,16 +9,16 @@ CREATE TABLE IF NOT EXISTS schema_migration (
 ) STRICT;
 
 -- name: read_schema_version
--- The newest migration of this database, or NULL.
+-- Read the newest migration of this database, or NULL.
 -- params:
 SELECT MAX(version) FROM schema_migration;
 
 -- name: read_newer_migrations
--- What this database has of migrations behind a version, in order.
+-- Read the migrations of this database after a version, in order.
 -- params: version
 SELECT m.version, m.name FROM schema_migration AS m WHERE m.version > :version ORDER BY m.version;
 
 -- name: record_migration
--- A migration was applied.
+-- Record a migration that was applied.
 -- params: version, name, applied_at
 INSERT INTO schema_migration (version, name, applied_at) VALUES (:version, :name, :applied_at);

@@ -1,5 +1,5 @@
 -- name: note_gap
--- A gap was found and is being healed, for the first time or once more.
+-- Store a gap that is being healed, for the first time or once more.
 -- params: stream_id, partition_id, first_sequence_number, last_sequence_number, found_at
 INSERT INTO sequence_gap
        (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts)
@@ -8,22 +8,22 @@ ON CONFLICT (stream_id, partition_id, first_sequence_number) DO UPDATE
    SET last_sequence_number = excluded.last_sequence_number, status = 'open', attempts = attempts + 1;
 
 -- name: settle_gap
--- What became of a gap that begins a part: the part takes its place.
+-- Store the outcome of a gap that begins a part: the part takes its place.
 -- params: stream_id, partition_id, first_sequence_number, last_sequence_number, status
 UPDATE sequence_gap
    SET last_sequence_number = :last_sequence_number, status = :status
  WHERE stream_id = :stream_id AND partition_id = :partition_id AND first_sequence_number = :first_sequence_number;
 
 -- name: add_gap
--- A part that no row begins with.
--- params: stream_id, partition_id, first_sequence_number, last_sequence_number, committed_at, status
+-- Insert the parts that no row begins with.
+-- params: stream_id, partition_id, first_sequence_number, last_sequence_number, status, committed_at
 INSERT INTO sequence_gap
        (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts)
 VALUES (:stream_id, :partition_id, :first_sequence_number, :last_sequence_number, :committed_at, :status, 1)
 ON CONFLICT (stream_id, partition_id, first_sequence_number) DO NOTHING;
 
 -- name: close_gaps
--- What is open although it lies behind the checkpoint was handed over after all.
+-- Close the open gaps at or before the checkpoint: the hub delivered their events after all.
 -- params: stream_id, partition_id
 UPDATE sequence_gap
    SET status = 'healed'

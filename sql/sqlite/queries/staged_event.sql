@@ -1,5 +1,5 @@
 -- name: read_kept_events
--- The events of a range that are kept here, the first of them: with a letter's body, or else staged.
+-- Read the first events of a range that are stored here: with a letter's body, or else staged.
 -- params: stream_id, partition_id, first_sequence_number, last_sequence_number, most
 SELECT d.sequence_number, d.offset_token, d.enqueued_at, d.partition_key, d.properties, d.body
   FROM event_hub_dead_letter AS d
@@ -18,7 +18,7 @@ SELECT s.sequence_number, s.offset_token, s.enqueued_at, s.partition_key, s.prop
  LIMIT :most;
 
 -- name: forget_staged
--- Staged events that were replayed for good.
+-- Delete staged events that were replayed for good.
 -- params: stream_id, partition_id, sequence_numbers
 DELETE FROM staged_event
  WHERE stream_id = :stream_id AND partition_id = :partition_id

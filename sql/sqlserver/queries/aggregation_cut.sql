@@ -1,26 +1,31 @@
 -- name: read_cut
--- Where a job stands; no row before its first run.
--- params: job
+-- Read where a job stands; there is no row before its first run.
+-- params: job varchar(8000)
 SELECT c.cut, c.run_number
   FROM hubledger.aggregation_cut AS c
  WHERE c.job = @job;
 
 -- name: read_commit_numbers
--- How many commits every partition of every stream has, at one moment.
+-- Read how many commits every partition of every stream has, at one moment.
 -- params:
 SELECT c.stream_id, c.partition_id, c.commit_number
   FROM hubledger.event_hub_checkpoint AS c;
 
 -- name: open_cut
--- A job's first row: it stands before everything.
--- params: job
-INSERT INTO hubledger.aggregation_cut (job, cut, run_number)
-SELECT @job, '{}', 0
- WHERE NOT EXISTS (SELECT 1 FROM hubledger.aggregation_cut AS c WHERE c.job = @job);
+-- Insert a job's first cut: it lies before everything.
+-- params: job varchar(8000)
+BEGIN TRY
+    INSERT INTO hubledger.aggregation_cut (job, cut, run_number)
+    SELECT @job, '{}', 0
+     WHERE NOT EXISTS (SELECT 1 FROM hubledger.aggregation_cut AS c WHERE c.job = @job);
+END TRY
+BEGIN CATCH
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- opened by another at the same moment
+END CATCH;
 
 -- name: number_run
--- Compare and set, and the lock of a plan: touches no row when the cut moved, or another planned first.
--- params: job, run_number, cut_from, expected_number
+-- Compare and set, and the lock of a plan: touches no row when the cut moved, or another tick planned first.
+-- params: job varchar(8000), run_number bigint, cut_from nvarchar(max), expected_number bigint
 UPDATE hubledger.aggregation_cut
    SET run_number = @run_number
  WHERE job = @job AND cut = @cut_from AND run_number = @expected_number
@@ -30,7 +35,7 @@ UPDATE hubledger.aggregation_cut
 
 -- name: move_cut
 -- Compare and set: touches no row when the cut is not where the run begins.
--- params: job, cut_from, cut_to
+-- params: job varchar(8000), cut_from nvarchar(max), cut_to nvarchar(max)
 UPDATE hubledger.aggregation_cut
    SET cut = @cut_to
  WHERE job = @job AND cut = @cut_from;

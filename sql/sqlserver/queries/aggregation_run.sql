@@ -1,6 +1,6 @@
 -- name: read_last_run
--- The newest run of a job, open or closed.
--- params: job
+-- Read the newest run of a job, open or closed.
+-- params: job varchar(8000)
 SELECT TOP (1) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status,
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
        r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
@@ -11,8 +11,8 @@ SELECT TOP (1) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.
  ORDER BY r.run_number DESC;
 
 -- name: read_runs
--- Runs below a number, the newest first.
--- params: job, before_number, most
+-- Read the runs below a number, the newest first.
+-- params: job varchar(8000), before_number bigint, most int
 SELECT TOP (@most) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status,
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
        r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
@@ -23,8 +23,8 @@ SELECT TOP (@most) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine
  ORDER BY r.run_number DESC;
 
 -- name: read_committed_runs
--- Committed runs above a number, the oldest first.
--- params: job, after_number
+-- Read the committed runs above a number, the oldest first.
+-- params: job varchar(8000), after_number bigint
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status,
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
        r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
@@ -35,8 +35,8 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
  ORDER BY r.run_number;
 
 -- name: open_run
--- A planned run, with the intent to submit it.
--- params: run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, planned_at, intent_at
+-- Insert a planned run, with the intent to submit it.
+-- params: run_id varchar(8000), job varchar(8000), run_number bigint, cut_from nvarchar(max), cut_to nvarchar(max), engine varchar(8000), attempt int, submits int, planned_at datetime2(7), intent_at datetime2(7)
 INSERT INTO hubledger.aggregation_run
        (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status, planned_at, intent_at,
         is_snapshot)
@@ -44,8 +44,8 @@ VALUES (@run_id, @job, @run_number, @cut_from, @cut_to, @engine, @attempt, @subm
         @planned_at, @intent_at, 0);
 
 -- name: renew_intent
--- Compare and set: touches no row when another decided on a submit since, or closed the run.
--- params: run_id, attempt, intent_at, expected_attempt, expected_intent_at
+-- Compare and set: touches no row when another tick has decided on a submit since, or closed the run.
+-- params: run_id varchar(8000), attempt int, intent_at datetime2(7), expected_attempt int, expected_intent_at datetime2(7)
 UPDATE hubledger.aggregation_run
    SET attempt = @attempt, submits = submits + 1, status = 'submitting', intent_at = @intent_at,
        engine_job_id = NULL, submitted_at = NULL
@@ -54,24 +54,24 @@ OUTPUT inserted.run_id
    AND intent_at = @expected_intent_at;
 
 -- name: note_submitted
--- Compare and set: touches no row when the attempt is another one, or has its job already.
--- params: run_id, attempt, engine_job_id, submitted_at
+-- Compare and set: touches no row when the run is at a different attempt, or has its job already.
+-- params: run_id varchar(8000), attempt int, engine_job_id nvarchar(4000), submitted_at datetime2(7)
 UPDATE hubledger.aggregation_run
    SET status = 'submitted', engine_job_id = @engine_job_id, submitted_at = @submitted_at
 OUTPUT inserted.run_id
  WHERE run_id = @run_id AND status = 'submitting' AND attempt = @attempt;
 
 -- name: fail_run
--- Compare and set: touches no row when the run is closed, or another decided on a submit since.
--- params: run_id, attempt, failure, closed_at
+-- Compare and set: touches no row when the run is closed, or another tick has decided on a submit since.
+-- params: run_id varchar(8000), attempt int, failure nvarchar(4000), closed_at datetime2(7)
 UPDATE hubledger.aggregation_run
    SET status = 'failed', failure = @failure, closed_at = @closed_at
 OUTPUT inserted.run_id
  WHERE run_id = @run_id AND status IN ('submitting', 'submitted') AND attempt = @attempt;
 
 -- name: close_run
--- Compare and set: touches no row when the run is closed. Its figures are those of what is staged.
--- params: run_id, staging_id, closed_at
+-- Compare and set: touches no row when the run is closed. Its figures are those of its staged result.
+-- params: run_id varchar(8000), staging_id varchar(8000), closed_at datetime2(7)
 UPDATE hubledger.aggregation_run
    SET status = 'committed', closed_at = @closed_at,
        readings = (SELECT COALESCE(SUM(d.readings), 0)

@@ -1,13 +1,13 @@
 -- name: read_staged
--- The first result of a run that was staged whole.
--- params: run_id
+-- Read the first result of a run that was staged whole.
+-- params: run_id varchar(8000)
 SELECT TOP (1) g.staging_id, g.run_id, g.attempt, CONVERT(varchar(33), g.staged_at, 126) AS staged_at
   FROM hubledger.aggregation_staging AS g
  WHERE g.run_id = @run_id
  ORDER BY g.staged_at, g.staging_id;
 
 -- name: remove_staging
--- What runs that are closed have staged, the losers of a race and half results too.
+-- Delete the staged results of closed runs, those that lost a race and half results too.
 -- params:
 DELETE FROM hubledger.aggregation_staging
  WHERE run_id NOT IN (SELECT r.run_id FROM hubledger.aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'));

@@ -1,21 +1,22 @@
 -- name: read_checkpoint
--- How far a partition is committed.
--- params: stream_id, partition_id
+-- Read how far a partition is committed.
+-- params: stream_id int, partition_id varchar(8000)
 SELECT c.sequence_number, c.offset_token, c.enqueued_at, c.commit_number,
        CONVERT(varchar(36), c.commit_id) AS commit_id
   FROM hubledger.event_hub_checkpoint AS c
  WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id;
 
 -- name: count_replay
--- A commit that leaves the checkpoint where it is: the row is its lock. Touches no row for events after the checkpoint.
--- params: stream_id, partition_id, last_sequence_number
+-- Count a commit that leaves the checkpoint in place; the row is its lock. Touches no row for events after the
+-- checkpoint.
+-- params: stream_id int, partition_id varchar(8000), last_sequence_number bigint
 UPDATE hubledger.event_hub_checkpoint
-   SET commit_number = commit_number + 1
+   SET @commit_number = commit_number = commit_number + 1
  WHERE stream_id = @stream_id AND partition_id = @partition_id AND sequence_number >= @last_sequence_number;
 
 -- name: read_replayable
--- How far each partition of a stream can be replayed: from its first range to its checkpoint.
--- params: stream_id
+-- Read how far each partition of a stream can be replayed: from its first range to its checkpoint.
+-- params: stream_id int
 SELECT c.partition_id, (
        SELECT MIN(l.first_sequence_number) FROM hubledger.batch_ledger AS l
         WHERE l.stream_id = c.stream_id AND l.partition_id = c.partition_id AND l.kind = 'batch') AS first_sequence_number,
@@ -25,8 +26,9 @@ SELECT c.partition_id, (
  ORDER BY LEN(c.partition_id), c.partition_id;
 
 -- name: open_checkpoint
--- A partition's first commit; the key violation means that another owner made it first.
--- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_id, updated_at
+-- Insert a partition's first checkpoint; a key violation means that another owner made it first.
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(7), commit_id uniqueidentifier, updated_at datetime2(7)
+SET @commit_number = 1;
 INSERT INTO hubledger.event_hub_checkpoint
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at)
 SELECT @stream_id, @partition_id, @sequence_number, @offset_token, @enqueued_at, 1, @commit_id, @updated_at
@@ -36,15 +38,16 @@ SELECT @stream_id, @partition_id, @sequence_number, @offset_token, @enqueued_at,
 
 -- name: advance_checkpoint
 -- Compare and set: touches no row when another owner moved the checkpoint first.
--- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_id, updated_at, expected
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(7), commit_id uniqueidentifier, updated_at datetime2(7), expected bigint
 UPDATE hubledger.event_hub_checkpoint
    SET sequence_number = @sequence_number, offset_token = @offset_token, enqueued_at = @enqueued_at,
-       commit_number = commit_number + 1, commit_id = @commit_id, updated_at = @updated_at
+       @commit_number = commit_number = commit_number + 1, commit_id = @commit_id, updated_at = @updated_at
  WHERE stream_id = @stream_id AND partition_id = @partition_id AND sequence_number = @expected;
 
 -- name: count_commit
--- A commit that leaves the checkpoint where it is: the row is its lock, and the commit id stays that of the last batch.
--- params: stream_id, partition_id
+-- Count a commit that leaves the checkpoint in place; the row is its lock, and the commit id stays that of the last
+-- batch.
+-- params: stream_id int, partition_id varchar(8000)
 UPDATE hubledger.event_hub_checkpoint
-   SET commit_number = commit_number + 1
+   SET @commit_number = commit_number = commit_number + 1
  WHERE stream_id = @stream_id AND partition_id = @partition_id;

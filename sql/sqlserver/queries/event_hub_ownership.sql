@@ -1,13 +1,13 @@
 -- name: read_ownerships
--- Who owns which partition of a stream, released ones included.
--- params: stream_id
+-- Read who owns which partition of a stream, released ones included.
+-- params: stream_id int
 SELECT partition_id, owner_id, etag, last_modified_at
   FROM hubledger.event_hub_ownership
  WHERE stream_id = @stream_id;
 
 -- name: take_ownership
--- A partition's first claim; touches no row when somebody claimed it first.
--- params: stream_id, partition_id, owner_id, etag, last_modified_at
+-- Insert a partition's first owner; touches no row when another owner was first.
+-- params: stream_id int, partition_id varchar(8000), owner_id nvarchar(4000), etag varchar(8000), last_modified_at datetime2(7)
 BEGIN TRY
     INSERT INTO hubledger.event_hub_ownership (stream_id, partition_id, owner_id, etag, last_modified_at)
     SELECT @stream_id, @partition_id, @owner_id, @etag, @last_modified_at
@@ -21,16 +21,16 @@ BEGIN CATCH
 END CATCH;
 
 -- name: renew_ownership
--- Compare and set: touches no row when somebody claimed the partition since it was read.
--- params: stream_id, partition_id, owner_id, etag, last_modified_at, expected_etag
+-- Compare and set: touches no row when the partition was claimed since it was read.
+-- params: stream_id int, partition_id varchar(8000), owner_id nvarchar(4000), etag varchar(8000), last_modified_at datetime2(7), expected_etag varchar(8000)
 UPDATE hubledger.event_hub_ownership
    SET owner_id = @owner_id, etag = @etag, last_modified_at = @last_modified_at
  WHERE stream_id = @stream_id AND partition_id = @partition_id AND etag = @expected_etag;
 IF @@ROWCOUNT = 1 SELECT @etag AS etag;
 
 -- name: read_checkpoints
--- How far each partition of a stream is committed.
--- params: stream_id
+-- Read how far each partition of a stream is committed.
+-- params: stream_id int
 SELECT partition_id, sequence_number, offset_token
   FROM hubledger.event_hub_checkpoint
  WHERE stream_id = @stream_id;

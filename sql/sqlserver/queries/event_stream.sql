@@ -1,14 +1,14 @@
 -- name: find_stream
--- The stream of a hub and consumer group, in its newest incarnation.
--- params: event_hub, consumer_group
+-- Find the stream of a hub and consumer group, in its newest incarnation.
+-- params: event_hub nvarchar(4000), consumer_group nvarchar(4000)
 SELECT TOP (1) e.stream_id
   FROM hubledger.event_stream AS e
  WHERE e.event_hub = @event_hub AND e.consumer_group = @consumer_group
  ORDER BY e.incarnation DESC;
 
 -- name: open_stream
--- The first incarnation of a stream; does nothing when another process opened it first.
--- params: event_hub, consumer_group, anchored_at
+-- Insert the first incarnation of a stream; does nothing when another process opened it first.
+-- params: event_hub nvarchar(4000), consumer_group nvarchar(4000), anchored_at datetime2(7)
 BEGIN TRY
     INSERT INTO hubledger.event_stream (event_hub, consumer_group, incarnation, anchored_at)
     SELECT @event_hub, @consumer_group, 1, @anchored_at

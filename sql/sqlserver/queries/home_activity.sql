@@ -1,6 +1,6 @@
 -- name: read_activity
--- A home's windows that begin in a span of time.
--- params: home_id, since_at, until_at
+-- Read a home's windows that begin in a span of time.
+-- params: home_id nvarchar(4000), since_at datetime2(7), until_at datetime2(7)
 SELECT a.home_id, CONVERT(varchar(33), a.window_start, 126) AS window_start, a.kind, a.readings, a.active,
        a.ppm_hundredths, a.least_ppm_hundredths, a.most_ppm_hundredths,
        CONVERT(varchar(33), a.first_observed_at, 126) AS first_observed_at,
@@ -10,15 +10,15 @@ SELECT a.home_id, CONVERT(varchar(33), a.window_start, 126) AS window_start, a.k
  ORDER BY a.window_start, a.kind;
 
 -- name: read_last_window
--- When the last window of a home begins, of those that begin before an instant; NULL when there is none.
--- params: home_id, until_at
+-- Read when the last window of a home begins, of those that begin before an instant; NULL when there is none.
+-- params: home_id nvarchar(4000), until_at datetime2(7)
 SELECT CONVERT(varchar(33), MAX(a.window_start), 126) AS window_start
   FROM hubledger.home_activity AS a
  WHERE a.home_id = @home_id AND a.window_start < @until_at;
 
 -- name: remove_whole_windows
--- The windows that a result replaces.
--- params: staging_id
+-- Delete the windows that a result replaces.
+-- params: staging_id varchar(8000)
 DELETE FROM a
   FROM hubledger.home_activity AS a
  WHERE EXISTS (
@@ -27,8 +27,9 @@ DELETE FROM a
               AND g.home_id = a.home_id AND g.window_start = a.window_start AND g.kind = a.kind);
 
 -- name: add_to_windows
--- Add a result to the windows that stand: every value is an integer or an instant, so the order of runs does not matter.
--- params: staging_id, run_number
+-- Add a result to the windows that exist: every value is an integer or an instant, so the order of runs does not
+-- matter.
+-- params: staging_id varchar(8000), run_number bigint
 UPDATE a
    SET readings = a.readings + d.readings, active = a.active + d.active,
        ppm_hundredths = CASE WHEN a.ppm_hundredths IS NULL THEN d.ppm_hundredths
@@ -52,8 +53,8 @@ UPDATE a
     ON d.home_id = a.home_id AND d.window_start = a.window_start AND d.kind = a.kind;
 
 -- name: open_windows
--- The windows of a result that do not stand yet; comes after add_to_windows, which must not see them.
--- params: staging_id, run_number
+-- Insert the windows of a result that do not exist yet; runs after add_to_windows, which must not see them.
+-- params: staging_id varchar(8000), run_number bigint
 INSERT INTO hubledger.home_activity
        (home_id, window_start, kind, readings, active, ppm_hundredths, least_ppm_hundredths, most_ppm_hundredths,
         first_observed_at, last_observed_at, run_number)
@@ -69,7 +70,7 @@ SELECT d.home_id, d.window_start, d.kind, d.readings, d.active, d.ppm_hundredths
             WHERE a.home_id = d.home_id AND a.window_start = d.window_start AND a.kind = d.kind);
 
 -- name: remove_staged_windows
--- What runs that are closed have staged.
+-- Delete the windows that closed runs have staged.
 -- params:
 DELETE FROM hubledger.home_activity_staging
  WHERE run_id NOT IN (SELECT r.run_id FROM hubledger.aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'));

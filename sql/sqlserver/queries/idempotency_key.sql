@@ -1,13 +1,13 @@
 -- name: read_key
--- What is kept under an idempotency key.
--- params: request_key
+-- Read the answer that is stored under an idempotency key.
+-- params: request_key varchar(8000)
 SELECT k.request_hash, CONVERT(varchar(33), k.claimed_at, 126) AS claimed_at, CONVERT(varchar(33), k.expires_at, 126) AS expires_at, k.answer
   FROM hubledger.idempotency_key AS k
  WHERE k.request_key = @request_key;
 
 -- name: claim_new_key
--- The first request under a key; touches no row when another one was faster.
--- params: request_key, request_hash, claimed_at, expires_at
+-- Insert the first request under a key; touches no row when another request was first.
+-- params: request_key varchar(8000), request_hash varchar(8000), claimed_at datetime2(7), expires_at datetime2(7)
 BEGIN TRY
     INSERT INTO hubledger.idempotency_key (request_key, request_hash, claimed_at, expires_at)
     OUTPUT inserted.request_key
@@ -19,8 +19,8 @@ BEGIN CATCH
 END CATCH;
 
 -- name: claim_free_key
--- Claim a key that has expired, or whose request died at its work; touches no row while it is in use.
--- params: request_key, request_hash, claimed_at, expires_at, abandoned_at
+-- Claim a key that has expired, or whose request died at work; touches no row while the key is in use.
+-- params: request_key varchar(8000), request_hash varchar(8000), claimed_at datetime2(7), expires_at datetime2(7), abandoned_at datetime2(7)
 UPDATE hubledger.idempotency_key
    SET request_hash = @request_hash, claimed_at = @claimed_at, expires_at = @expires_at, answer = NULL
 OUTPUT inserted.request_key
@@ -29,21 +29,21 @@ OUTPUT inserted.request_key
         OR (answer IS NULL AND request_hash = @request_hash AND claimed_at < @abandoned_at));
 
 -- name: keep_answer
--- The answer of the request that claimed the key.
--- params: request_key, claimed_at, answer
+-- Store the answer of the request that claimed the key.
+-- params: request_key varchar(8000), claimed_at datetime2(7), answer nvarchar(max)
 UPDATE hubledger.idempotency_key
    SET answer = @answer
  WHERE request_key = @request_key AND claimed_at = @claimed_at;
 
 -- name: release_key
--- Nothing came of the request that claimed the key: the same one may come again.
--- params: request_key, claimed_at, abandoned_at
+-- Release a key whose request came to nothing: the same request may come again.
+-- params: request_key varchar(8000), claimed_at datetime2(7), abandoned_at datetime2(7)
 UPDATE hubledger.idempotency_key
    SET claimed_at = @abandoned_at
  WHERE request_key = @request_key AND claimed_at = @claimed_at AND answer IS NULL;
 
 -- name: forget_keys
--- Keys that have expired.
--- params: claimed_at
+-- Delete the keys that have expired.
+-- params: claimed_at datetime2(7)
 DELETE FROM hubledger.idempotency_key
  WHERE expires_at <= @claimed_at;

@@ -1,6 +1,6 @@
 -- name: audit_ledgers
--- The ranges of a stream's partitions, or of one, summed from the first, beside the letters that their batches made.
--- params: stream_id, partition_id
+-- Sum the ranges of a stream's partitions, or of one, from the first, beside the letters that their batches made.
+-- params: stream_id int, partition_id varchar(8000)
 WITH ranged AS (
     SELECT l.partition_id, l.first_sequence_number, l.last_sequence_number, l.rows_written,
            l.written, l.filtered, l.dead_lettered, l.held, l.absent,
@@ -36,8 +36,8 @@ SELECT c.partition_id, c.sequence_number, COALESCE(s.first_sequence_number, 0), 
  ORDER BY LEN(c.partition_id), c.partition_id;
 
 -- name: find_range_faults
--- Ranges of a partition that do not begin where the commit before ended: a hole, or an overlap.
--- params: stream_id, partition_id, most
+-- Find ranges of a partition that do not begin where the commit before ended: a hole, or an overlap.
+-- params: stream_id int, partition_id varchar(8000), most int
 WITH ranged AS (
     SELECT l.commit_number, l.first_sequence_number,
            LAG(l.last_sequence_number) OVER (ORDER BY l.commit_number) AS previous_last
@@ -50,8 +50,9 @@ SELECT TOP (@most) r.commit_number, r.previous_last, r.first_sequence_number
  ORDER BY r.commit_number;
 
 -- name: find_letter_faults
--- Ranges of a partition whose batches made another number of letters than they say, of those that say at least so many.
--- params: stream_id, partition_id, at_least, most
+-- Find ranges of a partition that made a different number of letters than they say, of those that say at least a
+-- number.
+-- params: stream_id int, partition_id varchar(8000), at_least int, most int
 WITH counted AS (
     SELECT l.commit_number, l.first_sequence_number, l.last_sequence_number, l.dead_lettered,
            (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS d
@@ -71,8 +72,8 @@ SELECT TOP (@most) n.commit_number, n.first_sequence_number, n.last_sequence_num
  ORDER BY n.commit_number;
 
 -- name: find_stale_sum
--- What is remembered of a partition, where its ranges up to that commit have another sum.
--- params: stream_id, partition_id
+-- Find the remembered sum of a partition, where its ranges up to that commit have a different sum.
+-- params: stream_id int, partition_id varchar(8000)
 WITH ranged AS (
     SELECT COUNT(*) AS commits,
            COALESCE(SUM(CONVERT(bigint, l.written) + l.filtered + l.dead_lettered + l.held + l.absent), 0) AS accounted
@@ -88,8 +89,8 @@ SELECT s.commit_number, s.commits, s.written + s.filtered + s.dead_lettered + s.
    AND (s.commits <> r.commits OR s.written + s.filtered + s.dead_lettered + s.held + s.absent <> r.accounted);
 
 -- name: find_missing_commits
--- Commit numbers of a partition that no row of the ledger has: every commit leaves one.
--- params: stream_id, partition_id, most
+-- Find commit numbers of a partition that no row of the ledger has: every commit leaves one.
+-- params: stream_id int, partition_id varchar(8000), most int
 WITH numbered AS (
     SELECT l.commit_number
       FROM hubledger.batch_ledger AS l
@@ -108,8 +109,8 @@ SELECT TOP (@most) r.previous + 1 AS first_commit_number, r.commit_number - 1 AS
  ORDER BY r.commit_number;
 
 -- name: count_replay_letters
--- How many letters replays made in a partition, and how many of them there are.
--- params: stream_id, partition_id
+-- Count the letters that replays made in a partition, and those of them that are there.
+-- params: stream_id int, partition_id varchar(8000)
 SELECT (SELECT COALESCE(SUM(p.letters_added), 0)
           FROM hubledger.replay_progress AS p
          INNER JOIN hubledger.replay_job AS j ON j.job_id = p.job_id
@@ -120,8 +121,8 @@ SELECT (SELECT COALESCE(SUM(p.letters_added), 0)
            AND d.replay_commit_number IS NOT NULL) AS letters;
 
 -- name: find_absent
--- Gaps of a partition that are absent and reach into a range, rising.
--- params: stream_id, partition_id, first_sequence_number, last_sequence_number, most
+-- Find gaps of a partition that are absent and reach into a range, rising.
+-- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, most int
 SELECT TOP (@most) g.first_sequence_number, g.last_sequence_number
   FROM hubledger.sequence_gap AS g
  WHERE g.stream_id = @stream_id AND g.partition_id = @partition_id AND g.status = 'absent'

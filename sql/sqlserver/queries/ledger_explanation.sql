@@ -1,6 +1,6 @@
 -- name: find_range
--- The range of a partition that begins last at or before a number; whether it reaches the number is for the reader.
--- params: stream_id, partition_id, sequence_number
+-- Find the range of a partition that begins last at or before a number; the reader checks that it reaches the number.
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint
 SELECT TOP (1) l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,
        l.written, l.filtered, l.dead_lettered, l.held, l.absent, l.rows_written, l.transform_version, l.invocation_id,
        CONVERT(varchar(33), l.committed_at, 126) AS committed_at
@@ -10,8 +10,8 @@ SELECT TOP (1) l.commit_number, l.kind, l.first_sequence_number, l.last_sequence
  ORDER BY l.first_sequence_number DESC;
 
 -- name: find_changes
--- What touched a number after its batch, newest first: replays that reach around it, and retries of its letter.
--- params: stream_id, partition_id, sequence_number, most
+-- Find the commits that touched a number after its batch, newest first: replays around it, and retries of its letter.
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint, most int
 SELECT TOP (@most) l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,
        l.written, l.filtered, l.dead_lettered, l.held, l.absent, l.rows_written, l.transform_version, l.invocation_id,
        CONVERT(varchar(33), l.committed_at, 126) AS committed_at
@@ -25,15 +25,15 @@ SELECT TOP (@most) l.commit_number, l.kind, l.first_sequence_number, l.last_sequ
  ORDER BY l.commit_number DESC;
 
 -- name: read_first_number
--- The first number of a partition's ledger.
--- params: stream_id, partition_id
+-- Read the first number of a partition's ledger.
+-- params: stream_id int, partition_id varchar(8000)
 SELECT MIN(l.first_sequence_number)
   FROM hubledger.batch_ledger AS l
  WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind = 'batch';
 
 -- name: find_gap
--- The gap of a partition that begins last at or before a number; whether it reaches the number is for the reader.
--- params: stream_id, partition_id, sequence_number
+-- Find the gap of a partition that begins last at or before a number; the reader checks that it reaches the number.
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint
 SELECT TOP (1) g.first_sequence_number, g.last_sequence_number, g.status, CONVERT(varchar(33), g.found_at, 126) AS found_at, g.attempts
   FROM hubledger.sequence_gap AS g
  WHERE g.stream_id = @stream_id AND g.partition_id = @partition_id AND g.first_sequence_number <= @sequence_number

@@ -1,7 +1,7 @@
 -- name: read_books
--- The books of a stream: what was summed up to a commit, and what came since, with how many ranges do not begin where
--- the one before ended.
--- params: stream_id
+-- Read the books of a stream: the remembered sums and the ranges since, with the number of ranges that do not begin
+-- where the one before ended.
+-- params: stream_id int
 WITH fresh AS (
     SELECT l.partition_id, l.first_sequence_number, l.last_sequence_number, l.written, l.filtered, l.dead_lettered,
            l.held, l.absent,
@@ -46,8 +46,8 @@ SELECT c.partition_id, c.sequence_number, CONVERT(varchar(33), c.enqueued_at, 12
  ORDER BY LEN(c.partition_id), c.partition_id;
 
 -- name: count_letters
--- The letters of a stream by status, and how many of all of them replays made.
--- params: stream_id
+-- Count the letters of a stream by status, and those of all of them that replays made.
+-- params: stream_id int
 SELECT (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS d
          WHERE d.stream_id = @stream_id AND d.status = 'waiting') AS waiting,
        (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS d
@@ -66,29 +66,33 @@ SELECT (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS d
          WHERE j.stream_id = @stream_id AND j.is_dry_run = 0) AS replayed;
 
 -- name: find_oldest_letter
--- The letter of a status that failed first.
--- params: stream_id, status
+-- Find the letter of a status that failed first.
+-- params: stream_id int, status varchar(8000)
 SELECT TOP (1) CONVERT(varchar(33), d.failed_at, 126) AS failed_at, d.partition_id, d.sequence_number
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id AND d.status = @status
  ORDER BY d.failed_at, d.partition_id, d.sequence_number;
 
 -- name: open_sum
--- The first sum of a partition; touches no row when another reader was faster.
--- params: stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, commits, holes, written, filtered, dead_lettered, held, absent
-INSERT INTO hubledger.ledger_sum
-       (stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, commits, holes,
-        written, filtered, dead_lettered, held, absent)
-SELECT @stream_id, @partition_id, @commit_number, @first_sequence_number, @last_sequence_number,
-       @commits, @holes,
-       @written, @filtered, @dead_lettered, @held, @absent
- WHERE NOT EXISTS (
-       SELECT 1 FROM hubledger.ledger_sum AS s
-        WHERE s.stream_id = @stream_id AND s.partition_id = @partition_id);
+-- Insert the first sum of a partition; touches no row when another reader was first.
+-- params: stream_id int, partition_id varchar(8000), commit_number bigint, first_sequence_number bigint, last_sequence_number bigint, commits bigint, holes bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint
+BEGIN TRY
+    INSERT INTO hubledger.ledger_sum
+           (stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, commits, holes,
+            written, filtered, dead_lettered, held, absent)
+    SELECT @stream_id, @partition_id, @commit_number, @first_sequence_number, @last_sequence_number,
+           @commits, @holes, @written, @filtered, @dead_lettered, @held, @absent
+     WHERE NOT EXISTS (
+           SELECT 1 FROM hubledger.ledger_sum AS s
+            WHERE s.stream_id = @stream_id AND s.partition_id = @partition_id);
+END TRY
+BEGIN CATCH
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- summed by another at the same moment
+END CATCH;
 
 -- name: advance_sum
 -- Compare and set: touches no row when another reader has summed further.
--- params: stream_id, partition_id, commit_number, last_sequence_number, commits, holes, written, filtered, dead_lettered, held, absent, expected
+-- params: stream_id int, partition_id varchar(8000), commit_number bigint, last_sequence_number bigint, commits bigint, holes bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, expected bigint
 UPDATE hubledger.ledger_sum
    SET commit_number = @commit_number, last_sequence_number = @last_sequence_number, commits = @commits,
        holes = @holes, written = @written, filtered = @filtered, dead_lettered = @dead_lettered,

@@ -1,6 +1,6 @@
 -- name: read_last_batches
--- When the newest batch of each partition of a stream was committed; retries and replays do not count.
--- params: stream_id
+-- Read when the newest batch of each partition of a stream was committed; retries and replays do not count.
+-- params: stream_id int
 SELECT c.partition_id, (
        SELECT TOP (1) CONVERT(varchar(33), l.committed_at, 126)
          FROM hubledger.batch_ledger AS l
@@ -11,9 +11,8 @@ SELECT c.partition_id, (
  ORDER BY c.partition_id;
 
 -- name: count_absent
--- How many numbers of a stream were found absent by batches that were committed since a time. A gap may have been found
--- long before: the hub was not there to be asked.
--- params: stream_id, since_at
+-- Count the numbers of a stream that batches since a time found absent. The gap may be older: the hub was unreachable.
+-- params: stream_id int, since_at datetime2(7)
 SELECT COALESCE(SUM(g.last_sequence_number - g.first_sequence_number + 1), 0) AS absent
   FROM hubledger.sequence_gap AS g
  WHERE g.stream_id = @stream_id AND g.status = 'absent'

@@ -1,6 +1,6 @@
 -- name: list_letters
--- Letters of a stream, those that failed last first: a page behind a key.
--- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, before_at, before_partition, before_number, most
+-- List letters of a stream, those that failed last first: a page after a key.
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), before_at datetime2(7), before_partition varchar(8000), before_number bigint, most int
 SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS enqueued_at, d.partition_key,
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
        CONVERT(varchar(33), d.due_at, 126) AS due_at, CONVERT(varchar(33), d.failed_at, 126) AS failed_at,
@@ -19,8 +19,8 @@ SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enq
  ORDER BY d.failed_at DESC, d.partition_id DESC, d.sequence_number DESC;
 
 -- name: list_letters_of_status
--- The same for letters of one status.
--- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, before_at, before_partition, before_number, most
+-- List letters of one status, those that failed last first: a page after a key.
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), before_at datetime2(7), before_partition varchar(8000), before_number bigint, most int
 SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS enqueued_at, d.partition_key,
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
        CONVERT(varchar(33), d.due_at, 126) AS due_at, CONVERT(varchar(33), d.failed_at, 126) AS failed_at,
@@ -39,8 +39,8 @@ SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enq
  ORDER BY d.failed_at DESC, d.partition_id DESC, d.sequence_number DESC;
 
 -- name: list_letters_of_fingerprint
--- The same for letters of one cause.
--- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, before_at, before_partition, before_number, most
+-- List letters of one cause, those that failed last first: a page after a key.
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), before_at datetime2(7), before_partition varchar(8000), before_number bigint, most int
 SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS enqueued_at, d.partition_key,
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
        CONVERT(varchar(33), d.due_at, 126) AS due_at, CONVERT(varchar(33), d.failed_at, 126) AS failed_at,
@@ -59,8 +59,8 @@ SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enq
  ORDER BY d.failed_at DESC, d.partition_id DESC, d.sequence_number DESC;
 
 -- name: group_letters
--- Letters by cause: how many, how many of them are settled, since when and until when, the largest groups first.
--- params: stream_id, fingerprint, status, partition_id, since_at, until_at, most
+-- Group letters by cause: their number, how many are settled, the first and the last failure, the largest groups first.
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), partition_id varchar(8000), since_at datetime2(7), until_at datetime2(7), most int
 SELECT TOP (@most) d.fingerprint, COUNT(*) AS letters,
        SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
        CONVERT(varchar(33), MIN(d.failed_at), 126) AS first_failed_at, CONVERT(varchar(33), MAX(d.failed_at), 126) AS last_failed_at
@@ -74,8 +74,8 @@ SELECT TOP (@most) d.fingerprint, COUNT(*) AS letters,
  ORDER BY letters DESC, d.fingerprint;
 
 -- name: group_letters_of_kind
--- The same for letters of a class or a partition key, which no index has.
--- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, most
+-- Group letters of a class or a partition key by cause; no index has either.
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), most int
 SELECT TOP (@most) d.fingerprint, COUNT(*) AS letters,
        SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
        CONVERT(varchar(33), MIN(d.failed_at), 126) AS first_failed_at, CONVERT(varchar(33), MAX(d.failed_at), 126) AS last_failed_at
@@ -91,8 +91,8 @@ SELECT TOP (@most) d.fingerprint, COUNT(*) AS letters,
  ORDER BY letters DESC, d.fingerprint;
 
 -- name: read_letter
--- One letter without its body.
--- params: stream_id, partition_id, sequence_number
+-- Read one letter without its body.
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint
 SELECT d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS enqueued_at, d.partition_key,
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
        CONVERT(varchar(33), d.due_at, 126) AS due_at, CONVERT(varchar(33), d.failed_at, 126) AS failed_at,
@@ -102,15 +102,15 @@ SELECT d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 12
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.sequence_number = @sequence_number;
 
 -- name: read_letter_body
--- The body of a letter, or the beginning of a long one.
--- params: stream_id, partition_id, sequence_number, most
+-- Read the body of a letter, or the beginning of a long one.
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint, most int
 SELECT SUBSTRING(d.body, 1, @most) AS body
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.sequence_number = @sequence_number;
 
 -- name: read_attempts
--- What was tried with a letter and asked of it, the first attempts first.
--- params: stream_id, partition_id, sequence_number, most
+-- Read what was tried with a letter and requested of it, the first attempts first.
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint, most int
 SELECT TOP (@most) a.attempt, a.kind, a.status, a.error_class, a.error_type, a.error, a.transform_version, a.commit_number,
        a.done_by, a.why, CONVERT(varchar(33), a.done_at, 126) AS done_at
   FROM hubledger.dead_letter_attempt AS a
@@ -118,8 +118,8 @@ SELECT TOP (@most) a.attempt, a.kind, a.status, a.error_class, a.error_type, a.e
  ORDER BY a.attempt;
 
 -- name: count_matching
--- How many letters match, of those in one of the statuses in a list of JSON.
--- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, statuses
+-- Count the letters that match a filter, of those in one of the statuses in a JSON list.
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), statuses nvarchar(max)
 SELECT COUNT(*)
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id
@@ -132,8 +132,8 @@ SELECT COUNT(*)
    AND d.failed_at >= @since_at AND d.failed_at < @until_at;
 
 -- name: find_matching
--- The positions of letters that match, of those in one of the statuses, those that failed first first.
--- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, statuses, most
+-- Find the positions of letters that match a filter, of those in one of the statuses, those that failed first first.
+-- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), statuses nvarchar(max), most int
 SELECT TOP (@most) d.partition_id, d.sequence_number
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id
@@ -147,8 +147,8 @@ SELECT TOP (@most) d.partition_id, d.sequence_number
  ORDER BY d.failed_at, d.partition_id, d.sequence_number;
 
 -- name: find_selected
--- Those of the positions in a list of JSON at which there is a letter in one of the statuses.
--- params: stream_id, positions, statuses
+-- Find the positions in a JSON list at which there is a letter in one of the statuses.
+-- params: stream_id int, positions nvarchar(max), statuses nvarchar(max)
 SELECT d.partition_id, d.sequence_number
   FROM OPENJSON(@positions) WITH (
        partition_id varchar(40) '$.partition_id', sequence_number bigint '$.sequence_number') AS j

@@ -1,14 +1,14 @@
 -- name: read_anchor
--- When a stream was opened, and where a partition of it begins: NULL while that is not decided.
--- params: stream_id, partition_id
+-- Read when a stream was opened, and where a partition of it begins: NULL until that is decided.
+-- params: stream_id int, partition_id varchar(8000)
 SELECT a.sequence_number, e.anchored_at
   FROM hubledger.event_stream AS e
   LEFT JOIN hubledger.partition_anchor AS a ON a.stream_id = e.stream_id AND a.partition_id = @partition_id
  WHERE e.stream_id = @stream_id;
 
 -- name: anchor_partition
--- Where a partition begins; does nothing when somebody decided it first.
--- params: stream_id, partition_id, sequence_number, anchored_at
+-- Insert where a partition begins; does nothing when another process decided it first.
+-- params: stream_id int, partition_id varchar(8000), sequence_number bigint, anchored_at datetime2(7)
 BEGIN TRY
     INSERT INTO hubledger.partition_anchor (stream_id, partition_id, sequence_number, anchored_at)
     SELECT @stream_id, @partition_id, @sequence_number, @anchored_at

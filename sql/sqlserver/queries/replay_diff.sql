@@ -1,14 +1,13 @@
 -- name: add_replay_diffs
--- What a dry run shows of events, a JSON array of [sequence_number, diff]; on a server the place and length of each diff in
--- @diff_texts, for OPENJSON of some gives no more than 4000 characters of a text.
--- params: job_id, partition_id, diffs
+-- Insert what a dry run shows of events, from a JSON array of [sequence_number, diff].
+-- params: job_id varchar(8000), partition_id varchar(8000), diffs nvarchar(max)
 INSERT INTO hubledger.replay_diff (job_id, partition_id, sequence_number, diff)
-SELECT @job_id, @partition_id, d.sequence_number, SUBSTRING(@diff_texts, d.diff_at, d.diff_length)
-  FROM OPENJSON(@diffs) WITH (sequence_number bigint '$[0]', diff_at int '$[1]', diff_length int '$[2]') AS d;
+SELECT @job_id, @partition_id, d.sequence_number, d.diff
+  FROM OPENJSON(@diffs) WITH (sequence_number bigint '$[0]', diff nvarchar(max) '$[1]') AS d;
 
 -- name: read_replay_diffs
--- What a dry run shows, by partition and number, behind an event.
--- params: job_id, partition_id, sequence_number, most
+-- Read what a dry run shows, by partition and number, after an event.
+-- params: job_id varchar(8000), partition_id varchar(8000), sequence_number bigint, most int
 SELECT TOP (@most) d.partition_id, d.sequence_number, d.diff
   FROM hubledger.replay_diff AS d
  WHERE d.job_id = @job_id

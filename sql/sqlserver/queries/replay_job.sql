@@ -1,15 +1,26 @@
 -- name: add_replay_job
--- A new job, planned.
--- params: job_id, stream_id, is_dry_run, asked, left_out, transform_version, requested_by, reason, requested_at
+-- Insert a new job, planned; touches no row when an open job holds part of its ranges. Dry runs hold nothing.
+-- params: job_id varchar(8000), stream_id int, is_dry_run bit, asked nvarchar(max), left_out nvarchar(max), transform_version nvarchar(4000), requested_by nvarchar(4000), reason nvarchar(4000), requested_at datetime2(7), ranges nvarchar(max)
 INSERT INTO hubledger.replay_job
        (job_id, stream_id, is_dry_run, status, asked, left_out, transform_version, requested_by, reason, requested_at,
         updated_at, history)
-VALUES (@job_id, @stream_id, @is_dry_run, 'planned', @asked, @left_out, @transform_version, @requested_by, @reason,
-        @requested_at, @requested_at, '');
+SELECT @job_id, @stream_id, @is_dry_run, 'planned', @asked, @left_out, @transform_version, @requested_by,
+       @reason, @requested_at, @requested_at, ''
+ WHERE @is_dry_run = 1
+    OR NOT EXISTS (
+       SELECT 1
+         FROM hubledger.replay_progress AS p
+        INNER JOIN hubledger.replay_job AS j ON j.job_id = p.job_id
+        INNER JOIN OPENJSON(@ranges) WITH (
+              partition_id varchar(40) '$[0]', first_sequence_number bigint '$[1]', last_sequence_number bigint '$[2]') AS r
+           ON r.partition_id = p.partition_id COLLATE Latin1_General_100_BIN2
+        WHERE p.stream_id = @stream_id AND p.first_sequence_number <= r.last_sequence_number
+          AND p.last_sequence_number >= r.first_sequence_number
+          AND j.is_dry_run = 0 AND j.status IN ('planned', 'running', 'paused'));
 
 -- name: find_replay_job
--- One job of any stream, with the names of its stream.
--- params: job_id
+-- Find one job of any stream, with the names of its stream.
+-- params: job_id varchar(8000)
 SELECT j.job_id, j.stream_id, j.is_dry_run, j.status, j.asked, j.left_out, j.transform_version, j.requested_by,
        j.reason, j.requested_at, j.started_at, j.ended_at, j.updated_at, j.fault, j.history, e.event_hub,
        e.consumer_group
@@ -18,8 +29,8 @@ SELECT j.job_id, j.stream_id, j.is_dry_run, j.status, j.asked, j.left_out, j.tra
  WHERE j.job_id = @job_id;
 
 -- name: read_replay_jobs
--- Jobs of a stream, the newest first, behind one of them.
--- params: stream_id, requested_at, job_id, most
+-- Read jobs of a stream, the newest first, after one of them.
+-- params: stream_id int, requested_at datetime2(7), job_id varchar(8000), most int
 SELECT TOP (@most)
        j.job_id, j.stream_id, j.is_dry_run, j.status, j.asked, j.left_out, j.transform_version, j.requested_by,
        j.reason, j.requested_at, j.started_at, j.ended_at, j.updated_at, j.fault, j.history, e.event_hub,
@@ -31,8 +42,8 @@ SELECT TOP (@most)
  ORDER BY j.requested_at DESC, j.job_id DESC;
 
 -- name: read_open_replays
--- The jobs of a stream that somebody has to drive.
--- params: stream_id
+-- Read the jobs of a stream that need a driver.
+-- params: stream_id int
 SELECT j.job_id
   FROM hubledger.replay_job AS j
  WHERE j.stream_id = @stream_id AND j.status IN ('planned', 'running')
@@ -40,7 +51,7 @@ SELECT j.job_id
 
 -- name: move_replay_job
 -- Compare and set: touches no row when the status is none of the sources, ",planned,running,".
--- params: job_id, status, sources, moved_at, fault, entry
+-- params: job_id varchar(8000), status varchar(8000), sources varchar(8000), moved_at datetime2(7), fault nvarchar(4000), entry nvarchar(max)
 UPDATE hubledger.replay_job
    SET status = @status, updated_at = @moved_at, fault = NULLIF(@fault, ''), history = history + @entry,
        started_at = CASE WHEN @status = 'running' THEN COALESCE(started_at, @moved_at) ELSE started_at END,
@@ -49,22 +60,22 @@ UPDATE hubledger.replay_job
 IF @@ROWCOUNT = 1 SELECT @job_id AS job_id;
 
 -- name: note_replay_fault
--- What stands in the way of a job at the moment; an empty text for nothing.
--- params: job_id, fault, moved_at
+-- Store the fault that stops a job at the moment; an empty text for none.
+-- params: job_id varchar(8000), fault nvarchar(4000), moved_at datetime2(7)
 UPDATE hubledger.replay_job
    SET fault = NULLIF(@fault, ''), updated_at = @moved_at
  WHERE job_id = @job_id AND status IN ('planned', 'running', 'paused') AND COALESCE(fault, '') <> @fault;
 
 -- name: hold_replay_job
--- The job's row is the lock under which its progress moves; touches no row when it does not run.
--- params: job_id, committed_at
+-- Lock the job's row, under which its progress moves; touches no row when the job does not run.
+-- params: job_id varchar(8000), committed_at datetime2(7)
 UPDATE hubledger.replay_job
    SET updated_at = @committed_at
  WHERE job_id = @job_id AND status = 'running';
 
 -- name: end_replay_job
--- The job is done when every partition of it is closed.
--- params: job_id, committed_at
+-- End the job when every partition of it is closed.
+-- params: job_id varchar(8000), committed_at datetime2(7)
 UPDATE hubledger.replay_job
    SET status = 'done', ended_at = @committed_at, updated_at = @committed_at, fault = NULL
  WHERE job_id = @job_id AND status = 'running'

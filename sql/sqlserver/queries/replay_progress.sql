@@ -1,21 +1,21 @@
 -- name: add_replay_progress
--- The ranges of a new job, a JSON array of [partition_id, first, last, note].
--- params: job_id, stream_id, ranges, requested_at
+-- Insert the ranges of a new job, from a JSON array of [partition_id, first, last, note].
+-- params: job_id varchar(8000), stream_id int, ranges nvarchar(max), requested_at datetime2(7)
 INSERT INTO hubledger.replay_progress
        (job_id, stream_id, partition_id, first_sequence_number, last_sequence_number, next_sequence_number, note,
         events, written, filtered, dead_lettered, gone, letters_added, letters_resolved, rows_written,
         rows_retracted, events_changed, rows_added, rows_removed, rows_changed, states_rewritten, states_left,
         gone_ranges, updated_at)
 SELECT @job_id, @stream_id, r.partition_id, r.first_sequence_number, r.last_sequence_number, r.first_sequence_number,
-       TRANSLATE(r.note COLLATE Latin1_General_100_BIN2, @folded, @plain),
+       r.note,
        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '[]', @requested_at
   FROM OPENJSON(@ranges) WITH (
        partition_id varchar(40) '$[0]', first_sequence_number bigint '$[1]', last_sequence_number bigint '$[2]',
-       note nvarchar(4000) '$[3]') AS r;
+       note nvarchar(max) '$[3]') AS r;
 
 -- name: lock_partitions
--- Locks the partitions of a new job: whoever asks for one of them at the same time waits until the job is there.
--- params: stream_id, ranges
+-- Lock the partitions of a new job: a job that asks for one of them at the same time waits until this one is stored.
+-- params: stream_id int, ranges nvarchar(max)
 UPDATE hubledger.event_hub_checkpoint
    SET commit_number = commit_number
  WHERE stream_id = @stream_id
@@ -24,8 +24,8 @@ UPDATE hubledger.event_hub_checkpoint
               partition_id varchar(40) '$[0]') AS r);
 
 -- name: find_overlap
--- The first open job, dry runs apart, that holds part of these ranges.
--- params: stream_id, ranges
+-- Find the first open job, dry runs apart, that holds part of these ranges.
+-- params: stream_id int, ranges nvarchar(max)
 SELECT MIN(j.job_id) AS job_id
   FROM hubledger.replay_progress AS p
  INNER JOIN hubledger.replay_job AS j ON j.job_id = p.job_id
@@ -37,8 +37,8 @@ SELECT MIN(j.job_id) AS job_id
    AND j.is_dry_run = 0 AND j.status IN ('planned', 'running', 'paused');
 
 -- name: read_replay_progress
--- How far jobs are, by partition.
--- params: job_ids
+-- Read how far jobs are, by partition.
+-- params: job_ids nvarchar(max)
 SELECT p.job_id, p.partition_id, p.first_sequence_number, p.last_sequence_number, p.next_sequence_number,
        p.note, p.events, p.written, p.filtered, p.dead_lettered, p.gone, p.letters_added, p.letters_resolved,
        p.rows_written, p.rows_retracted, p.events_changed, p.rows_added, p.rows_removed, p.rows_changed,
@@ -48,8 +48,8 @@ SELECT p.job_id, p.partition_id, p.first_sequence_number, p.last_sequence_number
  ORDER BY p.job_id, LEN(p.partition_id), p.partition_id;
 
 -- name: advance_replay
--- Compare and set: touches no row when another one took the replay further.
--- params: job_id, partition_id, expected_next, next_sequence_number, events, written, filtered, dead_lettered, gone, letters_added, letters_resolved, rows_written, rows_retracted, events_changed, rows_added, rows_removed, rows_changed, states_rewritten, gone_ranges, committed_at
+-- Compare and set: touches no row when another driver took the replay further.
+-- params: job_id varchar(8000), partition_id varchar(8000), expected_next bigint, next_sequence_number bigint, events bigint, written bigint, filtered bigint, dead_lettered bigint, gone bigint, letters_added bigint, letters_resolved bigint, rows_written int, rows_retracted bigint, events_changed bigint, rows_added bigint, rows_removed bigint, rows_changed bigint, states_rewritten bigint, gone_ranges nvarchar(max), committed_at datetime2(7)
 UPDATE hubledger.replay_progress
    SET next_sequence_number = @next_sequence_number, events = events + @events, written = written + @written,
        filtered = filtered + @filtered, dead_lettered = dead_lettered + @dead_lettered,
@@ -66,8 +66,8 @@ UPDATE hubledger.replay_progress
    AND closed_at IS NULL;
 
 -- name: close_replay_progress
--- A partition is through. The states it left are those that stood in its range at the end less those written again.
--- params: job_id, partition_id, states_left, committed_at
+-- Close a partition. The states it left are those that stood in its range at the end less those written again.
+-- params: job_id varchar(8000), partition_id varchar(8000), states_left bigint, committed_at datetime2(7)
 UPDATE hubledger.replay_progress
    SET closed_at = @committed_at, updated_at = @committed_at, states_left = @states_left
  WHERE job_id = @job_id AND partition_id = @partition_id AND closed_at IS NULL

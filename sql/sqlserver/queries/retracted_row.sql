@@ -1,6 +1,6 @@
 -- name: read_retracted
--- What one commit of a replay took away.
--- params: stream_id, partition_id, commit_number
+-- Read the rows that one commit of a replay took away.
+-- params: stream_id int, partition_id varchar(8000), commit_number bigint
 SELECT r.table_name, r.sequence_number, r.ordinal, r.row
   FROM hubledger.retracted_row AS r
  WHERE r.stream_id = @stream_id AND r.partition_id = @partition_id AND r.commit_number = @commit_number

@@ -1,5 +1,5 @@
 -- name: create_schema_migration
--- The list of migrations that this database has.
+-- Create the list of migrations that this database has.
 -- params:
 IF OBJECT_ID(N'hubledger.schema_migration', N'U') IS NULL
     CREATE TABLE hubledger.schema_migration (
@@ -10,16 +10,16 @@ IF OBJECT_ID(N'hubledger.schema_migration', N'U') IS NULL
     );
 
 -- name: read_schema_version
--- The newest migration of this database, or NULL.
+-- Read the newest migration of this database, or NULL.
 -- params:
 SELECT MAX(m.version) FROM hubledger.schema_migration AS m;
 
 -- name: read_newer_migrations
--- What this database has of migrations behind a version, in order.
--- params: version
+-- Read the migrations of this database after a version, in order.
+-- params: version int
 SELECT m.version, m.name FROM hubledger.schema_migration AS m WHERE m.version > @version ORDER BY m.version;
 
 -- name: record_migration
--- A migration was applied.
--- params: version, name, applied_at
+-- Record a migration that was applied.
+-- params: version int, name nvarchar(4000), applied_at datetime2(7)
 INSERT INTO hubledger.schema_migration (version, name, applied_at) VALUES (@version, @name, @applied_at);

@@ -1,6 +1,6 @@
 -- name: note_gap
--- A gap was found and is being healed, for the first time or once more.
--- params: stream_id, partition_id, first_sequence_number, last_sequence_number, found_at
+-- Store a gap that is being healed, for the first time or once more.
+-- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, found_at datetime2(7)
 UPDATE hubledger.sequence_gap
    SET last_sequence_number = @last_sequence_number, status = 'open', attempts = attempts + 1
  WHERE stream_id = @stream_id AND partition_id = @partition_id AND first_sequence_number = @first_sequence_number;
@@ -18,8 +18,8 @@ BEGIN CATCH
 END CATCH;
 
 -- name: settle_gap
--- What became of a gap that begins a part in @gaps, one JSON array a part: the part takes its place.
--- params: stream_id, partition_id, first_sequence_number, last_sequence_number, status
+-- Store the outcome of a gap that begins a part: the part takes its place.
+-- params: stream_id int, partition_id varchar(8000), gaps rows (first_sequence_number, last_sequence_number, status)
 UPDATE g
    SET last_sequence_number = p.last_sequence_number, status = p.status
   FROM hubledger.sequence_gap AS g
@@ -29,8 +29,8 @@ UPDATE g
  WHERE g.stream_id = @stream_id AND g.partition_id = @partition_id;
 
 -- name: add_gap
--- The parts in @gaps that no row begins with.
--- params: stream_id, partition_id, first_sequence_number, last_sequence_number, committed_at, status
+-- Insert the parts that no row begins with.
+-- params: stream_id int, partition_id varchar(8000), gaps rows (first_sequence_number, last_sequence_number, status), committed_at datetime2(7)
 INSERT INTO hubledger.sequence_gap
        (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts)
 SELECT @stream_id, @partition_id, p.first_sequence_number, p.last_sequence_number, @committed_at, p.status, 1
@@ -42,8 +42,8 @@ SELECT @stream_id, @partition_id, p.first_sequence_number, p.last_sequence_numbe
           AND g.first_sequence_number = p.first_sequence_number);
 
 -- name: close_gaps
--- What is open although it lies behind the checkpoint was handed over after all.
--- params: stream_id, partition_id
+-- Close the open gaps at or before the checkpoint: the hub delivered their events after all.
+-- params: stream_id int, partition_id varchar(8000)
 UPDATE hubledger.sequence_gap
    SET status = 'healed'
  WHERE stream_id = @stream_id AND partition_id = @partition_id AND status = 'open'

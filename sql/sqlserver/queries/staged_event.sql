@@ -1,6 +1,6 @@
 -- name: read_kept_events
--- The events of a range that are kept here, the first of them: with a letter's body, or else staged.
--- params: stream_id, partition_id, first_sequence_number, last_sequence_number, most
+-- Read the first events of a range that are stored here: with a letter's body, or else staged.
+-- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, most int
 SELECT TOP (@most) k.sequence_number, k.offset_token, k.enqueued_at, k.partition_key, k.properties, k.body
   FROM (SELECT d.sequence_number, d.offset_token, d.enqueued_at, d.partition_key, d.properties, d.body
           FROM hubledger.event_hub_dead_letter AS d
@@ -18,8 +18,8 @@ SELECT TOP (@most) k.sequence_number, k.offset_token, k.enqueued_at, k.partition
  ORDER BY k.sequence_number;
 
 -- name: forget_staged
--- Staged events that were replayed for good.
--- params: stream_id, partition_id, sequence_numbers
+-- Delete staged events that were replayed for good.
+-- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max)
 DELETE FROM hubledger.staged_event
  WHERE stream_id = @stream_id AND partition_id = @partition_id
    AND sequence_number IN (

@@ -1,4 +1,4 @@
-"""One host for the tests of a module, over a store with letters and ranges in it."""
+"""One host for all tests that change nothing, over a store with letters and ranges in it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -29,7 +29,7 @@ def fill(served: Served) -> None:
             served.store.commit_batch(commit(served.store.read_partition(of), first, first + 9, outcome))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """The app, filled."""
     made = Served(tmp_path_factory.mktemp("served"))

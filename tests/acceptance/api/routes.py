@@ -26,7 +26,7 @@ def filled(template: str) -> str:
 
 
 def methods_by_path() -> dict[str, set[str]]:
-    """What each path answers to."""
+    """The methods of each path."""
     found: dict[str, set[str]] = {}
     for template, method in served_by_the_app():
         found.setdefault(filled(template), set()).add(method)

@@ -1,22 +1,24 @@
-"""The app as its clients meet it: a host process, a client of it, and the store behind both."""
+"""The app as its clients meet it: a host process, a client of it, and the store that both use."""
 
 import http.client
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
 
-from core.store.schema import migrate_sqlite
-from core.store.sqlite import SqliteStore
+from tests.fakes.engines import SqliteEngine
 
 ROOT = Path(__file__).parents[3]
+Contents = dict[str, list[Any]]
 DEADLINE_S = 60.0
 HUB = "localhost/telemetry"
 SETTINGS = {
@@ -51,10 +53,10 @@ class Served:
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self.path = folder / "store.db"
-        migrate_sqlite(self.path)
-        self.store = SqliteStore(self.path)
+        self.sqlite = SqliteEngine(self.path)
+        self.store = self.sqlite.open()
         self.log = folder / "host.log"
-        given = {**os.environ, **SETTINGS, "STORE_CONNECTION": f"sqlite:{self.path}", **settings}
+        given = {**os.environ, **SETTINGS, **self.sqlite.environment(), **settings}
         command = [sys.executable, "-m", "tests.acceptance.api.serving", str(ROOT), str(self.log)]
         with (folder / "errors.log").open("w") as errors:
             self.process = subprocess.Popen(
@@ -72,7 +74,7 @@ class Served:
     def post(
         self, path: str, body: object, *, key: str | None = None, headers: Mapping[str, str] | None = None
     ) -> Reply:
-        """POST JSON below /api, under a key of its own unless one is given."""
+        """POST JSON below /api, under a new key unless one is given."""
         given = {"Content-Type": "application/json", "Idempotency-Key": key or uuid4().hex, **(headers or {})}
         octets = body if isinstance(body, bytes) else json.dumps(body).encode()
         return self.request("POST", f"/api/{path}", octets, given)
@@ -89,12 +91,6 @@ class Served:
         finally:
             connection.close()
 
-    def send(self, partition_id: str, *bodies: str) -> None:
-        """Let the hub have events."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"partition_id": partition_id, "bodies": bodies}) + "\n")
-        self.process.stdin.flush()
-
     def until(self, holds: Callable[[], object]) -> None:
         """Wait for a condition while the host runs."""
         deadline = time.monotonic() + DEADLINE_S
@@ -102,6 +98,22 @@ class Served:
             assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < deadline, "the condition did not come true in time"
             time.sleep(0.05)
+
+    def contents(self) -> Contents:
+        """All rows of the store, by table; keys of requests are left out."""
+        named = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        tables = [name for (name,) in self.sqlite.sql(named) if name != "idempotency_key"]
+        return {name: self.sqlite.sql(f"SELECT * FROM {name}") for name in tables}
+
+    def restore(self, contents: Contents) -> None:
+        """Let the store hold these rows again, and no key of a request."""
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            for table, rows in {**contents, "idempotency_key": []}.items():
+                connection.execute(f"DELETE FROM {table}")
+                for row in rows:
+                    connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+            connection.execute("COMMIT")
 
     def close(self) -> None:
         """Let the host end in order."""

@@ -82,7 +82,7 @@ def test_every_reference_leads_somewhere(description: Any) -> None:
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """One that may be changed."""
+    """A host for tests that change its store."""
     made = Served(tmp_path_factory.mktemp("conformance"))
     fill(made)
     yield made
@@ -113,7 +113,7 @@ def test_an_operation_answers_as_its_description_says(own: Served, name: str, mo
 
 
 def without_keys(description: Any) -> Any:
-    """The same: the local host asks for no keys."""
+    """Remove the keys: the local host needs none."""
     for operation in described(description).values():
         del operation["security"]
     del description["components"]["securitySchemes"]
@@ -121,7 +121,7 @@ def without_keys(description: Any) -> Any:
 
 
 def label_of(name: str) -> str:
-    """How schemathesis names an operation."""
+    """Return the name that schemathesis gives an operation."""
     return next(f"{method} /{route}" for (route, method), (own, _) in served_by_the_app().items() if own == name)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.transforms.home_security import Home, HomeAlert, SensorReading
-from tests.acceptance.api.served import HUB, Served, segment
+from tests.acceptance.api.served import HUB, Contents, Served, segment
 from tests.browser.homes import aggregate
 from tests.fakes.builders import commit, partition, settled
 
@@ -33,12 +33,19 @@ def fill(served: Served) -> None:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Contents]]:
+    """One host for the module, and the contents of its store before the aggregation."""
     made = Served(tmp_path_factory.mktemp("homes"))
     fill(made)
+    filled = made.contents()
     aggregate(made.path, datetime.now(UTC))
-    yield made
+    yield made, filled
     made.close()
+
+
+@pytest.fixture(scope="module")
+def served(host: tuple[Served, Contents]) -> Served:
+    return host[0]
 
 
 def kind(period: Any, name: str) -> Any:
@@ -107,85 +114,79 @@ def test_a_home_without_events_is_shown_up_to_now_and_empty(served: Served) -> N
     assert timedelta() < until - datetime.fromisoformat(found["at"]) <= timedelta(minutes=15)
 
 
-def test_the_cut_is_told_and_whether_anything_was_committed_since(tmp_path_factory: pytest.TempPathFactory) -> None:
-    own = Served(tmp_path_factory.mktemp("cut"))
-    try:
-        fill(own)
-        before = own.get("homes/H1/activity").json
-        assert before["as_of"] == {"cut": {}, "is_current": False, "committed_at": None}
-        assert before["day"]["kinds"] == []
-        assert before["alerts"] != []  # they wait for no run
-        at = datetime.now(UTC)
-        aggregate(own.path, at)
-        after = own.get("homes/H1/activity").json["as_of"]
-        assert (after["is_current"], datetime.fromisoformat(after["committed_at"])) == (True, at)
-        state = own.store.read_partition(partition("0", hub=HUB))
-        last = 1 + state.checkpoint.sequence_number if state.checkpoint else 0
-        own.store.commit_batch(commit(state, last, last, settled({last: [Home("H3", "UTC", True)]})))
-        later = own.get("homes/H1/activity").json["as_of"]
-        assert (later["is_current"], later["cut"], later["committed_at"]) == (
-            False,
-            after["cut"],
-            after["committed_at"],
-        )
-    finally:
-        own.close()
+def test_the_cut_is_shown_and_if_anything_was_committed_since(host: tuple[Served, Contents]) -> None:
+    own, filled = host
+    aggregated = own.contents()
+    own.restore(filled)
+    before = own.get("homes/H1/activity").json
+    assert before["as_of"] == {"cut": {}, "is_current": False, "committed_at": None}
+    assert before["day"]["kinds"] == []
+    assert before["alerts"] != []  # they wait for no run
+    at = datetime.now(UTC)
+    aggregate(own.path, at)
+    after = own.get("homes/H1/activity").json["as_of"]
+    assert (after["is_current"], datetime.fromisoformat(after["committed_at"])) == (True, at)
+    state = own.store.read_partition(partition("0", hub=HUB))
+    last = 1 + state.checkpoint.sequence_number if state.checkpoint else 0
+    own.store.commit_batch(commit(state, last, last, settled({last: [Home("H3", "UTC", True)]})))
+    later = own.get("homes/H1/activity").json["as_of"]
+    assert later == {**after, "is_current": False}
+    own.restore(aggregated)
 
 
-@pytest.mark.parametrize("home_id", ODD)
-def test_an_odd_id_is_addressed_by_escaping_it(served: Served, home_id: str) -> None:
-    assert served.get(f"homes/{segment(home_id)}/activity").json["home_id"] == home_id
+def test_an_odd_id_is_addressed_by_escaping_it(served: Served) -> None:
+    assert [served.get(f"homes/{segment(one)}/activity").json["home_id"] for one in ODD] == list(ODD)
 
 
-@pytest.mark.parametrize("home_id", ["H", "h1", "%", "NOWHERE", "1'OR'1'='1"])
-def test_a_home_that_is_not_there_is_404(served: Served, home_id: str) -> None:
-    refused = served.get(f"homes/{segment(home_id)}/activity")
-    assert (refused.status, refused.fields) == (404, ["home_id"])
-    assert refused.headers["content-type"].startswith("application/problem+json")
+def test_a_home_that_is_not_there_is_404(served: Served) -> None:
+    for home_id in ("H", "h1", "%", "NOWHERE", "1'OR'1'='1"):
+        refused = served.get(f"homes/{segment(home_id)}/activity")
+        assert (refused.status, refused.fields) == (404, ["home_id"]), home_id
+        assert refused.headers["content-type"].startswith("application/problem+json"), home_id
 
 
-@pytest.mark.parametrize("home_id", ["x" * 33, "a b", "é", "x/y", "\x00"])
-@pytest.mark.parametrize("below", ["", "/activity"])
-def test_what_cannot_be_an_id_is_400(served: Served, home_id: str, below: str) -> None:
-    refused = served.get(f"homes/{segment(home_id)}{below}")
-    assert (refused.status, refused.fields) == (400, ["home_id"])
+def test_what_cannot_be_an_id_is_400(served: Served) -> None:
+    for home_id in ("x" * 33, "a b", "é", "x/y", "\x00"):
+        for below in ("", "/activity"):
+            refused = served.get(f"homes/{segment(home_id)}{below}")
+            assert (refused.status, refused.fields) == (400, ["home_id"]), (home_id, below)
 
 
-@pytest.mark.parametrize(
-    ("path", "query", "field"),
-    [
-        ("homes", {"prefix": "x" * 33}, "prefix"),
-        ("homes", {"prefix": "a b"}, "prefix"),
-        ("homes", {"prefix": "é"}, "prefix"),
-        ("homes", {"limit": "0"}, "limit"),
-        ("homes", {"limit": "101"}, "limit"),
-        ("homes", {"limit": "ten"}, "limit"),
-        ("homes", {"cursor": "abc"}, "cursor"),
-        ("homes", {"name": "x"}, "name"),
-        ("homes/H1/activity", {"until": "yesterday"}, "until"),
-        ("homes/H1/activity", {"until": "2026-03-14T17:40:00"}, "until"),
-        ("homes/H1/activity", {"until": "0001-01-01T00:00:00+14:00"}, "until"),
-        ("homes/H1/activity", {"until": "1999-12-31T23:59:59Z"}, "until"),
-        ("homes/H1/activity", {"until": "9999-12-31T23:59:59Z"}, "until"),
-        ("homes/H1/activity", {"since": "2026-01-01T00:00:00Z"}, "since"),
-        ("homes/H1", {"x": "1"}, "x"),
-    ],
+BAD_INPUT: tuple[tuple[str, dict[str, Any], str], ...] = (
+    ("homes", {"prefix": "x" * 33}, "prefix"),
+    ("homes", {"prefix": "a b"}, "prefix"),
+    ("homes", {"prefix": "é"}, "prefix"),
+    ("homes", {"limit": "0"}, "limit"),
+    ("homes", {"limit": "101"}, "limit"),
+    ("homes", {"limit": "ten"}, "limit"),
+    ("homes", {"cursor": "abc"}, "cursor"),
+    ("homes", {"name": "x"}, "name"),
+    ("homes/H1/activity", {"until": "yesterday"}, "until"),
+    ("homes/H1/activity", {"until": "2026-03-14T17:40:00"}, "until"),
+    ("homes/H1/activity", {"until": "0001-01-01T00:00:00+14:00"}, "until"),
+    ("homes/H1/activity", {"until": "1999-12-31T23:59:59Z"}, "until"),
+    ("homes/H1/activity", {"until": "9999-12-31T23:59:59Z"}, "until"),
+    ("homes/H1/activity", {"since": "2026-01-01T00:00:00Z"}, "since"),
+    ("homes/H1", {"x": "1"}, "x"),
 )
-def test_bad_input_is_400_and_names_the_field(served: Served, path: str, query: dict[str, Any], field: str) -> None:
-    refused = served.get(path, **query)
-    assert (refused.status, refused.fields) == (400, [field])
 
 
-def test_a_cursor_of_another_prefix_is_refused(served: Served) -> None:
+def test_bad_input_is_400_and_names_the_field(served: Served) -> None:
+    for path, query, field in BAD_INPUT:
+        refused = served.get(path, **query)
+        assert (refused.status, refused.fields) == (400, [field]), (path, query)
+
+
+def test_a_cursor_of_a_different_prefix_is_refused(served: Served) -> None:
     first = served.get("homes", prefix="H", limit=1).json
     refused = served.get("homes", prefix="H1", limit=1, cursor=first["next"])
     assert (refused.status, refused.fields) == (400, ["cursor"])
 
 
-@pytest.mark.parametrize("path", ["homes", "homes/H1", "homes/H1/activity"])
-def test_homes_are_only_read(served: Served, path: str) -> None:
-    refused = served.post(path, {})
-    assert (refused.status, refused.headers["allow"]) == (405, "GET")
+def test_homes_are_only_read(served: Served) -> None:
+    for path in ("homes", "homes/H1", "homes/H1/activity"):
+        refused = served.post(path, {})
+        assert (refused.status, refused.headers["allow"]) == (405, "GET"), path
 
 
 def test_the_page_is_the_same_for_every_home_and_tells_nobody_which_there_are(served: Served) -> None:

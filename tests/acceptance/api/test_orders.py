@@ -1,4 +1,4 @@
-"""Retry and discard over HTTP: the count asked back, once under a key, with who and why."""
+"""Retry and discard over HTTP: with the expected count, once under a key, with who and why."""
 
 import sqlite3
 from base64 import b64encode
@@ -11,18 +11,25 @@ from uuid import uuid4
 import pytest
 
 from tests.acceptance.api.conftest import fill
-from tests.acceptance.api.served import Served
+from tests.acceptance.api.served import Contents, Served
 
 WHO = {"X-MS-CLIENT-PRINCIPAL-NAME": "ada@example.org"}
 
 
-@pytest.fixture
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """One for each test: they change it."""
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Contents]]:
+    """One host for the module, and the contents of its store."""
     made = Served(tmp_path_factory.mktemp("orders"))
     fill(made)
-    yield made
+    yield made, made.contents()
     made.close()
+
+
+@pytest.fixture
+def served(host: tuple[Served, Contents]) -> Iterator[Served]:
+    """The host; after each test its store gets its first contents again."""
+    yield host[0]
+    host[0].restore(host[1])
 
 
 def asked(served: Served, statement: str) -> list[Any]:
@@ -63,7 +70,7 @@ def test_a_filter_moves_all_that_fit(served: Served) -> None:
     assert statuses(served)["discarded"] == 6
 
 
-def test_another_count_is_refused_with_the_right_one_and_nothing_is_moved(served: Served) -> None:
+def test_a_wrong_count_is_refused_with_the_right_one_and_nothing_is_moved(served: Served) -> None:
     before = statuses(served)
     choices: tuple[dict[str, Any], ...] = ({"filter": {}}, {"letters": named(("0", "1"), ("77", "1"))})
     for chosen in choices:
@@ -80,7 +87,7 @@ def test_the_same_request_under_a_key_is_done_once_and_answered_the_same(served:
     assert asked(served, "SELECT COUNT(*) FROM dead_letter_attempt") == [(6,)]
 
 
-def test_another_request_under_a_key_is_refused(served: Served) -> None:
+def test_a_different_request_under_a_key_is_refused(served: Served) -> None:
     key = uuid4().hex
     served.post("dead-letters/discard", order(6, filter={"fingerprint": "aaaa"}), key=key)
     for path, body in (
@@ -121,7 +128,7 @@ def test_a_letter_that_is_settled_already_is_not_counted(served: Served) -> None
     assert (answer.status, answer.json["count"]) == (412, 1)
 
 
-def test_a_role_that_changes_are_reserved_for_is_asked_for(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_role_that_changes_are_reserved_for_is_required(tmp_path_factory: pytest.TempPathFactory) -> None:
     made = Served(tmp_path_factory.mktemp("role"), OPERATOR_ROLE="Hubledger.Operator")
     fill(made)
     try:
@@ -142,11 +149,11 @@ class TestKeys:
     """A key under which a request died or still runs, and replays and aggregations under a key."""
 
     def keep(self, served: Served, change: str) -> None:
-        """What a process that died, or is still at work, leaves of the key."""
+        """Leave the key as a process does that died or still runs."""
         with closing(sqlite3.connect(served.path)) as connection, connection:
             assert connection.execute(f"UPDATE idempotency_key SET {change}").rowcount == 1
 
-    def test_a_request_under_a_key_that_is_in_work_is_told_to_come_again(self, served: Served) -> None:
+    def test_a_request_under_a_key_whose_first_request_still_runs_gets_a_time_to_retry(self, served: Served) -> None:
         key, body = uuid4().hex, order(6, filter={"fingerprint": "aaaa"})
         served.post("dead-letters/discard", body, key=key)
         self.keep(served, "answer = NULL")

@@ -1,4 +1,4 @@
-"""What the API tells: over HTTP, on the local functions host."""
+"""Read the API over HTTP, on the local functions host."""
 
 from tests.acceptance.api.conftest import LETTERS, PARTITIONS
 from tests.acceptance.api.served import Served
@@ -14,7 +14,7 @@ def test_the_status_proves_the_balance_with_two_numbers(served: Served) -> None:
     assert status["oldest_open_letter"]["failed_at"].endswith("Z")
 
 
-def test_nothing_that_is_asked_is_kept_by_caches(served: Served) -> None:
+def test_no_answer_is_stored_by_caches(served: Served) -> None:
     for path in ("status", "dead-letters", "ledger/audit", "ledger/0/5", "health/ledger"):
         answer = served.get(path)
         assert (answer.status, answer.headers["cache-control"]) == (200, "no-store"), path
@@ -54,7 +54,7 @@ def test_pages_lead_through_all_letters(served: Served) -> None:
     assert len(found) == len(set(found)) == LETTERS
 
 
-def test_a_page_of_another_length_goes_on_at_the_same_place(served: Served) -> None:
+def test_a_page_of_a_different_length_continues_at_the_same_place(served: Served) -> None:
     first = served.get("dead-letters", limit=5).json
     rest = served.get("dead-letters", limit=500, cursor=first["next"]).json
     assert (len(rest["letters"]), rest["next"]) == (LETTERS - 5, None)
@@ -67,7 +67,7 @@ def test_letters_are_grouped_by_cause(served: Served) -> None:
     assert (one["fingerprint"], one["sample"]["status"]) == ("aaaa", "exhausted")
 
 
-def test_a_letter_shows_its_body_only_when_it_is_asked_for(served: Served) -> None:
+def test_a_letter_shows_its_body_only_on_request(served: Served) -> None:
     hidden = served.get("dead-letters/1/11").json
     assert (hidden["body"], hidden["letter"]["body_bytes"]) == (None, 7)
     assert '"n"' not in str(hidden)
@@ -83,13 +83,13 @@ def test_who_looked_into_a_body_is_in_the_log(served: Served) -> None:
     assert '"n"' not in line
 
 
-def test_health_is_told_without_a_key_and_without_a_secret(served: Served) -> None:
+def test_health_is_reported_without_a_key_and_without_a_secret(served: Served) -> None:
     assert served.get("health/live").json == {"healthy": True, "fault": None}
     assert served.get("health/ready").json == {"healthy": True, "fault": None}
     assert served.get("health/ledger").json["healthy"] is True
 
 
-def test_the_page_and_the_description_are_asked_again_only_when_they_changed(served: Served) -> None:
+def test_the_page_and_the_description_are_sent_again_only_when_they_changed(served: Served) -> None:
     for path in ("ops", "openapi.json"):
         first = served.get(path)
         again = served.get(path, headers={"If-None-Match": first.headers["etag"]})

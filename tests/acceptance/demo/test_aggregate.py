@@ -5,33 +5,19 @@ import json
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from local.aggregating import SUBMIT
-from tests.acceptance.demo.test_demo import KEYS, Start, Started, free_port
-from tests.acceptance.demo.waiting import wait_until
+from local.processes import APP
+from tests.acceptance.demo.started import KEYS, Start, free_port, wait_until
 from tests.spark.here import lacking
 
-SPARK_DEADLINE = 400.0  # seconds: Spark starts several times, perhaps beside others
+SPARK_DEADLINE = 400.0  # seconds: Spark starts several times, perhaps beside other tests
 WHY = lacking() or (None if SUBMIT.exists() else f"{SUBMIT} is missing")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(WHY is not None, reason=f"the demo cannot aggregate: {WHY}")]
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    started: list[Started] = []
-
-    def starting(*command: str) -> Started:
-        started.append(Started(*command))
-        return started[-1]
-
-    yield starting
-    for each in started:
-        each.end()
 
 
 def get(address: str) -> tuple[int, str]:
@@ -45,7 +31,7 @@ def get(address: str) -> tuple[int, str]:
         connection.close()
 
 
-def test_a_demo_that_aggregates_proves_it_and_what_it_kept_is_served(start: Start, tmp_path: Path) -> None:
+def test_a_demo_that_aggregates_proves_it_and_its_files_are_served(start: Start, tmp_path: Path) -> None:
     demo = start("local.demo", "--events", "3000", "--kill", "1", "--aggregate", "--folder", str(tmp_path))
     ended = demo.wait(SPARK_DEADLINE)
     assert ended.code == 0, ended.err
@@ -56,13 +42,14 @@ def test_a_demo_that_aggregates_proves_it_and_what_it_kept_is_served(start: Star
         "aggregate",
         "home_page",
     ]
+    assert (figures["kills"], figures["published"], figures["accounted"]) == (1, 3_000, 3_000)
     aggregate = figures["aggregate"]
     assert aggregate["equals_recount"] is True and aggregate["runs"] >= 1
     assert 2_000 < aggregate["readings"] < 3_000 and 0 < aggregate["windows"] <= aggregate["readings"]
     assert any(f"aggregating: run {aggregate['runs']}, attempt " in line for line in ended.out)
-    (told,) = [line for line in ended.out if line.startswith("a home's page: ")]
-    assert figures["home_page"] in told
-    (folder,) = re.findall(r"make serve FOLDER=(\S+?)`", told)
+    (line,) = [line for line in ended.out if line.startswith("a home's page: ")]
+    assert figures["home_page"] in line
+    (folder,) = re.findall(r"make serve FOLDER=(\S+?)`", line)
     assert Path(folder).parent == tmp_path
     port = free_port()
     serve = start("local.serve", "--folder", folder, "--port", str(port))
@@ -81,9 +68,6 @@ def test_a_demo_that_aggregates_proves_it_and_what_it_kept_is_served(start: Star
     serve.stop(signal.SIGINT)
     assert serve.wait().code == 0
     assert serve.left() == []
-    again = start("local.demo", "--events", "500", "--folder", str(tmp_path))
-    assert again.wait().code == 0
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_demo_that_is_stopped_while_spark_works_leaves_no_process_behind(start: Start, tmp_path: Path) -> None:
@@ -96,12 +80,10 @@ def test_a_demo_that_is_stopped_while_spark_works_leaves_no_process_behind(start
     wait_until(lambda: demo.left() == [])
 
 
-def test_make_says_how_to_get_java_and_starts_nothing(tmp_path: Path) -> None:
-    from tests.repo.product import ROOT
-
+def test_make_says_how_to_get_java_and_starts_nothing() -> None:
     done = subprocess.run(
         ["make", "--no-print-directory", "demo", "AGGREGATE=1", "JAVA="],
-        cwd=ROOT,
+        cwd=APP,
         capture_output=True,
         text=True,
         timeout=60,

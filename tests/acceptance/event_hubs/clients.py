@@ -1,24 +1,38 @@
-"""The real SDK's clients as tests use them: publish, and read in a thread of its own until told to end."""
-
-from __future__ import annotations
+"""Clients of an emulator: a publisher of bare frames that takes milliseconds, and the SDK's own clients."""
 
 import asyncio
+import base64
+import hashlib
+import hmac
+import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from datetime import timedelta
+from typing import Any, Protocol, Self
+from urllib.parse import quote_plus
 
-from azure.eventhub import CheckpointStore, EventData, EventDataBatch, EventHubConsumerClient, EventHubProducerClient
-from azure.eventhub.aio import CheckpointStore as AioCheckpointStore
+from azure.eventhub import EventData, EventHubConsumerClient, EventHubProducerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioConsumerClient
+
+from local.event_hubs.codec import Described, UInt, ULong, encode
+from local.event_hubs.events import BATCH_FORMAT
+from local.event_hubs.frames import ACCEPTED, AMQP_HEADER, BEGIN, OPEN, composite, frame
+from local.event_hubs.sections import VALUE
+from tests.unit.local.event_hubs.messages import attach_sender, batch, message, transfer
 
 HUB = "telemetry"
 DEADLINE = 30.0
+CONSUMER = "consumer under test"  # the name of the threads that `join_consumers` waits for
+_PART = 60_000  # bytes of a message in one frame
 
 
 class Namespace(Protocol):
-    """What clients connect to: an emulator, in this process or in another."""
+    """An emulator, in this process or in a different one."""
+
+    @property
+    def port(self) -> int: ...
 
     @property
     def connection_string(self) -> str: ...
@@ -34,34 +48,58 @@ def wait_until(condition: Callable[[], bool], seconds: float = DEADLINE) -> None
     raise AssertionError(f"not within {seconds} s")
 
 
+def sas(emulator: Namespace, expires_in: timedelta = timedelta(hours=1)) -> str:
+    """Return a token for the hub, signed with the key of the connection string."""
+    parts = dict(part.split("=", 1) for part in emulator.connection_string.split(";"))
+    resource = quote_plus(f"sb://localhost:{emulator.port}/{HUB}")
+    expiry = int(time.time() + expires_in.total_seconds())
+    signed = hmac.new(parts["SharedAccessKey"].encode(), f"{resource}\n{expiry}".encode(), hashlib.sha256).digest()
+    signature = quote_plus(base64.b64encode(signed))
+    return f"SharedAccessSignature sr={resource}&sig={signature}&se={expiry}&skn={parts['SharedAccessKeyName']}"
+
+
+def publish(emulator: Namespace, bodies: Iterable[object], partition_id: str = "0") -> None:
+    """Publish the bodies as one batch; the SDK's producer would need most of a second to open."""
+    events = batch([message(str(body).encode()) for body in bodies])
+    parts = [events[at : at + _PART] for at in range(0, len(events), _PART)]
+    performatives = [
+        composite(OPEN, "publisher"),
+        composite(BEGIN, None, UInt(0), UInt(100), UInt(100)),
+        attach_sender("$cbs"),
+        transfer(encode(Described(ULong(VALUE), sas(emulator))), settled=True),
+        attach_sender(f"{HUB}/Partitions/{partition_id}", 1),
+        *(transfer(part, 1, 1, BATCH_FORMAT, more=part is not parts[-1]) for part in parts),
+    ]
+    answer = talk(emulator, AMQP_HEADER + b"".join(map(frame, performatives)))
+    assert bytes(composite(ACCEPTED)) in answer
+
+
+def talk(emulator: Namespace, data: bytes) -> bytes:
+    """Send the bytes, hang up, and return the answer; it is empty when the server ended first."""
+    with socket.create_connection(("127.0.0.1", emulator.port), timeout=10) as connection:
+        try:
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+            return received(connection)
+        except ConnectionError:
+            return b""
+
+
+def received(connection: socket.socket) -> bytes:
+    """Return all bytes that come before the server ends the connection."""
+    return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+
 def producer(emulator: Namespace, hub: str = HUB, **options: Any) -> EventHubProducerClient:
     return EventHubProducerClient.from_connection_string(emulator.connection_string, eventhub_name=hub, **options)
 
 
-def publish(emulator: Namespace, bodies: Iterable[object], partition_id: str = "0") -> None:
-    """Publish the bodies as one batch."""
-    batch = EventDataBatch(
-        max_size_in_bytes=1024 * 1024, partition_id=partition_id
-    )  # create_batch would ask for the size
-    for body in bodies:
-        batch.add(EventData(str(body)))
-    with producer(emulator) as client:
-        client.send_batch(batch)
-
-
-def publish_everywhere(emulator: Namespace, bodies: Sequence[object], partition_ids: Sequence[str]) -> None:
-    """Publish the bodies to each partition, to all at once."""
-    with ThreadPoolExecutor(len(partition_ids)) as pool:
-        list(pool.map(lambda partition_id: publish(emulator, bodies, partition_id), partition_ids))
-
-
 class Readings:
-    """What a consumer has seen until now."""
+    """The events and errors of a consumer until now."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, EventData]] = []
         self.errors: list[Exception] = []
-        self.owned: set[str] = set()
         self._changed = threading.Condition()
 
     def note(self, change: Callable[[], object]) -> None:
@@ -69,11 +107,11 @@ class Readings:
             change()
             self._changed.notify_all()
 
-    def wait(self, condition: Callable[[Readings], bool], seconds: float = DEADLINE) -> None:
-        """Return as soon as the condition holds for what was seen; fail when it does not in time."""
+    def wait(self, condition: Callable[[Self], bool], seconds: float = DEADLINE) -> None:
+        """Return as soon as the condition holds for these readings; fail when it does not in time."""
         with self._changed:
             held = self._changed.wait_for(lambda: condition(self), seconds)
-        assert held, f"not within {seconds} s: {len(self.events)} events, {self.errors}, owned {self.owned}"
+        assert held, f"not within {seconds} s: {len(self.events)} events, {self.errors}"
 
     @property
     def numbers(self) -> list[int]:
@@ -84,94 +122,62 @@ class Readings:
         return [event.body_as_str() for _, event in self.events]
 
     def wait_for_events(self, count: int) -> None:
+        """Return when that many events have come without an error."""
         self.wait(lambda seen: len(seen.events) >= count or bool(seen.errors))
         assert not self.errors
-
-    def callbacks(self) -> dict[str, Callable[..., None]]:
-        """The callbacks of a sync consumer."""
-        return {
-            "on_error": lambda context, error: self.note(lambda: self.errors.append(error)),
-            "on_partition_initialize": lambda context: self.note(lambda: self.owned.add(context.partition_id)),
-            "on_partition_close": lambda context, _: self.note(lambda: self.owned.discard(context.partition_id)),
-        }
 
     def take(self, context: Any, events: list[EventData]) -> None:
         self.note(lambda: self.events.extend((context.partition_id, event) for event in events))
 
+    def fail(self, context: Any, error: Exception) -> None:
+        self.note(lambda: self.errors.append(error))
+
+
+def join_consumers() -> None:
+    """Wait for the consumers whose block has ended: each sleeps for up to a second before its thread ends."""
+    for thread in threading.enumerate():
+        if thread.name == CONSUMER:
+            thread.join(DEADLINE)
+
 
 @contextmanager
-def reading(
-    emulator: Namespace, group: str = "$Default", store: CheckpointStore | None = None, **options: Any
-) -> Iterator[Readings]:
-    """A sync consumer at work while the block runs; `retry_total=0` makes it report the first error."""
-    retries = {name: options.pop(name) for name in ("retry_total",) if name in options}
-    balancing = {name: options.pop(name) for name in list(options) if name.startswith(("load_", "partition_owner"))}
+def reading(emulator: Namespace, group: str = "$Default", retry_total: int = 3, **options: Any) -> Iterator[Readings]:
+    """Run a sync consumer while the block runs; `retry_total=0` makes it report the first error."""
     client = EventHubConsumerClient.from_connection_string(
-        emulator.connection_string, group, eventhub_name=HUB, checkpoint_store=store, **retries, **balancing
+        emulator.connection_string, group, eventhub_name=HUB, retry_total=retry_total
     )
     seen = Readings()
-
-    def take(context: Any, events: list[EventData]) -> None:
-        seen.take(context, events)
-        if store and events:
-            context.update_checkpoint()
-
-    receive = {"starting_position": "-1", "max_wait_time": 0.1, **options, **seen.callbacks()}
-    thread = threading.Thread(target=lambda: client.receive_batch(take, **receive), daemon=True)
-    thread.start()
+    receive = {"starting_position": "-1", "max_wait_time": 0.1, **options, "on_error": seen.fail}
+    threading.Thread(target=client.receive_batch, args=(seen.take,), kwargs=receive, name=CONSUMER, daemon=True).start()
     try:
         yield seen
     finally:
         client.close()
-        thread.join(DEADLINE)
 
 
 @contextmanager
-def reading_aio(
-    emulator: Namespace, group: str = "$Default", store: AioCheckpointStore | None = None, **options: Any
-) -> Iterator[Readings]:
-    """An aio consumer at work while the block runs, on an event loop in a thread of its own."""
-    seen = Readings()
-    end = asyncio.Event()
-    started: list[asyncio.AbstractEventLoop] = []
-    ready = threading.Event()
+def reading_aio(emulator: Namespace, group: str = "$Default", **options: Any) -> Iterator[Readings]:
+    """Run an aio consumer while the block runs, on an event loop in a thread of its own."""
+    seen, loop, end = Readings(), asyncio.new_event_loop(), asyncio.Event()
+    receive = {"starting_position": "-1", **options, "on_error": _as_coroutine(seen.fail)}
+
+    async def read() -> None:
+        client = AioConsumerClient.from_connection_string(emulator.connection_string, group, eventhub_name=HUB)
+        task = asyncio.create_task(client.receive_batch(_as_coroutine(seen.take), **receive))
+        await end.wait()
+        await client.close()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
     def run() -> None:
-        asyncio.run(_read_aio(emulator, group, store, options, (seen, end, started, ready)))
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(read())
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    ready.wait(DEADLINE)
+    threading.Thread(target=run, name=CONSUMER, daemon=True).start()
     try:
         yield seen
     finally:
-        started[0].call_soon_threadsafe(end.set)
-        thread.join(DEADLINE)
-
-
-async def _read_aio(
-    emulator: Namespace, group: str, store: AioCheckpointStore | None, options: dict, shared: tuple
-) -> None:
-    seen, end, started, ready = shared
-    started.append(asyncio.get_running_loop())
-    ready.set()
-    balancing = {name: options.pop(name) for name in list(options) if name.startswith(("load_", "partition_owner"))}
-    client = AioConsumerClient.from_connection_string(
-        emulator.connection_string, group, eventhub_name=HUB, checkpoint_store=store, **balancing
-    )
-
-    async def take(context: Any, events: list[EventData]) -> None:
-        seen.take(context, events)
-        if store and events:
-            await context.update_checkpoint()
-
-    receive = {"starting_position": "-1", **options}
-    receive |= {name: _as_coroutine(callback) for name, callback in seen.callbacks().items()}
-    task = asyncio.create_task(client.receive_batch(take, **receive))
-    await end.wait()
-    await client.close()
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+        loop.call_soon_threadsafe(end.set)
 
 
 def _as_coroutine(callback: Callable[..., None]) -> Callable[..., Any]:

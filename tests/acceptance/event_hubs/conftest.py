@@ -1,6 +1,4 @@
-"""An emulator for each test, and a clock that tests move."""
-
-from __future__ import annotations
+"""An emulator for each test, which starts in milliseconds, and a clock that tests move."""
 
 import gc
 import logging
@@ -12,10 +10,11 @@ import pytest
 
 from local.event_hubs import Emulator, HubSettings
 from local.event_hubs.server import unix_milliseconds
+from tests.acceptance.event_hubs.clients import join_consumers
 
 
 class MovableClock:
-    """The real time, plus what a test adds."""
+    """The real time, plus the time that a test adds."""
 
     def __init__(self) -> None:
         self.ahead = timedelta(0)
@@ -37,11 +36,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.filterwarnings(_SDK_LEAKS))
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def _sdk_keeps_to_itself() -> Iterator[None]:
-    """Keep the SDK's log quiet, and let its leaks come to light within the test that made them."""
+    """Keep the SDK's log quiet, and let its consumers end and its leaks appear in the module that made them."""
     logging.getLogger("azure").setLevel(logging.CRITICAL)
     yield
+    join_consumers()
     gc.collect()
 
 
@@ -52,6 +52,7 @@ def clock() -> MovableClock:
 
 @pytest.fixture
 def emulator(clock: MovableClock) -> Iterator[Emulator]:
-    """A hub `telemetry` of four partitions, with the consumer groups $Default and hubledger."""
-    with Emulator([HubSettings("telemetry", 4, ("hubledger",))], clock=clock).running() as running:
+    """A hub `telemetry` of four partitions, with $Default and one consumer group each for trigger and hub reader."""
+    hub = HubSettings("telemetry", 4, ("hubledger", "hubledger-reader"))
+    with Emulator([hub], clock=clock).running() as running:
         yield running

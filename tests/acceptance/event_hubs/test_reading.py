@@ -1,24 +1,18 @@
-"""Reading with the SDK's consumers: positions, groups, epochs, load balancing."""
-
-from __future__ import annotations
+"""Reading with the SDK's consumers: positions, groups, epochs."""
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-from azure.eventhub import LoadBalancingStrategy
-
 from local.event_hubs import Emulator
-from tests.acceptance.event_hubs.checkpoints import AioCheckpoints, MemoryCheckpoints
-from tests.acceptance.event_hubs.clients import HUB, publish, publish_everywhere, reading, reading_aio, wait_until
+from tests.acceptance.event_hubs.clients import HUB, publish, reading, reading_aio, wait_until
 from tests.acceptance.event_hubs.conftest import MovableClock
 
-PARTITIONS = ("0", "1", "2", "3")
 
-
-def test_a_reader_starts_where_it_is_told_to(emulator: Emulator, clock: MovableClock) -> None:
+def test_a_reader_starts_at_its_position_or_at_the_first_event_that_retention_left(
+    emulator: Emulator, clock: MovableClock
+) -> None:
     publish(emulator, range(5))
     clock.ahead = timedelta(minutes=2)
     between = datetime.now(UTC) + timedelta(minutes=1)
@@ -26,8 +20,10 @@ def test_a_reader_starts_where_it_is_told_to(emulator: Emulator, clock: MovableC
     with reading(emulator, partition_id="0") as seen:
         seen.wait_for_events(10)
     offset = seen.events[3][1].offset
+    emulator.expire_before(HUB, "0", 2)
     positions: list[tuple[dict[str, Any], int]] = [
-        ({"starting_position": "-1"}, 0),
+        ({"starting_position": "-1"}, 2),
+        ({"starting_position": 0}, 2),
         ({"starting_position": 3}, 4),
         ({"starting_position": 3, "starting_position_inclusive": True}, 3),
         ({"starting_position": between}, 5),
@@ -42,8 +38,9 @@ def test_a_reader_starts_where_it_is_told_to(emulator: Emulator, clock: MovableC
             seen.wait_for_events(11 - first)
         return seen.numbers
 
+    wait_until(lambda: emulator.reader_count(HUB) == 0)
     with ThreadPoolExecutor(len(positions)) as pool:
-        groups = itertools.cycle(("$Default", "hubledger"))  # no more than five readers to each
+        groups = itertools.cycle(("$Default", "hubledger"))  # each takes five readers at the limit
         reads = [pool.submit(read, next(groups), position, first) for position, first in positions]
         wait_until(lambda: emulator.reader_count(HUB) == len(positions))
         publish(emulator, ["last"])
@@ -51,40 +48,23 @@ def test_a_reader_starts_where_it_is_told_to(emulator: Emulator, clock: MovableC
     assert numbers == [list(range(first, 11)) for _, first in positions]
 
 
-@pytest.mark.parametrize("read", [reading, reading_aio], ids=["sync", "aio"])
-def test_events_carry_their_numbers_offsets_and_times(emulator: Emulator, read: Any) -> None:
+def test_sync_and_aio_readers_get_numbers_offsets_and_times_in_every_group_and_in_any_case(emulator: Emulator) -> None:
     publish(emulator, range(300))
-    with read(emulator, partition_id="0", track_last_enqueued_event_properties=True) as seen:
-        seen.wait_for_events(300)
-    assert seen.numbers == list(range(300))
-    assert seen.bodies == [str(number) for number in range(300)]
-    offsets = [int(event.offset) for _, event in seen.events]
-    assert offsets == sorted(set(offsets))
-    assert all(abs(event.enqueued_time - datetime.now(UTC)) < timedelta(minutes=1) for _, event in seen.events)
-
-
-def test_consumer_groups_read_independently_and_in_any_case(emulator: Emulator) -> None:
-    publish(emulator, range(10))
-    for group in ("$Default", "HUBLEDGER"):
-        with reading_aio(emulator, group, partition_id="0", prefetch=3000, max_batch_size=3000) as seen:
-            seen.wait_for_events(10)
-        assert seen.numbers == list(range(10))
-
-
-def test_events_larger_than_a_frame_come_back_whole(emulator: Emulator) -> None:
-    publish(emulator, ["x" * 300_000, "y" * 70_000])
-    with reading(emulator, partition_id="0") as seen:
-        seen.wait_for_events(2)
-    assert seen.bodies == ["x" * 300_000, "y" * 70_000]
-
-
-def test_a_reader_behind_retention_goes_on_at_the_first_event_left(emulator: Emulator) -> None:
-    publish(emulator, range(20))
-    emulator.expire_before(HUB, "0", 15)
-    assert emulator.start_of(HUB)["0"] == 15
-    with reading(emulator, partition_id="0", starting_position=3) as seen:
-        seen.wait_for_events(5)
-    assert seen.numbers == [15, 16, 17, 18, 19]
+    metrics: dict[str, Any] = {"partition_id": "0", "track_last_enqueued_event_properties": True}
+    many = {"partition_id": "0", "prefetch": 3000, "max_batch_size": 3000}
+    with (
+        reading(emulator, **metrics) as one,
+        reading_aio(emulator, **metrics) as two,
+        reading_aio(emulator, "HUBLEDGER", **many) as three,
+    ):
+        for seen in (one, two, three):
+            seen.wait_for_events(300)
+            assert seen.numbers == list(range(300))
+            assert seen.bodies == [str(number) for number in range(300)]
+            offsets = [int(event.offset) for _, event in seen.events]
+            assert offsets == sorted(set(offsets))
+            ages = [abs(event.enqueued_time - datetime.now(UTC)) for _, event in seen.events]
+            assert max(ages) < timedelta(minutes=1)
 
 
 def test_a_higher_epoch_steals_the_partition(emulator: Emulator) -> None:
@@ -96,52 +76,3 @@ def test_a_higher_epoch_steals_the_partition(emulator: Emulator) -> None:
             first.wait(lambda seen: bool(seen.errors))
     assert type(first.errors[0]).__name__ == "ConnectionLostError"
     assert "a receiver with epoch 1 took over" in str(first.errors[0])
-
-
-def test_a_checkpoint_store_lets_a_consumer_go_on(emulator: Emulator) -> None:
-    kept = MemoryCheckpoints()
-    publish_everywhere(emulator, range(10), PARTITIONS)
-    with reading(emulator, store=kept, load_balancing_interval=1) as first:
-        first.wait_for_events(40)
-        wait_until(lambda: kept.checkpoints == dict.fromkeys(PARTITIONS, 9))
-    publish_everywhere(emulator, range(10, 15), PARTITIONS)
-    with reading_aio(emulator, store=AioCheckpoints(kept), load_balancing_interval=1) as second:
-        second.wait_for_events(20)
-    assert sorted(second.numbers) == sorted(list(range(10, 15)) * 4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("strategy", list(LoadBalancingStrategy))
-def test_consumers_share_the_partitions_and_take_over_from_each_other(
-    emulator: Emulator, strategy: LoadBalancingStrategy
-) -> None:
-    kept = MemoryCheckpoints()
-    publish_everywhere(emulator, range(50), PARTITIONS)
-    options: dict[str, Any] = {
-        "store": AioCheckpoints(kept),
-        "load_balancing_interval": 1,
-        "partition_ownership_expiration_interval": 5,
-        "load_balancing_strategy": strategy,
-    }
-    with reading_aio(emulator, **options) as first:
-        first.wait(lambda seen: len(seen.owned) == 4)
-        with reading_aio(emulator, **options) as second:
-            wait_until(lambda: (len(first.owned), len(second.owned)) == (2, 2))
-            publish_everywhere(emulator, range(50, 100), PARTITIONS)
-            wait_until(lambda: kept.checkpoints == dict.fromkeys(PARTITIONS, 99))
-        first.wait(lambda seen: len(seen.owned) == 4)
-    seen = {(partition, event.sequence_number) for partition, event in (*first.events, *second.events)}
-    assert seen == {(partition, number) for partition in PARTITIONS for number in range(100)}
-
-
-@pytest.mark.slow
-def test_the_partitions_of_a_consumer_that_vanished_are_taken_over_when_its_claim_expires(emulator: Emulator) -> None:
-    kept = MemoryCheckpoints()
-    namespace = f"localhost:{emulator.port}"
-    for partition_id in PARTITIONS:
-        place = (namespace, HUB, "$Default", partition_id)
-        names = ("fully_qualified_namespace", "eventhub_name", "consumer_group", "partition_id")
-        kept.claim_ownership([{**dict(zip(names, place, strict=True)), "owner_id": "vanished"}])
-    options: dict[str, Any] = {"load_balancing_interval": 1, "partition_ownership_expiration_interval": 3}
-    with reading(emulator, store=kept, **options) as seen:
-        seen.wait(lambda now: len(now.owned) == 4)

@@ -1,4 +1,4 @@
-"""A host in a process of its own, as a person starts it."""
+"""A host in its own process, as a person starts it."""
 
 import json
 import os
@@ -14,17 +14,8 @@ DEADLINE_S = 30.0
 READY = "functions host ready on "
 
 
-def until(holds: Callable[[], object], process: "subprocess.Popen[str]") -> None:
-    """Wait for a condition while a process runs."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert process.poll() is None, f"the host ended with {process.returncode}"
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.01)
-
-
 class StartedHost:
-    """`python -m local.functions_host` for an app, ready when this is made; `seen` is what its functions noted."""
+    """`python -m local.functions_host` for an app; it is ready when this is made."""
 
     def __init__(self, app: Path, *arguments: str) -> None:
         self._seen = app / "seen.jsonl"
@@ -46,7 +37,7 @@ class StartedHost:
         raise AssertionError(f"the host did not get ready: {self.process.communicate()[1]}")
 
     def seen(self, function_name: str) -> list[Any]:
-        """What a function has noted, over all processes that ran the app."""
+        """Return the notes of a function, of all processes that ran the app."""
         if not self._seen.exists():
             return []
         lines = self._seen.read_text().splitlines()
@@ -54,10 +45,14 @@ class StartedHost:
 
     def until(self, holds: Callable[[], object]) -> None:
         """Wait for a condition while the host runs."""
-        until(holds, self.process)
+        deadline = time.monotonic() + DEADLINE_S
+        while not holds():
+            assert self.process.poll() is None, f"the host ended with {self.process.returncode}"
+            assert time.monotonic() < deadline, "the condition did not come true in time"
+            time.sleep(0.01)
 
     def stop(self, number: int) -> tuple[int, str]:
-        """Send a signal; return the exit code and what is on standard error."""
+        """Send a signal; return the exit code and the text of standard error."""
         self.process.send_signal(number)
         _, errors = self.process.communicate(timeout=DEADLINE_S)
         return self.process.returncode, errors

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from local.functions_host.builtin_worker import BuiltinWorker
 from local.functions_host.worker import Worker
 from tests.acceptance.functions_host import runtime_worker
 from tests.acceptance.functions_host.sample import write_settings
@@ -14,12 +13,13 @@ __all__ = ["app", "clock", "durable_app", "empty_app", "sample_app"]
 
 
 MICROSOFT_S = pytest.mark.skipif(not runtime_worker.is_installed(), reason=runtime_worker.HOW_TO_GET_IT)
+WORKERS = ("builtin", pytest.param("microsoft", marks=MICROSOFT_S))
 
 
-@pytest.fixture(params=["builtin", pytest.param("microsoft", marks=MICROSOFT_S)])
+@pytest.fixture(params=WORKERS)
 def worker(request: pytest.FixtureRequest) -> Worker:
     """Our worker and Microsoft's."""
-    return BuiltinWorker() if request.param == "builtin" else runtime_worker.RuntimeWorker()
+    return runtime_worker.worker_of(request.param)
 
 
 @pytest.fixture

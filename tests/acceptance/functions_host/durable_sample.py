@@ -38,7 +38,7 @@ class DurableApp:
         return await self.until(instance_id, lambda status: status["runtimeStatus"] in final)
 
     async def until(self, instance_id: str, holds: Callable[[Mapping[str, Any]], object]) -> Any:
-        """Wait until the status, with its history and its values, is as wanted."""
+        """Wait until the condition holds for the status with its history and values."""
         async with asyncio.timeout(DEADLINE_S):
             while not holds(status := (await self.get(instance_id))[1]):
                 await asyncio.sleep(0.005)
@@ -66,12 +66,12 @@ class DurableApp:
 
 
 def kinds_of(status: Mapping[str, Any]) -> list[str]:
-    """The kinds of the events in a history."""
+    """Return the kinds of the events in a history."""
     return [each["EventType"] for each in status["historyEvents"]]
 
 
 @asynccontextmanager
 async def serving(directory: Path, options: HostOptions) -> AsyncIterator[DurableApp]:
-    """A host of the app."""
+    """Run a host of the app."""
     async with running(directory, options) as host, aiohttp.ClientSession(host.base_url) as http:
         yield DurableApp(http)

@@ -1,18 +1,20 @@
 """Publish to the emulator with the SDK."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 
 from azure.eventhub import EventData, EventHubProducerClient
 
 HUB = "telemetry"
 
 
-def publish(connection_string: str, partition_id: str, bodies: Iterable[bytes]) -> None:
-    """Send the bodies to one partition, in order."""
+def publish(connection_string: str, bodies: Mapping[str, Sequence[bytes]]) -> None:
+    """Send the bodies of each partition, in order, over one connection."""
     with EventHubProducerClient.from_connection_string(connection_string, eventhub_name=HUB) as producer:
-        batch = producer.create_batch(partition_id=partition_id)
-        for body in bodies:
-            event = EventData(body)
-            event.properties = {"tenant": "a"}
-            batch.add(event)
-        producer.send_batch(batch)
+        for partition_id, each in bodies.items():
+            producer.send_batch([_event(body) for body in each], partition_id=partition_id)
+
+
+def _event(body: bytes) -> EventData:
+    event = EventData(body)
+    event.properties = {"tenant": "a"}
+    return event

@@ -1,43 +1,75 @@
-"""Run Hubledger itself, in a process of its own, on one of the two workers: a batch in, its books out, as JSON.
+"""Run Hubledger itself on one of the two workers: a batch in, its status and a replay of it out, as JSON.
 
-Arguments: builtin or microsoft, and the folder of the app. Its settings come from the environment.
+Arguments: builtin or microsoft, and the folder of the app. Settings come from the environment.
 """
 
 import asyncio
 import json
 import sys
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 from azure.functions import meta
 
+from core.model.events import Event
+from core.model.spans import SequenceNumber
+from handlers.app import app
 from local.functions_host import HostOptions
-from local.functions_host.builtin_worker import BuiltinWorker
-from tests.acceptance.functions_host.runtime_worker import RuntimeWorker
+from tests.acceptance.functions_host.runtime_worker import worker_of
 from tests.acceptance.functions_host.sample import Hubs, running
+from tests.fakes.memory_hub import MemoryHub
 
-REGISTRATION = b'{"kind":"registration","home_id":"H1","time_zone":"Europe/Paris","armed":true}'
-READING = b'{"kind":"door","home_id":"H1","sensor_id":"S1","state":"active","observed_at":"2026-11-21T12:00:00Z"}'
+BODIES = (
+    b'{"kind":"registration","home_id":"H1","time_zone":"Europe/Paris","armed":true}',
+    b'{"kind":"door","home_id":"H1","sensor_id":"S1","state":"active","observed_at":"2026-11-21T12:00:00Z"}',
+    b"",
+)
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 async def main(worker: str, directory: Path) -> None:
-    """Send a registration, a reading and a poison event, wait until they are accounted for, print the status."""
+    """Ingest a registration, a reading and a poison event, replay them, and print the status and the replay's job."""
     hubs = Hubs()
-    chosen = BuiltinWorker() if worker == "builtin" else RuntimeWorker()
-    async with running(directory, HostOptions(worker=chosen, open_source=hubs.open)) as host:
-        await hubs.of("hubledger").send("1", REGISTRATION, READING, b"")
-        async with aiohttp.ClientSession() as session, asyncio.timeout(40):
-            status = await _status(session, host.base_url)
-            while status["accounted"] < 3:
+    options = HostOptions(worker=worker_of(worker), open_source=hubs.open)
+    async with running(directory, options) as host:
+        await hubs.of("hubledger").send("1", *BODIES)
+        async with aiohttp.ClientSession(host.base_url) as session, asyncio.timeout(40):
+            status = await _status(session)
+            while status["accounted"] < len(BODIES):
                 await asyncio.sleep(0.05)
-                status = await _status(session, host.base_url)
+                status = await _status(session)
+            _give_the_app_a_hub()
+            job = await _replayed(session)
     fast = getattr(meta._BaseConverter.__dict__["_parse_datetime"], "fast", False)
-    print(json.dumps({**status, "reads_times_fast": fast}))
+    print(json.dumps({"status": status, "job": job, "reads_times_fast": fast}))
 
 
-async def _status(session: aiohttp.ClientSession, base_url: str) -> dict:
-    async with session.get(f"{base_url}/api/status") as answer:
+def _give_the_app_a_hub() -> None:
+    """Put a hub in memory into the app, which both workers run in this process; no hub listens at its address."""
+    log = [Event(SequenceNumber(n), str(n), LONG_AGO, None, {}, body) for n, body in enumerate(BODIES)]
+    hub: Any = MemoryHub({"1": log})
+    app.value = replace(app(), hub=hub)
+
+
+async def _status(session: aiohttp.ClientSession) -> dict:
+    async with session.get("/api/status") as answer:
         return await answer.json()
+
+
+async def _replayed(session: aiohttp.ClientSession) -> Any:
+    body = {"reason": "to be seen on the host", "dry_run": False}
+    async with session.post("/api/replays", json=body, headers={"Idempotency-Key": "once"}) as answer:
+        assert answer.status == 202, await answer.text()
+        place = answer.headers["Location"]
+    while True:
+        async with session.get(place) as answer:
+            job = await answer.json()
+        if job["status"] not in ("planned", "running"):
+            return job
+        await asyncio.sleep(0.05)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A Worker on Microsoft's own library, azure-functions-runtime, to hold ours to it. For tests only.
+"""A Worker on Microsoft's own library, azure-functions-runtime, to compare ours with it. For tests only.
 
 Its package says Python 3.13, and it runs on 3.11 unchanged.
 """
@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from local.functions_host.builtin_worker import BuiltinWorker
 from local.functions_host.emulated import refuse_what_is_not_emulated
 from local.functions_host.errors import IndexingFailed
 from local.functions_host.function import FunctionDescription, describe_function
-from local.functions_host.worker import Invocation, Outcome
+from local.functions_host.worker import Invocation, Outcome, Worker
 from tests.acceptance.functions_host.stand_in_protos import init_request
 
 HOW_TO_GET_IT = (
@@ -23,8 +24,13 @@ HOW_TO_GET_IT = (
 
 
 def is_installed() -> bool:
-    """True when Microsoft's library can be imported."""
+    """Return True when Microsoft's library can be imported."""
     return importlib.util.find_spec("azure_functions_runtime") is not None
+
+
+def worker_of(name: str) -> Worker:
+    """Return our worker for "builtin" and Microsoft's for "microsoft"."""
+    return BuiltinWorker() if name == "builtin" else RuntimeWorker()
 
 
 class RuntimeWorker:
@@ -71,7 +77,7 @@ class RuntimeWorker:
 
 
 def _retry_settings(options: Any) -> dict[str, str] | None:
-    """The options in the words of the decorator, so that one parser reads both workers' policies."""
+    """Return the options in the words of the decorator, so that one parser reads both workers' policies."""
     if options is None:
         return None
     intervals = ("delay_interval", "minimum_interval", "maximum_interval")
@@ -80,7 +86,7 @@ def _retry_settings(options: Any) -> dict[str, str] | None:
 
 
 def _from_repr(error: str) -> str:
-    """`ValueError('text')` as `ValueError: text`, the form that the gRPC worker sends."""
+    """Turn `ValueError('text')` into `ValueError: text`, the form of the gRPC worker."""
     name, _, rest = error.partition("(")
     try:
         texts = ast.literal_eval(f"({rest[:-1]},)")

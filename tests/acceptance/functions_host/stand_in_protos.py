@@ -1,4 +1,4 @@
-"""Stand-ins for the FunctionRpc messages, as many as azure-functions-runtime names to index an app in-process."""
+"""Stand-ins for the FunctionRpc messages that azure-functions-runtime needs to index an app in-process."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +9,7 @@ class Message(SimpleNamespace):
 
 
 class StatusResult(Message):
-    """How a request ended."""
+    """The result of a request."""
 
     Failure, Success, Cancelled = 0, 1, 2
 
@@ -24,7 +24,7 @@ WorkerInitResponse = WorkerMetadata = RpcException = RpcFunctionMetadata = RpcRe
 
 
 def init_request(directory: str) -> Any:
-    """The request that makes the worker index the app in `directory`."""
+    """Return the request to index the app in `directory`."""
     body = Message(capabilities={}, function_app_directory=directory)
     protos = SimpleNamespace(
         StatusResult=StatusResult,

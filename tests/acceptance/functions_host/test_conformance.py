@@ -1,36 +1,34 @@
-"""The same small functions through our worker and through Microsoft's, with the same results."""
+"""Small functions have the same results on our worker and on Microsoft's."""
 
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
-import aiohttp
 import pytest
+import pytest_asyncio
 
 from local.functions_host import HostOptions, IndexingFailed
 from local.functions_host.worker import Worker
-from tests.acceptance.functions_host.sample import Hubs, running, seen
+from tests.acceptance.functions_host.conftest import WORKERS
+from tests.acceptance.functions_host.runtime_worker import worker_of
+from tests.acceptance.functions_host.sample import Hubs, Sample, seen, serving_sample
+from tests.unit.local.functions_host.conftest import forget
 from tests.unit.local.functions_host.doubles import ManualClock, eventually
 
 pytestmark = pytest.mark.asyncio
 
 
-@pytest.fixture
-def hubs() -> Hubs:
-    return Hubs()
+@pytest_asyncio.fixture
+async def sample(app: Path, worker: Worker, clock: ManualClock) -> AsyncIterator[Sample]:
+    options = HostOptions(worker=worker, clock=clock, chance=lambda: 0.5)
+    async with serving_sample(app, options, Hubs()) as sample:
+        yield sample
 
 
-@pytest.fixture
-def options(worker: Worker, hubs: Hubs, clock: ManualClock) -> HostOptions:
-    return HostOptions(worker=worker, open_source=hubs.open, clock=clock, chance=lambda: 0.5)
-
-
-async def test_a_sync_function_gets_exact_bodies_positions_and_metadata_on_a_thread(
-    app: Path, options: HostOptions, hubs: Hubs
-) -> None:
-    async with running(app, options):
-        await hubs.of("$Default").send("1", b'{"v": 1}', b"", b"\xff\x00")
-        await eventually(lambda: seen("ingest"))
-        found = seen("ingest")[0]
+async def test_a_sync_function_gets_exact_bodies_positions_and_metadata_on_a_thread(sample: Sample) -> None:
+    await sample.send("1", b'{"v": 1}', b"", b"\xff\x00")
+    await eventually(lambda: seen("ingest"))
+    found = seen("ingest")[0]
     assert [each["body"] for each in found["events"]] == [repr(b'{"v": 1}'), "b''", repr(b"\xff\x00")]
     assert [each["seq"] for each in found["events"]] == ["0", "1", "2"]
     assert found["events"][2]["t"] == "datetime.datetime(2026, 11, 21, 12, 0, 2)"
@@ -41,83 +39,64 @@ async def test_a_sync_function_gets_exact_bodies_positions_and_metadata_on_a_thr
     assert not found["is_main_thread"]
 
 
-async def test_an_async_function_gets_its_batch(app: Path, options: HostOptions, hubs: Hubs) -> None:
-    async with running(app, options):
-        await hubs.of("async").send("0", b"a", b"b")
-        await eventually(lambda: seen("ingest_async"))
-        assert seen("ingest_async") == [["a", "b"]]
+async def test_an_async_function_gets_its_batch(sample: Sample) -> None:
+    await sample.send("0", b"a", b"b", group="async")
+    await eventually(lambda: seen("ingest_async"))
+    assert seen("ingest_async") == [["a", "b"]]
 
 
 async def test_a_failing_function_is_retried_with_its_count_and_then_the_partition_goes_on(
-    app: Path, options: HostOptions, hubs: Hubs, clock: ManualClock
+    sample: Sample, clock: ManualClock
 ) -> None:
-    async with running(app, options):
-        await hubs.of("$Default").send("0", b"poison")
-        for _ in range(2):
-            assert await delay_of_retry(clock) == timedelta(seconds=10)
-            await clock.advance(timedelta(seconds=10))
-        await eventually(lambda: len(seen("ingest")) == 3)
-        await hubs.of("$Default").send("0", b"next")
-        await eventually(lambda: len(seen("ingest")) == 4)
-        found = seen("ingest")
+    await sample.send("0", b"poison")
+    for _ in range(2):
+        # the timer of the sample app sleeps in steps of a minute; a retry is due sooner
+        await eventually(lambda: clock.is_somebody_due_within(timedelta(seconds=30)))
+        assert await clock.next_sleep() == timedelta(seconds=10)
+        await clock.advance(timedelta(seconds=10))
+    await eventually(lambda: len(seen("ingest")) == 3)
+    await sample.send("0", b"next")
+    await eventually(lambda: len(seen("ingest")) == 4)
+    found = seen("ingest")
     assert [each["retry_count"] for each in found] == [0, 1, 2, 0]
     assert {each["max_retry_count"] for each in found} == {2}
     assert len({each["invocation_id"] for each in found}) == 4
 
 
-async def delay_of_retry(clock: ManualClock) -> timedelta:
-    """The timer of the sample app sleeps in steps of a minute; a retry is due sooner."""
-    await eventually(lambda: clock.is_somebody_due_within(timedelta(seconds=30)))
-    return await clock.next_sleep()
-
-
 async def test_a_batch_that_cannot_be_bound_never_reaches_the_function_and_the_partition_goes_on(
-    app: Path, options: HostOptions, hubs: Hubs
+    sample: Sample,
 ) -> None:
-    async with running(app, options):
-        await hubs.of("texts").send("0", b"a", b"", b"c")  # a batch of texts loses its empty bodies
-        await hubs.of("texts").send("0", b"d")
-        await eventually(lambda: seen("ingest_texts"))
-        assert seen("ingest_texts") == [["d"]]
+    await sample.send("0", b"a", b"", b"c", group="texts")  # a batch of texts loses its empty bodies
+    await sample.send("0", b"d", group="texts")
+    await eventually(lambda: seen("ingest_texts"))
+    assert seen("ingest_texts") == [["d"]]
 
 
-async def test_an_http_function_gets_the_request_and_its_answer_is_sent(app: Path, options: HostOptions) -> None:
-    async with running(app, options) as host, aiohttp.ClientSession(host.base_url) as http:
-        headers = {"X-Test": "One"}
-        async with http.post("/api/Items/7/a%20b?q=1&empty=&q=2", data=b"\xffbody", headers=headers) as answer:
-            assert answer.status == 201
-            assert answer.headers["X-Own"] == "1"
-            assert answer.content_type == "application/json"
-            found = await answer.json()
+async def test_an_http_function_gets_the_request_and_its_answer_is_sent(sample: Sample) -> None:
+    path, headers = "/api/Items/7/a%20b?q=1&empty=&q=2", {"X-Test": "One"}
+    async with sample.http.post(path, data=b"\xffbody", headers=headers) as answer:
+        assert (answer.status, answer.headers["X-Own"], answer.content_type) == (201, "1", "application/json")
+        found = await answer.json()
     assert found["method"] == "POST"
-    assert found["url"].endswith("/api/Items/7/a%20b?q=1&empty=&q=2")
+    assert found["url"].endswith(path)
     assert (found["id"], found["part"], found["query"]) == ("7", "a b", {"q": "1,2"})
     assert found["header"] == "One"
     assert all(name == name.lower() for name in found["headers"])
     assert found["body"] == repr(b"\xffbody")
 
 
-async def test_http_answers_are_text_bytes_nothing_or_500(app: Path, options: HostOptions) -> None:
-    async with running(app, options) as host, aiohttp.ClientSession(host.base_url) as http:
-        assert await answer_of(http, "GET", "/api/files/a/b") == (200, b"a/b by file")
-        assert await answer_of(http, "PUT", "/api/echo", b"\x00\xff") == (200, b"\x00\xff")
-        assert await answer_of(http, "GET", "/api/nothing") == (204, b"")
-        assert await answer_of(http, "GET", "/api/broken") == (500, b"")
-        assert await answer_of(http, "GET", "/api/none") == (500, b"")
+async def test_http_answers_are_text_bytes_nothing_or_500(sample: Sample) -> None:
+    assert await sample.request("GET", "/api/files/a/b") == (200, b"a/b by file")
+    assert await sample.request("PUT", "/api/echo", b"\x00\xff") == (200, b"\x00\xff")
+    assert await sample.request("GET", "/api/nothing") == (204, b"")
+    assert await sample.request("GET", "/api/broken") == (500, b"")
+    assert await sample.request("GET", "/api/none") == (500, b"")
 
 
-async def answer_of(
-    http: aiohttp.ClientSession, method: str, path: str, body: bytes | None = None
-) -> tuple[int, bytes]:
-    async with http.request(method, path, data=body) as answer:
-        return answer.status, await answer.read()
-
-
-async def test_a_timer_that_is_fired_gets_its_status(app: Path, options: HostOptions) -> None:
-    async with running(app, options) as host:
-        host.fire("tick")
-        await eventually(lambda: seen("tick"))
-        found = seen("tick")[0]
+async def test_a_timer_that_is_fired_gets_its_status(sample: Sample) -> None:
+    sample.host.fire("tick")
+    await eventually(lambda: seen("tick"))
+    found = seen("tick")[0]
     assert found["past_due"] is False
     assert found["schedule"] == {"AdjustForDST": True}
     assert found["status"]["Next"] == "2026-11-22T05:00:00+00:00"
@@ -145,16 +124,6 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("source", REFUSED.values(), ids=REFUSED.keys())
-async def test_indexing_refuses(empty_app: Path, worker: Worker, source: str) -> None:
-    (empty_app / "function_app.py").write_text(HEAD + source + "\n")
-    try:
-        with pytest.raises(IndexingFailed):
-            await worker.index(empty_app)
-    finally:
-        await worker.close()
-
-
 ACCEPTED = {
     "no annotations": HUB + "def f(events): ...",
     "one event annotated": HUB + "def f(events: func.EventHubEvent): ...",
@@ -168,10 +137,21 @@ ACCEPTED = {
 }
 
 
-@pytest.mark.parametrize("source", ACCEPTED.values(), ids=ACCEPTED.keys())
-async def test_indexing_accepts(empty_app: Path, worker: Worker, source: str) -> None:
-    (empty_app / "function_app.py").write_text(HEAD + source + "\n")
+async def indexed(directory: Path, worker: str, source: str) -> list[str]:
+    """Return the names of the functions of an app, or none when the worker refuses it."""
+    directory.mkdir()
+    (directory / "function_app.py").write_text(HEAD + source + "\n")
+    chosen = worker_of(worker)
     try:
-        assert [function.name for function in await worker.index(empty_app)] == ["f"]
+        return [function.name for function in await chosen.index(directory)]
+    except IndexingFailed:
+        return []
     finally:
-        await worker.close()
+        await chosen.close()
+        forget(directory)
+
+
+@pytest.mark.parametrize("worker", WORKERS)
+async def test_both_workers_accept_and_refuse_the_same_signatures(tmp_path: Path, worker: str) -> None:
+    found = {name: await indexed(tmp_path / name, worker, source) for name, source in (ACCEPTED | REFUSED).items()}
+    assert found == {name: ["f"] * (name in ACCEPTED) for name in found}

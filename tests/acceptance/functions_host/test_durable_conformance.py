@@ -1,12 +1,14 @@
-"""Orchestrators, activities, entities and clients through our worker and through Microsoft's, with the same results."""
+"""Orchestrators, activities, entities and clients have the same results on our worker and on Microsoft's."""
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from local.functions_host import HostOptions
 from local.functions_host.worker import Worker
@@ -18,226 +20,180 @@ pytestmark = pytest.mark.asyncio
 early_events = pytest.mark.filterwarnings("ignore:Potential duplicate Task completion")
 
 
-@pytest.fixture
-def options(worker: Worker, clock: ManualClock) -> HostOptions:
-    return HostOptions(worker=worker, clock=clock)
+@pytest_asyncio.fixture
+async def app(durable_app: Path, worker: Worker, clock: ManualClock) -> AsyncIterator[DurableApp]:
+    async with serving(durable_app, HostOptions(worker=worker, clock=clock)) as app:
+        yield app
 
 
-async def test_an_activity_answers_its_orchestrator(durable_app: Path, options: HostOptions) -> None:
-    async with serving(durable_app, options) as app:
-        status = await app.run("hello")
-    assert (status["runtimeStatus"], status["output"]) == ("Completed", 9)
-    assert kinds_of(status) == ["ExecutionStarted", "TaskCompleted", "ExecutionCompleted"]
-
-
-@pytest.mark.parametrize("count", [1, 6, pytest.param(300, marks=pytest.mark.slow)])
-async def test_activities_fan_out_and_in(durable_app: Path, options: HostOptions, count: int) -> None:
-    async with serving(durable_app, options) as app:
+@pytest.mark.slow
+async def test_activities_fan_out_and_in(app: DurableApp) -> None:
+    for count in (1, 6, 300):
         status = await app.run("fan_out", {"count": count})
-    assert status["output"] == sum(n * n for n in range(count))
-    assert status["customStatus"] == {"squared": count}
-    assert kinds_of(status).count("TaskCompleted") == count
+        assert status["output"] == sum(n * n for n in range(count))
+        assert status["customStatus"] == {"squared": count}
+        assert kinds_of(status).count("TaskCompleted") == count
 
 
-async def test_a_failing_activity_is_retried_with_growing_pauses(
-    durable_app: Path, options: HostOptions, clock: ManualClock
-) -> None:
-    async with serving(durable_app, options) as app:
-        instance_id = await app.start("retried")
-        for failures, pause in ((1, timedelta(seconds=1)), (2, timedelta(seconds=2))):
-            await app.is_at(instance_id, *["TaskFailed", "TimerFired"] * (failures - 1), "TaskFailed", "TimerCreated")
-            assert await clock.next_sleep() == pause
-            await clock.advance(pause)
-        assert (await app.ended(instance_id))["output"] == "ok after 3"
+async def test_a_failing_activity_is_retried_with_growing_pauses(app: DurableApp, clock: ManualClock) -> None:
+    instance_id = await app.start("retried")
+    for failures, pause in ((1, timedelta(seconds=1)), (2, timedelta(seconds=2))):
+        await app.is_at(instance_id, *["TaskFailed", "TimerFired"] * (failures - 1), "TaskFailed", "TimerCreated")
+        assert await clock.next_sleep() == pause
+        await clock.advance(pause)
+    assert (await app.ended(instance_id))["output"] == "ok after 3"
 
 
-async def test_retries_that_are_used_up_can_be_caught(
-    durable_app: Path, options: HostOptions, clock: ManualClock
-) -> None:
-    async with serving(durable_app, options) as app:
-        instance_id = await app.start("exhausted")
-        for _ in range(2):
-            await clock.next_sleep()
-            await clock.advance(timedelta(milliseconds=10))
-        status = await app.ended(instance_id)
+async def test_the_failure_of_the_last_retry_can_be_caught(app: DurableApp, clock: ManualClock) -> None:
+    instance_id = await app.start("exhausted")
+    for _ in range(2):
+        await clock.next_sleep()
+        await clock.advance(timedelta(milliseconds=10))
+    status = await app.ended(instance_id)
     assert status["output"] == {"caught": "Activity function 'flaky' failed:  ValueError: attempt 3 ", "then": 9}
     assert kinds_of(status)[-4:] == ["TaskFailed", "TimerFired", "TaskCompleted", "ExecutionCompleted"]
 
 
-async def test_an_orchestrator_that_raises_fails(durable_app: Path, options: HostOptions) -> None:
-    async with serving(durable_app, options) as app:
-        status = await app.run("boom")
-    assert status["runtimeStatus"] == "Failed"
-    assert status["output"] == "Orchestrator function 'boom' failed: the orchestrator failed"
+async def test_a_failed_orchestration_says_why(app: DurableApp) -> None:
+    reasons = {
+        "boom": "Orchestrator function 'boom' failed: the orchestrator failed",
+        "unhandled": "Activity function 'flaky' failed:  ValueError: attempt 1",
+        "calls_nobody": "'nobody' doesn't exist",
+        "calls_http": "not emulated",
+    }
+    for name, why in reasons.items():
+        status = await app.run(name)
+        assert status["runtimeStatus"] == "Failed"
+        assert why in status["output"]
 
 
-async def test_an_activity_that_fails_unhandled_fails_its_orchestrator(durable_app: Path, options: HostOptions) -> None:
-    async with serving(durable_app, options) as app:
-        status = await app.run("unhandled")
-    assert status["runtimeStatus"] == "Failed"
-    assert "Activity function 'flaky' failed:  ValueError: attempt 1" in status["output"]
-
-
-@pytest.mark.parametrize("days", [0.001, 6.5, 20])
-async def test_a_timer_lasts_as_long_as_it_should_also_beyond_six_days(
-    durable_app: Path, options: HostOptions, clock: ManualClock, days: float
-) -> None:
-    seconds = days * 86400
-    async with serving(durable_app, options) as app:
-        instance_id = await app.start("sleeper", {"seconds": seconds})
-        end_at = clock.now() + timedelta(seconds=seconds)
+async def test_a_timer_lasts_its_whole_time_even_beyond_six_days(app: DurableApp, clock: ManualClock) -> None:
+    for wait in (timedelta(seconds=86.4), timedelta(days=6.5), timedelta(days=20)):
+        instance_id = await app.start("sleeper", {"seconds": wait.total_seconds()})
+        end_at = clock.now() + wait
         while clock.now() < end_at:
-            await clock.advance(await clock.next_sleep())
-        assert (await app.ended(instance_id))["output"] == seconds
+            await clock.next_sleep()
+            await clock.advance(min(timedelta(hours=1), end_at - clock.now()))
+        assert (await app.ended(instance_id))["output"] == wait.total_seconds()
 
 
-async def test_an_event_wins_over_a_timer_that_is_cancelled(durable_app: Path, options: HostOptions) -> None:
-    async with serving(durable_app, options) as app:
-        instance_id = await app.start("approval")
-        await app.is_at(instance_id, "TimerCreated")
-        assert await app.post(f"instances/{instance_id}/raiseEvent/Decision", {"by": "me"}) == 202
-        status = await app.ended(instance_id)
-    assert status["output"] == {"decision": {"by": "me"}, "then": 16}
-
-
-async def test_a_timer_wins_over_an_event_that_does_not_come(
-    durable_app: Path, options: HostOptions, clock: ManualClock
+async def test_an_event_or_a_timer_wins_and_the_timer_that_lost_is_cancelled(
+    app: DurableApp, clock: ManualClock
 ) -> None:
-    async with serving(durable_app, options) as app:
-        instance_id = await app.start("approval")
+    decided, late = await app.start("approval"), await app.start("approval")
+    for instance_id in (decided, late):
         await app.is_at(instance_id, "TimerCreated")
-        await clock.advance(timedelta(hours=1))
-        assert (await app.ended(instance_id))["output"] == "too late"
+    assert await app.post(f"instances/{decided}/raiseEvent/Decision", {"by": "me"}) == 202
+    assert (await app.ended(decided))["output"] == {"decision": {"by": "me"}, "then": 16}
+    await clock.advance(timedelta(hours=1))
+    assert (await app.ended(late))["output"] == "too late"
 
 
 async def test_an_orchestration_does_not_end_before_a_timer_that_nobody_cancelled(
-    durable_app: Path, options: HostOptions, clock: ManualClock
+    app: DurableApp, clock: ManualClock
 ) -> None:
-    async with serving(durable_app, options) as app:
-        instance_id = await app.start("forgets_to_cancel")
-        await app.is_at(instance_id, "TimerCreated")
-        await app.post(f"instances/{instance_id}/raiseEvent/Decision", 1)
-        await app.is_at(instance_id, "TimerCreated", "EventRaised")
-        assert (await app.get(instance_id))[1]["runtimeStatus"] == "Running"
-        await clock.advance(timedelta(hours=1))
-        assert (await app.ended(instance_id))["output"] == "decided"
-
-
-async def test_the_sdk_s_client_raises_an_event_as_text(durable_app: Path, options: HostOptions) -> None:
-    async with serving(durable_app, options) as app:
-        instance_id = await app.start("approval")
-        await app.client("raise", instance_id, {"by": "me"}, event="Decision")
-        assert (await app.ended(instance_id))["output"]["decision"] == '{"by": "me"}'
+    instance_id = await app.start("forgets_to_cancel")
+    await app.is_at(instance_id, "TimerCreated")
+    await app.post(f"instances/{instance_id}/raiseEvent/Decision", 1)
+    await app.is_at(instance_id, "TimerCreated", "EventRaised")
+    assert (await app.get(instance_id))[1]["runtimeStatus"] == "Running"
+    await clock.advance(timedelta(hours=1))
+    assert (await app.ended(instance_id))["output"] == "decided"
 
 
 @early_events
-async def test_an_event_that_comes_before_it_is_waited_for_is_kept(durable_app: Path, options: HostOptions) -> None:
-    async with serving(durable_app, options) as app:
-        instance_id = await app.start("late_reader")
-        await app.post(f"instances/{instance_id}/raiseEvent/Early", "kept")
-        await app.is_at(instance_id, "EventRaised")
-        await app.post(f"instances/{instance_id}/raiseEvent/Begin", 1)
-        assert (await app.ended(instance_id))["output"] == "kept"
+async def test_an_event_waits_for_the_orchestrator_that_reads_it_later(app: DurableApp) -> None:
+    instance_id = await app.start("late_reader")
+    await app.post(f"instances/{instance_id}/raiseEvent/Early", "early")
+    await app.is_at(instance_id, "EventRaised")
+    await app.post(f"instances/{instance_id}/raiseEvent/Begin", 1)
+    assert (await app.ended(instance_id))["output"] == "early"
 
 
-async def test_a_task_that_lost_can_be_waited_for_again(
-    durable_app: Path, options: HostOptions, clock: ManualClock
-) -> None:
-    async with serving(durable_app, options) as app:
-        instance_id = await app.start("any_then_all")
-        await app.until(instance_id, lambda status: kinds_of(status).count("TaskCompleted") == 3)
-        await clock.advance(timedelta(minutes=1))
-        assert (await app.ended(instance_id))["output"] == [True, [None, 9, 16]]
+async def test_a_task_that_lost_can_be_waited_for_again(app: DurableApp, clock: ManualClock) -> None:
+    instance_id = await app.start("any_then_all")
+    await app.until(instance_id, lambda status: kinds_of(status).count("TaskCompleted") == 3)
+    await clock.advance(timedelta(minutes=1))
+    assert (await app.ended(instance_id))["output"] == [True, [None, 9, 16]]
 
 
-async def test_a_parent_calls_children_and_catches_one_that_fails_twice(
-    durable_app: Path, options: HostOptions, clock: ManualClock
-) -> None:
-    async with serving(durable_app, options) as app:
-        instance_id = await app.start("parent", None, "p")
-        await clock.next_sleep()
-        await clock.advance(timedelta(milliseconds=10))
-        status = await app.ended(instance_id)
-        child = (await app.get("p-child"))[1]
+async def test_a_parent_calls_children_and_catches_one_that_fails_twice(app: DurableApp, clock: ManualClock) -> None:
+    instance_id = await app.start("parent", None, "p")
+    await clock.next_sleep()
+    await clock.advance(timedelta(milliseconds=10))
+    status = await app.ended(instance_id)
+    child = (await app.get("p-child"))[1]
     assert status["output"] == {"mine": {"id": "p-child", "parent": "p", "got": 25}, "unnamed": "p", "failed": True}
     assert child["runtimeStatus"] == "Completed"
     assert kinds_of(status).count("SubOrchestrationInstanceFailed") == 2
 
 
-async def test_a_child_whose_id_still_runs_fails_its_call(durable_app: Path, options: HostOptions) -> None:
-    async with serving(durable_app, options) as app:
-        await app.start("late_reader", None, "p-child")
-        status = await app.run("parent", None, "p")
-        assert status["runtimeStatus"] == "Failed"
-        assert "already exists" in status["output"]
-        assert (await app.get("p-child"))[1]["runtimeStatus"] == "Running"
+async def test_a_child_whose_id_still_runs_fails_its_call(app: DurableApp) -> None:
+    await app.start("late_reader", None, "p-child")
+    status = await app.run("parent", None, "p")
+    assert status["runtimeStatus"] == "Failed"
+    assert "already exists" in status["output"]
+    assert (await app.get("p-child"))[1]["runtimeStatus"] == "Running"
 
 
-async def test_continuing_as_new_begins_with_the_new_input_and_an_empty_history(
-    durable_app: Path, options: HostOptions
-) -> None:
-    async with serving(durable_app, options) as app:
-        status = await app.run("counting", {"round": 1, "rounds": 3, "squares": []})
+async def test_continuing_as_new_begins_with_the_new_input_and_an_empty_history(app: DurableApp) -> None:
+    status = await app.run("counting", {"round": 1, "rounds": 3, "squares": []})
     assert status["output"] == [1, 4, 9]
     assert status["customStatus"] == "round 3"
     assert kinds_of(status) == ["ExecutionStarted", "TaskCompleted", "ExecutionCompleted"]
     assert '"round": 3' in status["input"]
 
 
-async def test_an_orchestration_is_terminated_whatever_it_waits_for(durable_app: Path, options: HostOptions) -> None:
-    async with serving(durable_app, options) as app:
-        instance_id = await app.start("approval")
-        await app.is_at(instance_id, "TimerCreated")
-        await app.client("terminate", instance_id)
-        status = await app.ended(instance_id)
-        assert (status["runtimeStatus"], status["output"]) == ("Terminated", "why")
-        assert await app.post(f"instances/{instance_id}/raiseEvent/Decision", 1) == 410
-        assert await app.post(f"instances/{instance_id}/terminate") == 410
+async def test_a_waiting_orchestration_is_terminated(app: DurableApp) -> None:
+    instance_id = await app.start("approval")
+    await app.is_at(instance_id, "TimerCreated")
+    await app.client("terminate", instance_id)
+    status = await app.ended(instance_id)
+    assert (status["runtimeStatus"], status["output"]) == ("Terminated", "why")
+    assert await app.post(f"instances/{instance_id}/raiseEvent/Decision", 1) == 410
+    assert await app.post(f"instances/{instance_id}/terminate") == 410
 
 
-async def test_a_suspended_orchestration_takes_nothing_until_it_is_resumed(
-    durable_app: Path, options: HostOptions
+async def test_a_suspended_orchestration_takes_nothing_until_it_is_resumed(app: DurableApp) -> None:
+    instance_id = await app.start("approval")
+    await app.is_at(instance_id, "TimerCreated")
+    await app.client("suspend", instance_id)
+    await app.until(instance_id, lambda status: status["runtimeStatus"] == "Suspended")
+    await app.post(f"instances/{instance_id}/raiseEvent/Decision", "held")
+    assert (await app.run("hello"))["output"] == 9
+    assert "EventRaised" not in kinds_of((await app.get(instance_id))[1])
+    await app.client("resume", instance_id)
+    assert (await app.ended(instance_id))["output"]["decision"] == "held"
+
+
+async def test_an_ended_orchestration_is_restarted_under_a_new_id_and_purged_and_a_running_one_is_not(
+    app: DurableApp,
 ) -> None:
-    async with serving(durable_app, options) as app:
-        instance_id = await app.start("approval")
-        await app.is_at(instance_id, "TimerCreated")
-        await app.client("suspend", instance_id)
-        await app.until(instance_id, lambda status: status["runtimeStatus"] == "Suspended")
-        await app.post(f"instances/{instance_id}/raiseEvent/Decision", "held")
-        assert (await app.run("hello"))["output"] == 9
-        assert "EventRaised" not in kinds_of((await app.get(instance_id))[1])
-        await app.client("resume", instance_id)
-        assert (await app.ended(instance_id))["output"]["decision"] == "held"
+    first = await app.run("fan_out", {"count": 3})
+    again = await app.client("restart", first["instanceId"])
+    assert again["id"] != first["instanceId"]
+    assert (await app.ended(again["id"]))["output"] == first["output"]
+    assert await app.client("purge", again["id"]) == 1
+    assert (await app.get(again["id"]))[0] == 404
+    assert await app.client("purge", again["id"]) == 0
+    running = await app.start("approval")
+    async with app.http.delete(f"/runtime/webhooks/durabletask/instances/{running}") as answer:
+        assert answer.status == 412
 
 
-async def test_an_ended_orchestration_is_purged_and_a_running_one_is_not(
-    durable_app: Path, options: HostOptions
-) -> None:
-    async with serving(durable_app, options) as app:
-        ended = (await app.run("hello"))["instanceId"]
-        assert await app.client("purge", ended) == 1
-        assert (await app.get(ended))[0] == 404
-        assert await app.client("purge", ended) == 0
-        running = await app.start("approval")
-        async with app.http.delete(f"/runtime/webhooks/durabletask/instances/{running}") as answer:
-            assert answer.status == 412
+async def test_an_orchestrator_signals_and_calls_an_entity_and_gets_its_error(app: DurableApp) -> None:
+    status = await app.run("uses_entity", None, "e")
+    assert status["output"] == ["the entity failed", 7]
+    assert await app.client("read", "e") == [True, 7]
 
 
-async def test_entities_are_signalled_called_and_told_of_errors(durable_app: Path, options: HostOptions) -> None:
-    async with serving(durable_app, options) as app:
-        status = await app.run("uses_entity", None, "e")
-        assert status["output"] == ["the entity failed", 7]
-        assert await app.client("read", "e") == [True, 7]
-
-
-async def test_a_client_signals_reads_and_deletes_an_entity(durable_app: Path, options: HostOptions) -> None:
-    async with serving(durable_app, options) as app:
-        assert await app.client("read", "mine") == [False, None]
-        for value, expected in ((5, 5), (2, 7)):
-            await app.client("signal", "mine", value, op="add")
-            await until_state(app, [True, expected])
-        await app.client("signal", "mine", op="delete")
-        await until_state(app, [False, None])
+async def test_a_client_signals_reads_and_deletes_an_entity(app: DurableApp) -> None:
+    assert await app.client("read", "mine") == [False, None]
+    for value, expected in ((5, 5), (2, 7)):
+        await app.client("signal", "mine", value, op="add")
+        await until_state(app, [True, expected])
+    await app.client("signal", "mine", op="delete")
+    await until_state(app, [False, None])
 
 
 async def until_state(app: DurableApp, expected: list[Any]) -> None:
@@ -246,68 +202,38 @@ async def until_state(app: DurableApp, expected: list[Any]) -> None:
             await asyncio.sleep(0.005)
 
 
-async def test_the_sdk_s_client_gets_statuses(durable_app: Path, options: HostOptions) -> None:
-    async with serving(durable_app, options) as app:
-        for instance_id in ("a", "b"):
-            await app.run("hello", None, instance_id)
-        await app.start("approval", None, "c")
-        assert await app.client("all", "-") == ["a", "b"]
-        found = await app.client("status", "a")
+async def test_the_client_of_the_sdk_raises_an_event_as_text_and_gets_statuses(app: DurableApp) -> None:
+    for instance_id in ("a", "b"):
+        await app.run("hello", None, instance_id)
+    await app.start("approval", None, "c")
+    assert await app.client("all", "-") == ["a", "b"]
+    found = await app.client("status", "a")
     assert (found["name"], found["runtimeStatus"], found["output"]) == ("hello", "Completed", 9)
+    await app.client("raise", "c", {"by": "me"}, event="Decision")
+    assert (await app.ended("c"))["output"]["decision"] == '{"by": "me"}'
 
 
-async def test_an_ended_orchestration_is_restarted_under_a_new_id(durable_app: Path, options: HostOptions) -> None:
-    async with serving(durable_app, options) as app:
-        first = await app.run("fan_out", {"count": 3})
-        again = await app.client("restart", first["instanceId"])
-        assert again["id"] != first["instanceId"]
-        assert (await app.ended(again["id"]))["output"] == first["output"]
-
-
-async def test_an_id_that_runs_is_not_started_again_and_one_that_ended_is(
-    durable_app: Path, options: HostOptions
-) -> None:
-    async with serving(durable_app, options) as app:
-        await app.start("approval", None, "one")
-        assert await app.post("orchestrators/hello/one") == 409
-        async with app.http.post("/api/start/hello", params={"id": "one"}) as answer:
+async def test_an_ended_id_is_started_again_but_no_running_id_and_no_missing_orchestrator(app: DurableApp) -> None:
+    await app.start("approval", None, "one")
+    assert await app.post("orchestrators/hello/one") == 409
+    for path in ("/api/start/hello?id=one", "/api/start/nobody"):
+        async with app.http.post(path) as answer:
             assert answer.status == 500
-        await app.client("terminate", "one")
-        await app.ended("one")
-        assert await app.post("orchestrators/hello/one") == 202
-        assert (await app.until("one", lambda status: status["runtimeStatus"] == "Completed"))["output"] == 9
+    await app.client("terminate", "one")
+    await app.ended("one")
+    assert await app.post("orchestrators/hello/one") == 202
+    assert (await app.until("one", lambda status: status["runtimeStatus"] == "Completed"))["output"] == 9
 
 
-async def test_an_orchestrator_that_is_not_there_cannot_be_started(durable_app: Path, options: HostOptions) -> None:
-    async with serving(durable_app, options) as app:
-        async with app.http.post("/runtime/webhooks/durabletask/orchestrators/nobody") as answer:
-            assert answer.status == 400
-            assert "'nobody' doesn't exist" in (await answer.json())["ExceptionMessage"]
-        async with app.http.post("/api/start/nobody") as answer:
-            assert answer.status == 500
-
-
-@pytest.mark.parametrize(("name", "why"), [("calls_nobody", "'nobody' doesn't exist"), ("calls_http", "not emulated")])
-async def test_what_cannot_be_called_fails_the_orchestration_and_says_why(
-    durable_app: Path, options: HostOptions, name: str, why: str
-) -> None:
-    async with serving(durable_app, options) as app:
-        status = await app.run(name)
-    assert status["runtimeStatus"] == "Failed"
-    assert why in status["output"]
-
-
-async def test_an_orchestrator_that_no_longer_fits_its_history_fails(durable_app: Path, options: HostOptions) -> None:
-    async with serving(durable_app, options) as app:
-        instance_id = await app.start("changed")
-        await app.is_at(instance_id, "TaskCompleted")
-        sys.modules["function_app"].attempts["changed"] = 1
-        await app.post(f"instances/{instance_id}/raiseEvent/Go", 1)
-        status = await app.ended(instance_id)
+async def test_an_orchestrator_that_no_longer_fits_its_history_fails(app: DurableApp) -> None:
+    instance_id = await app.start("changed")
+    await app.is_at(instance_id, "TaskCompleted")
+    sys.modules["function_app"].attempts["changed"] = 1
+    await app.post(f"instances/{instance_id}/raiseEvent/Go", 1)
+    status = await app.ended(instance_id)
     assert "Non-Deterministic workflow detected" in status["output"]
 
 
-async def test_functions_go_by_the_names_of_their_triggers_in_any_case(durable_app: Path, options: HostOptions) -> None:
-    async with serving(durable_app, options) as app:
-        assert (await app.run("Under_Another_Name", {"a": 1}))["output"] == {"a": 1}
-        assert sys.modules["function_app"].noted == [["renamed_activity", {"at": 1}]]
+async def test_functions_are_called_by_the_names_of_their_triggers_in_any_case(app: DurableApp) -> None:
+    assert (await app.run("Under_Another_Name", {"a": 1}))["output"] == {"a": 1}
+    assert sys.modules["function_app"].noted == [["renamed_activity", {"at": 1}]]

@@ -1,6 +1,7 @@
 """A host that is killed and started again delivers everything at least once."""
 
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tests.acceptance.functions_host.sample import write_settings
 
 pytestmark = pytest.mark.slow
 
-EVENTS = 300
+EVENTS = 120
 
 
 @pytest.fixture
@@ -30,15 +31,17 @@ def bodies(host: StartedHost) -> list[str]:
 
 
 def test_everything_is_delivered_at_least_once_over_a_kill(app: Path, emulator: Emulator, tmp_path: Path) -> None:
-    expected = {f"{partition}-{number}" for partition in "01" for number in range(EVENTS)}
-    for partition in "01":
-        publish(emulator.connection_string, partition, [f"{partition}-{n}".encode() for n in range(EVENTS)])
+    sent = {partition: [f"{partition}-{n}".encode() for n in range(EVENTS)] for partition in "01"}
+    expected = {body.decode() for each in sent.values() for body in each}
     state = ("--state", str(tmp_path / "state.db"))
+    publishing = threading.Thread(target=publish, args=(emulator.connection_string, sent))
+    publishing.start()
     first = StartedHost(app, *state)
     first.until(lambda: len(bodies(first)) >= 20)
     assert first.stop(signal.SIGKILL)[0] == -signal.SIGKILL
     before = len(bodies(first))
     second = StartedHost(app, *state)
+    publishing.join()
     second.until(lambda: set(bodies(second)) == expected)
     assert second.stop(signal.SIGTERM)[0] == 0
     again = len(bodies(second)) - len(expected)

@@ -1,30 +1,35 @@
-"""Hubledger itself in the local host, over a hub that tests fill and cut, with everything in place to lose batches."""
+"""The app in the local host, over a hub that tests fill and cut, with a host that loses batches on request."""
 
 import json
 import os
-import signal
 import sqlite3
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from azure.eventhub import EventData, EventHubProducerClient
 
-from core.store.sqlite import SqliteStore
+from core.model.events import Stream
+from core.store.sqlite.database import SqliteDatabase
 from core.transforms.home_security import SensorReading
 from local.event_hubs import Emulator, HubSettings
+from local.processes import APP
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.store import Store
 
-ROOT = Path(__file__).parents[3]
 DEADLINE = 60.0  # seconds
 HUB, GROUP, READERS, PARTITIONS = "telemetry", "hubledger", "hubledger-reader", 2
+STREAM = Stream(f"localhost/{HUB}", GROUP)
 BATCH = 100  # events: host.json has the trigger wait for as many, so they are neither split nor joined
 READY = "functions host ready on "
+SELDOM = {"GAP_CHECK_SCHEDULE": "0 0 0 1 1 *"}  # the timer does not come within the test
+OFTEN = {"GAP_CHECK_SCHEDULE": "* * * * * *", "GAP_GRACE_SECONDS": "1"}
 
 
 def new_hub() -> Emulator:
@@ -33,7 +38,7 @@ def new_hub() -> Emulator:
 
 @dataclass
 class App:
-    """The app in a folder of its own; what its host logs is in `lines`."""
+    """The app in a folder of its own; `lines` has the log of its hosts."""
 
     emulator: Emulator
     folder: Path
@@ -41,6 +46,7 @@ class App:
     published: dict[str, int] = field(default_factory=lambda: {str(id): 0 for id in range(PARTITIONS)})
     host: "subprocess.Popen[str] | None" = None
     address: str = ""
+    producer: EventHubProducerClient | None = None
 
     def settings(self, **changed: str) -> dict[str, str]:
         return {
@@ -63,7 +69,7 @@ class App:
         environment = {**{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}}
         self.host = subprocess.Popen(
             [sys.executable, "-m", "local.functions_host", *options],
-            cwd=ROOT,
+            cwd=APP,
             env={**environment, **self.settings(**changed)},
             stdout=subprocess.PIPE,
             text=True,
@@ -72,22 +78,32 @@ class App:
         ready = next(line for line in self.host.stdout if line.startswith(READY))
         self.address = ready.removeprefix(READY).strip()
 
-    def skip(self, batches: int) -> None:
-        """The host checkpoints the next batches of every partition without delivering them."""
-        body = json.dumps({"skip": batches}).encode()
-        urllib.request.urlopen(urllib.request.Request(f"{self.address}/admin/faults", body), timeout=DEADLINE).close()
+    def request(self, path: str, body: object = None, **headers: str) -> Any:
+        """Send a request to the host, and return the JSON of its answer, if any."""
+        octets = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.address}/{path}", octets, headers)
+        with urllib.request.urlopen(request, timeout=DEADLINE) as answer:
+            return json.loads(answer.read() or b"null")
 
-    def publish(self, count: int, *partition_ids: str) -> None:
-        """So many more events to each of the partitions, all by default."""
-        with EventHubProducerClient.from_connection_string(
-            self.emulator.connection_string, eventhub_name=HUB
-        ) as producer:
-            for id in partition_ids or self.published:
-                batch = producer.create_batch(partition_id=id)
-                for _ in range(count):
-                    batch.add(EventData(b"reading home-1"))
-                producer.send_batch(batch)
-                self.published[id] += count
+    def skip(self, batches: int) -> None:
+        """Have the host checkpoint the next batches of every partition without delivery."""
+        self.request("admin/faults", {"skip": batches})
+
+    def publish(self, count: int) -> None:
+        """Publish so many more events to each partition."""
+        for id in self.published:
+            self.send(id, [b"reading home-1"] * count)
+
+    def send(self, id: str, bodies: list[bytes]) -> None:
+        """Publish to one partition, with a producer that stays open: each connection takes half a second."""
+        if self.producer is None:
+            connection = self.emulator.connection_string
+            self.producer = EventHubProducerClient.from_connection_string(connection, eventhub_name=HUB)
+        batch = self.producer.create_batch(partition_id=id)
+        for body in bodies:
+            batch.add(EventData(body))
+        self.producer.send_batch(batch)
+        self.published[id] += len(bodies)
 
     def publish_skipped(self) -> None:
         """Publish a batch to every partition that the host loses; return when it has checkpointed it."""
@@ -96,12 +112,13 @@ class App:
         self.until(lambda: self.host_checkpoints() == self.published)
 
     def host_checkpoints(self) -> dict[str, int]:
-        """How many events of each partition the host takes for done."""
+        """Return the number of events of each partition that the host has checkpointed."""
         with closing(sqlite3.connect(f"file:{self.folder}/host.db?mode=ro", uri=True)) as state:
             rows = state.execute("SELECT partition_id, sequence_number FROM host_checkpoint").fetchall()
         return {id: number + 1 for id, number in rows}
 
     def until(self, holds: Callable[[], bool]) -> None:
+        """Wait for a condition, with a deadline."""
         deadline = time.monotonic() + DEADLINE
         while not holds():
             assert time.monotonic() < deadline, (self.accounted(), self.published, self.lines("gap"))
@@ -112,25 +129,29 @@ class App:
         self.until(lambda: self.accounted() == self.published)
 
     def accounted(self) -> dict[str, int]:
-        store = SqliteStore(self.engine.path)
-        books = {str(one.partition.partition_id): int(one.checkpoint) + 1 for one in store.read_ledgers()}
+        store = Store(SqliteDatabase(self.engine.path))
+        books = {str(one.partition.partition_id): int(one.checkpoint) + 1 for one in store.read_ledgers(STREAM)}
         store.close()
         return {**dict.fromkeys(self.published, 0), **books}
 
     def lines(self, action: str) -> list[dict]:
-        """What the app logged with an action; a host that was killed may leave half a line."""
+        """Return the log lines of an action; a killed host may leave half a line."""
         log = self.folder / "host.log"
-        entries = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-        return [entry for entry in entries if entry.get("action") == action]
+        whole = [line for line in log.read_text().splitlines() if line.endswith("}")] if log.exists() else []
+        return [entry for entry in map(json.loads, whole) if entry.get("action") == action]
 
     def end(self) -> None:
+        """Kill the host, which is faster than an orderly stop and no less safe, and close the producer."""
         if self.host is not None:
-            self.host.send_signal(signal.SIGTERM)
-            self.host.communicate(timeout=DEADLINE)
+            self.host.kill()
+            self.host.communicate()
             self.host = None
+        if self.producer is not None:
+            self.producer.close()
+            self.producer = None
 
     def assert_each_number_once(self, absent: dict[str, set[int]] | None = None) -> None:
-        """Every number is written or, where it is named here, absent; the ledger says so and balances."""
+        """Check that every number is written or, where it is named here, absent, and that the ledger balances."""
         gone = absent or {}
         for id, count in self.published.items():
             ranges = [kept for kept in self.engine.ledger() if kept.partition_id == id]
@@ -140,6 +161,18 @@ class App:
             assert sum(kept.absent for kept in ranges) == len(gone.get(id, set()))
             named = [gap for gap in self.engine.gaps() if gap.partition_id == id and gap.status == "absent"]
             assert {number for gap in named for number in range(gap.first, gap.last + 1)} == gone.get(id, set())
-        store = SqliteStore(self.engine.path)
-        assert all(books.balanced for books in store.read_ledgers())
+        store = Store(SqliteDatabase(self.engine.path))
+        assert all(books.balanced for books in store.read_ledgers(STREAM))
         store.close()
+
+
+@contextmanager
+def working(folder: Path) -> Iterator[App]:
+    """Run a hub with an empty store beside it, and an app that has not started."""
+    emulator = new_hub()
+    with emulator.running():
+        app = App(emulator, folder, SqliteEngine(folder / "store.db"))
+        try:
+            yield app
+        finally:
+            app.end()

@@ -1,4 +1,4 @@
-"""The package as a deployment has it: unpacked alone, in an environment with nothing but its requirements.txt."""
+"""The package as in a deployment: unpacked alone, in an environment with only its requirements.txt."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from core.store.schema import migrate_sqlite
+from core.store.sqlite.schema import migrate_sqlite
 from infra.hooks import package
 from tests.repo.product import ROOT
 from tests.smoke.checks import App, registered
@@ -35,7 +35,7 @@ print(*sorted(one.get_function_name() for one in function_app.app.get_functions(
 
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The unpacked package."""
+    """Return the unpacked package."""
     folder = tmp_path_factory.mktemp("package")
     package.build(ROOT, folder / "package.zip")
     with zipfile.ZipFile(folder / "package.zip") as packed:
@@ -44,39 +44,43 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def clean(deployed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python that has what the package asks for, and nothing else."""
+def clean(deployed: Path, host_tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a Python with the requirements of the package, and nothing else."""
     folder = tmp_path_factory.mktemp("clean")
-    venv.create(folder, with_pip=True)
-    install(folder / "bin" / "python", "-r", str(deployed / "requirements.txt"))
-    return folder / "bin" / "python"
+    venv.create(folder)
+    python = folder / "bin" / "python"
+    own = [line for line in (ROOT / "local" / "requirements.txt").read_text().splitlines() if re.match(r"\w", line)]
+    installs = [
+        install(python, "-r", str(deployed / "requirements.txt")),
+        install(python, "--target", str(host_tools), *own),
+    ]
+    assert [each.wait(600) for each in installs] == [0, 0]
+    return python
 
 
 @pytest.fixture(scope="module")
-def host_tools(clean: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the local host and what it alone needs: beside the package, not in its environment."""
+def host_tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder for the local host and its own requirements: beside the package, not in its environment."""
     folder = tmp_path_factory.mktemp("tools")
     shutil.copytree(ROOT / "local", folder / "local", ignore=shutil.ignore_patterns("__pycache__"))
-    own = [line for line in (ROOT / "local" / "requirements.txt").read_text().splitlines() if re.match(r"\w", line)]
-    install(clean, "--target", str(folder), *own)
     return folder
 
 
-def install(python: Path, *arguments: str) -> None:
-    """Install with pip."""
-    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
-    subprocess.run(command, check=True, timeout=600)
+def install(python: Path, *arguments: str) -> "subprocess.Popen[bytes]":
+    """Start to install for a Python, with the pip of this one."""
+    quiet = ("--quiet", "--disable-pip-version-check", "--no-compile")
+    return subprocess.Popen([sys.executable, "-m", "pip", "--python", str(python), "install", *quiet, *arguments])
 
 
 def environment(**more: str) -> dict[str, str]:
-    """An environment without anything of ours."""
+    """Return an environment without settings of the tests."""
     kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH", "HOME") if name in os.environ}
     return {**kept, **more}
 
 
 @pytest.fixture
 def running(deployed: Path, clean: Path, host_tools: Path, tmp_path: Path) -> Iterator[App]:
-    """The package on the local host, in its clean environment."""
+    """Run the package on the local host, in its clean environment."""
     migrate_sqlite(tmp_path / "hubledger.db")
     settings = {**SETTINGS, "STORE_CONNECTION": f"sqlite:{tmp_path / 'hubledger.db'}"}
     paths = os.pathsep.join((str(host_tools), str(deployed)))
@@ -95,7 +99,7 @@ def running(deployed: Path, clean: Path, host_tools: Path, tmp_path: Path) -> It
     process.communicate(timeout=30)
 
 
-def test_the_clean_environment_has_no_tool_of_ours(clean: Path) -> None:
+def test_the_clean_environment_has_no_tool_of_the_tests(clean: Path) -> None:
     probe = "import importlib.util as u, sys; sys.exit(any(map(u.find_spec, ('pytest', 'croniter', 'mypy', 'local'))))"
     assert subprocess.run([str(clean), "-c", probe], cwd="/", env=environment(), check=False).returncode == 0
 
@@ -107,7 +111,7 @@ def test_every_function_is_indexed(deployed: Path, clean: Path) -> None:
 
 
 def index(python: Path, app: Path) -> list[str]:
-    """The names of the functions of an app, as one Python sees them."""
+    """Return the names of the functions of an app that a Python indexes."""
     command = [str(python), "-c", INDEX]
     done = subprocess.run(command, cwd=app, env=environment(), capture_output=True, text=True, check=True, timeout=60)
     return done.stdout.splitlines()[-1].split()

@@ -1,4 +1,4 @@
-"""Azurite, Microsoft's emulator of storage accounts, in a process of its own on free ports."""
+"""Azurite, Microsoft's emulator of storage accounts, in its own process on free ports."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.repo.product import ROOT
 
-# The name and key that Azurite has unless told otherwise, as Microsoft documents them. They open nothing else.
+# The default name and key of Azurite, as Microsoft documents them. They open nothing else.
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 LISTENS = re.compile(r"Azurite (Blob|Queue|Table) service is successfully listening at (http://127\.0\.0\.1:\d+)")
@@ -19,7 +19,7 @@ DEADLINE_S = 30.0
 
 
 def command() -> str | None:
-    """Azurite's command: what AZURITE names, what `make azurite` installed, or what is on the PATH; or None."""
+    """Return the command of AZURITE, of `make azurite` or of the PATH, or None without any."""
     installed = ROOT / ".venv" / "azurite" / "node_modules" / ".bin" / "azurite"
     named = os.environ.get("AZURITE") or (str(installed) if installed.exists() else None)
     return named or shutil.which("azurite")
@@ -27,7 +27,7 @@ def command() -> str | None:
 
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
-    """A storage account that keeps its content in a folder: its connection string."""
+    """Run a storage account whose content is in a folder; yield its connection string."""
     found = command()
     assert found is not None
     log = folder / "azurite.out"

@@ -54,10 +54,10 @@ async def test_a_host_with_a_new_folder_goes_on_from_the_blobs(app: Path, accoun
     assert metadata_of(account, "localhost/telemetry/$default/checkpoint/0")["sequencenumber"] == "1"
 
 
-def test_an_account_that_cannot_be_entered_is_one_clear_line(app: Path) -> None:
-    with pytest.raises(HostError, match="--storage: the account cannot be entered"):
+def test_an_account_that_cannot_be_opened_is_one_clear_line(app: Path) -> None:
+    with pytest.raises(HostError, match="--storage: the account cannot be opened"):
         BlobState(None, "no connection string")
     nobody = "AccountName=a;AccountKey=a2V5;BlobEndpoint=http://127.0.0.1:9/a"
     ended = run("--app", str(app), "--port", "0", "--storage", nobody)
     assert (ended.returncode, len(ended.stderr.splitlines())) == (1, 1)
-    assert "--storage: the account cannot be entered" in ended.stderr
+    assert "--storage: the account cannot be opened" in ended.stderr

@@ -1,24 +1,26 @@
-"""Workers in processes of their own, over the emulator and the embedded store, as people start them."""
+"""Workers in processes of their own, over the emulator and the embedded store."""
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from azure.eventhub import EventData, EventHubProducerClient
 
-from core.store.sqlite import SqliteStore
 from core.transforms.home_security import SensorReading
 from local.event_hubs import Emulator
+from local.processes import APP
 from tests.fakes.builders import partition
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.store import Store
 
-ROOT = Path(__file__).parents[3]
 DEADLINE = 60.0  # seconds
 HUB, GROUP, READERS, PARTITIONS = "telemetry", "hubledger", "hubledger-reader", 8
 STREAM = partition(hub=f"localhost/{HUB}", group=GROUP)
@@ -38,7 +40,7 @@ def settings_of(connection: str, database: Path) -> dict[str, str]:
 def start(settings: Mapping[str, str], *arguments: str, output: int = subprocess.PIPE) -> "subprocess.Popen[str]":
     command = [sys.executable, "-m", "core.worker", *arguments]
     environment = {**{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}, **settings}
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, cwd=APP, env=environment, stdout=output, stderr=subprocess.PIPE, text=True)
 
 
 @dataclass
@@ -47,7 +49,8 @@ class Workplace:
 
     emulator: Emulator
     engine: SqliteEngine
-    store: SqliteStore
+    store: Store
+    producer: EventHubProducerClient
     workers: list["subprocess.Popen[str]"] = field(default_factory=list)
     published: int = 0
 
@@ -57,18 +60,24 @@ class Workplace:
         return self.workers[-1]
 
     def publish(self, count: int) -> None:
-        """So many more events to each partition."""
-        connection = self.emulator.connection_string
-        with EventHubProducerClient.from_connection_string(connection, eventhub_name=HUB) as producer:
-            for id in range(PARTITIONS):
-                batch = producer.create_batch(partition_id=str(id))
-                for _ in range(count):
-                    batch.add(EventData(b"reading home-1"))
-                producer.send_batch(batch)
+        """Publish so many more events to each partition: batches without a key take partitions in turn."""
+        for _ in range(PARTITIONS):
+            batch = self.producer.create_batch()
+            for _ in range(count):
+                batch.add(EventData(b"reading home-1"))
+            self.producer.send_batch(batch)
         self.published += count
 
+    def freeze(self, worker: "subprocess.Popen[str]") -> None:
+        """Stop a worker, but not inside a transaction: SQLite has one lock, which it would keep."""
+        with closing(sqlite3.connect(self.engine.path, isolation_level=None, timeout=DEADLINE)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            worker.send_signal(signal.SIGSTOP)
+            os.waitpid(worker.pid, os.WUNTRACED)
+            connection.execute("ROLLBACK")
+
     def shares(self) -> list[int]:
-        """How many partitions each owner has, the smallest first; released ones are nobody's."""
+        """Return the number of partitions of each owner, the smallest first; a released partition has no owner."""
         owned = Counter(one.owner_id for one in self.store.read_ownerships(STREAM.stream) if one.owner_id)
         return sorted(owned.values())
 
@@ -86,7 +95,7 @@ class Workplace:
         self.until(lambda: sum(self.accounted()) >= PARTITIONS * self.published)
 
     def accounted(self) -> list[int]:
-        return [books.accounted for books in self.store.read_ledgers()]
+        return [books.accounted for books in self.store.read_ledgers(STREAM.stream)]
 
     def assert_each_event_once(self) -> None:
         numbers = list(range(self.published))
@@ -95,7 +104,7 @@ class Workplace:
             assert [number for kept in ranges for number in range(kept.first, kept.last + 1)] == numbers
             rows = [kept.sequence_number for kept in self.engine.rows(SensorReading) if kept.partition_id == id]
             assert rows == numbers
-        assert all(books.balanced for books in self.store.read_ledgers())
+        assert all(books.balanced for books in self.store.read_ledgers(STREAM.stream))
 
     def end(self) -> None:
         for worker in self.workers:
@@ -103,4 +112,5 @@ class Workplace:
                 worker.send_signal(signal.SIGCONT)
                 worker.kill()
             worker.communicate()
+        self.producer.close()
         self.store.close()

@@ -1,38 +1,25 @@
-"""Several workers on one hub: they join, leave, die and freeze, and every event is accounted for once."""
+"""Workers on one hub: they join, leave, freeze and die, and every event is accounted for once."""
 
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from core.store.sqlite import SqliteStore
-from local.event_hubs import Emulator, HubSettings
-from tests.acceptance.worker.started import DEADLINE, GROUP, HUB, PARTITIONS, READERS, Workplace
-from tests.fakes.engines import SqliteEngine
+from tests.acceptance.worker.started import DEADLINE, HUB, PARTITIONS, STREAM, Workplace
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Workplace]:
-    emulator = Emulator([HubSettings(HUB, PARTITIONS, consumer_groups=(GROUP, READERS))])
-    engine = SqliteEngine(tmp_path / "store.db")
-    with emulator.running():
-        workplace = Workplace(emulator, engine, SqliteStore(engine.path))
-        yield workplace
-        workplace.end()
-
-
-def test_workers_that_join_and_leave_share_partitions_evenly(place: Workplace) -> None:
+def test_workers_that_join_leave_freeze_and_die_share_partitions_evenly_and_write_each_event_once(
+    place: Workplace,
+) -> None:
     place.publish(200)
     place.start_worker()
     place.until_shared(8)
-    place.start_worker()
-    leaving = place.start_worker()
+    second, leaving = place.start_worker(), place.start_worker()
     place.until_shared(2, 3, 3)
     place.publish(200)
     place.until_all_accounted()
+
     leaving.send_signal(signal.SIGTERM)
     _, errors = leaving.communicate(timeout=DEADLINE)
     assert (leaving.returncode, errors) == (0, "")
@@ -42,33 +29,45 @@ def test_workers_that_join_and_leave_share_partitions_evenly(place: Workplace) -
     place.until_all_accounted()
     place.assert_each_event_once()
 
-
-def test_the_partitions_of_a_killed_worker_are_taken_over(place: Workplace) -> None:
-    place.start_worker()
-    killed = place.start_worker()
+    publish_and_wait_until_some_are_written(place)
+    place.freeze(second)
+    place.until_shared(8)
+    place.publish(200)
+    place.until_all_accounted()
+    second.send_signal(signal.SIGCONT)
     place.until_shared(4, 4)
-    place.publish(500)
-    place.until(lambda: sum(place.accounted()) > 0)
-    killed.kill()
-    killed.wait(DEADLINE)
+    place.publish(200)
+    place.until_all_accounted()
+    place.assert_each_event_once()
+
+    publish_and_wait_until_some_are_written(place)
+    second.kill()
+    second.wait(DEADLINE)
     place.publish(200)
     place.until_all_accounted()
     place.until_shared(8)
     place.assert_each_event_once()
 
 
-def test_a_worker_that_froze_and_wakes_up_writes_nothing_twice(place: Workplace) -> None:
-    place.start_worker()
-    frozen = place.start_worker()
-    place.until_shared(4, 4)
+def publish_and_wait_until_some_are_written(place: Workplace) -> None:
+    before = sum(place.accounted())
     place.publish(500)
-    place.until(lambda: sum(place.accounted()) > 0)
-    frozen.send_signal(signal.SIGSTOP)
-    place.until_shared(8)
-    place.publish(200)
+    place.until(lambda: sum(place.accounted()) > before)
+
+
+def test_a_worker_heals_the_gap_that_retention_left(place: Workplace) -> None:
+    place.publish(20)
+    worker = place.start_worker()
     place.until_all_accounted()
-    frozen.send_signal(signal.SIGCONT)
-    place.until_shared(4, 4)
-    place.publish(200)
+    worker.kill()
+    worker.wait(DEADLINE)
+    place.publish(100)
+    place.emulator.expire_before(HUB, "0", 60)
+    place.start_worker()
     place.until_all_accounted()
-    place.assert_each_event_once()
+    books = {ledger.partition.partition_id: ledger for ledger in place.store.read_ledgers(STREAM.stream)}
+    assert {id: (one.absent, one.written, one.balanced) for id, one in books.items()} == {
+        "0": (40, 80, True),
+        **{str(id): (0, 120, True) for id in range(1, PARTITIONS)},
+    }
+    assert [(gap.first, gap.last, gap.status) for gap in place.engine.gaps()] == [(20, 59, "absent")]

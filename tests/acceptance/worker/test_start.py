@@ -1,6 +1,5 @@
 """A worker that cannot begin says why in one line, and ends with 1."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,79 +26,58 @@ def settings(connection: str, tmp_path: Path) -> dict[str, str]:
     return settings_of(connection, SqliteEngine(tmp_path / "store.db").path)
 
 
-def refused(settings: dict[str, str]) -> str:
-    worker = start(settings)
-    out, errors = worker.communicate(timeout=DEADLINE)
-    assert worker.returncode == 1, out
-    assert errors.startswith("worker: ")
-    assert errors.count("\n") == 1
-    return errors
+def refusals(*cases: dict[str, str]) -> list[str]:
+    """Start a worker with each case of settings side by side; return their last words."""
+    workers = [start(settings) for settings in cases]
+    said = []
+    for worker in workers:
+        out, errors = worker.communicate(timeout=DEADLINE)
+        assert worker.returncode == 1, out
+        assert errors.startswith("worker: ")
+        assert errors.count("\n") == 1
+        said.append(errors)
+    return said
 
 
-def test_a_hub_that_is_not_there(settings: dict[str, str]) -> None:
-    assert "EVENTHUB_NAME: elsewhere, consumer group" in refused({**settings, "EVENTHUB_NAME": "elsewhere"})
-
-
-def test_a_consumer_group_that_is_not_there(settings: dict[str, str]) -> None:
-    assert "EVENTHUB_CONSUMER_GROUP: telemetry" in refused({**settings, "EVENTHUB_CONSUMER_GROUP": "nobody"})
-
-
-def test_a_consumer_group_of_the_hub_reader_that_is_not_there(settings: dict[str, str]) -> None:
-    said = refused({**settings, "HUB_READER_CONSUMER_GROUP": "nobody"})
-    assert "HUB_READER_CONSUMER_GROUP: telemetry, consumer group nobody" in said
-
-
-def test_a_key_that_is_wrong_is_refused_and_not_shown(settings: dict[str, str]) -> None:
-    said = refused({**settings, "EVENTHUB": settings["EVENTHUB"].replace("SAS_KEY_VALUE", "c2VjcmV0")})
-    assert "EVENTHUB: telemetry refuses the token" in said
-    assert "c2VjcmV0" not in said
-
-
-def test_a_key_without_the_right_to_listen(settings: dict[str, str]) -> None:
-    sender = settings["EVENTHUB"].replace("RootManageSharedAccessKey", "sender").replace("SAS_KEY_VALUE", "c2VuZGVy")
-    assert "EVENTHUB" in refused({**settings, "EVENTHUB": sender})
-
-
-def test_a_connection_string_that_is_none(settings: dict[str, str]) -> None:
-    assert "EVENTHUB: " in refused({**settings, "EVENTHUB": "nonsense"})
-
-
-def test_a_hub_that_does_not_answer(settings: dict[str, str]) -> None:
+def test_a_hub_that_refuses_the_worker_is_reported_with_the_setting_and_without_its_key(
+    settings: dict[str, str],
+) -> None:
+    hub = settings["EVENTHUB"]
+    sender = hub.replace("RootManageSharedAccessKey", "sender").replace("SAS_KEY_VALUE", "c2VuZGVy")
     nobody = "Endpoint=sb://localhost:1;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true"
-    assert "telemetry" in refused({**settings, "EVENTHUB": nobody})
+    cases: dict[str, dict[str, str]] = {
+        "EVENTHUB_NAME: elsewhere, consumer group": {"EVENTHUB_NAME": "elsewhere"},
+        "EVENTHUB_CONSUMER_GROUP: telemetry": {"EVENTHUB_CONSUMER_GROUP": "nobody"},
+        "HUB_READER_CONSUMER_GROUP: telemetry, consumer group nobody": {"HUB_READER_CONSUMER_GROUP": "nobody"},
+        "EVENTHUB: telemetry refuses the token": {"EVENTHUB": hub.replace("SAS_KEY_VALUE", "c2VjcmV0")},
+        "EVENTHUB": {"EVENTHUB": sender},
+        "EVENTHUB: ": {"EVENTHUB": "nonsense"},
+        "telemetry": {"EVENTHUB": nobody},
+    }
+    said = refusals(*({**settings, **changed} for changed in cases.values()))
+    assert [why for why, each in zip(cases, said, strict=True) if why not in each] == []
+    assert "c2VjcmV0" not in "".join(said)
 
 
-def test_settings_that_are_missing() -> None:
-    assert "STORE_CONNECTION must be set; EVENTHUB_NAME must be set" in refused({})
+def test_a_worker_without_its_settings_database_or_transform_says_which_is_missing(
+    settings: dict[str, str], tmp_path: Path
+) -> None:
+    nothing, no_database, no_transform = refusals(
+        {}, {**settings, "STORE_CONNECTION": f"sqlite:{tmp_path}/no.db"}, {**settings, "TRANSFORM": "nowhere"}
+    )
+    assert "STORE_CONNECTION must be set; EVENTHUB_NAME must be set" in nothing
+    assert "does not exist: create it with" in no_database
+    assert "TRANSFORM=nowhere" in no_transform
 
 
-def test_a_database_that_is_missing(settings: dict[str, str], tmp_path: Path) -> None:
-    assert "does not exist: create it with" in refused({**settings, "STORE_CONNECTION": f"sqlite:{tmp_path}/no.db"})
-
-
-def test_a_transform_that_is_missing(settings: dict[str, str]) -> None:
-    assert "TRANSFORM=nowhere" in refused({**settings, "TRANSFORM": "nowhere"})
-
-
-def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    worker = start({}, *arguments)
-    out, errors = worker.communicate(timeout=DEADLINE)
-    return subprocess.CompletedProcess(arguments, worker.returncode, out, errors)
-
-
-def test_help_names_every_option() -> None:
-    done = run("--help")
-    assert done.returncode == 0
-    assert "--interval" in done.stdout
-    assert "--expiry" in done.stdout
-
-
-@pytest.mark.parametrize("given", ["nan", "inf", "0", "-1", "soon", "9999"])
-def test_times_that_are_none_are_refused(given: str) -> None:
-    done = run("--interval", given)
-    assert done.returncode == 2
-    assert "--interval" in done.stderr
-
-
-def test_an_interval_that_outlasts_the_expiry_is_refused() -> None:
-    assert "--interval must be below --expiry" in run("--interval", "5", "--expiry", "3").stderr
+def test_impossible_options_are_refused_by_name_and_help_names_every_option() -> None:
+    given = ("nan", "inf", "0", "-1", "soon", "9999")
+    workers = [start({}, "--interval", each) for each in given]
+    outlasting, asking = start({}, "--interval", "5", "--expiry", "3"), start({}, "--help")
+    for worker in workers:
+        _, errors = worker.communicate(timeout=DEADLINE)
+        assert (worker.returncode, "--interval" in errors) == (2, True), worker.args
+    assert "--interval must be below --expiry" in outlasting.communicate(timeout=DEADLINE)[1]
+    shown, _ = asking.communicate(timeout=DEADLINE)
+    assert asking.returncode == 0
+    assert "--interval" in shown and "--expiry" in shown

@@ -9,7 +9,7 @@ import pytest
 
 from core.model.commits import BatchCommit, DeadLetter, Settled
 from core.model.events import Partition
-from core.store.desk import StoreDesk, desk_over
+from core.store.connect import OperatorStores, operator_stores
 from tests.fakes.builders import STREAM, commit, event, letter, partition, reading, settled
 from tests.fakes.engines import ENGINES
 from tests.fakes.kept import Engine
@@ -24,7 +24,7 @@ class Office:
 
     engine: Engine
     store: Any
-    desk: StoreDesk
+    desk: OperatorStores
 
     def commit(self, first: int, last: int, outcome: Settled | None = None, of: Partition | None = None) -> BatchCommit:
         """One range of a partition."""
@@ -49,7 +49,7 @@ def make_office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
 
     def make() -> Office:
         opened.append(engine.open())
-        return Office(engine, opened[-1], desk_over(opened[-1], STREAM, ROW_CLASSES))
+        return Office(engine, opened[-1], operator_stores(opened[-1].database, STREAM, ROW_CLASSES))
 
     yield make
     for store in opened:

@@ -10,12 +10,12 @@ import pytest
 from core.ledger.audit import audit
 from core.ledger.books import read_books
 from core.ledger.explain import explain
-from core.ledger.recount import END
+from core.ledger.recount import LAST_NUMBER
 from core.letters.listing import OPEN, LetterKey
 from core.model.commits import SequenceGap
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
-from core.store import books as store_books
+from core.store import ledger as store_ledger
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, commit, event, home, letter, partition, reading, settled
 
@@ -27,23 +27,23 @@ def span(first: int, last: int) -> Span:
     return Span(SequenceNumber(first), SequenceNumber(last))
 
 
-ALL = span(0, END)
+ALL = span(0, LAST_NUMBER)
 
 
 def test_an_empty_database_has_no_books_and_they_balance(office: Office) -> None:
-    books = read_books(office.desk.books)
+    books = read_books(office.desk.ledger)
     assert (books.partitions, books.accounted, books.balanced, books.letters.oldest) == ((), 0, True, None)
 
 
 def test_reading_the_books_opens_no_stream(office: Office) -> None:
-    read_books(office.desk.books)
+    read_books(office.desk.ledger)
     assert office.desk.stream.find() is None
 
 
 def test_the_books_sum_all_outcomes_and_count_letters(office: Office) -> None:
     office.commit(10, 12, settled({10: [reading()]}, filtered=2))
     office.commit(13, 15, settled({13: [reading()]}, letters=[letter(event(14)), letter(event(15))]))
-    books = read_books(office.desk.books)
+    books = read_books(office.desk.ledger)
     (one,) = books.partitions
     assert (one.first, one.last, one.checkpoint, one.commits, one.holes) == (10, 15, 15, 2, 0)
     assert (one.written, one.filtered, one.dead_lettered, one.held, one.absent) == (2, 2, 2, 0, 0)
@@ -55,13 +55,13 @@ def test_partitions_are_listed_by_number_and_only_those_of_the_stream(office: Of
     for id in ("10", "2", "0"):
         office.commit(0, 0, of=partition(id))
     office.commit(0, 4, of=partition("7", group="other"))
-    assert [one.partition_id for one in read_books(office.desk.books).partitions] == ["0", "2", "10"]
+    assert [one.partition_id for one in read_books(office.desk.ledger).partitions] == ["0", "2", "10"]
 
 
 def test_a_hole_shows_and_the_books_do_not_balance(office: Office) -> None:
     for first, last in [(0, 4), (7, 9), (10, 12)]:
         office.commit(first, last)
-    books = read_books(office.desk.books)
+    books = read_books(office.desk.ledger)
     assert (books.partitions[0].holes, books.accounted, books.numbers, books.balanced) == (1, 11, 13, False)
 
 
@@ -77,34 +77,34 @@ class TestRemembered:
     @pytest.fixture(autouse=True)
     def soon(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """So that few ranges are enough."""
-        monkeypatch.setattr(store_books, "REMEMBERED_FROM", 5)
+        monkeypatch.setattr(store_ledger, "REMEMBERED_FROM", 5)
 
     def test_few_ranges_are_not_worth_it(self, office: Office) -> None:
         self.fill(office, 4)
-        office.desk.books.read_books()
-        assert office.desk.books.read_books()[0].summed_to is None
+        office.desk.ledger.read_books()
+        assert office.desk.ledger.read_books()[0].summed_to is None
 
     def test_they_go_on_from_where_they_were(self, office: Office) -> None:
         seen = []
         for start in range(0, 24, 6):
             self.fill(office, 6, start=start)
-            (one,) = office.desk.books.read_books()
+            (one,) = office.desk.ledger.read_books()
             seen.append((one.summed_to, one.fresh_commits, one.accounted, one.balanced))
         assert seen == [(None, 6, 18, True), (6, 6, 36, True), (12, 6, 54, True), (18, 6, 72, True)]
 
     def test_a_hole_right_behind_them_shows(self, office: Office) -> None:
         self.fill(office, 5)
-        office.desk.books.read_books()
+        office.desk.ledger.read_books()
         office.commit(16, 16)
-        (one,) = office.desk.books.read_books()
+        (one,) = office.desk.ledger.read_books()
         assert (one.summed_to, one.holes, one.balanced) == (5, 1, False)
 
     def test_they_equal_the_sums_from_the_first_range(self, office: Office) -> None:
         for start in range(0, 30, 5):
             self.fill(office, 5, start=start)
-            office.desk.books.read_books()
-        (books,) = office.desk.books.read_books()
-        (whole,) = office.desk.books.audit_ledgers(None)
+            office.desk.ledger.read_books()
+        (books,) = office.desk.ledger.read_books()
+        (whole,) = office.desk.ledger.audit_ledgers(None)
         for name in ("first", "last", "commits", "holes", "written", "filtered", "dead_lettered", "held", "absent"):
             assert getattr(books, name) == getattr(whole, name)
         assert (books.summed_to, books.fresh_commits) == (30, 0)
@@ -112,20 +112,20 @@ class TestRemembered:
     def test_of_two_readers_at_once_each_sum_is_written_once(self, make_office: Callable[[], Office]) -> None:
         here, there = make_office(), make_office()
         self.fill(here, 6)
-        (stale,) = here.desk.books.read_books()
+        (stale,) = here.desk.ledger.read_books()
         self.fill(here, 6, start=6)
-        there.desk.books.read_books()
-        here.desk.books._remember(stale)  # a reader that comes late with what it read before
-        here.desk.books._remember(replace(stale, summed_to=6))
-        (one,) = here.desk.books.read_books()
+        there.desk.ledger.read_books()
+        here.desk.ledger._remember(stale)  # a reader that comes late with what it read before
+        here.desk.ledger._remember(replace(stale, summed_to=6))
+        (one,) = here.desk.ledger.read_books()
         assert (one.summed_to, one.accounted, one.balanced) == (12, 36, True)
 
     def test_an_audit_sees_a_sum_that_is_not_that_of_the_ranges(self, office: Office) -> None:
         self.fill(office, 6)
-        (one,) = office.desk.books.read_books()
-        assert audit(office.desk.books, None, NOW).balanced
-        office.desk.books._remember(replace(one, summed_to=6, written=one.written + 1))
-        assert [fault.kind for fault in audit(office.desk.books, None, NOW).faults] == ["remembered_sum"]
+        (one,) = office.desk.ledger.read_books()
+        assert audit(office.desk.ledger, None).balanced
+        office.desk.ledger._remember(replace(one, summed_to=6, written=one.written + 1))
+        assert [fault.kind for fault in audit(office.desk.ledger, None).faults] == ["remembered_sum"]
 
 
 class TestLetters:
@@ -139,7 +139,7 @@ class TestLetters:
         made = commit(state, 0, 2, settled({}, letters=given))
         office.store.commit_batch(replace(made, committed_at=EPOCH))
         office.commit(3, 3, settled({}, letters=[letter(event(3))]))
-        assert office.desk.books.find_oldest_letter(OPEN) == LetterKey(
+        assert office.desk.ledger.find_oldest_letter(OPEN) == LetterKey(
             EPOCH, partition("0").partition_id, event(0).sequence_number
         )
 
@@ -147,7 +147,7 @@ class TestLetters:
         statuses = ["waiting", "exhausted", "exhausted", "held", "resolved", "discarded", "waiting", "waiting"]
         given = [replace(letter(event(at)), status=status) for at, status in enumerate(statuses)]  # type: ignore[arg-type]
         office.commit(0, 7, settled({}, letters=given))
-        assert office.desk.books.count_letters().counts == {
+        assert office.desk.ledger.count_letters().counts == {
             "waiting": 3,
             "retrying": 0,
             "held": 1,
@@ -161,7 +161,7 @@ class TestAudit:
     """What the audit finds that nobody may do, done by hand."""
 
     def kinds(self, office: Office) -> list[tuple[str, int, int]]:
-        return [(fault.kind, fault.first, fault.last) for fault in audit(office.desk.books, None, NOW).faults]
+        return [(fault.kind, fault.first, fault.last) for fault in audit(office.desk.ledger, None).faults]
 
     def fill(self, office: Office) -> None:
         for first in (0, 5, 10):
@@ -171,8 +171,8 @@ class TestAudit:
 
     def test_books_in_order_have_no_fault(self, office: Office) -> None:
         self.fill(office)
-        done = audit(office.desk.books, None, NOW)
-        assert (done.balanced, done.audited_at) == (True, NOW)
+        done = audit(office.desk.ledger, None)
+        assert done.balanced
         assert [(one.ledger.accounted, one.ledger.letters) for one in done.partitions] == [(15, 3)]
 
     def test_a_range_that_was_left_out_is_a_hole_with_its_numbers(self, office: Office) -> None:
@@ -189,13 +189,13 @@ class TestAudit:
         for id in ("0", "1"):
             office.commit(0, 0, of=partition(id))
             office.commit(5, 5, of=partition(id))
-        done = audit(office.desk.books, partition("1").partition_id, NOW)
+        done = audit(office.desk.ledger, partition("1").partition_id)
         assert {fault.partition_id for fault in done.faults} == {"1"}
         assert len(done.partitions) == 1
 
     def test_a_partition_that_is_not_there_has_nothing_to_audit(self, office: Office) -> None:
         self.fill(office)
-        assert audit(office.desk.books, partition("9").partition_id, NOW).partitions == ()
+        assert audit(office.desk.ledger, partition("9").partition_id).partitions == ()
 
 
 class TestRows:
@@ -204,21 +204,21 @@ class TestRows:
     def test_each_table_is_counted_and_all_rows_are_accounted_for(self, office: Office) -> None:
         office.commit(0, 2, settled({0: [home(), reading()], 1: [reading(), reading()]}, filtered=1))
         office.commit(3, 3, settled({3: [home(armed=True)]}))
-        found = {one.table: (one.rows, one.unaccounted) for one in office.desk.books.count_rows(P, ALL)}
+        found = {one.table: (one.rows, one.unaccounted) for one in office.desk.ledger.count_rows(P, ALL)}
         assert (found["home"], found["sensor_reading"], found["home_alert"]) == ((1, 0), (3, 0), (0, 0))
-        assert office.desk.books.find_row_faults(P, ALL, 10) == ()
+        assert office.desk.ledger.find_row_faults(P, ALL, 10) == ()
 
     def test_only_the_rows_of_a_range_are_counted(self, office: Office) -> None:
         for first in (0, 3, 6):
             office.commit(first, first + 2, settled({first: [reading()], first + 1: [reading()]}, filtered=1))
-        found = {one.table: one.rows for one in office.desk.books.count_rows(P, span(1, 5))}
+        found = {one.table: one.rows for one in office.desk.ledger.count_rows(P, span(1, 5))}
         assert found["sensor_reading"] == 3
-        assert office.desk.books.find_row_faults(P, span(1, 5), 10) == ()
+        assert office.desk.ledger.find_row_faults(P, span(1, 5), 10) == ()
 
     def test_the_rows_of_other_partitions_are_not_counted(self, office: Office) -> None:
         for id in ("0", "1"):
             office.commit(0, 0, settled({0: [reading()]}), of=partition(id))
-        assert {one.table: one.rows for one in office.desk.books.count_rows(P, ALL)}["sensor_reading"] == 1
+        assert {one.table: one.rows for one in office.desk.ledger.count_rows(P, ALL)}["sensor_reading"] == 1
 
 
 class TestGaps:
@@ -228,11 +228,11 @@ class TestGaps:
         office.commit(0, 4)
         state = office.store.read_partition(partition())
         office.store.note_gap(state, Span(SequenceNumber(5), SequenceNumber(8)), EPOCH)
-        assert [one.open_gaps for one in office.desk.books.read_books()] == [1]
-        found = explain(P, SequenceNumber(6), office.desk.explaining)
+        assert [one.open_gaps for one in office.desk.ledger.read_books()] == [1]
+        found = explain(P, SequenceNumber(6), office.desk.explanations)
         assert found is not None
         assert (found.outcome, "being fetched" in found.sentence) == ("not_yet", True)
-        beyond = explain(P, SequenceNumber(9), office.desk.explaining)
+        beyond = explain(P, SequenceNumber(9), office.desk.explanations)
         assert beyond is not None
         assert beyond.found.gap is None
 
@@ -241,31 +241,29 @@ class TestGaps:
         made = commit(office.store.read_partition(partition()), 5, 9, settled({}, filtered=3))
         gap = SequenceGap(SequenceNumber(6), SequenceNumber(7), "absent")
         office.store.commit_batch(replace(made, absent=2, gaps=(gap,)))
-        outcomes = [explain(P, SequenceNumber(number), office.desk.explaining) for number in (6, 7)]
+        outcomes = [explain(P, SequenceNumber(number), office.desk.explanations) for number in (6, 7)]
         assert [one.outcome if one else None for one in outcomes] == ["absent", "absent"]
-        (books,) = office.desk.books.read_books()
-        assert (books.absent, books.balanced, audit(office.desk.books, None, NOW).balanced) == (2, True, True)
+        (books,) = office.desk.ledger.read_books()
+        assert (books.absent, books.balanced, audit(office.desk.ledger, None).balanced) == (2, True, True)
         for asked, told in (((7, 9), 1), ((0, 6), 1), ((8, 9), 0), ((0, 5), 0)):
-            assert office.desk.books.find_absent(P, span(*asked), 10) == (span(6, 7),) * told
+            assert office.desk.ledger.find_absent(P, span(*asked), 10) == (span(6, 7),) * told
 
     def test_a_ledger_that_begins_behind_its_anchor_does_not_balance(self, office: Office) -> None:
         state = office.store.anchor_partition(office.store.read_partition(partition()), SequenceNumber(3), EPOCH)
         office.store.commit_batch(commit(state, 5, 9))
-        (books,) = office.desk.books.read_books()
+        (books,) = office.desk.ledger.read_books()
         assert (books.anchor, books.numbers, books.balanced) == (3, 7, False)
-        assert [(one.kind, one.first, one.last) for one in audit(office.desk.books, None, NOW).faults] == [
-            ("hole", 3, 4)
-        ]
+        assert [(one.kind, one.first, one.last) for one in audit(office.desk.ledger, None).faults] == [("hole", 3, 4)]
 
 
 def test_holes_are_the_same_whether_ranges_were_summed_before_or_not(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_books, "REMEMBERED_FROM", 3)
+    monkeypatch.setattr(store_ledger, "REMEMBERED_FROM", 3)
     numbers = iter([0, 2, 3, 7, 8, 9, 20, 21, 30, 31, 32, 40])
     while chosen := list(islice(numbers, 2)):
         for number in chosen:
             office.commit(number, number)
-        (one,) = office.desk.books.read_books()
-        (whole,) = office.desk.books.audit_ledgers(None)
+        (one,) = office.desk.ledger.read_books()
+        (whole,) = office.desk.ledger.audit_ledgers(None)
         assert (one.holes, one.last, one.accounted) == (whole.holes, whole.last, whole.accounted)

@@ -7,20 +7,21 @@ from core.errors import PoisonEvent
 from core.ledger.audit import audit
 from core.ledger.books import read_books
 from core.ledger.explain import Explanation, explain
-from core.ledger.recount import END, recount_hub, recount_rows
-from core.letters.retry import Keeper, claim_due, retry_chunk
+from core.ledger.recount import LAST_NUMBER, recount_hub, recount_rows
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, retry_chunk
 from core.model.commits import SequenceGap
 from core.model.events import Event, PartitionId
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber, Span
 from tests.contract.operator.conftest import Office
-from tests.fakes.builders import EPOCH, STREAM, commit, event, home, letter, partition, reading, settled
+from tests.fakes.builders import STREAM, commit, event, home, letter, partition, reading, settled
 from tests.fakes.plain_transform import transform
 from tests.fakes.replaying import World, changed, log_of, order
 
 
 def asked(office: Office, number: int, partition_id: str = "0") -> Explanation | None:
-    return explain(PartitionId(partition_id), SequenceNumber(number), office.desk.explaining)
+    return explain(PartitionId(partition_id), SequenceNumber(number), office.desk.explanations)
 
 
 def outcome(office: Office, number: int) -> str:
@@ -123,13 +124,13 @@ class TestReplayed:
     def test_a_letter_that_a_replay_made_is_told_and_the_books_balance(self, office: Office) -> None:
         self.replayed(office, "home h 1", "look h", "reading h")
         assert outcome(office, 1) == "dead_lettered"
-        books, done = read_books(office.desk.books), audit(office.desk.books, None, EPOCH)
+        books, done = read_books(office.desk.ledger), audit(office.desk.ledger, None)
         assert (books.letters.dead_lettered, books.letters.replayed, books.balanced) == (0, 1, True)
         assert done.faults == ()
         (one,) = done.partitions
-        whole = Span(one.ledger.first, SequenceNumber(END))
-        assert recount_rows(one, whole, office.desk.books).faults == ()
-        assert office.desk.books.count_replay_letters(PartitionId("0")) == (1, 1)
+        whole = Span(one.ledger.first, SequenceNumber(LAST_NUMBER))
+        assert recount_rows(one, whole, office.desk.ledger).faults == ()
+        assert office.desk.ledger.count_replay_letters(PartitionId("0")) == (1, 1)
 
     def test_a_dry_run_touches_no_number_and_makes_no_letter(self, office: Office) -> None:
         world = World(office.store, {"0": log_of("home h 1", "look h")})
@@ -142,15 +143,15 @@ class TestReplayed:
         found = asked(office, 1)
         assert found is not None
         assert (found.outcome, found.found.changes) == ("written", ())
-        assert office.desk.books.count_replay_letters(PartitionId("0")) == (0, 0)
-        assert read_books(office.desk.books).balanced
+        assert office.desk.ledger.count_replay_letters(PartitionId("0")) == (0, 0)
+        assert read_books(office.desk.ledger).balanced
 
     def test_what_a_replay_found_gone_stands_as_it_was(self, office: Office) -> None:
         world = World(office.store, {"0": log_of("reading h", "reading h", "reading h")})
         world.hub.expire_before("0", 2)
         world.replay()
         assert [outcome(office, number) for number in (0, 1, 2)] == ["written", "written", "written"]
-        assert audit(office.desk.books, None, EPOCH).faults == ()
+        assert audit(office.desk.ledger, None).faults == ()
 
 
 class TestStaged:
@@ -174,13 +175,13 @@ class TestStaged:
         return world
 
     def assert_balanced(self, office: Office, world: World) -> None:
-        books, done = read_books(office.desk.books), audit(office.desk.books, None, EPOCH)
+        books, done = read_books(office.desk.ledger), audit(office.desk.ledger, None)
         assert (books.balanced, done.faults) == (True, ())
         (one,) = done.partitions
         assert one.ledger.absent == 2  # they were, when they were due
         whole = Span(one.ledger.first, one.ledger.checkpoint)
-        assert recount_rows(one, whole, office.desk.books).faults == ()
-        hub = recount_hub(one, whole, world.hub, office.desk.books, world.clock.now())
+        assert recount_rows(one, whole, office.desk.ledger).faults == ()
+        hub = recount_hub(one, whole, world.hub, office.desk.ledger, world.clock.now())
         assert (hub.held, hub.absent, hub.not_held, hub.faults) == (8, 2, (), ())
 
     def test_what_was_absent_and_is_replayed_is_what_became_of_it_and_the_books_balance(self, office: Office) -> None:
@@ -188,20 +189,20 @@ class TestStaged:
         assert [outcome(office, number) for number in (6, 7)] == ["written", "written_or_filtered"]
         found = asked(office, 6)
         assert found is not None
-        assert found.sentence == "Commit 3 wrote 2 rows, in a replay, of it."
+        assert found.sentence == "Commit 3, a replay, wrote 2 rows of it."
         assert [row.ordinal for row in found.found.rows] == [0, 1]
         self.assert_balanced(office, world)
 
     def test_a_letter_of_what_was_absent_is_told_and_the_books_balance(self, office: Office) -> None:
         world = self.replayed(office, event(6, "reading h"), event(7, "poison"))
         assert [outcome(office, number) for number in (6, 7)] == ["written", "dead_lettered"]
-        assert office.desk.books.count_replay_letters(PartitionId("0")) == (1, 1)
+        assert office.desk.ledger.count_replay_letters(PartitionId("0")) == (1, 1)
         self.assert_balanced(office, world)
 
     def test_of_a_part_that_was_staged_it_is_told_that_it_may_have_left_no_row(self, office: Office) -> None:
         world = self.replayed(office, event(6, "quiet"))
         lost = "The hub no longer had it: numbers 6 to 7 are absent"
-        since = "; commit 3 had a part of its range again, and may have left no row of it."
+        since = "; commit 3, a replay, had only some events of its range, and may have left no row of this one."
         found = [asked(office, number) for number in (6, 7)]
         assert [(one.outcome, one.sentence) for one in found if one] == [("absent", lost + since)] * 2
         self.assert_balanced(office, world)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from core.letters.listing import FIRST_PAGE, LetterFilter, LetterKey, ListedLetter
-from core.letters.retry import Keeper, Order, discard, requeue
+from core.letters.moves import Mover, discard, requeue
+from core.letters.port import Keeper
 from core.model.commits import DeadLetter
 from core.model.events import Event, PartitionId
 from core.model.letters import LetterPosition
@@ -152,8 +153,8 @@ def test_what_was_asked_of_a_letter_is_told_with_who_and_why(office: Office) -> 
     office.letters(letter(event(3)))
     keeper = Keeper(STREAM, office.store, load_transform("core.transforms.home_security"), nobody, stamps())
     position = LetterPosition(PartitionId("0"), SequenceNumber(3))
-    requeue([position], keeper, Order("ada", "the home is registered now"))
-    discard([position], keeper, Order("bob", "no use"))
+    requeue([position], keeper, Mover("ada", "the home is registered now"))
+    discard([position], keeper, Mover("bob", "no use"))
     found = office.desk.letters.read_letter(PartitionId("0"), SequenceNumber(3))
     assert found is not None
     told = [(one.attempt, one.kind, one.status, one.done_by, one.why) for one in found.attempts]
@@ -166,23 +167,23 @@ def test_what_was_asked_of_a_letter_is_told_with_who_and_why(office: Office) -> 
 
 class TestMatching:
     def chosen(self, office: Office, **given: Any) -> list[int]:
-        found = office.desk.matching.find_matching(LetterFilter(**given), ("waiting", "exhausted"), 1_000)
+        found = office.desk.letters.find_matching(LetterFilter(**given), ("waiting", "exhausted"), 1_000)
         return [one.sequence_number for one in found]
 
     def test_those_of_a_filter_are_found_and_counted_in_the_statuses_that_are_asked(self, office: Office) -> None:
         fill(office, 60)
         wanted = LetterFilter(fingerprint="aaaa")
         listed = [one for one in pages(office, wanted, 500) if one.status in ("waiting", "exhausted")]
-        found = office.desk.matching.find_matching(wanted, ("waiting", "exhausted"), 1_000)
+        found = office.desk.letters.find_matching(wanted, ("waiting", "exhausted"), 1_000)
         assert [(one.partition_id, one.sequence_number) for one in found] == [
             (one.partition_id, one.sequence_number) for one in reversed(listed)
         ]
-        assert office.desk.matching.count_matching(wanted, ("waiting", "exhausted")) == len(listed) > 0
+        assert office.desk.letters.count_matching(wanted, ("waiting", "exhausted")) == len(listed) > 0
 
     def test_no_more_are_found_than_asked_for_those_that_failed_first_first(self, office: Office) -> None:
         fill(office, 60)
         all_of_them = self.chosen(office)
-        found = office.desk.matching.find_matching(ALL, ("waiting", "exhausted"), 3)
+        found = office.desk.letters.find_matching(ALL, ("waiting", "exhausted"), 3)
         assert [one.sequence_number for one in found] == all_of_them[:3]
 
     def test_of_a_selection_those_are_found_that_are_there_in_such_a_status(self, office: Office) -> None:
@@ -191,12 +192,12 @@ class TestMatching:
             LetterPosition(PartitionId(id), SequenceNumber(at))
             for id, at in [("0", 2), ("0", 1), ("0", 9), ("7", 0), ("0", 0)]
         ]
-        found = office.desk.matching.find_selected(tuple(named), ("waiting",))
+        found = office.desk.letters.find_selected(tuple(named), ("waiting",))
         assert [one.sequence_number for one in found] == [0, 2]
 
     def test_a_stream_that_is_not_there_has_none(self, office: Office) -> None:
-        assert office.desk.matching.count_matching(ALL, ("waiting",)) == 0
-        assert office.desk.matching.find_matching(ALL, ("waiting",), 10) == ()
+        assert office.desk.letters.count_matching(ALL, ("waiting",)) == 0
+        assert office.desk.letters.find_matching(ALL, ("waiting",), 10) == ()
 
 
 def nobody(partition: Any, number: Any) -> None:

@@ -26,7 +26,7 @@ def gap(first: int, last: int, status: str = "absent") -> SequenceGap:
 
 
 def test_an_empty_database_tells_nothing(office: Office) -> None:
-    assert (office.desk.books.read_last_batches(), office.desk.books.count_absent(EPOCH)) == ({}, 0)
+    assert (office.desk.ledger.read_last_batches(), office.desk.ledger.count_absent(EPOCH)) == ({}, 0)
 
 
 def test_the_newest_batch_of_each_partition_is_told_to_the_microsecond(office: Office) -> None:
@@ -34,15 +34,15 @@ def test_the_newest_batch_of_each_partition_is_told_to_the_microsecond(office: O
     commit_at(office, EPOCH, 0, 4)
     commit_at(office, moment, 5, 9)
     commit_at(office, EPOCH + timedelta(hours=1), 0, 3, of="1")
-    assert office.desk.books.read_last_batches() == {P0: moment, P1: EPOCH + timedelta(hours=1)}
+    assert office.desk.ledger.read_last_batches() == {P0: moment, P1: EPOCH + timedelta(hours=1)}
 
 
 def test_a_replay_does_not_move_a_partition(office: Office) -> None:
     world = World(office.store, {"0": log_of("reading a", "quiet")})
-    before = office.desk.books.read_last_batches()
+    before = office.desk.ledger.read_last_batches()
     world.clock.advance(3_600)
     world.replay(order(["0"], 1, 1))
-    assert office.desk.books.read_last_batches() == before == {P0: NOON}
+    assert office.desk.ledger.read_last_batches() == before == {P0: NOON}
 
 
 def test_absent_numbers_count_from_the_time_of_the_commit_that_found_them_so(office: Office) -> None:
@@ -52,5 +52,5 @@ def test_absent_numbers_count_from_the_time_of_the_commit_that_found_them_so(off
     office.store.note_gap(state, gap(10, 19), EPOCH)  # found long before it could be settled
     commit_at(office, late, 10, 19, gap(10, 14), gap(15, 19, "healed"))
     commit_at(office, late, 0, 3, gap(0, 0), of="1")
-    count = office.desk.books.count_absent
+    count = office.desk.ledger.count_absent
     assert [count(EPOCH), count(late), count(late + timedelta(microseconds=1))] == [9, 6, 0]

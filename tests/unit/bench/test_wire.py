@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from bench.wire import Cut, Requests, Wire
+from tests.offenders import holds_for
 
 BATCH, CALL, TRANSACTION, ATTENTION, SIGN_IN, PRELOGIN = 0x01, 0x03, 0x0E, 0x06, 0x10, 0x12
 
@@ -21,14 +22,14 @@ def hidden(body: bytes) -> bytes:
     return struct.pack(">BHH", 0x17, 0x0303, len(body)) + body
 
 
-@pytest.mark.parametrize("kind", [BATCH, CALL, TRANSACTION])
+@holds_for([BATCH, CALL, TRANSACTION])
 def test_a_message_is_a_request_and_ends_with_its_last_packet(kind: int) -> None:
     requests = Requests()
     assert requests.feed(packet(kind, last=False) + packet(kind, last=False)) == (True, 0)
     assert requests.feed(packet(kind)) == (True, 1)
 
 
-@pytest.mark.parametrize("kind", [ATTENTION, SIGN_IN, PRELOGIN])
+@holds_for([ATTENTION, SIGN_IN, PRELOGIN])
 def test_signing_in_and_giving_up_are_no_requests(kind: int) -> None:
     assert Requests().feed(packet(kind)) == (False, 0)
 
@@ -37,7 +38,7 @@ def test_two_requests_may_come_in_one_piece() -> None:
     assert Requests().feed(packet(CALL) + packet(BATCH)) == (True, 2)
 
 
-@pytest.mark.parametrize("size", [1, 3, 7, 8, 9, 13])
+@holds_for([1, 3, 7, 8, 9, 13])
 def test_a_request_counts_once_however_it_is_cut_into_pieces(size: int) -> None:
     requests, sent = Requests(), packet(PRELOGIN) + packet(CALL, b"x" * 50, last=False) + packet(CALL) + packet(BATCH)
     assert sum(requests.feed(sent[at : at + size])[1] for at in range(0, len(sent), size)) == 2
@@ -107,12 +108,12 @@ def ask(line: socket.socket, kind: int, body: bytes) -> bytes:
     return answer[8:]
 
 
-def test_what_passes_is_passed_on_and_requests_are_counted(wire: Wire) -> None:
+def test_what_passes_is_passed_on_and_requests_and_the_bytes_of_clients_are_counted(wire: Wire) -> None:
     with socket.create_connection(("127.0.0.1", wire.port), timeout=10) as line:
         assert ask(line, PRELOGIN, b"hello") == b"hello"
         assert wire.requests == 0
         assert [ask(line, CALL, b"%d" % number) for number in range(3)] == [b"0", b"1", b"2"]
-    assert wire.requests == 3
+    assert (wire.requests, wire.sent) == (3, len(packet(PRELOGIN, b"hello")) + 3 * len(packet(CALL, b"0")))
 
 
 def test_a_request_that_is_cut_before_never_arrives(wire: Wire, peer: Peer) -> None:
@@ -160,7 +161,7 @@ def test_a_server_that_is_not_there_is_a_line_that_ends() -> None:
 def test_the_string_leads_through_the_wire(given: str, server: tuple[str, int], rest: str) -> None:
     wire, through = Wire.before(given)
     wire.close()
-    assert wire._server == server
+    assert wire.server == server
     assert through == f"{rest};SERVER=127.0.0.1,{wire.port}"
 
 

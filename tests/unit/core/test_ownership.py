@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.ownership import Ownership, surplus
+from core.store.ownership import Ownership, surplus
 from tests.fakes.builders import EPOCH, partition
 
 

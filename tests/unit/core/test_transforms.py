@@ -56,5 +56,5 @@ def test_a_module_that_imports_what_is_not_there_is_named_with_it(place: Path) -
 )
 def test_a_module_that_lacks_version_or_transform_is_refused(place: Path, text: str) -> None:
     (place / "lacking.py").write_text(text)
-    with pytest.raises(InvalidTransform, match="TRANSFORM=lacking: it needs VERSION"):
+    with pytest.raises(InvalidTransform, match="TRANSFORM=lacking: the module needs VERSION"):
         load_transform("lacking")

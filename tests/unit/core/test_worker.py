@@ -1,4 +1,4 @@
-"""core/worker.py: a batch is held while the infrastructure fails, and finished before its partition is let go."""
+"""core/worker.py: a batch is held while the infrastructure fails, and due letters are retried, on a fake clock."""
 
 import asyncio
 import json
@@ -9,18 +9,26 @@ from datetime import timedelta
 
 import pytest
 
+from core.errors import HubUnreachable
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means
 from core.ingest.silence import SilenceCheck
+from core.letters.port import Keeper
+from core.model.clock import Clock
 from core.model.commits import BatchCommit
-from core.store import Store
-from core.worker import LONGEST_PAUSE, Ingestion, Pausing, _JsonLines, _look_once
-from tests.fakes.builders import batch, events, stamps
-from tests.fakes.faulty_store import Fault, FaultyStore
+from core.model.events import Event, Partition
+from core.model.letters import LetterPolicy
+from core.model.spans import SequenceNumber
+from core.worker import LETTER_PAUSE, LONGEST_PAUSE, Ingestion, JsonLines, Pausing, check_gaps, keep_letters, keep_round
+from tests.fakes.builders import NOON, STREAM, FakeClock, batch, events, ids, stamps
+from tests.fakes.builders import keep_letters as given_letters
+from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
 
+LOOK = timedelta(seconds=60)
 GIVEN = batch(events(0, 4, "reading a"))
 
 
@@ -43,7 +51,7 @@ def take(store: Store, chance: float = 1.0) -> list[float]:
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
-    return [json.loads(_JsonLines().format(record)) for record in caplog.records]
+    return [json.loads(JsonLines().format(record)) for record in caplog.records]
 
 
 def test_a_batch_is_committed_and_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
@@ -111,7 +119,7 @@ class SlowStore(MemoryStore):
 
 
 async def cancel_while_committing(store: SlowStore) -> bool:
-    """Whether the cancellation waited for the commit."""
+    """Return True when the cancellation waited for the commit."""
     taking = asyncio.ensure_future(Ingestion(store, PLAIN).take(GIVEN))
     await asyncio.to_thread(store.committing.wait, 10)
     taking.cancel()
@@ -147,13 +155,93 @@ def test_a_gap_is_healed_and_has_a_line_of_its_own(caplog: pytest.LogCaptureFixt
 def test_a_look_for_gaps_logs_what_it_healed_and_what_it_could_not(caplog: pytest.LogCaptureFixture) -> None:
     store, hub = MemoryStore(), MemoryHub({"0": events(0, 9, "reading a"), "1": []})
     check = SilenceCheck(Means(store, PLAIN, stamps(), Healing(hub)), timedelta(0))
-    _look_once(check)
+    check_gaps(check)
     hub.recreate("0")
-    _look_once(check)
+    check_gaps(check)
     hub.fails = lambda: True
-    _look_once(check)
+    check_gaps(check)
     healed, unhealed, unlooked = lines(caplog)
     assert (healed["message"], healed["healed"], healed["partition"]) == ("gap healed", 10, "telemetry/hubledger/0")
     assert unhealed["message"] == "gap not healed"
     assert "recreated" in str(unhealed["error"])
-    assert unlooked["message"] == "the hub was not looked at for gaps"
+    assert unlooked["message"] == "gap check failed; will retry"
+
+
+def find_event(_: Partition, number: SequenceNumber) -> Event | None:
+    raise HubUnreachable(f"nobody asks for {number}")
+
+
+class Keeping:
+    """One keeper over one database."""
+
+    def __init__(self, *faults: Fault | None) -> None:
+        self.clock, self.store, source = FakeClock(), MemoryStore(), iter(ids(1))
+        stamps = Clock(self.clock.now, lambda: next(source))
+        self.keeper = Keeper(
+            STREAM, FaultyStore(self.store, on_letters=faults), PLAIN, find_event, stamps, LetterPolicy(chunk=2)
+        )
+
+    def round(self) -> timedelta:
+        return keep_round(self.keeper, LOOK)
+
+    def statuses(self) -> list[str]:
+        return [kept.status for kept in self.store.letters()]
+
+
+def test_a_round_retries_what_is_due_and_the_next_one_follows_at_once() -> None:
+    world = Keeping()
+    given_letters(world.store, dict.fromkeys(range(5), "quiet"))
+    assert world.round() == timedelta()
+    assert world.statuses() == ["resolved"] * 5
+
+
+def test_a_round_with_nothing_due_sleeps_until_something_is_and_never_longer_than_a_look() -> None:
+    world = Keeping()
+    assert world.round() == LOOK
+    given_letters(world.store, {0: "quiet"}, due_at=NOON + timedelta(seconds=20))
+    assert world.round() == timedelta(seconds=20)
+    given_letters(world.store, {1: "quiet"}, due_at=NOON + timedelta(hours=1))
+    world.clock.advance(20)
+    world.round()
+    assert world.round() == LOOK
+
+
+def test_a_round_that_finds_due_letters_and_gets_none_pauses() -> None:
+    class Rival(MemoryStore):
+        def claim_letters(self, claim: object) -> tuple[()]:
+            return ()
+
+    world = Keeping()
+    rival = Rival()
+    given_letters(rival, {0: "quiet"})
+    keeper = Keeper(world.keeper.stream, rival, PLAIN, find_event, world.keeper.clock)
+    assert keep_round(keeper, LOOK) == LETTER_PAUSE
+
+
+def test_a_fault_is_no_end_of_it() -> None:
+    world = Keeping(Fault.NOT_REACHED)
+    given_letters(world.store, {0: "quiet"})
+    assert world.round() == LOOK
+    assert world.round() == timedelta()
+    assert world.statuses() == ["resolved"]
+
+
+def test_rounds_follow_each_other_until_they_are_cancelled() -> None:
+    world, slept = Keeping(), list[float]()
+    given_letters(world.store, dict.fromkeys(range(5), "quiet"))
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 3:
+            raise asyncio.CancelledError
+
+    async def cancelled() -> bool:
+        try:
+            await keep_letters(world.keeper, LOOK, sleep)
+        except asyncio.CancelledError:
+            return True
+        return False
+
+    assert asyncio.run(cancelled())
+    assert slept == [0, 60, 60]
+    assert world.statuses() == ["resolved"] * 5

@@ -125,7 +125,7 @@ def test_a_context_that_lacks_everything_names_everything() -> None:
 
 @pytest.mark.parametrize("name", ["OffsetStringArray", "PropertiesArray"])
 @pytest.mark.parametrize("length", [0, 1, 3])
-def test_an_array_of_another_length_is_refused_with_both_lengths(name: str, length: int) -> None:
+def test_an_array_of_a_different_length_is_refused_with_both_lengths(name: str, length: int) -> None:
     metadata = recorded_metadata()
     metadata[name] = (metadata[name] * 2)[:length]
     assert refusal(metadata) == f"the host sent {length} values in {name} for 2 events"

@@ -34,7 +34,7 @@ class Context:
 
 
 def a_round(*answers: Any) -> tuple[list[Any], Context]:
-    """What one round asks for, when it is answered like this."""
+    """Run a round with these answers, and return its requests."""
     context = Context()
     orchestrator = keep_dead_letters(context)
     asked = [next(orchestrator)]
@@ -104,7 +104,7 @@ def test_a_keeper_that_runs_is_left_alone(state: str) -> None:
     assert watched(Client(state)) == []
 
 
-def test_a_keeper_without_a_new_round_for_too_long_is_ended_so_that_another_can_start() -> None:
+def test_a_keeper_without_a_new_round_for_too_long_is_ended_so_that_a_new_one_can_start() -> None:
     assert watched(Client("Running", STALLED_AFTER + timedelta(minutes=1))) == ["terminate dead-letters-1"]
 
 

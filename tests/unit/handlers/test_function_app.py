@@ -21,19 +21,42 @@ print(json.dumps({
 """
 
 
+Index = dict[str, dict[str, Any]]
+SCHEDULES = {  # of the timers whose schedule is a setting
+    "aggregate": "AGGREGATION_SCHEDULE",
+    "heal_gaps": "GAP_CHECK_SCHEDULE",
+    "watch": "WATCH_SCHEDULE",
+    "watch_replays": "REPLAY_CHECK_SCHEDULE",
+}
+
+
 @cache
-def index() -> dict[str, dict[str, Any]]:
-    """The functions as the worker indexes them, in a process without any setting of the app."""
+def index(**settings: str) -> Index:
+    """The functions as the worker indexes them, in a process without any other setting of the app."""
     done = subprocess.run(
-        [sys.executable, "-c", INDEX], cwd=ROOT, env={}, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", INDEX], cwd=ROOT, env=settings, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 
 
-def binding(function: str, kind: str) -> dict[str, Any]:
-    (found,) = [one for one in index()[function]["bindings"] if one["type"] == kind]
+def binding(function: str, kind: str, of: Index | None = None) -> dict[str, Any]:
+    (found,) = [one for one in (of or index())[function]["bindings"] if one["type"] == kind]
     return dict(found)
+
+
+def test_the_schedules_of_timers_are_settings() -> None:
+    given = {setting: f"{at} 0 0 1 1 *" for at, setting in enumerate(SCHEDULES.values())}
+    indexed = index(**given)
+    assert {setting: binding(name, "timerTrigger", indexed)["schedule"] for name, setting in SCHEDULES.items()} == given
+
+
+def test_a_schedule_that_is_empty_or_not_set_is_the_default() -> None:
+    defaults = {"aggregate": "0 */5", "heal_gaps": "0 *", "watch": "15 *", "watch_replays": "30 *"}
+    wanted = {name: f"{begin} * * * *" for name, begin in defaults.items()}
+    for settings in ({}, dict.fromkeys(SCHEDULES.values(), "")):
+        indexed = index(**settings)
+        assert {name: binding(name, "timerTrigger", indexed)["schedule"] for name in wanted} == wanted
 
 
 def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so() -> None:

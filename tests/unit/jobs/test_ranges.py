@@ -3,9 +3,8 @@
 import random
 from collections import Counter
 
-import pytest
-
 from jobs.ranges import CommitSpan, LedgerRange, Slice, replay_slices, slices_of, spans_between
+from tests.offenders import holds_for
 
 SPAN = CommitSpan(1, "0", 0, 99)
 
@@ -52,7 +51,7 @@ def test_a_span_without_commits_has_no_slice() -> None:
     assert slices_of([SPAN], []) == []
 
 
-@pytest.mark.parametrize("seed", range(200))
+@holds_for(range(200))
 def test_every_row_of_the_commits_is_in_one_slice_and_no_other_row_in_any(seed: int) -> None:
     chance = random.Random(seed)
     rows: dict[int, tuple[int, str]] = {}  # sequence number: the commit that wrote its row, and its kind
@@ -83,4 +82,4 @@ def test_every_row_of_the_commits_is_in_one_slice_and_no_other_row_in_any(seed: 
         for at, (number, _) in rows.items()
         if one.first <= at <= one.last and one.after < number <= one.up_to and (at in letters or not one.letters_only)
     )
-    assert found == Counter(at for at, (number, _) in rows.items() if begin < number <= stop), f"seed {seed}"
+    assert found == Counter(at for at, (number, _) in rows.items() if begin < number <= stop)

@@ -1,14 +1,13 @@
 """jobs/row_texts.py: rows as texts and back."""
 
-import pytest
-
 from core.model.rows import Row
 from jobs.row_texts import row_of, texts_of
+from tests.offenders import holds_for
 from tests.sql.values import ROW_CLASSES
 from tests.sql.values import row_of as sample
 
 
-@pytest.mark.parametrize("row_class", ROW_CLASSES)
+@holds_for(ROW_CLASSES)
 def test_a_row_is_the_same_after_a_way_through_texts(row_class: type) -> None:
     row: Row = sample(row_class)
     assert row_of(row_class, texts_of(row)) == row

@@ -8,7 +8,7 @@ WHAT = sys.argv[1] if len(sys.argv) > 1 else ""
 
 
 def main() -> int:
-    """ready: until SIGTERM; deaf: until SIGKILL; dead: no longer than it takes to complain; done: at once, and well."""
+    """Run until SIGTERM (ready) or SIGKILL (deaf), or end at once: with an error (dead) or well (done)."""
     if WHAT == "dead":
         sys.stderr.write("no such hub\n")
         return 3

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from core.store.schema import migrate_sqlite
-from local.books import Books, BooksUnavailable, count_accounted, count_gaps, read_books
+from local.books import Books, BooksUnavailable, Watch, count_accounted, count_gaps, read_books
+from tests.fakes.engines import SqliteEngine
 from tests.unit.local.feed.builders import story
 from tests.unit.local.stores import ingest
 
@@ -27,7 +27,7 @@ Serve = Callable[[int, bytes], str]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Starts servers that have one answer to everything, and returns their address."""
+    """Start servers that give one answer to everything, and return their address."""
     servers: list[http.server.ThreadingHTTPServer] = []
 
     def start(status: int, body: bytes) -> str:
@@ -51,30 +51,22 @@ def serve() -> Iterator[Serve]:
         server.server_close()
 
 
-def test_the_books_are_those_of_all_partitions(serve: Serve) -> None:
+def test_the_books_are_those_of_all_partitions_without_the_hub_when_it_does_not_answer(serve: Serve) -> None:
     books = read_books(serve(200, json.dumps(STATUS).encode()))
     assert books == Books(in_hub=12, accounted=9, written=6, filtered=2, dead_lettered=1, balanced=True)
-    assert books.lag == 3
+    unknown = {**STATUS, "partitions": [{"hub_end": "7"}, {"hub_end": None}]}
+    assert read_books(serve(200, json.dumps(unknown).encode())).in_hub is None
 
 
-def test_while_the_hub_cannot_be_asked_there_is_no_lag(serve: Serve) -> None:
-    unknown = {**STATUS, "partitions": [{"hub_end": None}]}
-    books = read_books(serve(200, json.dumps(unknown).encode()))
-    assert (books.in_hub, books.lag) == (None, None)
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "why"),
-    [
+def test_an_answer_without_books_is_refused_with_its_reason_in_one_line(serve: Serve) -> None:
+    for status, body, why in (
         (503, b'{"detail": "settings refused: TRANSFORM"}', "answers 503: settings refused: TRANSFORM"),
         (500, b"Traceback\nlong", "answers 500: Traceback$"),
         (200, b"{}", "partitions"),
         (200, b"no JSON", "Expecting value"),
-    ],
-)
-def test_an_answer_without_books_says_why_in_one_line(serve: Serve, status: int, body: bytes, why: str) -> None:
-    with pytest.raises(BooksUnavailable, match=why):
-        read_books(serve(status, body))
+    ):
+        with pytest.raises(BooksUnavailable, match=why):
+            read_books(serve(status, body))
 
 
 def test_a_host_that_is_not_there_has_no_books() -> None:
@@ -82,13 +74,55 @@ def test_a_host_that_is_not_there_has_no_books() -> None:
         read_books("http://127.0.0.1:1")
 
 
-def test_what_is_accounted_for_can_be_read_from_the_store(tmp_path: Path) -> None:
-    migrate_sqlite(tmp_path / "store.db")
-    assert count_accounted(tmp_path / "store.db") == 0
-    ingest(tmp_path / "store.db", story(events=300))
-    assert count_accounted(tmp_path / "store.db") == 300
+def test_accounted_events_and_gaps_are_counted_in_the_store(tmp_path: Path) -> None:
+    store = SqliteEngine(tmp_path / "store.db").path
+    assert (count_accounted(store), count_gaps(store)) == (0, {})
+    ingest(store, story(events=300))
+    assert count_accounted(store) == 300
 
 
-def test_a_store_without_gaps_counts_none(tmp_path: Path) -> None:
-    migrate_sqlite(tmp_path / "store.db")
-    assert count_gaps(tmp_path / "store.db") == {}
+BOOKS = Books(in_hub=3, accounted=3, written=3, filtered=0, dead_lettered=0, balanced=True)
+
+
+class App:
+    """An app that gives the given answers, and then falls silent and sets `finished`."""
+
+    def __init__(self, *answers: Books | None) -> None:
+        self._answers = list(answers)
+        self.addresses: list[str] = []
+        self.finished = threading.Event()
+
+    def read(self, address: str) -> Books:
+        self.addresses.append(address)
+        if not self._answers:
+            self.finished.set()
+            threading.Event().wait(0.01)
+            raise BooksUnavailable("it has gone")
+        answer = self._answers.pop(0)
+        if answer is None:
+            raise BooksUnavailable("not yet")
+        return answer
+
+
+def test_the_latest_answer_stays_when_the_app_falls_silent() -> None:
+    app = App(None, BOOKS)
+    with Watch("http://one", app.read, every=0.001) as watch:
+        assert app.finished.wait(10)
+        assert watch.books == BOOKS
+
+
+def test_a_different_address_is_read_from_and_the_books_of_the_first_are_forgotten() -> None:
+    requested, answered = threading.Event(), threading.Event()
+
+    def read(address: str) -> Books:
+        if address == "http://two":
+            requested.set()
+            raise BooksUnavailable("not yet")
+        answered.set()
+        return BOOKS
+
+    with Watch("http://one", read, every=0.001) as watch:
+        assert answered.wait(10)
+        watch.move("http://two")
+        assert requested.wait(10)
+        assert watch.books is None

@@ -1,15 +1,15 @@
-"""local/chaos.py: the plan of the blows, and how they are struck."""
+"""local/chaos.py: the plan of the blows, and their strikes."""
 
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from local.chaos import KILLS, LOCKED, SKIPPED, Blow, Chaos, blow_plan
-from local.kills import kill_plan
+from local.chaos import KILLS, LOCKED, LONGEST_DELAY, SKIPPED, Chaos, blow_plan
 from local.processes import Children
 from local.stack import Place, Stack
 
@@ -17,7 +17,7 @@ EVENTS = 10_000
 
 
 class Struck:
-    """A host and an emulator that only note what is done to them."""
+    """A host and an emulator that only note the blows."""
 
     def __init__(self) -> None:
         self.done: list[object] = []
@@ -45,13 +45,25 @@ def test_every_kind_of_blow_is_struck_while_events_are_still_to_come() -> None:
         assert all(blow.accounted < EVENTS for blow in plan if blow.kind != "kill")
 
 
+def test_without_chaos_the_kills_alone_are_spread_over_the_run_in_order() -> None:
+    for seed in range(50):
+        plan = blow_plan(EVENTS, 4, seed, chaos=False)
+        assert [blow.kind for blow in plan] == ["kill"] * 4
+        assert all(earlier.accounted < later.accounted for earlier, later in pairwise(plan))
+        assert all(0 < blow.accounted <= 9_000 for blow in plan[:-1])
+        assert all(0 <= blow.delay <= LONGEST_DELAY for blow in plan)
+        assert {*plan} < {*blow_plan(EVENTS, 4, seed, chaos=True)}
+    assert blow_plan(EVENTS, 0, 1, chaos=False) == []
+
+
+def test_the_last_of_several_kills_comes_when_all_is_accounted_for_and_letters_are_retried() -> None:
+    lasts = [blow_plan(EVENTS, kills, 1, chaos=False)[-1].accounted for kills in (1, 2, 3)]
+    assert [last == EVENTS for last in lasts] == [False, True, True]
+
+
 def test_the_seed_decides_the_moments() -> None:
-    plans = {tuple(blow_plan(EVENTS, KILLS, seed, chaos=True)) for seed in (1, 1, 2, 3)}
-    assert len(plans) == 3
-
-
-def test_without_chaos_there_are_the_kills_alone() -> None:
-    assert blow_plan(EVENTS, 3, 1, chaos=False) == [Blow(*kill, "kill") for kill in kill_plan(EVENTS, 3, 1)]
+    for chaos in (True, False):
+        assert len({tuple(blow_plan(EVENTS, 3, seed, chaos=chaos)) for seed in (1, 1, 2, 3)}) == 3
 
 
 def test_the_host_loses_its_first_batches_and_some_more_at_each_kill_and_skip(tmp_path: Path) -> None:

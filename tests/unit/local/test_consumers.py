@@ -1,6 +1,7 @@
-"""local/consumers.py: workers, with small processes in their place."""
+"""local/consumers.py: workers, with small processes in their place, and ticking."""
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,14 +9,14 @@ from random import Random
 
 import pytest
 
-from local.consumers import Workers
+from local.consumers import Workers, ticking
 from local.feed.domains import HOMES
 from local.processes import Child, ChildFailed, Children, Command
 from local.stack import Place, Stack
 
 
 class SmallStack(Stack):
-    """Its workers are ready and do nothing."""
+    """A stack whose workers are ready and do nothing."""
 
     def __init__(self, folder: Path, children: Children) -> None:
         super().__init__(Place(folder), children, time.sleep)
@@ -38,33 +39,27 @@ def stack(tmp_path: Path) -> Iterator[SmallStack]:
         yield SmallStack(tmp_path, children)
 
 
-def started(stack: Stack, seed: int = 1) -> Workers:
-    return Workers(stack, HOMES.transform, 3, Random(seed))
-
-
-def test_a_killed_worker_has_another_in_its_place_and_leaves_its_log(stack: SmallStack) -> None:
-    workers = started(stack)
-    workers.kill_one()
-    assert [child.exit_code() for child in stack.workers].count(-9) == 1
-    assert stack.workers[3].running
-    assert workers.logs == [child.output for child in stack.workers]
-    workers.refuse_dead()
-
-
-@pytest.mark.slow
-def test_chance_decides_which_worker_is_killed(tmp_path: Path) -> None:
-    killed: set[str] = set()
-    for seed in range(5):
-        (tmp_path / str(seed)).mkdir()
-        with Children(tmp_path / str(seed)) as children:
-            stack = SmallStack(tmp_path / str(seed), children)
-            started(stack, seed).kill_one()
-            killed.update(child.name for child in stack.workers if not child.running)
-    assert len(killed) > 1
+def test_chance_decides_which_worker_is_killed_and_a_new_one_takes_its_place(stack: SmallStack) -> None:
+    positions: set[int] = set()
+    for seed in range(10):
+        before = len(stack.workers)
+        workers = Workers(stack, HOMES.transform, 2, Random(seed))
+        workers.kill_one()
+        *first, new = stack.workers[before:]
+        (killed,) = [at for at, child in enumerate(first) if child.exit_code() == -9]
+        assert (first[1 - killed].running, new.running) == (True, True)
+        assert workers.logs == [child.output for child in (*first, new)]
+        workers.refuse_dead()
+        workers.end()
+        assert not any(child.running for child in stack.workers)
+        positions.add(killed)
+        if len(positions) == 2:
+            break
+    assert positions == {0, 1}
 
 
 def test_a_worker_that_dies_by_itself_is_reported_by_name(stack: SmallStack) -> None:
-    workers = started(stack)
+    workers = Workers(stack, HOMES.transform, 2, Random(1))
     os.kill(stack.workers[1].pid, 9)
     while stack.workers[1].running:
         stack.pause(0.01)
@@ -72,6 +67,16 @@ def test_a_worker_that_dies_by_itself_is_reported_by_name(stack: SmallStack) -> 
         workers.refuse_dead()
 
 
-def test_workers_end_together(stack: SmallStack) -> None:
-    started(stack).end()
-    assert not any(child.running for child in stack.workers)
+def test_ticking_repeats_an_action_beside_the_block_and_not_after_it() -> None:
+    ticks, thrice = list[int](), threading.Event()
+
+    def action() -> None:
+        ticks.append(1)
+        if len(ticks) == 3:
+            thrice.set()
+
+    with ticking(0.001, action):
+        assert thrice.wait(10)
+    done = len(ticks)
+    assert not threading.Event().wait(0.02)
+    assert len(ticks) == done

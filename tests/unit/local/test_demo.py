@@ -1,34 +1,26 @@
-"""local/demo.py: what is refused before anything is started."""
+"""local/demo.py: the options that it refuses before anything starts."""
 
 import pytest
 
 from local.demo import main
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "why"),
-    [
-        ("--transform", "flights", "must be home_security or flight_info"),
-        ("--transform", "other.module", "must be home_security or flight_info"),
-        ("--events", "0", "must be a whole number from 1"),
-        ("--workers", "-1", "must be a whole number from 1"),
-        ("--kill", "-1", "must be a whole number from 1"),
-        ("--rate", "slow", "must be a number above 0, or full"),
-        ("--chaos", "often", "ignored explicit argument 'often'"),
-    ],
-)
-def test_what_a_demo_cannot_do_is_one_clear_error(
-    option: str, value: str, why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        main([f"{option}={value}"])
-    assert why in capsys.readouterr().err
-
-
-def test_chaos_without_the_functions_host_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--chaos", "--workers", "2"])
-    assert "argument --chaos: it needs the functions host" in capsys.readouterr().err
+def test_an_impossible_demo_is_refused_with_one_clear_error(capsys: pytest.CaptureFixture[str]) -> None:
+    for options, why in {
+        "--transform=flights": "must be home_security or flight_info",
+        "--transform=other.module": "must be home_security or flight_info",
+        "--events=0": "must be a whole number from 1",
+        "--workers=-1": "must be a whole number from 1",
+        "--kill=-1": "must be a whole number from 1",
+        "--rate=slow": "must be a number above 0, or full",
+        "--chaos=often": "ignored explicit argument 'often'",
+        "--chaos --workers=2": "argument --chaos: it needs the functions host",
+        "--aggregate --workers=2": "it needs the functions host",
+        "--aggregate --transform=flight_info": "only home_security has readings",
+    }.items():
+        with pytest.raises(SystemExit):
+            main(options.split())
+        assert why in capsys.readouterr().err, options
 
 
 def test_help_names_chaos(capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,22 +29,7 @@ def test_help_names_chaos(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--chaos" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        (["--workers=2"], "it needs the functions host"),
-        (["--transform=flight_info"], "only home_security has readings"),
-    ],
-)
-def test_what_cannot_be_aggregated_is_one_clear_error(
-    options: list[str], why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        main(["--aggregate", *options])
-    assert why in capsys.readouterr().err
-
-
-def test_without_java_a_demo_that_aggregates_says_how_to_get_it(
+def test_without_java_a_demo_that_aggregates_is_refused_with_the_way_to_get_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")

@@ -21,52 +21,40 @@ def gone(pid: int) -> bool:
     return False
 
 
-def test_a_child_is_ready_when_it_says_so(tmp_path: Path) -> None:
-    with Children(tmp_path) as children:
-        assert children.start(command("ready")).wait_ready("child ready on ", time.sleep) == "child ready on 42"
-
-
-def test_no_child_outlives_the_block_whatever_happens(tmp_path: Path) -> None:
+def test_a_child_is_ready_when_it_says_so_and_does_not_outlive_the_block_after_an_error(tmp_path: Path) -> None:
     pids = []
     with pytest.raises(OSError, match="disturbed"), Children(tmp_path) as children:
         for _ in range(2):
             child = children.start(command("ready"))
-            child.wait_ready("ready", time.sleep)
+            assert child.wait_ready("child ready on ", time.sleep) == "child ready on 42"
             pids.append(child.pid)
         raise OSError("disturbed")
     assert all(gone(pid) for pid in pids)
 
 
-def test_a_child_that_does_not_hear_is_killed_after_the_grace(tmp_path: Path) -> None:
+def test_a_deaf_child_is_killed_after_the_grace_and_a_killed_child_is_gone(tmp_path: Path) -> None:
     with Children(tmp_path) as children:
-        child = children.start(command("deaf"))
-        child.wait_ready("ready", time.sleep)
-        child.end(grace=0.1)
-        assert gone(child.pid)
-        assert child.exit_code() == -9
+        deaf, ready = children.start(command("deaf")), children.start(command("ready"))
+        for child in (deaf, ready):
+            child.wait_ready("ready", time.sleep)
+        deaf.end(grace=0.1)
+        ready.kill()
+        assert (gone(deaf.pid), gone(ready.pid)) == (True, True)
+        assert deaf.exit_code() == -9
 
 
-def test_a_killed_child_is_gone(tmp_path: Path) -> None:
+def test_a_child_that_dies_is_reported_with_its_last_lines(tmp_path: Path) -> None:
     with Children(tmp_path) as children:
-        child = children.start(command("ready"))
-        child.wait_ready("ready", time.sleep)
-        child.kill()
-        assert gone(child.pid)
+        dead = children.start(command("dead"))
+        with pytest.raises(ChildFailed, match="dead ended with code 3:\n  no such hub"):
+            dead.wait_ready("ready", time.sleep)
+        with pytest.raises(ChildFailed, match="no such hub"):
+            dead.wait_done(time.sleep)
 
 
-def test_a_child_that_dies_is_reported_with_its_last_words(tmp_path: Path) -> None:
-    with Children(tmp_path) as children, pytest.raises(ChildFailed, match="dead ended with code 3:\n  no such hub"):
-        children.start(command("dead")).wait_ready("ready", time.sleep)
-
-
-def test_a_child_that_is_done_well_is_no_failure(tmp_path: Path) -> None:
+def test_a_child_that_ends_well_is_no_failure(tmp_path: Path) -> None:
     with Children(tmp_path) as children:
         children.start(command("done")).wait_done(time.sleep)
-
-
-def test_a_child_that_is_done_badly_is_one(tmp_path: Path) -> None:
-    with Children(tmp_path) as children, pytest.raises(ChildFailed, match="no such hub"):
-        children.start(command("dead")).wait_done(time.sleep)
 
 
 def test_a_tail_is_the_last_lines_of_a_file(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from local.chaos import Kind
 from local.feed.record import ONCE, Copies
 from local.proof import Finished, prove, redelivered
 from tests.unit.local.feed.builders import story
-from tests.unit.local.stores import ingest, settle_letters, write_record
+from tests.unit.local.stores import Files, write_record
 
 BOOKS = Books(in_hub=300, accounted=300, written=200, filtered=60, dead_lettered=40, balanced=True)
 
@@ -32,21 +32,23 @@ def finished(
 
 
 def note_gaps(store: Path, *gaps: tuple[int, int, str]) -> None:
-    """The store also had gaps in partition 0."""
+    """Add gaps of partition 0 to the store."""
     with closing(sqlite3.connect(store, isolation_level=None)) as connection:
         for first, last, status in gaps:
             values = (first, last, "2026-01-01T00:00:00Z", status, 1)
             connection.execute("INSERT INTO sequence_gap VALUES (1, '0', ?, ?, ?, ?, ?)", values)
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> tuple[Path, Path]:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Files:
     """A store and a record of 300 events that agree."""
-    minutes = story(events=300)
-    ingest(tmp_path / "store.db", minutes)
-    settle_letters(tmp_path / "store.db")
-    write_record(tmp_path / "record.db", [(minute, ONCE) for minute in minutes])
-    return tmp_path / "store.db", tmp_path / "record.db"
+    return Files.agreeing(tmp_path_factory.mktemp("made"), story(events=300), settled=True)
+
+
+@pytest.fixture
+def files(made: Files, tmp_path: Path) -> tuple[Path, Path]:
+    """A copy of the store, and the record."""
+    return made.copied_to(tmp_path).store, made.record
 
 
 def test_the_figures_come_in_their_order(files: tuple[Path, Path]) -> None:
@@ -67,18 +69,13 @@ def test_the_figures_come_in_their_order(files: tuple[Path, Path]) -> None:
     ]
 
 
-def test_kills_are_added_after_the_other_figures(files: tuple[Path, Path]) -> None:
-    figures = prove(finished(struck={"kill": 3}), *files).figures
-    assert list(figures)[-1] == "kills"
-    assert figures["kills"] == 3
-
-
-def test_workers_are_the_last_figure_when_they_were_used(files: tuple[Path, Path]) -> None:
+def test_kills_and_then_workers_are_the_last_figures_when_there_were_some(files: tuple[Path, Path]) -> None:
+    assert list(prove(finished(struck={"kill": 3}), *files).figures.items())[-1] == ("kills", 3)
     figures = prove(finished(struck={"kill": 2}, workers=3), *files).figures
     assert list(figures.items())[-2:] == [("kills", 2), ("workers", 3)]
 
 
-def test_gaps_are_counted_in_events_by_what_became_of_them(files: tuple[Path, Path]) -> None:
+def test_gaps_are_counted_in_events_by_their_status(files: tuple[Path, Path]) -> None:
     note_gaps(files[0], (0, 9, "healed"), (10, 11, "absent"), (20, 24, "healed"))
     proof = prove(finished(), *files)
     assert proof.figures["gaps"] == {"healed": 15, "absent": 2}
@@ -88,7 +85,7 @@ def test_gaps_are_counted_in_events_by_what_became_of_them(files: tuple[Path, Pa
 STRUCK: Mapping[Kind, int] = {"kill": 2, "skip": 2, "cut": 2, "lock": 1}
 
 
-def test_chaos_tells_what_it_did_and_is_no_proof_without_a_healed_gap(files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_chaos_reports_its_blows_and_is_no_proof_without_a_healed_gap(files: tuple[Path, Path], tmp_path: Path) -> None:
     log = tmp_path / "host-1.log"
     log.write_text("".join(json.dumps({"action": "batch_skipped"}) + "\n" for _ in range(5)) + '{"action": "batch_s')
     proof = prove(finished(struck=STRUCK, logs=[log]), *files)
@@ -112,10 +109,8 @@ def test_an_event_that_the_app_did_not_account_for_is_a_difference(files: tuple[
 
 
 def test_a_letter_that_still_waits_is_a_difference(tmp_path: Path) -> None:
-    minutes = story(events=300)
-    ingest(tmp_path / "store.db", minutes)
-    write_record(tmp_path / "record.db", [(minute, ONCE) for minute in minutes])
-    proof = prove(finished(), tmp_path / "store.db", tmp_path / "record.db")
+    unsettled = Files.agreeing(tmp_path, story(events=300))
+    proof = prove(finished(), unsettled.store, unsettled.record)
     assert proof.differences == ["letters: 6 are still waiting"]
     assert proof.figures["letters"] == {"resolved": 0, "exhausted": 29, "waiting": 6}
 
@@ -130,7 +125,7 @@ def test_a_recount_that_disagrees_is_a_difference(files: tuple[Path, Path], tmp_
     assert prove(finished(), files[0], tmp_path / "other.db").differences
 
 
-def test_where_answers_were_lost_the_hub_says_how_many_it_took(files: tuple[Path, Path]) -> None:
+def test_where_answers_were_lost_the_hub_knows_the_number_of_events(files: tuple[Path, Path]) -> None:
     assert prove(finished(published=Copies(290, 310)), *files).figures["published"] == 300
     assert prove(finished(published=Copies(290, 295)), *files).figures["published"] == 295
 

@@ -1,4 +1,4 @@
-"""local/run.py: what is refused before anything is started."""
+"""local/run.py: the ports and transforms that it refuses before anything starts."""
 
 import socket
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def free_port() -> int:
 
 
 @pytest.mark.parametrize(("taken", "other"), [("--hub-port", "--port"), ("--port", "--hub-port")])
-def test_a_port_in_use_is_named_with_the_option_that_chooses_another(
+def test_a_port_in_use_is_named_with_the_option_to_change_it(
     taken: str, other: str, taken_port: int, free_port: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = [taken, str(taken_port), other, str(free_port), "--folder", str(tmp_path / "run")]
@@ -37,7 +37,7 @@ def test_a_port_in_use_is_named_with_the_option_that_chooses_another(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_transform_that_no_feed_tells_of_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_transform_without_a_feed_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--transform", "core.transforms.missing"])
     last = capsys.readouterr().err.splitlines()[-1]

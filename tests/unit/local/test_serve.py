@@ -1,4 +1,4 @@
-"""local/serve.py: what is refused before anything is started."""
+"""local/serve.py: the folders and ports that it refuses before anything starts."""
 
 import socket
 import sqlite3
@@ -13,7 +13,7 @@ from local.serve import main
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    """What a demo left, as far as it is looked at before the start."""
+    """Return a folder of a demo, with the part that is read before the start."""
     with closing(sqlite3.connect(tmp_path / "record.db")) as record:
         record.execute("CREATE TABLE feed (transform TEXT)")
         record.execute("INSERT INTO feed VALUES ('core.transforms.home_security')")
@@ -21,12 +21,12 @@ def kept(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_folder_without_a_demo_is_one_line_that_says_how_to_get_one(
+def test_a_folder_without_a_demo_is_refused_with_the_way_to_get_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--folder", str(tmp_path)]) == 1
     assert capsys.readouterr().err == (
-        f"serve: {tmp_path} holds no demo: make demo AGGREGATE=1 keeps its own, --keep any other one's\n"
+        f"serve: {tmp_path} holds no demo: make demo AGGREGATE=1 keeps its files, and --keep those of any other demo\n"
     )
 
 
@@ -39,7 +39,7 @@ def test_a_port_in_use_is_named(kept: Path, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err.startswith(f"serve: port {port} cannot be used")
 
 
-def test_a_demo_that_still_runs_is_left_alone(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_demo_that_still_runs_is_refused(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         port = server.getsockname()[1]

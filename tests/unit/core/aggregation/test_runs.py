@@ -9,8 +9,8 @@ from core.aggregation.runs import (
     NO_CUT,
     AggregationRun,
     Cut,
-    Patience,
-    Sight,
+    EngineAnswer,
+    RunLimits,
     Staged,
     Standing,
     Step,
@@ -21,31 +21,31 @@ from core.aggregation.runs import (
 from core.aggregation.spark import JobState
 from tests.fakes.builders import EPOCH
 
-PATIENCE = Patience(grace=timedelta(minutes=10), deadline=timedelta(hours=2), attempts=3, submits=5)
-NO_ANSWER = Sight(None, None, answered=False)
-NOT_SEEN = Sight(None, None)
+PATIENCE = RunLimits(grace=timedelta(minutes=10), deadline=timedelta(hours=2), attempts=3, submits=5)
+NO_ANSWER = EngineAnswer(None, None, answered=False)
+NOT_SEEN = EngineAnswer(None, None)
 STAGED = Staged("s", "r", 1, EPOCH)
 SUBMITTING = AggregationRun("r", "job", 1, NO_CUT, Cut('{"1/0":1}'), "local", 1, 1, "submitting", EPOCH, EPOCH)
 SUBMITTED = replace(SUBMITTING, status="submitted", engine_job_id="j", submitted_at=EPOCH)
 
 
-def step(run: AggregationRun, sight: Sight, minutes: float = 1.0, staged: Staged | None = None) -> Step:
+def step(run: AggregationRun, sight: EngineAnswer, minutes: float = 1.0, staged: Staged | None = None) -> Step:
     return next_step(run, sight, staged, EPOCH + timedelta(minutes=minutes), PATIENCE)
 
 
-def seen(state: JobState) -> Sight:
-    return Sight("j", state)
+def seen(state: JobState) -> EngineAnswer:
+    return EngineAnswer("j", state)
 
 
 @pytest.mark.parametrize("run", [SUBMITTING, SUBMITTED], ids=["submitting", "submitted"])
 @pytest.mark.parametrize("sight", [NO_ANSWER, NOT_SEEN, *map(seen, JobState)])
-def test_what_is_staged_whole_is_committed_whatever_the_engine_says(run: AggregationRun, sight: Sight) -> None:
+def test_what_is_staged_whole_is_committed_whatever_the_engine_says(run: AggregationRun, sight: EngineAnswer) -> None:
     assert step(run, sight, 10_000, STAGED) is Step.COMMIT
 
 
 def test_a_job_that_is_found_under_the_name_of_an_unanswered_submit_is_adopted() -> None:
-    assert step(SUBMITTING, Sight("j", None)) is Step.ADOPT
-    assert step(SUBMITTING, Sight("j", None), 10_000) is Step.ADOPT
+    assert step(SUBMITTING, EngineAnswer("j", None)) is Step.ADOPT
+    assert step(SUBMITTING, EngineAnswer("j", None), 10_000) is Step.ADOPT
 
 
 def test_an_unanswered_submit_is_repeated_only_when_the_engine_shows_nothing_for_longer_than_the_grace() -> None:
@@ -69,7 +69,7 @@ def test_a_job_that_the_engine_lost_is_given_the_grace_before_it_is_tried_again(
 
 
 @pytest.mark.parametrize("sight", [seen(JobState.RUNNING), NO_ANSWER])
-def test_a_job_may_run_until_its_deadline(sight: Sight) -> None:
+def test_a_job_may_run_until_its_deadline(sight: EngineAnswer) -> None:
     assert step(SUBMITTED, sight, 120) is Step.WAIT
     assert step(SUBMITTED, sight, 120.01) is Step.TRY_AGAIN
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from core.aggregation.activity import HomeActivity
-from core.aggregation.runs import AggregationRun, Patience, Standing
+from core.aggregation.runs import AggregationRun, RunLimits, Standing
 from core.aggregation.spark import JobRequest, JobState
 from core.aggregation.tick import HOME_ACTIVITY, Aggregation, AggregationReport, aggregate, report_facts
 from core.errors import EngineRefused, EngineUnreachable, StoreUnavailable
 from core.remote.spark.lakes import FolderLake
-from core.store.sqlite_aggregation import SqliteAggregationStore
-from tests.fakes.aggregation_engines import SqliteAggregation, finish, ingest, stage
+from core.store.sqlite.database import SqliteDatabase
+from tests.fakes.aggregation_engines import AggregatingStore, SqliteAggregation, finish, ingest, stage
 from tests.fakes.builders import EPOCH, FakeClock, reading
 from tests.fakes.engines import SqliteEngine
 
@@ -64,10 +64,10 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.database = SqliteAggregation(SqliteEngine(folder / "store.db"))
-        self.store: SqliteAggregationStore = self.database.open()
+        self.store = self.database.open()
         self.engine = FakeEngine()
         self.clock = FakeClock()
-        patience = Patience(timedelta(minutes=10), timedelta(hours=2), timedelta(hours=1), attempts=2, submits=5)
+        patience = RunLimits(timedelta(minutes=10), timedelta(hours=2), timedelta(hours=1), attempts=2, submits=5)
         self.own = Aggregation(self.store, self.engine, None, self.clock.now, patience)
 
     def tick(self, minutes: float = 5) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ def test_a_run_is_submitted_waited_for_committed_and_followed_by_the_next(world:
     assert (world.run.number, world.readings()) == (2, 1)
 
 
-class DyingStore(SqliteAggregationStore):
+class DyingStore(AggregatingStore):
     """Its process dies after the intent, before the engine is asked."""
 
     def open_run(self, run: AggregationRun) -> bool:
@@ -129,7 +129,7 @@ class DyingStore(SqliteAggregationStore):
 
 
 def test_the_intent_stands_before_the_engine_hears_of_the_run(world: World) -> None:
-    dying = DyingStore(world.database.sqlite.path)
+    dying = DyingStore(SqliteDatabase(world.database.sqlite.path))
     with pytest.raises(StoreUnavailable):
         aggregate(replace(world.own, store=dying))
     dying.close()
@@ -176,12 +176,12 @@ def test_attempts_are_bounded_and_a_failed_run_rests_before_the_next_one_takes_o
     assert world.tick() == ("submitted",)
     assert (world.run.attempt, world.engine.requests[1].name[-2:]) == (2, "-2")
     world.fail()
-    assert world.tick() == ("gave up", "rests after a failed run")
+    assert world.tick() == ("gave up", "pauses after a failed run")
     assert (world.run.status, world.run.failure) == (
         "failed",
         "no result after 2 attempts and 2 submits; the last one failed",
     )
-    assert world.tick() == ("rests after a failed run",)
+    assert world.tick() == ("pauses after a failed run",)
     world.clock.advance(3600)
     assert world.tick() == ("submitted",)
     assert (world.run.number, world.run.cut_from) == (2, "{}")
@@ -235,7 +235,7 @@ def test_a_second_result_of_the_same_run_counts_for_nothing(world: World) -> Non
     assert world.readings() == 2
 
 
-class BlindStore(SqliteAggregationStore):
+class BlindStore(AggregatingStore):
     """Sees the standing of a moment ago, as a timer does that was held up."""
 
     stale: Standing
@@ -245,19 +245,19 @@ class BlindStore(SqliteAggregationStore):
 
 
 def test_a_timer_that_was_held_up_neither_plans_nor_submits_nor_commits_again(world: World) -> None:
-    blind = BlindStore(world.database.sqlite.path)
+    blind = BlindStore(SqliteDatabase(world.database.sqlite.path))
     held_up = replace(world.own, store=blind)
     blind.stale = world.store.read_standing(HOME_ACTIVITY)
     world.tick()
-    assert aggregate(held_up).did == ("left the plan to another",)
+    assert aggregate(held_up).did == ("another tick has planned the run",)
     blind.stale = world.store.read_standing(HOME_ACTIVITY)
     world.fail()
     world.tick()
-    assert aggregate(held_up).did == ("left it to another",)
+    assert aggregate(held_up).did == ("another tick was first",)
     blind.stale = world.store.read_standing(HOME_ACTIVITY)
     world.finish()
     world.tick()
-    assert aggregate(held_up).did[0] in ("left it to another", "waits")
+    assert aggregate(held_up).did[0] in ("another tick was first", "waits")
     assert (world.readings(), len(world.engine.requests)) == (1, 2)
     blind.close()
 

@@ -6,21 +6,21 @@ from datetime import timedelta
 import pytest
 
 from core.errors import GapNotHealed, HubUnreachable, StoreUnavailable, StreamIncarnationChanged
-from core.ingest.gaps import NOT_HEALING, PIECE, Healing, gap_facts, gap_rows
+from core.ingest.gaps import NOT_HEALING, Healing, gap_facts, gap_rows
 from core.ingest.ingest import IngestReport, Means, ingest_batch
 from core.model.backoff import Backoff
 from core.model.clock import Clock
+from core.model.events import BATCH_EVENTS as PIECE
 from core.model.events import Event
 from core.model.letters import LetterPolicy
 from core.model.spans import SequenceNumber, Span
-from core.store import Store
-from core.store.remembered import RememberingStore
 from tests.fakes.builders import FakeClock, batch, event, events, partition, stamps
-from tests.fakes.faulty_store import Fault, FaultyStore
+from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.one_pass import assert_equals_one_pass
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
 
 Row = tuple[int, int, str]
 
@@ -104,7 +104,13 @@ class TestBeforeABatch:
         world = World(last=3 * PIECE + 20)
         report = world.deliver(2 * PIECE + 7, 2 * PIECE + 8)
         sizes = [kept.last - kept.first + 1 for kept in world.store.ledger()]
-        assert sizes == [5, PIECE - 1, PIECE, 3, 2]  # the first piece begins with the checkpoint's own event
+        assert sizes == [
+            5,
+            PIECE - 1,
+            PIECE,
+            3,
+            2,
+        ]  # the first piece begins with the checkpoint's own event
         assert report.healed == 2 * PIECE + 2
         world.assert_whole(2 * PIECE + 8)
 
@@ -207,7 +213,9 @@ class TestTrouble:
         world = World(last=4 * PIECE)
         with pytest.raises(StoreUnavailable):
             world.deliver(
-                3 * PIECE, 4 * PIECE, store=FaultyStore(world.store, on_commit=[None, None, Fault.NOT_REACHED])
+                3 * PIECE,
+                4 * PIECE,
+                store=FaultyStore(world.store, on_commit=[None, None, Fault.NOT_REACHED]),
             )
         assert len(world.store.ledger()) == 3
         world.deliver(3 * PIECE, 4 * PIECE)
@@ -253,7 +261,7 @@ class TestTrouble:
         world.assert_whole(14, 5, 6)
 
     def test_a_memory_that_has_become_stale_makes_no_gap(self, world: World) -> None:
-        steady = RememberingStore(world.store, timedelta(hours=1), world.clock.monotonic)
+        steady = world.store.remembering(timedelta(hours=1), world.clock.monotonic)
         world.deliver(5, 9, store=steady, seed=1)
         world.deliver(10, 14, seed=2)
         world.hub.asked.clear()
@@ -275,7 +283,7 @@ class TestTrouble:
         assert world.gaps() == [(5, 9, "healed")]
 
     def test_without_a_hub_reader_a_gap_holds_the_batch(self, world: World) -> None:
-        with pytest.raises(HubUnreachable, match="there is no hub reader to ask for telemetry/hubledger/0 from 4 to 9"):
+        with pytest.raises(HubUnreachable, match="telemetry/hubledger/0 from 4 to 9 cannot be read"):
             ingest_batch(batch(world.log[10:15]), Means(world.store, PLAIN, stamps(7), NOT_HEALING))
 
 

@@ -9,23 +9,22 @@ import pytest
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, StoreUnavailable, StreamIncarnationChanged
 from core.ingest.gaps import Healing
-from core.ingest.ingest import CONFLICTS, IngestReport, Means, ingest_batch
+from core.ingest.ingest import CONFLICT_LIMIT, IngestReport, Means, ingest_batch
 from core.model.backoff import Backoff
 from core.model.clock import Clock
 from core.model.events import Event, EventBatch
 from core.model.letters import LetterPolicy
 from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
-from core.store import Store
-from core.store.patient import PatientStore, Waiting
-from core.store.remembered import RememberingStore
+from core.store.database import Waiting
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import FakeClock, batch, event, events, ids, partition, stamps
-from tests.fakes.faulty_store import Fault, FaultyStore
+from tests.fakes.faulty_database import Fault, FaultyStore
 from tests.fakes.kept import KeptLetter, KeptRow
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
+from tests.fakes.store import Store
 
 
 def ingest(store: Store, *given: Event, seed: int = 0) -> IngestReport:
@@ -171,7 +170,8 @@ class TestReferences:
     def test_all_references_of_a_batch_are_one_call(self) -> None:
         watched = FaultyStore(MemoryStore())
         ingest(watched, *(event(number, f"look home-{number}") for number in range(50)))
-        assert watched.calls == ["read_partition", "anchor_partition", "read_references", "commit_batch"]
+        calls = ["read_partition", "anchor_partition", "read_partition", "read_references", "commit_batch"]
+        assert watched.calls == calls
 
 
 @dataclass
@@ -215,9 +215,8 @@ class TestConflicts:
         def rival(inner: Store, _: object) -> None:
             ingest(inner, event(0, "home a 1"), seed=9)
 
-        owner = RememberingStore(
-            FaultyStore(store, on_commit=[None, Fault.RIVAL], rival=rival), keep=timedelta(hours=1)
-        )
+        faulty = FaultyStore(store, on_commit=[None, Fault.RIVAL], rival=rival)
+        owner = faulty.remembering(timedelta(hours=1))
         other = partition("1")
         ingest_batch(batch([event(0, "home a 0")], other), Means(owner, PLAIN, stamps(2)))
         ingest(owner, event(0, "home a 1"), event(1, "look a"))
@@ -225,14 +224,15 @@ class TestConflicts:
         assert kept.row == SensorReading("a", "sensorTrue", "look", None, 1, event(1).enqueued_at)
 
     def test_conflicts_without_end_go_to_the_host(self) -> None:
-        class AlwaysBehind(MemoryStore):
+        class AlwaysBehind(FaultyStore):
             def commit_batch(self, commit: object) -> int:
+                self.calls.append("commit_batch")
                 raise CheckpointConflict(partition(), None)
 
-        watched = FaultyStore(AlwaysBehind())
+        watched = AlwaysBehind(MemoryStore())
         with pytest.raises(CheckpointConflict):
             ingest(watched, *readings(0, 4))
-        assert watched.calls.count("commit_batch") == CONFLICTS
+        assert watched.calls.count("commit_batch") == CONFLICT_LIMIT
 
 
 class TestLostAnswers:
@@ -272,7 +272,7 @@ class TestLostAnswers:
 
     def test_what_stood_in_doubt_when_the_host_took_over_is_dropped_as_redelivered(self, world: World) -> None:
         with pytest.raises(CommitOutcomeUnknown):
-            world.ingest(*[Fault.LOST] * (CONFLICTS - 1), Fault.UNANSWERED)
+            world.ingest(*[Fault.LOST] * (CONFLICT_LIMIT - 1), Fault.UNANSWERED)
         assert world.ingest().redelivered == 5
         assert ranges(world.store) == [(0, 4), (5, 9)]
 
@@ -302,7 +302,7 @@ class TestOutages:
         faulty = FaultyStore(
             store, on_commit=[Fault.NOT_REACHED] * 3, on_read=[Fault.NOT_REACHED, None, Fault.NOT_REACHED]
         )
-        patient = PatientStore(faulty, timedelta(seconds=20), Waiting(clock.monotonic, clock.sleep, lambda: 1.0))
+        patient = faulty.patient(timedelta(seconds=20), Waiting(clock.monotonic, clock.sleep, lambda: 1.0))
         report = ingest(patient, event(0, "look a"), event(1, "reading a"))
         assert (len(report.commits), len(clock.slept)) == (1, 5)
         assert ranges(store) == [(0, 1)]
@@ -353,4 +353,4 @@ def test_conflicts_that_are_not_in_a_row_do_not_add_up() -> None:
     given = [event(number, "reading a" if number % 10 else "huge a") for number in range(60)]
     store = FaultyStore(MemoryStore(), on_commit=[Fault.LOST, None, None, None] * 40)
     assert sum(commit.events for commit in ingest(store, *given).commits) == 60
-    assert store.calls.count("commit_batch") > 3 * CONFLICTS
+    assert store.calls.count("commit_batch") > 3 * CONFLICT_LIMIT

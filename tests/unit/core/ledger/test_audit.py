@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field, replace
 
 from core.ledger.audit import LetterFault, RangeFault, RememberedSum, audit
-from core.ledger.status import PartitionLedger
+from core.ledger.books import PartitionLedger
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from tests.fakes.builders import EPOCH, partition
+from tests.fakes.builders import partition
 
 N = SequenceNumber
 EVEN = PartitionLedger(partition(), N(19), N(10), N(19), 2, 0, 6, 2, 2, 0, 0, 2)
@@ -47,11 +47,11 @@ class Ledger:
 
 
 def kinds(ledger: Ledger) -> list[tuple[str, int, int]]:
-    return [(fault.kind, fault.first, fault.last) for fault in audit(ledger, None, EPOCH).faults]
+    return [(fault.kind, fault.first, fault.last) for fault in audit(ledger, None).faults]
 
 
 def test_a_ledger_in_order_has_no_fault() -> None:
-    assert audit(Ledger(), None, EPOCH).balanced
+    assert audit(Ledger(), None).balanced
 
 
 def test_a_range_that_begins_too_late_leaves_a_hole() -> None:
@@ -86,7 +86,7 @@ def test_letters_of_a_range_that_has_none_are_looked_for_where_the_sums_differ()
 
 
 def test_a_commit_without_a_row_in_the_ledger_is_told_by_its_number() -> None:
-    found = audit(Ledger(missing=((4, 4), (7, 9))), None, EPOCH).faults
+    found = audit(Ledger(missing=((4, 4), (7, 9))), None).faults
     assert [(fault.kind, fault.detail) for fault in found] == [
         ("commits", "the ledger has no row of commit 4"),
         ("commits", "the ledger has no row of commits 7 to 9"),

@@ -1,4 +1,4 @@
-"""core/ledger/books.py: what balances, how far a partition lags, and that one moment is looked at."""
+"""core/ledger/books.py: which books balance, how far a partition lags, and that letters are counted at one moment."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,11 +7,12 @@ from datetime import timedelta
 import pytest
 
 from core.ledger.books import (
-    LOOKS,
+    READS,
     Books,
     CountedLetters,
     LetterBooks,
     PartitionBooks,
+    PartitionLedger,
     lag_of,
     lag_time,
     read_letter_books,
@@ -20,7 +21,7 @@ from core.letters.listing import LetterKey
 from core.model.commits import LetterStatus
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
-from tests.fakes.builders import EPOCH
+from tests.fakes.builders import EPOCH, partition
 
 FIRST, LAST = SequenceNumber(10), SequenceNumber(19)
 EVEN = PartitionBooks(PartitionId("0"), LAST, EPOCH, 3, None, FIRST, LAST, 3, 0, 4, 3, 2, 1, 0, 3)
@@ -79,14 +80,14 @@ def test_an_imbalance_that_stays_is_told() -> None:
 
 
 def test_books_that_never_rest_are_not_looked_at_for_ever() -> None:
-    busy = [(replace(EVEN, commit_number=at, dead_lettered=at), at + 2) for at in range(LOOKS * 3)]
+    busy = [(replace(EVEN, commit_number=at, dead_lettered=at), at + 2) for at in range(READS * 3)]
     assert not read_letter_books(Ledger(*busy)).balanced
 
 
 def test_letters_that_come_without_rest_are_no_imbalance() -> None:
-    busy = [(replace(EVEN, commit_number=at, dead_lettered=at), at + 1) for at in range(LOOKS * 3)]
+    busy = [(replace(EVEN, commit_number=at, dead_lettered=at), at + 1) for at in range(READS * 3)]
     found = read_letter_books(Ledger(*busy))
-    assert (found.balanced, found.dead_lettered, sum(found.counts.values())) == (True, LOOKS, LOOKS)
+    assert (found.balanced, found.dead_lettered, sum(found.counts.values())) == (True, READS, READS)
 
 
 @pytest.mark.parametrize(("hub_end", "lag"), [(None, None), (-1, 0), (19, 0), (25, 6), (5, 0)])
@@ -112,3 +113,48 @@ def test_numbers_are_counted_from_the_anchor() -> None:
     late = replace(EVEN, anchor=SequenceNumber(8))
     assert (late.numbers, late.balanced) == (12, False)
     assert replace(EVEN, anchor=FIRST).balanced
+
+
+LEDGER = PartitionLedger(
+    partition=partition(),
+    checkpoint=SequenceNumber(109),
+    first=SequenceNumber(10),
+    last=SequenceNumber(109),
+    commits=4,
+    holes=0,
+    written=90,
+    filtered=4,
+    dead_lettered=3,
+    held=2,
+    absent=1,
+    letters=3,
+)
+
+
+def test_a_ledger_that_accounts_for_every_number_is_balanced() -> None:
+    assert (LEDGER.accounted, LEDGER.balanced) == (100, True)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"holes": 1},
+        {"checkpoint": 110},
+        {"checkpoint": 108},
+        {"last": 110, "checkpoint": 110},
+        {"first": 9},
+        {"first": 11},
+        {"written": 91},
+        {"written": 89},
+        {"filtered": 3},
+        {"dead_lettered": 4, "written": 89},
+        {"letters": 2},
+        {"letters": 4},
+        {"held": 3},
+        {"absent": 0},
+    ],
+    ids=str,
+)
+def test_a_ledger_that_does_not_add_up_is_not_balanced(changed: dict[str, int]) -> None:
+    ledger = replace(LEDGER, **changed)  # type: ignore[arg-type]
+    assert not ledger.balanced

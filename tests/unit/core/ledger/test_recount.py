@@ -7,8 +7,17 @@ from datetime import datetime
 import pytest
 
 from core.ledger.audit import AuditedPartition
-from core.ledger.recount import END, CommitRows, HubRecount, RowCount, RowRecount, recount_hub, recount_rows, window
-from core.ledger.status import PartitionLedger
+from core.ledger.books import PartitionLedger
+from core.ledger.recount import (
+    LAST_NUMBER,
+    CommitRows,
+    HubRecount,
+    RowCount,
+    RowRecount,
+    recount_hub,
+    recount_rows,
+    window,
+)
 from core.model.events import Event, Partition, PartitionId
 from core.model.spans import SequenceNumber, Span
 from tests.fakes.builders import EPOCH, event, partition
@@ -23,7 +32,7 @@ WHOLE = Span(N(10), N(19))
 class Store:
     """A RecountStore of one partition."""
 
-    counts: tuple[RowCount, ...] = (RowCount("sensor_reading", False, 6, 0), RowCount("home", True, 1, 0))
+    counts: tuple[RowCount, ...] = (RowCount("sensor_reading", 6, 0), RowCount("home", 1, 0))
     commits: tuple[CommitRows, ...] = ()
     absent: tuple[Span, ...] = ()
     asked: Span | None = None
@@ -82,7 +91,7 @@ class TestRows:
         assert (done.rows, done.faults) == (7, ())
 
     def test_rows_that_no_commit_accounts_for_are_told_by_their_table(self) -> None:
-        done = recount_rows(EVEN, WHOLE, Store((RowCount("sensor_reading", False, 6, 2),)))
+        done = recount_rows(EVEN, WHOLE, Store((RowCount("sensor_reading", 6, 2),)))
         assert told(done) == [("rows", 10, 19)]
         assert "2 of 6 rows in sensor_reading" in done.faults[0].detail
 
@@ -91,10 +100,15 @@ class TestRows:
         more = CommitRows(5, "replay", N(15), N(19), 3, 4)
         done = recount_rows(EVEN, WHOLE, Store(commits=(fewer, more)))
         assert told(done) == [("rows_missing", 10, 14), ("rows_added", 15, 19)]
-        assert done.faults[0].detail == "commit 4 (batch) appended 3 rows, and there are 2 of it"
+        assert done.faults[0].detail == "commit 4 (batch) appended 3 rows, but the tables hold 2"
 
     def test_rows_outside_of_the_ledger_are_looked_for_at_its_ends_only(self) -> None:
-        for asked, looked in (((10, 19), (0, END)), ((12, 19), (12, END)), ((10, 15), (0, 15)), ((12, 15), (12, 15))):
+        for asked, looked in (
+            ((10, 19), (0, LAST_NUMBER)),
+            ((12, 19), (12, LAST_NUMBER)),
+            ((10, 15), (0, 15)),
+            ((12, 15), (12, 15)),
+        ):
             store = Store()
             recount_rows(EVEN, Span(N(asked[0]), N(asked[1])), store)
             assert store.asked is not None

@@ -8,7 +8,7 @@ import pytest
 
 from core.errors import HubUnreachable
 from core.ledger.books import LetterBooks, PartitionBooks
-from core.ledger.watch import ABSENT_WITHIN, ASKED_FROM, STOPPED_AFTER, Watching, watch
+from core.ledger.watch import ABSENT_WITHIN, READ_FROM, STOPPED_AFTER, Watching, watch
 from core.letters.listing import LetterKey
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
@@ -89,7 +89,7 @@ def test_lag_is_the_age_of_the_oldest_event_that_waits_and_not_the_age_of_the_ch
 
 def test_a_lag_that_cannot_be_long_is_told_by_the_checkpoint_without_asking_the_hub() -> None:
     hub = hub_of(timedelta(seconds=1))
-    facts = seen(Books((books(9, ASKED_FROM - timedelta(seconds=1)),)), hub)
+    facts = seen(Books((books(9, READ_FROM - timedelta(seconds=1)),)), hub)
     assert (facts["lag_seconds"], hub.asked) == (59.0, [])
 
 

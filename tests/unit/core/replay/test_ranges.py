@@ -75,7 +75,7 @@ def test_what_lies_before_the_ledger_or_after_the_checkpoint_is_left_out_and_sai
 def test_a_time_before_the_hub_begins_is_said_for_what_was_there_is_gone() -> None:
     assert spans(order(["1"], at(5))) == {"1": (20, 49)}
     assert note_of(order(["1"], at(5))) == (
-        "the hub begins at 20: what was enqueued before it is gone, and can only be named by its number"
+        "the hub begins at 20: the time of earlier events is lost, so only a number can select them"
     )
     assert note_of(order(["1"], at(25))) is None
 
@@ -84,7 +84,7 @@ def test_a_partition_without_an_event_in_the_range_is_left_out_and_said() -> Non
     ranges, left_out = ranges_of(order(None, 60), REACH)
     assert [one.partition_id for one in ranges] == ["0"]
     assert [(one.partition_id, one.why) for one in left_out] == [
-        ("1", "partition 1 is committed up to 49, and only events up to there can be replayed")
+        ("1", "partition 1 is committed up to 49, and later events cannot be replayed yet")
     ]
 
 
@@ -94,13 +94,13 @@ REFUSED = {
     "no time at all": (order(None, at(30), at(30)), "to", "backwards"),
     "10^12 events": (order(None, 0, 10**12), "to", "1000000000001 events"),
     "one event too many": (order(["0"], 0, 1_000), "to", "REPLAY_MOST_EVENTS allows 1000"),
-    "a partition that is not committed": (order(["0", "2"]), "partitions", "nothing of partition 2 is committed"),
-    "a partition that is not there": (order(["99"]), "partitions", "nothing of partition 99"),
+    "a partition that is not committed": (order(["0", "2"]), "partitions", "no event of partition 2 is committed"),
+    "a partition that is not there": (order(["99"]), "partitions", "no event of partition 99"),
     "after every checkpoint": (order(None, 91), "from", "committed up to 90"),
     "after the last event by time": (order(["0"], at(10**6)), "from", "committed up to 90"),
     "an offset of all partitions": (order(None, "64"), "from", "belongs to one partition"),
     "an offset of two partitions": (order(["0", "1"], None, "64"), "to", "belongs to one partition"),
-    "between two events": (order(["0"], "1281", "1283"), "from", "no event of partition 0 lies in the range"),
+    "between two events": (order(["0"], "1281", "1283"), "from", "partition 0 has no event in the range"),
 }
 
 
@@ -123,5 +123,5 @@ def test_a_partition_named_twice_is_replayed_once() -> None:
 
 
 def test_a_stream_without_a_commit_has_nothing_to_replay() -> None:
-    with pytest.raises(ReplayRefused, match="nothing is committed yet"):
+    with pytest.raises(ReplayRefused, match="no event is committed yet"):
         ranges_of(order(), Reach(STREAM, (), HUB, 1_000))

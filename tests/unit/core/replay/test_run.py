@@ -21,7 +21,7 @@ from core.model.rows import References, Row
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import JobMove, ReplayJob, ReplayMove
 from core.replay.pieces import ReplayCommit
-from core.replay.run import CONFLICTS, ReplayMeans, note_fault, open_partitions, replay_slice, request_replay
+from core.replay.run import CONFLICT_LIMIT, ReplayMeans, note_fault, open_partitions, replay_slice, request_replay
 from core.transforms.home_security import SensorReading
 from tests.fakes.builders import event, events
 from tests.fakes.memory_hub import MemoryHub
@@ -180,7 +180,7 @@ def test_conflicts_without_end_are_for_the_caller() -> None:
     small.watched.before = conflict
     with pytest.raises(ReplayConflict):
         small.slice(begun(small), seconds=60)
-    assert len(tries) == CONFLICTS
+    assert len(tries) == CONFLICT_LIMIT
 
 
 def test_a_refused_letter_is_no_fault_of_the_rows_and_goes_to_the_caller() -> None:
@@ -260,6 +260,15 @@ def test_a_job_whose_making_was_not_answered_is_made_once(is_kept: bool) -> None
     assert [one.request.job_id for one in small.store.read_replays(small.partition("0").stream, 10, None)] == [
         job.request.job_id
     ]
+
+
+def test_a_job_that_cannot_be_read_after_it_was_made_is_for_the_caller() -> None:
+    class Forgetful(MemoryStore):
+        def find_replay(self, job_id: Any) -> None:
+            return None
+
+    with pytest.raises(CommitOutcomeUnknown, match="look for it in the list"):
+        request_replay(order(), Small(Forgetful(), {"0": list(events(0, 9, "quiet"))}, piece=10).means, MOST)
 
 
 def test_a_range_of_which_the_hub_has_nothing_left_is_told_as_gone_and_its_rows_stay() -> None:

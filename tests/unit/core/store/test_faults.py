@@ -1,10 +1,11 @@
-"""core/store/faults.py: what an error of SQL Server means, from the words in which pyodbc hands it over."""
+"""core/store/sqlserver/faults.py: what an error of SQL Server means, from the words in which pyodbc hands it over."""
 
 import logging
+from itertools import product
 
 import pytest
 
-from core.store.faults import Fault, classify, misses_object
+from core.store.sqlserver.faults import Fault, Trouble, misses_object, read_trouble
 
 SOURCE = "[Microsoft][ODBC Driver 18 for SQL Server]"
 ENDED = f"; [01000] {SOURCE}[SQL Server]The statement has been terminated. (3621)"
@@ -22,67 +23,25 @@ def duplicate(key: str, table: str = "hubledger.t", values: str = "1, 0", number
     return error("23000", number, DUPLICATE.format(key=key, table=table, values=values), ENDED)
 
 
-CONFLICTS = [("42000", 51000)]
-LETTERS = [("42000", 51002)]
-DATA = [
-    ("22003", 220),
-    ("22007", 241),
-    ("22007", 242),
-    ("22018", 245),
-    ("22003", 248),
-    ("42000", 511),
-    ("23000", 515),
-    ("23000", 547),
-    ("42000", 1946),
-    ("22001", 2628),
-    ("42000", 8114),
-    ("22003", 8115),
-    ("22001", 8152),
-    ("42000", 8169),
-    ("42000", 13609),
-]
-TRANSIENT = [
-    ("42000", 926),
-    ("40001", 1205),
-    ("HYT00", 1222),
-    ("42000", 3960),
-    ("42000", 3966),
-    ("42000", 4060),
-    ("42000", 4221),
-    ("42000", 10928),
-    ("42000", 10929),
-    ("42000", 40197),
-    ("42000", 40501),
-    ("42000", 40613),
-    ("42000", 49918),
-    ("42000", 49919),
-    ("42000", 49920),
-]
-LOST = [("08S01", number) for number in (64, 233, 10053, 10054, 10060)]
-LOGIN = [("28000", number) for number in (18452, 18456, 18470, 18486, 18487, 18488)]
-LOGIN += [("42000", number) for number in (911, 4064, 40532, 40615, 47089)]
-SCHEMA = [("42S02", 208), ("42S22", 207), ("42000", 229), ("42000", 262), ("42000", 1934), ("42000", 2812)]
-MEANINGS = [
-    (state, number, fault)
-    for fault, all_of_it in {
-        Fault.CONFLICT: CONFLICTS,
-        Fault.LETTERS: LETTERS,
-        Fault.DATA: DATA,
-        Fault.TRANSIENT: TRANSIENT,
-        Fault.LOST: LOST,
-        Fault.LOGIN: LOGIN,
-        Fault.SCHEMA: SCHEMA,
-    }.items()
-    for state, number in all_of_it
-]
+NUMBERS = {
+    Fault.THROWN: "51000 51001 51100 51199 51999",
+    Fault.DUPLICATE: "2601 2627",
+    Fault.DATA: "220 241 242 245 248 511 515 547 1946 2628 8114 8115 8152 8169 13609",
+    Fault.TRANSIENT: "926 1205 1222 3960 3966 4060 4221 10928 10929 40197 40501 40613 49918 49919 49920",
+    Fault.LOST: "64 233 10053 10054 10060",
+    Fault.LOGIN: "911 4064 18452 18456 18470 18486 18487 18488 40532 40615 47089",
+    Fault.SCHEMA: "207 208 229 262 1934 2760 2812",
+}
+STATES = ("42000", "22001", "23000", "28000", "08S01", "HYT00")
 
 
-@pytest.mark.parametrize(("state", "number", "fault"), MEANINGS)
-@pytest.mark.parametrize("more", ["", ENDED], ids=["alone", "chained"])
-def test_every_number_has_its_meaning(
-    state: str, number: int, fault: Fault, more: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("meaning", NUMBERS)
+def test_a_number_has_its_meaning_whatever_the_state_and_the_diagnostics_after_it(
+    meaning: Fault, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert classify(error(state, number, more=more)) is fault
+    for number, state, more in product(map(int, NUMBERS[meaning].split()), STATES, ("", ENDED)):
+        given = error(state, number, more=more)
+        assert read_trouble(given) == Trouble(meaning, number, str(given.args[-1]))
     assert caplog.records == []
 
 
@@ -145,7 +104,7 @@ REAL = {
 @pytest.mark.parametrize("case", REAL)
 def test_a_real_error_has_its_meaning(case: str, caplog: pytest.LogCaptureFixture) -> None:
     state, message, fault = REAL[case]
-    assert classify(Exception(state, message)) is fault
+    assert read_trouble(Exception(state, message)).fault is fault
     assert caplog.records == []
 
 
@@ -162,29 +121,20 @@ def test_a_real_error_has_its_meaning(case: str, caplog: pytest.LogCaptureFixtur
 )
 def test_a_number_in_the_quoted_value_fools_nobody(planted: str) -> None:
     text = f"String or binary data would be truncated in table 't', column 'c'. Truncated value: '{planted}'."
-    assert classify(error("22001", 2628, text, ENDED)) is Fault.DATA
+    assert read_trouble(error("22001", 2628, text, ENDED)).fault is Fault.DATA
     assert (
-        classify(error("22018", 245, f"Conversion failed when converting the nvarchar value '{planted}'."))
+        read_trouble(error("22018", 245, f"Conversion failed when converting the nvarchar value '{planted}'.")).fault
         is Fault.DATA
     )
 
 
 @pytest.mark.parametrize("number", [2601, 2627])
-def test_a_checkpoint_that_exists_already_is_a_conflict(number: int) -> None:
-    assert classify(duplicate("pk_event_hub_checkpoint", number=number), ["pk_home"]) is Fault.CONFLICT
-
-
-def test_a_state_that_another_partition_made_at_the_same_time_is_transient() -> None:
-    assert classify(duplicate("pk_home", "hubledger.home"), ["pk_home"]) is Fault.TRANSIENT
-    assert classify(duplicate("pk_home", "hubledger.home"), ["pk_home_alert"]) is Fault.DATA
-
-
-@pytest.mark.parametrize(
-    "key", ["pk_sensor_reading", "pk_event_hub_dead_letter", "pk_batch_ledger", "uq_batch_ledger_first"]
-)
-def test_a_position_that_is_taken_is_data(key: str) -> None:
-    """The checkpoint's row is locked then: nobody else can have taken it at the same time."""
-    assert classify(duplicate(key), ["pk_home"]) is Fault.DATA
+def test_a_duplicate_names_its_key_and_no_other(number: int) -> None:
+    trouble = read_trouble(duplicate("pk_home", "hubledger.home", number=number))
+    assert trouble.fault is Fault.DUPLICATE
+    assert trouble.names_key(["pk_event_hub_checkpoint", "pk_home"])
+    assert not trouble.names_key(["pk_home_alert", "pk_hom", "home"])
+    assert not trouble.names_key([])
 
 
 def test_a_unique_index_is_named_behind_its_table() -> None:
@@ -192,12 +142,14 @@ def test_a_unique_index_is_named_behind_its_table() -> None:
         "Cannot insert duplicate key row in object 'hubledger.home' with unique index 'pk_home'."
         " The duplicate key value is (a)."
     )
-    assert classify(error("23000", 2601, text, ENDED), ["pk_home"]) is Fault.TRANSIENT
+    assert read_trouble(error("23000", 2601, text, ENDED)).names_key(["pk_home"])
 
 
-@pytest.mark.parametrize("planted", ["'pk_event_hub_checkpoint'", "'pk_home'", "pk_home"])
+@pytest.mark.parametrize("planted", ["'pk_event_hub_checkpoint'", "'pk_home'", "pk_home", "', 'pk_home', '"])
 def test_the_name_of_a_key_in_the_duplicate_value_fools_nobody(planted: str) -> None:
-    assert classify(duplicate("pk_sensor_reading", values=planted), ["pk_home"]) is Fault.DATA
+    trouble = read_trouble(duplicate("pk_sensor_reading", values=planted))
+    assert trouble.fault is Fault.DUPLICATE
+    assert not trouble.names_key(["pk_home", "pk_event_hub_checkpoint"])
 
 
 @pytest.mark.parametrize(
@@ -214,7 +166,7 @@ def test_the_name_of_a_key_in_the_duplicate_value_fools_nobody(planted: str) -> 
 def test_an_unknown_error_is_transient_and_logged_with_its_number(
     given: Exception, numbers: list[int], caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert classify(given) is Fault.TRANSIENT
+    assert read_trouble(given).fault is Fault.TRANSIENT
     (record,) = caplog.records
     assert (record.levelno, record.__dict__["action"], record.__dict__["numbers"]) == (
         logging.WARNING,
@@ -223,98 +175,6 @@ def test_an_unknown_error_is_transient_and_logged_with_its_number(
     )
 
 
-POSTGRES_DUPLICATE = 'duplicate key value violates unique constraint "{name}"'
-HASH = "36dfa5b2d7fc11d6c45b2b3a4a9f8e01"
-CHECKPOINT = "pk_event_hub_checkpoint"
-
-
-class TestPostgresWords:
-    """Babelfish: PostgreSQL's words behind SQL Server's numbers, and one number for all that it has none for."""
-
-    @pytest.mark.parametrize(
-        ("name", "fault"),
-        [
-            (CHECKPOINT, Fault.CONFLICT),
-            (f"{CHECKPOINT}event_hub_checkpoint{HASH}", Fault.CONFLICT),
-            (f"{CHECKPOINT}event_hub_checkpoint"[:31] + HASH, Fault.CONFLICT),
-            ("pk_home", Fault.TRANSIENT),
-            (f"pk_homehome{HASH}", Fault.TRANSIENT),
-            ("pk_home_alert", Fault.DATA),
-            (f"pk_home_alerthome_alert{HASH}", Fault.DATA),
-            (f"pk_homehome_alert{HASH}", Fault.DATA),
-            (f"pk_home{HASH}", Fault.DATA),
-            ("pk_homes", Fault.DATA),
-            ("pk_sensor_reading", Fault.DATA),
-            (f"uq_batch_ledger_firstbatch_ledger{HASH}"[:63], Fault.DATA),
-        ],
-    )
-    @pytest.mark.parametrize("number", [2627, 2601])
-    def test_a_key_is_known_by_its_name_and_by_the_hashed_one(self, name: str, fault: Fault, number: int) -> None:
-        assert classify(error("23000", number, POSTGRES_DUPLICATE.format(name=name)), ["pk_home"]) is fault
-
-    @pytest.mark.parametrize("planted", ['"pk_home"', POSTGRES_DUPLICATE.format(name=CHECKPOINT), f'x"{CHECKPOINT}"'])
-    def test_such_words_in_a_value_that_sql_server_quotes_fool_nobody(self, planted: str) -> None:
-        assert classify(duplicate("pk_sensor_reading", values=planted), ["pk_home"]) is Fault.DATA
-        text = f"String or binary data would be truncated. Truncated value: '[SQL Server]{planted}'."
-        assert classify(error("22001", 2628, text, ENDED), ["pk_home"]) is Fault.DATA
-
-    @pytest.mark.parametrize(
-        "words",
-        [
-            'value "9223372036854775808" is out of range for type bigint',
-            "bigint out of range",
-            "timestamp out of range",
-            'date/time field value out of range: "2026-13-01"',
-            "numeric field overflow",
-            'invalid input syntax for type bigint: "x"',
-            "invalid input syntax for type json",
-            'invalid byte sequence for encoding "UTF8": 0x00',
-            'invalid hexadecimal digit: "x"',
-            "invalid Unicode code point 0x0",
-            "unsupported Unicode escape sequence",
-            "Unicode high surrogate must not follow a high surrogate.",
-            "value too long for type character varying(32)",
-            "String or binary data would be truncated.\nThe statement has been terminated.",
-            'null value in column "a" of relation "t" violates not-null constraint',
-            "Conversion failed when converting date and/or time from character string.",
-            "Error converting data type varchar to numeric.",
-            "Arithmetic overflow error for data type decimal.",
-        ],
-    )
-    def test_a_refused_value_without_a_number_is_data(self, words: str, caplog: pytest.LogCaptureFixture) -> None:
-        assert classify(error("42000", 33557097, words)) is Fault.DATA
-        assert caplog.records == []
-
-    @pytest.mark.parametrize(
-        ("words", "fault"),
-        [
-            ('role "app" does not exist', Fault.LOGIN),
-            ('password authentication failed for user "app"', Fault.LOGIN),
-            ('no pg_hba.conf entry for host "10.0.0.1"', Fault.LOGIN),
-            ('relation "master_hubledger.home" does not exist', Fault.SCHEMA),
-            ('column "armed" does not exist', Fault.SCHEMA),
-            ("permission denied for table home", Fault.SCHEMA),
-            ("could not serialize access due to concurrent update", Fault.TRANSIENT),
-            ("terminating connection due to administrator command", Fault.TRANSIENT),
-            ("the database system is starting up", Fault.TRANSIENT),
-            ("canceling statement due to lock timeout", Fault.TRANSIENT),
-        ],
-    )
-    def test_the_rest_without_a_number_has_the_meaning_of_its_words(self, words: str, fault: Fault) -> None:
-        assert classify(error("42000", 33557097, words)) is fault
-
-    def test_words_count_only_at_the_beginning(self) -> None:
-        assert classify(error("42000", 33557097, "terminated: bigint out of range")) is Fault.TRANSIENT
-        assert classify(error("42000", 99999, "bigint out of range")) is Fault.TRANSIENT
-
-    @pytest.mark.parametrize(
-        ("given", "missing"),
-        [
-            (error("42S02", 208, "Invalid object name 'hubledger.home'."), True),
-            (error("42000", 33557097, 'relation "x_hubledger.home" does not exist'), True),
-            (error("42000", 229, "The SELECT permission was denied on the object 'home'."), False),
-            (error("42000", 33557097, "permission denied for table home"), False),
-        ],
-    )
-    def test_a_table_that_is_missing_is_told_from_one_that_is_forbidden(self, given: Exception, missing: bool) -> None:
-        assert misses_object(given) is missing
+def test_a_table_that_is_missing_is_told_from_one_that_is_forbidden() -> None:
+    assert misses_object(error("42S02", 208, "Invalid object name 'hubledger.home'."))
+    assert not misses_object(error("42000", 229, "The SELECT permission was denied on the object 'home'."))

@@ -1,4 +1,4 @@
-"""core/store/odbc.py: one session per thread, opened late, dropped after a fault; and who may sign in."""
+"""core/store/sqlserver/odbc.py: one session per thread, opened late, dropped after a fault; and who may sign in."""
 
 import os
 import socket
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import SchemaMismatch, StoreMisconfigured, StoreUnavailable
-from core.store.odbc import Access, Connections, Deadlines, Session, connect, load_driver, token_attribute
+from core.store.sqlserver.odbc import Access, Connections, Deadlines, Session, connect, load_driver, token_attribute
 from tests.fakes.odbc_driver import COMMIT, Error, FakeDriver, When, fault
 
 ROOT = Path(__file__).parents[4]
@@ -224,7 +224,7 @@ class TestRealDriver:
 
 def fault_of_a_process(environment: dict[str, str]) -> str:
     """What a process of its own says when it signs in with this environment."""
-    program = f"from core.store.odbc import connect\nconnect({BY_TOKEN!r})"
+    program = f"from core.store.sqlserver.odbc import connect\nconnect({BY_TOKEN!r})"
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=ROOT,

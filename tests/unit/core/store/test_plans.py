@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from core.store.queries import load_queries
-from core.store.recount_statements import sqlite_count_rows
-from core.store.row_statements import sqlite_select_placed
-from core.store.schema import migrate_sqlite
+from core.store.script import of_rows
+from core.store.sqlite.rows import rows_text
+from core.store.sqlite.schema import migrate_sqlite
 from core.transforms.home_security import HomeAlert, SensorReading
 
 LETTERS, LEDGER = "event_hub_dead_letter", "batch_ledger"
@@ -71,8 +71,8 @@ def test_a_page_is_read_in_its_order_and_not_sorted(planner: sqlite3.Connection,
 
 @pytest.mark.parametrize("row_class", [SensorReading, HomeAlert])
 def test_rows_are_found_by_their_place(planner: sqlite3.Connection, row_class: type) -> None:
-    (placed,) = plan_of(planner, sqlite_select_placed(row_class))
-    counted = plan_of(planner, sqlite_count_rows(row_class))
+    (placed,) = plan_of(planner, rows_text(of_rows("select_placed", row_class)))
+    counted = plan_of(planner, rows_text(of_rows("count_rows", row_class)))
     assert "(stream_id=? AND partition_id=? AND sequence_number=?)" in placed
     assert "(stream_id=? AND partition_id=? AND sequence_number>? AND sequence_number<?)" in counted[0]
 

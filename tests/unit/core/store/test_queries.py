@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.store.queries import Query, load_migrations, load_queries, parse_queries
+from core.store.queries import Param, Query, load_migrations, load_queries, parse_queries
 
 TWO = """\
 -- name: first_one
@@ -21,7 +21,9 @@ SELECT 1; -- a remark
 
 def test_a_file_holds_statements_with_name_purpose_and_params() -> None:
     assert list(parse_queries(TWO, "two.sql")) == [
-        Query("first_one", "What it does, in two lines.", ("a", "b"), "SELECT :a\n  FROM t WHERE b = :b;"),
+        Query(
+            "first_one", "What it does, in two lines.", (Param("a"), Param("b")), "SELECT :a\n  FROM t WHERE b = :b;"
+        ),
         Query("second_one", "Nothing to bind.", (), "SELECT 1; -- a remark"),
     ]
 
@@ -45,6 +47,32 @@ def test_a_file_without_statements_is_refused() -> None:
 def test_a_statement_that_does_not_keep_the_form_is_refused_with_its_file(text: str) -> None:
     with pytest.raises(ValueError, match=r"^bad\.sql: a query needs a name, a line of purpose and its params$"):
         list(parse_queries(text, "bad.sql"))
+
+
+TYPED = """\
+-- name: typed
+-- What it does.
+-- params: a int, b nvarchar(4000), c datetime2(7), d rows (x, y, a), e
+SELECT @a;
+"""
+
+
+def test_a_parameter_may_have_a_type_and_one_of_many_has_columns() -> None:
+    (query,) = parse_queries(TYPED, "typed.sql")
+    assert query.declared == (
+        Param("a", "int"),
+        Param("b", "nvarchar(4000)"),
+        Param("c", "datetime2(7)"),
+        Param("d", "rows", ("x", "y", "a")),
+        Param("e"),
+    )
+    assert query.params == ("a", "b", "c", "x", "y", "e")
+
+
+@pytest.mark.parametrize("params", ["a int b", "(x)", "a decimal(38, 10) (x) y", "@a int", "a-b"])
+def test_a_header_with_a_parameter_that_is_none_is_refused_with_its_file(params: str) -> None:
+    with pytest.raises(ValueError, match=r"^bad\.sql: .* is not a parameter: a name, a type, and columns in brackets"):
+        list(parse_queries(TYPED.replace("a int, b", f"a int, {params}, b"), "bad.sql"))
 
 
 def test_the_statements_of_an_engine_are_found_by_name() -> None:

@@ -1,4 +1,4 @@
-"""core/store/schema.py and migrate.py: a database is created, upgraded or refused, and it is said which."""
+"""core/store/sqlite/schema.py and migrate.py: a database is created, upgraded or refused, and it is said which."""
 
 import subprocess
 import sys
@@ -11,9 +11,10 @@ import pytest
 from core.errors import SchemaMismatch, StoreUnavailable
 from core.store.migrate import main
 from core.store.queries import load_migrations
-from core.store.schema import migrate_sqlite, open_checked, open_database
-from core.store.sqlite import SqliteStore
+from core.store.sqlite.database import SqliteDatabase
+from core.store.sqlite.schema import migrate_sqlite, open_checked, open_database
 from tests.fakes.builders import claim, commit, event, letter, partition, reading, settled
+from tests.fakes.store import Store
 
 ROOT = Path(__file__).parents[4]
 ALL = list(load_migrations("sqlite"))
@@ -55,7 +56,7 @@ def test_folders_on_the_way_are_made(tmp_path: Path) -> None:
 
 def test_what_was_committed_stays_through_another_run(path: Path) -> None:
     migrate_sqlite(path)
-    store = SqliteStore(path)
+    store = Store(SqliteDatabase(path))
     store.commit_batch(commit(store.read_partition(partition()), 0, 4))
     migrate_sqlite(path)
     assert [books.accounted for books in store.read_ledgers()] == [5]
@@ -105,7 +106,7 @@ def test_a_newer_schema_that_breaks_older_code_is_refused_and_left_alone(path: P
 def test_a_newer_schema_that_only_adds_is_worked_on(path: Path) -> None:
     additive(path)
     assert migrate_sqlite(path) == []
-    with closing(SqliteStore(path)) as store:
+    with closing(Store(SqliteDatabase(path))) as store:
         outcome = settled({0: [reading()]}, letters=[letter(event(1))], filtered=1)
         store.commit_batch(commit(store.read_partition(partition()), 0, 2, outcome))
     assert sql(path, "SELECT home_id, parcel_id FROM sensor_reading") == [("home-1", None)]
@@ -125,7 +126,7 @@ def test_an_empty_database_must_be_migrated_first(path: Path) -> None:
 
 def test_a_database_that_is_not_there_is_not_created_by_reading(path: Path) -> None:
     with pytest.raises(SchemaMismatch, match="does not exist: create it with"):
-        SqliteStore(path).read_partition(partition())
+        Store(SqliteDatabase(path)).read_partition(partition())
     assert not path.exists()
 
 
@@ -139,7 +140,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> Non
 
 
 def test_a_store_goes_on_once_its_database_was_migrated(path: Path) -> None:
-    store = SqliteStore(path)
+    store = Store(SqliteDatabase(path))
     with pytest.raises(SchemaMismatch):
         store.read_partition(partition())
     migrate_sqlite(path)
@@ -233,7 +234,7 @@ def test_letters_of_an_older_schema_keep_their_bodies_and_can_be_claimed(
         )
         connection.execute(OLD_LETTER)
     assert migrate_sqlite(path) == ALL[4:]
-    store = SqliteStore(path)
+    store = Store(SqliteDatabase(path))
     assert [one.lost_claims for one in store.claim_letters(claim())] == [0]
     assert sql(path, "SELECT body, body_kept FROM event_hub_dead_letter") == [(b"body", 1)]
     with closing(open_database(path, 5.0)) as connection:

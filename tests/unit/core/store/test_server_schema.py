@@ -1,11 +1,11 @@
-"""core/store/server_schema.py: migrations in one locked transaction, and another schema's name in every text."""
+"""core/store/sqlserver/schema.py: migrations in one locked transaction, and another schema's name in every text."""
 
 import pytest
 
 from core.errors import SchemaMismatch, StoreMisconfigured, StoreUnavailable
-from core.store.odbc import Access
 from core.store.queries import load_migrations
-from core.store.server_schema import in_schema, migrate_server
+from core.store.sqlserver.odbc import Access
+from core.store.sqlserver.schema import in_schema, migrate_server
 from tests.fakes.odbc_driver import FakeDriver, Server, fault
 
 CONNECTION = "SERVER=host;UID=app;PWD=secret"

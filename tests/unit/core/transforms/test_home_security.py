@@ -3,9 +3,8 @@
 import json
 import re
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any
-
-import pytest
 
 from core.ingest.ingest import Means, ingest_batch
 from core.model.commits import DeadLetter
@@ -15,6 +14,7 @@ from core.transforms import load_transform
 from core.transforms.home_security import Home, HomeAlert, SensorReading, references
 from tests.fakes.builders import batch, event, stamps
 from tests.fakes.memory_store import MemoryStore
+from tests.offenders import holds_for
 
 HOME_SECURITY = load_transform("core.transforms.home_security")
 AT = "2026-01-01T12:00:00Z"
@@ -57,7 +57,7 @@ def test_a_heartbeat_is_filtered_whether_its_home_is_registered_or_not() -> None
     assert (kept.filtered, kept.dead_lettered) == (1, 0)
 
 
-@pytest.mark.parametrize("zone", ["+02:00", "-11:30", "+00:00"])
+@holds_for(["+02:00", "-11:30", "+00:00"])
 def test_a_time_of_another_zone_is_written_in_utc(zone: str) -> None:
     store = ingest(body(REGISTRATION), body(MOTION, observed_at=f"2026-01-01T12:00:00.000123{zone}"))
     (row,) = rows(store, SensorReading)
@@ -66,26 +66,22 @@ def test_a_time_of_another_zone_is_written_in_utc(zone: str) -> None:
     assert row.observed_at.tzinfo is UTC
 
 
-SWITCHES = ["motion", "door", "window", "glass_break"]
-
-
-@pytest.mark.parametrize("armed", [True, False])
-@pytest.mark.parametrize("state", ["active", "idle"])
-@pytest.mark.parametrize("kind", SWITCHES)
+@holds_for(product(["motion", "door", "window", "glass_break"], ["active", "idle"], [True, False]))
 def test_a_switch_alerts_when_it_is_active_in_an_armed_home_and_breaking_glass_always(
-    kind: str, state: str, armed: bool
+    case: tuple[str, str, bool],
 ) -> None:
+    kind, state, armed = case
     store = ingest(body(REGISTRATION, armed=armed), body(MOTION, kind=kind, state=state))
     alarming = state == "active" and (armed or kind == "glass_break")
     assert rows(store, HomeAlert) == ([HomeAlert("home-1", "hall", kind, None, NOON)] if alarming else [])
     assert rows(store, SensorReading) == [SensorReading("home-1", "hall", kind, state, None, NOON)]
 
 
-@pytest.mark.parametrize("armed", [True, False])
-@pytest.mark.parametrize(("ppm", "alarming"), [(0, False), (69, False), (70, True), (71, True), (1_000_000, True)])
-def test_carbon_monoxide_alerts_from_seventy_on_armed_or_not(ppm: int, alarming: bool, armed: bool) -> None:
+@holds_for(product([0, 69, 70, 71, 1_000_000], [True, False]))
+def test_carbon_monoxide_alerts_from_seventy_on_armed_or_not(case: tuple[int, bool]) -> None:
+    ppm, armed = case
     store = ingest(body(REGISTRATION, armed=armed), body(GAS, ppm=ppm))
-    expected = [HomeAlert("home-1", "cellar", "carbon_monoxide", ppm, NOON)] if alarming else []
+    expected = [HomeAlert("home-1", "cellar", "carbon_monoxide", ppm, NOON)] if ppm >= 70 else []
     assert rows(store, HomeAlert) == expected
 
 
@@ -115,7 +111,7 @@ def raw(form: dict[str, Any], field: str, text: str) -> bytes:
 
 DEEP = 100_000
 BAD: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "empty"),
+    "empty": (b"", "^the body is empty$"),
     "blank": (b" \n\t", "truncated"),
     "malformed": (b'{"kind": "motion",', "truncated|malformed"),
     "no JSON": (b"kind=motion", "malformed"),
@@ -189,12 +185,17 @@ BAD: dict[str, tuple[bytes, str]] = {
     "deep brackets in an unknown field": (raw(MOTION, "colour", "[" * DEEP + "]" * DEEP), "colour|recursion"),
     "deep brackets before the kind": (b'{"x":' + b"[" * DEEP + b"]" * DEEP + b"," + body(MOTION)[1:], "recursion"),
     "deep brackets in an id": (raw(MOTION, "home_id", "[" * DEEP + "]" * DEEP), "home_id"),
+    "a line end after a home": (body(MOTION, home_id="home-1\n"), "home_id"),
+    "a line end after a sensor": (body(MOTION, sensor_id="hall\n"), "sensor_id"),
+    "a line end as a sensor": (body(GAS, sensor_id="\n"), "sensor_id"),
+    "a line end after a state": (body(MOTION, state="active\n"), "state"),
+    "a line end after a zone": (body(REGISTRATION, time_zone="Europe/Berlin\n"), "time_zone"),
     "the kind twice": (body(MOTION)[:-1] + b', "kind": "door"}', "kind"),
 }
 GOOD_BEFORE, GOOD_AFTER = body(REGISTRATION), body(MOTION, state="active")
 
 
-@pytest.mark.parametrize("case", BAD)
+@holds_for(BAD)
 def test_a_bad_body_is_poison_with_its_reason_and_the_rest_commits(case: str) -> None:
     given, why = BAD[case]
     store = ingest(GOOD_BEFORE, given, GOOD_AFTER)
@@ -214,19 +215,13 @@ def test_all_bad_bodies_of_one_batch_are_letters() -> None:
     assert [books.balanced for books in store.read_ledgers()] == [True]
 
 
-def test_an_empty_body_says_so() -> None:
-    (letter,) = ingest(b"").letters()
-    assert letter.error == "the body is empty"
+def test_a_reading_needs_its_home_and_registrations_and_heartbeats_need_none() -> None:
+    def needed(**form: Any) -> list[ReferenceKey]:
+        return list(references(event(0, body(form))))
 
-
-class TestReferencesOfAnEvent:
-    @pytest.mark.parametrize("form", [MOTION, GAS, {**MOTION, "kind": "smoke"}])
-    def test_a_reading_needs_its_home(self, form: dict[str, Any]) -> None:
-        assert list(references(event(0, body(form)))) == [ReferenceKey(Home, ("home-1",))]
-
-    @pytest.mark.parametrize("form", [REGISTRATION, HEARTBEAT])
-    def test_registrations_and_heartbeats_need_none(self, form: dict[str, Any]) -> None:
-        assert list(references(event(0, body(form)))) == []
+    home = [ReferenceKey(Home, ("home-1",))]
+    assert needed(**MOTION) == needed(**GAS) == needed(**{**MOTION, "kind": "smoke"}) == home
+    assert needed(**REGISTRATION) == needed(**HEARTBEAT) == []
 
 
 def letters_of(*given: Event) -> list[DeadLetter]:
@@ -239,17 +234,3 @@ def test_letters_of_one_cause_share_a_fingerprint_and_others_do_not() -> None:
     assert len({letter.fingerprint for letter in same}) == 1
     other = letters_of(event(0, b""), event(1, body(GAS, colour=1)), event(2, body(MOTION)))
     assert len({letter.fingerprint for letter in [*same, *other]}) == 4
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        body(MOTION, home_id="home-1\n"),
-        body(MOTION, sensor_id="hall\n"),
-        body(GAS, sensor_id="\n"),
-        body(MOTION, state="active\n"),
-        body(REGISTRATION, time_zone="Europe/Berlin\n"),
-    ],
-)
-def test_a_line_end_at_the_end_of_a_text_is_poison(given: bytes) -> None:
-    assert [letter.error_class for letter in ingest(body(REGISTRATION), given).letters()] == ["poison"]

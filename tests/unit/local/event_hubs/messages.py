@@ -1,22 +1,42 @@
-"""Messages as publishers encode them, for tests."""
-
-from __future__ import annotations
+"""Messages and performatives as publishers encode them."""
 
 from typing import Any
 
-from local.event_hubs.codec import Described, Symbol, ULong, encode
+from local.event_hubs.codec import Described, Symbol, UInt, ULong, encode
+from local.event_hubs.frames import ATTACH, SOURCE, TARGET, TRANSFER, composite
 from local.event_hubs.sections import DATA, MESSAGE_ANNOTATIONS
 
 
 def message(body: bytes = b"body", **annotations: Any) -> bytes:
-    """A message with a binary body; `partition_key="a"` becomes the annotation x-opt-partition-key."""
-    named = {Symbol("x-opt-" + name.replace("_", "-")): value for name, value in annotations.items()}
-    head = encode(Described(ULong(MESSAGE_ANNOTATIONS), named)) if named else b""
-    return head + encode(Described(ULong(DATA), body))
+    """Encode a message with a binary body; `partition_key="a"` becomes the annotation x-opt-partition-key."""
+    return _annotated(annotations) + encode(Described(ULong(DATA), body))
 
 
 def batch(messages: list[bytes], **annotations: Any) -> bytes:
-    """A batch of messages, with outer annotations as in `message`."""
-    inner = b"".join(encode(Described(ULong(DATA), each)) for each in messages)
-    empty = message(b"", **annotations)
-    return empty[: len(empty) - len(encode(Described(ULong(DATA), b"")))] + inner
+    """Encode a batch of messages, with outer annotations as in `message`."""
+    return _annotated(annotations) + b"".join(encode(Described(ULong(DATA), each)) for each in messages)
+
+
+def _annotated(annotations: dict[str, Any]) -> bytes:
+    named = {Symbol("x-opt-" + name.replace("_", "-")): value for name, value in annotations.items()}
+    return encode(Described(ULong(MESSAGE_ANNOTATIONS), named)) if named else b""
+
+
+def attach_sender(address: str, handle: int = 0, capabilities: Any = None) -> bytes:
+    """Encode the attach of a link that sends to an address."""
+    ends = (Described(ULong(SOURCE), []), Described(ULong(TARGET), [address]))
+    return composite(ATTACH, f"s{handle}", UInt(handle), False, None, None, *ends, *[None] * 5, capabilities)
+
+
+def transfer(
+    payload: bytes,
+    delivery: int = 0,
+    handle: int = 0,
+    message_format: int = 0,
+    *,
+    settled: bool = False,
+    more: bool = False,
+) -> bytes:
+    """Encode a transfer of a delivery, or of a part of one."""
+    head = (UInt(handle), UInt(delivery), b"tag", UInt(message_format), settled, more)
+    return composite(TRANSFER, *head) + payload

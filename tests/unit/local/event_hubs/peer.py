@@ -1,10 +1,8 @@
-"""A peer that speaks AMQP to a connection without a socket, for tests of what the SDK never does."""
-
-from __future__ import annotations
+"""A peer that speaks AMQP to a connection without a socket, for tests of traffic that the SDK never causes."""
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from local.event_hubs.amqp import Connection
 from local.event_hubs.broker import HubBroker
@@ -13,12 +11,13 @@ from local.event_hubs.frames import (
     AMQP_HEADER,
     ATTACH,
     BEGIN,
+    DETACH,
+    DISPOSITION,
     FLOW,
     FRAME_HEADER,
     OPEN,
     SOURCE,
     TARGET,
-    TRANSFER,
     composite,
     frame,
 )
@@ -26,13 +25,15 @@ from local.event_hubs.hubs import Hubs, HubSettings
 from local.event_hubs.readers import Faults
 from local.event_hubs.server import unix_milliseconds
 from local.event_hubs.tokens import MANAGE, ROOT_KEY, Grant
+from tests.unit.local.event_hubs.messages import attach_sender, message, transfer
 
 EVERYTHING = Grant((), frozenset({MANAGE}), 2**62)
 SELECTOR = Symbol("apache.org:selector-filter:string")
+PARTITION = "telemetry/ConsumerGroups/hubledger/Partitions/0"
 
 
 class FakeTransport(asyncio.Transport):
-    """Keeps what is written; ends the connection as soon as it is closed, as a socket that drains at once."""
+    """Stores the written bytes; ends the connection as soon as it is closed, as a socket that drains at once."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()
@@ -57,7 +58,7 @@ class FakeTransport(asyncio.Transport):
 
 
 class Peer:
-    """One connection to a broker of the hub `telemetry`; its grants are for everything unless `grant` is None."""
+    """A connection to a broker of the hub `telemetry`; its grants are for everything unless `grant` is None."""
 
     def __init__(self, broker: HubBroker, grant: Grant | None = EVERYTHING) -> None:
         self.connection = Connection(broker)
@@ -67,40 +68,43 @@ class Peer:
         if grant:
             broker.connections[self.connection].add(grant)
 
-    def begin(self, window: int = 1_000_000, max_frame: int = 65_536) -> None:
+    def begin(self, window: int = 1_000_000, max_frame: int = 65_536) -> Self:
         """Open the connection and a session on channel 0."""
         self.connection.data_received(AMQP_HEADER)
         self.send(OPEN, "peer", None, UInt(max_frame))
         self.send(BEGIN, None, UInt(0), UInt(window), UInt(1000))
         self.frames()
+        return self
 
-    def send(self, code: int, *fields: Any, payload: bytes = b"", channel: int = 0) -> None:
-        self.connection.data_received(frame(composite(code, *fields) + payload, channel))
+    def send(self, code: int, *fields: Any, channel: int = 0) -> None:
+        self.put(composite(code, *fields), channel=channel)
+
+    def put(self, *performatives: bytes, channel: int = 0) -> None:
+        """Send performatives in frames that arrive together."""
+        self.connection.data_received(b"".join(frame(each, channel) for each in performatives))
 
     def attach_sender(self, address: str = "telemetry", handle: int = 0, capabilities: Any = None) -> None:
-        target = Described(ULong(TARGET), [address])
-        source = Described(ULong(SOURCE), ["here"])
-        self.send(ATTACH, f"s{handle}", UInt(handle), False, None, None, source, target, *[None] * 5, capabilities)
+        self.put(attach_sender(address, handle, capabilities))
 
     def attach_reader(
-        self, address: str, handle: int = 1, selector: str | None = None, properties: Any = None, **more: Any
+        self, address: str = PARTITION, handle: int = 1, selector: str | None = None, epoch: int | None = None
     ) -> None:
-        filters = {SELECTOR: Described(SELECTOR, selector)} if selector else more.get("filters")
-        source = Described(ULong(SOURCE), [address, *[None] * 6, filters])
-        target = Described(ULong(TARGET), ["here"])
-        fields = (f"r{handle}", UInt(handle), True, None, None, source, target, *[None] * 6, properties)
-        self.send(ATTACH, *fields)
+        filters = {SELECTOR: Described(SELECTOR, selector)} if selector else None
+        properties = None if epoch is None else {Symbol("com.microsoft:epoch"): epoch}
+        ends = (Described(ULong(SOURCE), [address, *[None] * 6, filters]), Described(ULong(TARGET), ["here"]))
+        self.send(ATTACH, f"r{handle}", UInt(handle), True, None, None, *ends, *[None] * 6, properties)
+
+    def publish(self, *bodies: bytes) -> None:
+        """Send a message with each body over the first link, and forget the answers."""
+        self.put(*(transfer(message(body), number) for number, body in enumerate(bodies)))
+        self.frames()
 
     def grant(self, credit: int, handle: int = 1, received: int = 0, drain: bool = False) -> None:
         session = (UInt(0), UInt(1_000_000), UInt(0), UInt(1000))
         self.send(FLOW, *session, UInt(handle), UInt(received), UInt(credit), None, drain)
 
-    def transfer(self, message: bytes, delivery: int, handle: int = 0, message_format: int = 0) -> None:
-        head = (UInt(handle), UInt(delivery), b"tag", UInt(message_format), False, False)
-        self.send(TRANSFER, *head, payload=message)
-
     def frames(self) -> list[tuple[int, Sequence[Any], bytes]]:
-        """What was received since the last call: performatives, their fields and payloads."""
+        """Return the performatives received since the last call, with their fields and payloads."""
         found = []
         written = bytes(self.transport.written)
         while self._read < len(written):
@@ -118,7 +122,33 @@ class Peer:
     def codes(self) -> list[int]:
         return [code for code, _, _ in self.frames()]
 
+    def outcomes(self) -> list[tuple[int, int, int]]:
+        """Return the dispositions received: first delivery, last, and the descriptor of the state."""
+        return [
+            (fields[1], fields[2], fields[4].descriptor) for code, fields, _ in self.frames() if code == DISPOSITION
+        ]
+
+    def refusals(self) -> list[str]:
+        """Return the conditions of the detaches received."""
+        return [fields[2].value[0] for code, fields, _ in self.frames() if code == DETACH and fields[2]]
+
 
 def make_broker(*settings: HubSettings, kind: type[HubBroker] = HubBroker, faults: Faults | None = None) -> HubBroker:
     hubs = settings or (HubSettings("telemetry", 4, ("hubledger",)),)
     return kind(Hubs(hubs, unix_milliseconds), [ROOT_KEY], unix_milliseconds, faults or Faults())
+
+
+def publisher(broker: HubBroker, *bodies: bytes) -> Peer:
+    """Attach a sender to partition 0 and publish the bodies."""
+    peer = Peer(broker).begin()
+    peer.attach_sender("telemetry/Partitions/0")
+    peer.publish(*bodies)
+    return peer
+
+
+def reader(broker: HubBroker, window: int = 1_000_000, max_frame: int = 65_536, selector: str | None = None) -> Peer:
+    """Attach a reader to partition 0, without credit."""
+    peer = Peer(broker).begin(window, max_frame)
+    peer.attach_reader(PARTITION, selector=selector)
+    peer.frames()
+    return peer

@@ -1,9 +1,7 @@
 """Settings of hubs, routing, and the copy on disk."""
 
-from __future__ import annotations
-
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -13,8 +11,10 @@ import pytest
 from local.event_hubs.errors import AmqpError
 from local.event_hubs.events import BATCH_FORMAT, Event
 from local.event_hubs.hubs import Hubs, HubSettings
-from local.event_hubs.log import partition_index
+from local.event_hubs.partition_key import partition_index
 from tests.unit.local.event_hubs.messages import batch, message
+
+TELEMETRY = HubSettings("telemetry")
 
 
 class Clock:
@@ -27,14 +27,17 @@ class Clock:
         return self.now
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "hubs.db"
+
+
 @contextmanager
-def opened(path: Path, settings: HubSettings, clock: Clock | None = None) -> Iterator[Hubs]:
+def opened(path: Path, settings: HubSettings = TELEMETRY, clock: Clock | None = None) -> Iterator[Hubs]:
     hubs = Hubs([settings], clock or Clock())
     hubs.open(path)
-    try:
+    with closing(hubs):
         yield hubs
-    finally:
-        hubs.close()
 
 
 def publish(hubs: Hubs, count: int, partition_id: str = "0") -> None:
@@ -48,25 +51,27 @@ def events(hubs: Hubs, partition_id: str = "0") -> list[Event]:
     return hubs["telemetry"].partition(partition_id).read(0, 1_000_000)
 
 
-@pytest.mark.parametrize(
-    ("settings", "complaint"),
-    [
-        ({"name": ""}, "is not a name"),
-        ({"name": "a b"}, "is not a name"),
-        ({"name": "telemetry", "consumer_groups": ("x/y",)}, "'x/y' is not a name"),
-        ({"name": "telemetry", "partitions": 0}, "has 0 partitions"),
-        ({"name": "telemetry", "retained_events": 0}, "retains 0 events"),
-        ({"name": "telemetry", "retained_for": timedelta(0)}, "not for any time"),
-    ],
-)
-def test_settings_that_event_hubs_would_not_take_are_refused(settings: dict, complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
-        HubSettings(**settings)
+def numbers(hubs: Hubs) -> list[int]:
+    return [event.sequence_number for event in events(hubs)]
+
+
+def test_settings_that_event_hubs_would_not_take_are_refused() -> None:
+    refused: list[tuple[str, Callable[[], HubSettings]]] = [
+        ("'' is not a name", lambda: HubSettings("")),
+        ("'a b' is not a name", lambda: HubSettings("a b")),
+        ("'x/y' is not a name", lambda: HubSettings("telemetry", consumer_groups=("x/y",))),
+        ("has 0 partitions", lambda: HubSettings("telemetry", 0)),
+        ("retains 0 events", lambda: HubSettings("telemetry", retained_events=0)),
+        ("retains events for 0:00:00", lambda: HubSettings("telemetry", retained_for=timedelta(0))),
+    ]
+    for complaint, make in refused:
+        with pytest.raises(ValueError, match=complaint):
+            make()
 
 
 def test_two_hubs_cannot_have_one_name_in_different_case() -> None:
     with pytest.raises(ValueError, match="two hubs have the same name"):
-        Hubs([HubSettings("telemetry"), HubSettings("Telemetry")], Clock())
+        Hubs([TELEMETRY, HubSettings("Telemetry")], Clock())
 
 
 def test_every_hub_has_the_default_consumer_group() -> None:
@@ -82,26 +87,22 @@ def test_a_keyed_batch_goes_whole_to_the_partition_of_its_key() -> None:
     assert grown.last_sequence == 3
 
 
-def test_messages_without_a_key_take_turns() -> None:
+def test_messages_without_a_key_take_turns_and_an_unknown_partition_is_out_of_range() -> None:
     hubs = Hubs([HubSettings("telemetry", 3)], Clock())
     for _ in range(6):
         hubs.publish(hubs["telemetry"], None, message(), 0)
     assert {partition.last_sequence for partition in hubs.commit()} == {1}
-
-
-def test_an_unknown_partition_is_out_of_range() -> None:
-    hubs = Hubs([HubSettings("telemetry", 3)], Clock())
     with pytest.raises(AmqpError, match=r"argument-out-of-range.*'3' of hub telemetry is not between 0 and 2"):
         hubs["telemetry"].partition("3")
 
 
-def test_events_survive_a_restart_with_their_numbers_offsets_and_times(tmp_path: Path) -> None:
-    settings, clock = HubSettings("telemetry", 2), Clock()
-    with opened(tmp_path / "hubs.db", settings, clock) as hubs:
+def test_events_survive_a_restart_with_their_numbers_offsets_and_times(path: Path) -> None:
+    clock = Clock()
+    with opened(path, clock=clock) as hubs:
         publish(hubs, 5)
         before, created_at = events(hubs), hubs["telemetry"].created_at
     clock.now += 60_000
-    with opened(tmp_path / "hubs.db", settings, clock) as hubs:
+    with opened(path, clock=clock) as hubs:
         assert events(hubs) == before
         assert hubs["telemetry"].created_at == created_at
         publish(hubs, 1)
@@ -111,29 +112,28 @@ def test_events_survive_a_restart_with_their_numbers_offsets_and_times(tmp_path:
         assert after.enqueued_at == clock.now
 
 
-def test_times_do_not_go_back_over_a_restart_when_the_clock_has(tmp_path: Path) -> None:
-    with opened(tmp_path / "hubs.db", HubSettings("telemetry"), Clock(1000)) as hubs:
-        publish(hubs, 1)
-    with opened(tmp_path / "hubs.db", HubSettings("telemetry"), Clock(500)) as hubs:
-        publish(hubs, 1)
-        assert [event.enqueued_at for event in events(hubs)] == [1000, 1000]
+def test_times_do_not_go_back_over_a_restart_when_the_clock_has(path: Path) -> None:
+    for now in (1000, 500):
+        with opened(path, clock=Clock(now)) as hubs:
+            publish(hubs, 1)
+            times = [event.enqueued_at for event in events(hubs)]
+    assert times == [1000, 1000]
 
 
-def test_numbers_go_on_even_when_every_event_is_past_retention(tmp_path: Path) -> None:
+def test_numbers_continue_even_when_every_event_is_past_retention(path: Path) -> None:
     settings, clock = HubSettings("telemetry", retained_for=timedelta(seconds=1)), Clock()
-    with opened(tmp_path / "hubs.db", settings, clock) as hubs:
+    with opened(path, settings, clock) as hubs:
         publish(hubs, 200)
         clock.now += 5_000
         hubs.expire_all()
-        assert events(hubs) == []
-    with opened(tmp_path / "hubs.db", settings, clock) as hubs:
-        assert events(hubs) == []
+        assert numbers(hubs) == []
+    with opened(path, settings, clock) as hubs:
+        assert numbers(hubs) == []
         publish(hubs, 1)
-        assert [event.sequence_number for event in events(hubs)] == [200]
+        assert numbers(hubs) == [200]
 
 
-def test_the_file_forgets_what_retention_has_cut(tmp_path: Path) -> None:
-    path = tmp_path / "hubs.db"
+def test_events_that_retention_has_cut_leave_the_file(path: Path) -> None:
     with opened(path, HubSettings("telemetry", retained_events=10)) as hubs:
         publish(hubs, 500)
     with closing(sqlite3.connect(path)) as connection:
@@ -141,44 +141,40 @@ def test_the_file_forgets_what_retention_has_cut(tmp_path: Path) -> None:
     assert 10 <= stored <= 10 + 64
 
 
-def test_a_head_cut_on_request_stays_cut_after_a_restart(tmp_path: Path) -> None:
-    with opened(tmp_path / "hubs.db", HubSettings("telemetry")) as hubs:
+def test_a_head_cut_on_request_stays_cut_after_a_restart(path: Path) -> None:
+    with opened(path) as hubs:
         publish(hubs, 5)
         hub = hubs["telemetry"]
         hubs.expire_before(hub, hub.partition("0"), 3)
-    with opened(tmp_path / "hubs.db", HubSettings("telemetry")) as hubs:
-        assert [event.sequence_number for event in events(hubs)] == [3, 4]
+    with opened(path) as hubs:
+        assert numbers(hubs) == [3, 4]
 
 
-def test_a_file_of_a_hub_with_other_partitions_is_refused(tmp_path: Path) -> None:
-    with opened(tmp_path / "hubs.db", HubSettings("telemetry", 4)):
+def test_a_file_of_a_hub_with_other_partitions_is_refused(path: Path) -> None:
+    with opened(path):
         pass
     with pytest.raises(ValueError, match="has 4 partitions in the database, not 8"):
-        Hubs([HubSettings("telemetry", 8)], Clock()).open(tmp_path / "hubs.db")
+        Hubs([HubSettings("telemetry", 8)], Clock()).open(path)
 
 
 @pytest.mark.slow
-def test_a_file_is_for_one_emulator_at_a_time(tmp_path: Path) -> None:
-    with (
-        opened(tmp_path / "hubs.db", HubSettings("telemetry")),
-        pytest.raises(sqlite3.OperationalError, match="locked"),
-    ):
-        Hubs([HubSettings("telemetry")], Clock()).open(tmp_path / "hubs.db")
+def test_a_file_is_for_one_emulator_at_a_time(path: Path) -> None:
+    with opened(path), pytest.raises(sqlite3.OperationalError, match="locked"):
+        Hubs([TELEMETRY], Clock()).open(path)
 
 
-def test_what_the_disk_refuses_was_never_there(tmp_path: Path) -> None:
-    path, settings = tmp_path / "hubs.db", HubSettings("telemetry")
-    with opened(path, settings) as hubs:
+def test_events_that_the_disk_refuses_were_never_there(path: Path) -> None:
+    with opened(path) as hubs:
         publish(hubs, 2)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(
             "CREATE TRIGGER full BEFORE INSERT ON event WHEN NEW.partition_id = '0'"
             " BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
         )
-    with opened(path, settings) as hubs:
+    with opened(path) as hubs:
         with pytest.raises(AmqpError, match=r"amqp:internal-error.*the disk is full"):
             publish(hubs, 1)
-        assert [event.sequence_number for event in events(hubs)] == [0, 1]
+        assert numbers(hubs) == [0, 1]
         assert hubs["telemetry"].partition("0").last_sequence == 1
         publish(hubs, 1, "1")
         assert len(events(hubs, "1")) == 1

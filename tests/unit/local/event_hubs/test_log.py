@@ -1,7 +1,5 @@
 """Positions, retention and numbering in the log of a partition."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest
@@ -13,17 +11,20 @@ from local.event_hubs.events import read_publication
 from local.event_hubs.log import PartitionLog
 from tests.unit.local.event_hubs.messages import message
 
-ANNOTATION = "amqp.annotation.x-opt-"
+EVENT = read_publication(message(), 0).events
 
 
 def append(log: PartitionLog, count: int, now: int = 0) -> None:
-    for _ in range(count):
-        log.stage(read_publication(message(), 0).events, now)
-    log.keep()
+    log.stage(EVENT * count, now)
+    log.append_staged()
 
 
 def numbers(log: PartitionLog) -> list[int]:
     return [event.sequence_number for event in log.read(0, 1_000_000)]
+
+
+def position(log: PartitionLog, selector: str) -> int:
+    return log.position("amqp.annotation.x-opt-" + selector)
 
 
 @pytest.fixture
@@ -35,58 +36,47 @@ def log() -> PartitionLog:
     return log
 
 
-@pytest.mark.parametrize(
-    ("selector", "first"),
-    [
-        (None, 0),
-        ("offset > '-1'", 0),
-        ("offset >= '-1'", 0),
-        ("offset > '@latest'", 10),
-        ("sequence-number > '3'", 4),
-        ("sequence-number >= '3'", 3),
-        ("sequence-number > '9'", 10),
-        ("sequence-number >= 9", 9),
-        ("enqueued-time > '20'", 6),
-        ("enqueued-time >= '20'", 4),
-        ("enqueued-time > '15'", 4),
-        ("enqueued-time > '1000'", 10),
-    ],
-)
-def test_a_selector_names_the_first_event_to_read(log: PartitionLog, selector: str | None, first: int) -> None:
-    assert log.position(selector and ANNOTATION + selector) == first
-
-
-def test_an_offset_names_its_event(log: PartitionLog) -> None:
+def test_a_selector_names_the_first_event_to_read(log: PartitionLog) -> None:
     offset = log.read(6, 1)[0].offset
-    assert log.position(f"{ANNOTATION}offset > '{offset}'") == 7
-    assert log.position(f"{ANNOTATION}offset >= '{offset}'") == 6
+    expected = {
+        "offset > '-1'": 0,
+        "offset >= '-1'": 0,
+        "offset > '@latest'": 10,
+        f"offset > '{offset}'": 7,
+        f"offset >= '{offset}'": 6,
+        "sequence-number > '3'": 4,
+        "sequence-number >= '3'": 3,
+        "sequence-number > '9'": 10,
+        "sequence-number >= 9": 9,
+        "enqueued-time > '20'": 6,
+        "enqueued-time >= '20'": 4,
+        "enqueued-time > '15'": 4,
+        "enqueued-time > '1000'": 10,
+    }
+    assert {selector: position(log, selector) for selector in expected} == expected
+    assert log.position(None) == 0
 
 
-@pytest.mark.parametrize(
-    ("selector", "complaint"),
-    [
-        (
-            "sequence-number > '71181'",
-            "The supplied sequence number '71181' is invalid. The last sequence number in the system is '9'",
-        ),
-        ("sequence-number >= '10'", "The last sequence number in the system is '9'"),
-        ("offset > '99999'", "The supplied offset '99999' is invalid"),
-        ("offset > 'abc'", "unsupported selector"),
-        ("colour > '1'", "unsupported selector"),
-        ("offset < '1'", "unsupported selector"),
-    ],
-)
-def test_a_position_that_is_not_there_is_refused(log: PartitionLog, selector: str, complaint: str) -> None:
-    with pytest.raises(AmqpError, match=r"com\.microsoft:argument-error") as refused:
-        log.position(ANNOTATION + selector)
-    assert complaint in str(refused.value)
+def test_a_position_that_is_not_there_is_refused(log: PartitionLog) -> None:
+    last = "The last sequence number in the system is '9'"
+    complaints = {
+        "sequence-number > '71181'": f"The supplied sequence number '71181' is invalid. {last}",
+        "sequence-number >= '10'": last,
+        "offset > '99999'": "The supplied offset '99999' is invalid",
+        "offset > 'abc'": "unsupported selector",
+        "colour > '1'": "unsupported selector",
+        "offset < '1'": "unsupported selector",
+    }
+    for selector, complaint in complaints.items():
+        with pytest.raises(AmqpError, match=rf"com\.microsoft:argument-error.*{complaint}"):
+            position(log, selector)
 
 
 def test_an_empty_partition_has_a_first_and_a_latest_position_but_no_other() -> None:
     log = PartitionLog("0")
-    assert log.position(f"{ANNOTATION}offset > '-1'") == log.position(f"{ANNOTATION}offset > '@latest'") == 0
+    assert position(log, "offset > '-1'") == position(log, "offset > '@latest'") == 0
     with pytest.raises(AmqpError):
-        log.position(f"{ANNOTATION}sequence-number > '0'")
+        position(log, "sequence-number > '0'")
 
 
 def test_events_are_numbered_without_a_gap_and_their_offsets_rise(log: PartitionLog) -> None:
@@ -100,38 +90,25 @@ def test_enqueued_times_never_go_back_within_a_partition() -> None:
     log = PartitionLog("0")
     append(log, 1, now=100)
     append(log, 1, now=50)
-    log.stage(read_publication(message(), 0).events, 120)
-    log.stage(read_publication(message(), 0).events, 60)
-    log.keep()
+    log.stage(EVENT, 120)
+    log.stage(EVENT, 60)
+    log.append_staged()
     assert [event.enqueued_at for event in log.read(0, 9)] == [100, 100, 120, 120]
 
 
-def test_what_is_only_staged_cannot_be_read() -> None:
+def test_a_staged_event_cannot_be_read_and_leaves_no_gap_when_it_is_dropped() -> None:
     log = PartitionLog("0")
-    log.stage(read_publication(message(), 0).events, 0)
+    log.stage(EVENT, 0)
     assert log.read(0, 1) == []
     assert log.last_sequence == -1
-
-
-def test_what_was_dropped_leaves_no_gap() -> None:
-    log = PartitionLog("0")
-    append(log, 1)
-    log.stage(read_publication(message(), 0).events, 0)
+    log.append_staged()
+    log.stage(EVENT, 0)
     log.drop_staged()
     append(log, 1)
     assert numbers(log) == [0, 1]
 
 
-def test_retention_by_count_keeps_exactly_the_newest_and_their_numbers() -> None:
-    log = PartitionLog("0", retained_events=100)
-    for _ in range(25):
-        append(log, 10)
-        log.expire(0)
-    assert numbers(log) == list(range(150, 250))
-    assert log.first_sequence == 150
-
-
-def test_retention_by_age_cuts_what_is_older() -> None:
+def test_retention_by_age_cuts_older_events() -> None:
     log = PartitionLog("0", retained_for=timedelta(milliseconds=25))
     for now in range(0, 50, 10):
         append(log, 2, now)
@@ -144,31 +121,30 @@ def test_retention_by_age_cuts_what_is_older() -> None:
     assert numbers(log) == [10]
 
 
-def test_a_reader_behind_the_head_goes_on_at_the_first_event_that_is_left(log: PartitionLog) -> None:
+def test_a_reader_before_the_retained_events_starts_at_the_first_of_them_or_at_the_end(log: PartitionLog) -> None:
     log.expire_before(6)
-    assert log.position(f"{ANNOTATION}sequence-number > '2'") == 6
+    assert position(log, "sequence-number > '2'") == 6
     assert [event.sequence_number for event in log.read(2, 2)] == [6, 7]
-
-
-def test_positions_past_the_end_are_refused_even_when_retention_has_cut_everything(log: PartitionLog) -> None:
     log.expire_before(10)
-    assert log.position(f"{ANNOTATION}sequence-number > '9'") == 10
-    assert log.position(f"{ANNOTATION}offset > '-1'") == 10
+    assert position(log, "sequence-number > '9'") == position(log, "offset > '-1'") == 10
     with pytest.raises(AmqpError, match="system is '9'"):
-        log.position(f"{ANNOTATION}sequence-number > '10'")
+        position(log, "sequence-number > '10'")
 
 
 @given(st.lists(st.integers(1, 60), max_size=30), st.integers(1, 100), st.data())
-def test_whatever_is_cut_the_rest_is_where_it_was(sizes: list[int], retained: int, data: st.DataObject) -> None:
+def test_retention_by_count_leaves_the_newest_where_they_were(
+    sizes: list[int], retained: int, data: st.DataObject
+) -> None:
     log = PartitionLog("0", retained_events=retained)
-    total = 0
+    total = first_in_memory = 0
     for size in sizes:
         append(log, size)
-        log.expire(0)
+        if log.expire(0):
+            first_in_memory = log.first_sequence
         total += size
         expected = list(range(max(0, total - retained), total))
         assert numbers(log) == expected
+        assert log.first_sequence == expected[0]
         asked = data.draw(st.integers(-1, total - 1))
-        first = log.position(f"{ANNOTATION}sequence-number > '{asked}'")
-        assert first == max(asked + 1, expected[0])
-        assert log.held_events <= retained * 10 // 9 + 64
+        assert position(log, f"sequence-number > '{asked}'") == max(asked + 1, expected[0])
+        assert total - first_in_memory <= retained * 10 // 9 + 64

@@ -1,42 +1,45 @@
-"""Small stories for tests of the feed."""
+"""Small stories for tests of the feed. Equal stories are one list, which tests do not change."""
 
-from local.feed.bodies import ZONES, reading_body
+from functools import cache
+
 from local.feed.flight_rule import ExpectedChange
 from local.feed.flights import FlightScript, FlightShares, flight_minutes
 from local.feed.gateways import Send
-from local.feed.minutes import Script, Shares, home_minutes
-from local.feed.planned import Minute, PlannedEvent
-from local.feed.rule import EXPECT_FILTERED, Reading, expect_registration
+from local.feed.home_rule import EXPECT_FILTERED, Reading, expect_registration
+from local.feed.homes import Script, Shares, home_minutes, reading_body
+from local.feed.planned import ZONES, Minute, PlannedEvent
 
 NOON = 1_767_268_800_000_000  # 2026-01-01T12:00:00Z
 FAULTY = Shares(malformed=0.1, unknown_kind=0.05, duplicate=0.1, late=0.2, rearmed=0.2)
 FAULTY_FLIGHTS = FlightShares(malformed=0.1, unusable=0.1, duplicate=0.1)
 
 
+@cache
 def story(homes: int = 40, events: int = 2_000, seed: int = 1, shares: Shares = FAULTY) -> list[Minute]:
-    """A whole story, with much that goes wrong."""
+    """Return a whole story, with many faults."""
     return list(home_minutes(Script(homes, events, seed, shares=shares)))
 
 
+@cache
 def flight_story(
     numbers: int = 40, events: int = 2_000, seed: int = 1, shares: FlightShares = FAULTY_FLIGHTS
 ) -> list[Minute[ExpectedChange]]:
-    """A whole story of flights, with much that goes wrong."""
+    """Return a whole story of flights, with many faults."""
     return list(flight_minutes(FlightScript(numbers, events, seed, shares=shares)))
 
 
 def minute(home_id: str = "home-000001", events: int = 1) -> Minute:
-    """A minute of heartbeats."""
+    """Return a minute of heartbeats."""
     reading = Reading("hub-1", "heartbeat", None, None, NOON)
     body = reading_body(home_id, reading, ZONES[0]).encode()
     return Minute(home_id, [PlannedEvent(body, EXPECT_FILTERED)] * events)
 
 
 def registration(home_id: str = "home-000001", armed: bool = True) -> Minute:
-    """A minute in which a home registers."""
+    """Return a minute in which a home registers."""
     return Minute(home_id, [PlannedEvent(b"{}", expect_registration("Etc/UTC", armed))])
 
 
 def send(*minutes: Minute, lane: int = 0) -> Send:
-    """A send of some minutes; with one minute it needs no partition."""
+    """Return a send of some minutes; a send of one minute needs no partition."""
     return Send(lane, "0", list(minutes)) if len(minutes) > 1 else Send(lane, None, list(minutes))

@@ -3,17 +3,16 @@
 from datetime import UTC, datetime
 from random import Random
 
-import pytest
-
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References
 from core.model.spans import SequenceNumber
 from core.settle.settle import settle
 from core.transforms import load_transform
 from core.transforms.home_security import Home
-from local.feed.bodies import ZONES, Zone, reading_body
-from local.feed.faults import MALFORMED_WHEN_REGISTERED, Fault, unknown_kind
-from local.feed.rule import Reading
+from local.feed.faults import MALFORMED_WHEN_REGISTERED, unknown_kind
+from local.feed.home_rule import Reading
+from local.feed.homes import reading_body
+from local.feed.planned import ZONES
 from tests.unit.local.feed.builders import NOON
 
 READINGS = [
@@ -31,19 +30,9 @@ def outcome(body: bytes) -> str:
     return settled.letters[0].error_class if settled.letters else "not a letter"
 
 
-@pytest.mark.parametrize("zone", ZONES, ids=lambda zone: zone.name)
-@pytest.mark.parametrize("seen", READINGS, ids=lambda seen: seen.kind)
-def test_a_reading_without_a_fault_is_no_letter(seen: Reading, zone: Zone) -> None:
-    assert outcome(reading_body("home-000001", seen, zone).encode()) == "not a letter"
-
-
-@pytest.mark.parametrize("zone", ZONES, ids=lambda zone: zone.name)
-@pytest.mark.parametrize("seen", READINGS, ids=lambda seen: seen.kind)
-@pytest.mark.parametrize("fault", MALFORMED_WHEN_REGISTERED, ids=lambda fault: fault.__name__)
-def test_a_fault_makes_any_reading_poison(fault: Fault, seen: Reading, zone: Zone) -> None:
-    assert outcome(fault(reading_body("home-000001", seen, zone))) == "poison"
-
-
-@pytest.mark.parametrize("seen", READINGS, ids=lambda seen: seen.kind)
-def test_a_kind_that_nobody_knows_is_poison(seen: Reading) -> None:
-    assert outcome(unknown_kind(reading_body("home-000001", seen, ZONES[0]), Random(1))) == "poison"
+def test_any_fault_makes_any_reading_poison_and_without_one_it_is_no_letter() -> None:
+    bodies = {(seen.kind, zone.name): reading_body("home-000001", seen, zone) for seen in READINGS for zone in ZONES}
+    assert [at for at, body in bodies.items() if outcome(body.encode()) != "not a letter"] == []
+    faulty = {(fault.__name__, *at): fault(body) for fault in MALFORMED_WHEN_REGISTERED for at, body in bodies.items()}
+    faulty |= {("unknown_kind", *at): unknown_kind(body, Random(1)) for at, body in bodies.items()}
+    assert [at for at, body in faulty.items() if outcome(body) != "poison"] == []

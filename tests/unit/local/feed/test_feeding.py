@@ -1,19 +1,20 @@
 """local/feed/feeding.py"""
 
+import io
+import json
 from collections.abc import Callable
 
 import pytest
 
-from local.feed.feeding import Feed, feed
+from local.feed.feeding import LONGEST_DEBT, Feed, Pace, Progress, feed
 from local.feed.gateways import Gateways, NoGateways, Send
-from local.feed.pacing import Pace
 from local.feed.planned import Minute
 from local.feed.record import ONCE, Copies
 from tests.unit.local.feed.builders import minute, story
 
 
 class Hub:
-    """Answers each send with the copies it was told, then with one."""
+    """Answer each send with the given copies, then with one."""
 
     def __init__(self, *answers: Copies) -> None:
         self._answers = list(answers)
@@ -87,11 +88,11 @@ def test_a_publisher_that_fails_leaves_the_record_incomplete() -> None:
     assert not kept.completed
 
 
-def test_progress_hears_of_what_is_published() -> None:
-    told = list[int]()
-    feed(story(events=300), Feed(NoGateways(), [Hub()], Kept(), at_once(), told.append, lambda: False))
-    assert told == sorted(told)
-    assert told[-1] <= 300
+def test_the_progress_hears_the_number_of_published_events() -> None:
+    heard = list[int]()
+    feed(story(events=300), Feed(NoGateways(), [Hub()], Kept(), at_once(), heard.append, lambda: False))
+    assert heard == sorted(heard)
+    assert heard[-1] <= 300
 
 
 def test_what_waits_in_the_gateways_at_the_end_is_published() -> None:
@@ -100,3 +101,77 @@ def test_what_waits_in_the_gateways_at_the_end_is_published() -> None:
     assert feed(minutes, own) == 300
     assert sorted(hub.took, key=minutes.index) == minutes
     assert kept.completed
+
+
+class Time:
+    """A clock that moves only by sleep and work."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.sleeps = 0
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.sleeps += 1
+        self.now += seconds
+
+
+def publish(pace: Pace, time: Time, times: int, work: float = 0.0, events: int = 4) -> None:
+    for _ in range(times):
+        pace.wait(events)
+        time.now += work
+
+
+def test_the_rate_is_steady_while_publishing_takes_time_too() -> None:
+    for work in (0.0, 0.003):
+        time = Time()
+        publish(Pace(1_000, time.clock, time.sleep), time, 2_500, work)
+        assert time.now - 100 == pytest.approx(10.0, rel=0.01)
+
+
+def test_it_sleeps_seldom_at_a_high_rate_and_never_at_full_speed() -> None:
+    for rate, limit in ((8_000, 200), (None, 0)):
+        time = Time()
+        publish(Pace(rate, time.clock, time.sleep), time, 2_000)
+        assert time.sleeps <= limit
+
+
+def test_the_feed_catches_up_after_a_short_stop() -> None:
+    time = Time()
+    pace = Pace(1_000, time.clock, time.sleep)
+    publish(pace, time, 250)
+    time.now += 1.0
+    publish(pace, time, 750)
+    assert time.now - 100 == pytest.approx(4.0, rel=0.01)
+
+
+def test_a_long_stop_is_not_followed_by_a_flood() -> None:
+    time = Time()
+    pace = Pace(1_000, time.clock, time.sleep)
+    publish(pace, time, 1)
+    time.now += 60.0
+    publish(pace, time, 1_000)
+    assert time.now - 160 == pytest.approx(4.0 - LONGEST_DEBT, abs=0.05)
+
+
+def lines(out: io.StringIO) -> list[dict]:
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_a_line_comes_every_other_second_with_the_rate_since_the_one_before() -> None:
+    time, out = Time(), io.StringIO()
+    progress = Progress(out, time.clock)
+    for published in range(0, 4_001, 100):
+        time.now = 100 + published / 1_000
+        progress(published)
+    assert lines(out) == [{"published": n, "events_per_second": 1_000} for n in (2_000, 4_000)]
+
+
+def test_the_last_line_is_about_the_whole_time() -> None:
+    time, out = Time(), io.StringIO()
+    progress = Progress(out, time.clock)
+    time.now = 105.0
+    progress.end(1_000, doubtful_sends=0)
+    assert lines(out) == [{"published": 1_000, "events_per_second": 200, "seconds": 5.0, "doubtful_sends": 0}]

@@ -10,7 +10,7 @@ from tests.unit.local.feed.builders import minute, send, story
 
 
 class Taking:
-    """Remembers what all lanes publish, in the order in which they do."""
+    """Collect the sends of all lanes, in the order of publishing."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -28,8 +28,7 @@ def test_the_lanes_publish_all_and_each_keeps_its_order() -> None:
         lanes.put(each)
     lanes.finish()
     for lane in {each.lane for each in sends}:
-        told = [each for each in sends if each.lane == lane]
-        assert [each for each in taking.taken if each.lane == lane] == told
+        assert [each for each in taking.taken if each.lane == lane] == [each for each in sends if each.lane == lane]
     assert len(taking.taken) == len(sends)
 
 
@@ -50,7 +49,7 @@ def test_a_send_that_waits_does_not_hold_up_those_of_other_lanes() -> None:
     lanes.finish()
 
 
-def test_what_a_lane_raises_ends_all_and_reaches_the_caller() -> None:
+def test_an_error_of_a_lane_ends_all_and_reaches_the_caller() -> None:
     def fail(each: Send) -> None:
         raise OSError("no hub")
 

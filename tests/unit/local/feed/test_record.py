@@ -28,7 +28,7 @@ def rows(path: Path, query: str) -> list[tuple]:
         connection.close()
 
 
-def test_it_holds_every_event_and_what_must_become_of_it_in_the_order_of_publishing(tmp_path: Path) -> None:
+def test_it_holds_every_event_with_its_expected_outcome_in_the_order_of_publishing(tmp_path: Path) -> None:
     minutes = story(events=3 * FLUSH + 7)
     path = record(tmp_path / "record.db", minutes)
     found = rows(
@@ -39,12 +39,12 @@ def test_it_holds_every_event_and_what_must_become_of_it_in_the_order_of_publish
     assert found == [(minute.partition_key, *event.expected) for minute in minutes for event in minute.events]
 
 
-def test_it_keeps_the_bodies_of_letters_and_no_others(tmp_path: Path) -> None:
+def test_it_stores_the_bodies_of_letters_and_no_others(tmp_path: Path) -> None:
     minutes = story()
     path = record(tmp_path / "record.db", minutes)
-    kept = rows(path, "SELECT body FROM event WHERE body IS NOT NULL ORDER BY number")
+    stored = rows(path, "SELECT body FROM event WHERE body IS NOT NULL ORDER BY number")
     letters = [event for minute in minutes for event in minute.events if event.expected.outcome in (POISON, REFERENCE)]
-    assert [body for (body,) in kept] == [event.body for event in letters]
+    assert [body for (body,) in stored] == [event.body for event in letters]
 
 
 def test_it_is_complete_only_when_the_feed_ended_in_order(tmp_path: Path) -> None:
@@ -55,13 +55,9 @@ def test_it_is_complete_only_when_the_feed_ended_in_order(tmp_path: Path) -> Non
     assert rows(record(tmp_path / "whole.db", [minute()]), "SELECT complete FROM feed") == [(1,)]
 
 
-def test_a_lost_answer_leaves_a_range_of_copies(tmp_path: Path) -> None:
-    path = record(tmp_path / "record.db", [minute(events=3)], Copies(1, 2))
-    assert published_copies(path) == Copies(3, 6)
-
-
-def test_a_record_of_nothing_has_no_copies(tmp_path: Path) -> None:
-    assert published_copies(record(tmp_path / "record.db", [])) == Copies(0, 0)
+def test_a_lost_answer_leaves_a_range_of_copies_and_an_empty_record_has_none(tmp_path: Path) -> None:
+    assert published_copies(record(tmp_path / "record.db", [minute(events=3)], Copies(1, 2))) == Copies(3, 6)
+    assert published_copies(record(tmp_path / "empty.db", [])) == Copies(0, 0)
 
 
 def test_two_feeds_do_not_share_a_record(tmp_path: Path) -> None:

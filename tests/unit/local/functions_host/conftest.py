@@ -1,4 +1,4 @@
-"""What the tests of the local functions host share."""
+"""The fixtures of the tests of the local functions host."""
 
 import shutil
 import sys
@@ -47,7 +47,12 @@ def empty_app(tmp_path: Path) -> Iterator[Path]:
 
 
 def forgotten(directory: Path) -> Iterator[Path]:
-    """Lend the folder and forget what was imported from it."""
+    """Lend the folder, and forget its module afterwards."""
     yield directory
+    forget(directory)
+
+
+def forget(directory: Path) -> None:
+    """Make the next import of `function_app` read its file again."""
     sys.modules.pop("function_app", None)
     sys.path[:] = [entry for entry in sys.path if entry != str(directory)]

@@ -1,10 +1,13 @@
-"""Small stand-ins that keep their promises: a clock moved by hand, a hub in memory, and waiting with a deadline."""
+"""Small stand-ins: a clock moved by hand, a worker of one coroutine, a hub in memory, and waiting with a deadline."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from local.functions_host.event_source import END, START, HubEvent, StartAt
+from local.functions_host.function import FunctionDescription
+from local.functions_host.worker import Invocation, Outcome
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 DEADLINE_S = 10.0
@@ -39,7 +42,7 @@ class ManualClock:
             self._sleepers.remove(sleeper)
 
     def pass_time(self, delay: timedelta) -> None:
-        """Let time pass while nobody is looking."""
+        """Let time pass without waking a sleeper."""
         self._now += delay
 
     async def advance(self, delay: timedelta) -> None:
@@ -55,9 +58,26 @@ class ManualClock:
         return any(due_at - self._now <= delay for due_at, _ in self._sleepers)
 
     async def next_sleep(self) -> timedelta:
-        """Wait until somebody sleeps and return how long the earliest still will."""
+        """Wait for a sleeper and return how long the earliest one still sleeps."""
         await eventually(lambda: self._sleepers)
         return min(due_at for due_at, _ in self._sleepers) - self._now
+
+
+class ScriptedWorker:
+    """Answers each invocation by `answer`; `invocations` holds all of them."""
+
+    def __init__(self, answer: Callable[[Invocation], Awaitable[Outcome]]) -> None:
+        self._answer = answer
+        self.invocations: list[Invocation] = []
+
+    async def index(self, directory: Path) -> Sequence[FunctionDescription]:
+        return ()
+
+    async def invoke(self, invocation: Invocation) -> Outcome:
+        self.invocations.append(invocation)
+        return await self._answer(invocation)
+
+    async def close(self) -> None: ...
 
 
 def event(number: int, body: bytes | None = None, key: str | None = None) -> HubEvent:
@@ -67,9 +87,9 @@ def event(number: int, body: bytes | None = None, key: str | None = None) -> Hub
 
 
 class MemoryHub:
-    """An EventSource whose partitions are lists; `opened` holds where each stream began.
+    """An EventSource whose partitions are lists; `opened` holds the start of each stream.
 
-    It says which partitions it has once `answers` is set, as it is from the beginning.
+    It returns its partitions while `answers` is set, as it is from the beginning.
     """
 
     def __init__(self, *partition_ids: str) -> None:
@@ -114,8 +134,7 @@ class MemoryStream:
             self._next += len(events)
             return events
 
-    async def close(self) -> None:
-        """Nothing is held."""
+    async def close(self) -> None: ...
 
 
 def _index_after(log: list[HubEvent], start: StartAt) -> int:
@@ -123,7 +142,4 @@ def _index_after(log: list[HubEvent], start: StartAt) -> int:
         return 0
     if start == END:
         return len(log)
-    if start.enqueued_at is not None:
-        instant = start.enqueued_at
-        return next((index for index, one in enumerate(log) if one.enqueued_at > instant), len(log))
     return next(index for index, one in enumerate(log) if one.offset == start.offset) + 1

@@ -13,14 +13,6 @@ pytestmark = pytest.mark.asyncio
 AT_LEAST_THREE = EventHubOptions(max_event_batch_size=4, min_event_batch_size=3, max_wait_time=timedelta(seconds=10))
 
 
-async def test_a_batch_is_cut_at_the_largest_size(clock: ManualClock) -> None:
-    hub = MemoryHub()
-    await hub.send("0", *[b""] * 5)
-    stream = await hub.open("0", START)
-    options = EventHubOptions(max_event_batch_size=4)
-    assert [len(await next_batch(stream, options, clock)) for _ in range(2)] == [4, 1]
-
-
 async def test_a_small_batch_waits_for_more(clock: ManualClock) -> None:
     hub = MemoryHub()
     await hub.send("0", b"a")
@@ -33,7 +25,7 @@ async def test_a_small_batch_waits_for_more(clock: ManualClock) -> None:
     assert [each.body for each in await waiting] == [b"a", b"b", b"c", b"d"]
 
 
-async def test_a_small_batch_is_handed_over_after_the_longest_wait(clock: ManualClock) -> None:
+async def test_a_small_batch_is_delivered_after_the_longest_wait(clock: ManualClock) -> None:
     hub = MemoryHub()
     await hub.send("0", b"a")
     waiting = asyncio.ensure_future(next_batch(await hub.open("0", START), AT_LEAST_THREE, clock))

@@ -19,28 +19,19 @@ def resolve(values: dict[str, str], **trigger: Any) -> tuple[HubConnection, list
     return resolve_connection(function, AppSettings(values, {}), faults), faults
 
 
-def test_a_connection_string_gives_the_namespace_without_its_port() -> None:
+def test_a_hub_is_resolved_from_its_settings() -> None:
     text = f"Endpoint=sb://localhost:5672/;{KEY};UseDevelopmentEmulator=true"
-    connection, faults = resolve({"HUB": text})
-    assert faults == []
-    assert connection == HubConnection(HubAddress("localhost", "telemetry", "$Default"), text)
+    assert resolve({"HUB": text}) == (HubConnection(HubAddress("localhost", "telemetry", "$Default"), text), [])
+    namespace = {"HUB__fullyQualifiedNamespace": "ns.servicebus.windows.net"}
+    without_key = HubConnection(HubAddress("ns.servicebus.windows.net", "telemetry", "$Default"), None)
+    assert resolve(namespace) == (without_key, [])
 
 
-def test_the_hub_of_the_connection_string_wins() -> None:
+def test_the_hub_of_the_connection_string_and_a_setting_with_the_azurewebjobs_prefix_win() -> None:
     connection, _ = resolve({"HUB": f"Endpoint=sb://ns.servicebus.windows.net/;{KEY};EntityPath=other"})
     assert connection.address == HubAddress("ns.servicebus.windows.net", "other", "$Default")
-
-
-def test_a_setting_with_the_azurewebjobs_prefix_is_found_first() -> None:
     values = {"AzureWebJobsHUB": f"Endpoint=sb://a/;{KEY}", "HUB": f"Endpoint=sb://b/;{KEY}"}
     assert resolve(values)[0].address.namespace == "a"
-
-
-def test_a_namespace_needs_no_key() -> None:
-    connection, faults = resolve({"HUB__fullyQualifiedNamespace": "ns.servicebus.windows.net"})
-    assert faults == []
-    assert connection.connection_string is None
-    assert connection.address.namespace == "ns.servicebus.windows.net"
 
 
 def test_names_are_expanded() -> None:
@@ -48,19 +39,16 @@ def test_names_are_expanded() -> None:
     assert resolve(values, eventHubName="%NAME%", consumerGroup="%GROUP%")[0].address == HubAddress("a", "flights", "g")
 
 
-@pytest.mark.parametrize(
-    ("values", "fault"),
-    [
+def test_a_missing_or_wrong_connection_is_a_fault_that_names_the_setting() -> None:
+    wrong: list[tuple[dict[str, str], str]] = [
         ({}, "neither setting HUB nor HUB__fullyQualifiedNamespace is set"),
         ({"HUB": "SharedAccessKeyName=n;SharedAccessKey=secret"}, "setting HUB: must be a connection string"),
         ({"HUB": "Endpoint=sb://a/"}, "setting HUB: must be a connection string"),
-    ],
-)
-def test_a_missing_or_wrong_connection_is_a_fault_that_names_the_setting(values: dict[str, str], fault: str) -> None:
-    _, faults = resolve(values)
-    assert len(faults) == 1
-    assert fault in faults[0]
-    assert "secret" not in faults[0]
+    ]
+    for values, expected in wrong:
+        (fault,) = resolve(values)[1]
+        assert expected in fault
+        assert "secret" not in fault
 
 
 @pytest.mark.asyncio

@@ -24,33 +24,20 @@ def decoded(context: TriggerContext, *events: HubEvent, checkpoints: bool = True
     return found
 
 
-def golden_events() -> list[HubEvent]:
+def test_metadata_and_events_have_the_recorded_shape() -> None:
     stamps = [each["x-opt-enqueued-time"] for each in SHAPES["eventhub_metadata"]["SystemPropertiesArray"]]
-    bodies = [b'{"v":1}', b"\x00bin"]
-    return [
+    golden = [
         HubEvent(body, number, str(number * 64), datetime.fromisoformat(stamp), "sensor-1", {"tenant": "a"})
-        for number, (body, stamp) in enumerate(zip(bodies, stamps, strict=True))
+        for number, (body, stamp) in enumerate(zip([b'{"v":1}', b"\x00bin"], stamps, strict=True))
     ]
-
-
-def test_metadata_has_the_recorded_shape() -> None:
-    metadata = decoded(CONTEXT, *golden_events())[0].metadata
+    events = decoded(CONTEXT, *golden)
+    metadata = events[0].metadata
     assert metadata == SHAPES["eventhub_metadata"]
     assert list(metadata["SystemPropertiesArray"][0]) == list(SHAPES["eventhub_metadata"]["SystemPropertiesArray"][0])
-
-
-def test_events_have_the_recorded_values() -> None:
-    found = [
-        {
-            "body": repr(each.get_body()),
-            "seq": repr(each.sequence_number),
-            "offset": repr(each.offset),
-            "key": repr(each.partition_key),
-            "t": repr(each.enqueued_time),
-        }
-        for each in decoded(CONTEXT, *golden_events())
-    ]
-    assert found == SHAPES["eventhub_events"]
+    names = {"seq": "sequence_number", "offset": "offset", "key": "partition_key", "t": "enqueued_time"}
+    shown = [{short: repr(getattr(each, name)) for short, name in names.items()} for each in events]
+    bodies = [{"body": repr(each.get_body())} for each in events]
+    assert [body | rest for body, rest in zip(bodies, shown, strict=True)] == SHAPES["eventhub_events"]
 
 
 def test_keys_are_not_aligned_with_events() -> None:
@@ -59,22 +46,18 @@ def test_keys_are_not_aligned_with_events() -> None:
     assert [each.partition_key for each in found] == [None, "k", None]
 
 
-def test_enqueued_time_is_naive_and_has_no_zone_in_the_metadata() -> None:
-    (found,) = decoded(CONTEXT, event(0))
-    assert found.enqueued_time == NOON.replace(tzinfo=None)
-    assert found.metadata["EnqueuedTimeUtcArray"] == ["2026-11-21T12:00:00"]
-
-
-def test_zeros_at_the_end_of_a_fraction_are_left_out_as_json_net_does() -> None:
-    (found,) = decoded(CONTEXT, HubEvent(b"", 0, "0", NOON.replace(microsecond=120_000)))
-    assert found.metadata["EnqueuedTimeUtcArray"] == ["2026-11-21T12:00:00.12"]
+def test_enqueued_time_is_naive_without_zone_or_final_zeros_as_json_net_writes_it() -> None:
+    (whole,) = decoded(CONTEXT, event(0))
+    (fraction,) = decoded(CONTEXT, HubEvent(b"", 0, "0", NOON.replace(microsecond=120_000)))
+    assert whole.enqueued_time == NOON.replace(tzinfo=None)
+    assert whole.metadata["EnqueuedTimeUtcArray"] == ["2026-11-21T12:00:00"]
+    assert fraction.metadata["EnqueuedTimeUtcArray"] == ["2026-11-21T12:00:00.12"]
 
 
 def test_an_offset_that_is_no_number_is_minus_one_beside_its_text() -> None:
     (found,) = decoded(CONTEXT, HubEvent(b"", 5, "1:12:3", NOON))
     assert found.offset == -1
-    assert found.metadata["OffsetArray"] == ["-1"]
-    assert found.metadata["OffsetStringArray"] == ["1:12:3"]
+    assert (found.metadata["OffsetArray"], found.metadata["OffsetStringArray"]) == (["-1"], ["1:12:3"])
 
 
 def test_the_function_learns_whether_a_checkpoint_follows() -> None:
@@ -94,16 +77,16 @@ def test_a_batch_of_texts_loses_its_empty_bodies() -> None:
             HubEvent,
             body=st.binary(max_size=20),
             sequence_number=st.integers(0, 2**62),
-            offset=st.from_regex(r"[0-9]{1,12}", fullmatch=True),
+            offset=st.integers(0, 10**12 - 1).map(str),
             enqueued_at=st.timedeltas(timedelta(0), timedelta(days=9999)).map(lambda since: NOON + since),
             partition_key=st.none() | st.text(),
-            properties=st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text()),
+            properties=st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text(), max_size=3),
         ),
         min_size=1,
         max_size=5,
     )
 )
-def test_whatever_an_event_holds_arrives(events: list[HubEvent]) -> None:
+def test_every_event_arrives_unchanged(events: list[HubEvent]) -> None:
     found = decoded(CONTEXT, *events)
     assert [each.get_body() for each in found] == [each.body for each in events]
     assert [each.sequence_number for each in found] == [each.sequence_number for each in events]

@@ -1,5 +1,5 @@
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ import pytest
 from local.functions_host.errors import HostError
 from local.functions_host.event_source import END, START, StartAt
 from local.functions_host.host_json import EventHubOptions, HostJson, read_host_json
+from tests.unit.local.functions_host.doubles import NOON
 
 
 def read(
@@ -18,13 +19,18 @@ def read(
     return read_host_json(directory, environment or {}, faults), faults
 
 
-def test_the_defaults_are_those_of_the_extension(tmp_path: Path) -> None:
-    host, faults = read(tmp_path, {})
+def read_well(directory: Path, content: dict[str, Any], environment: dict[str, str] | None = None) -> HostJson:
+    host, faults = read(directory, content, environment)
     assert faults == []
-    assert host == HostJson("api", timedelta(minutes=30), EventHubOptions(100, 1, timedelta(minutes=1), 1, None, START))
+    return host
 
 
-def test_everything_that_is_used_is_read(tmp_path: Path) -> None:
+def test_the_defaults_are_those_of_the_extension(tmp_path: Path) -> None:
+    options = EventHubOptions(100, 1, timedelta(minutes=1), 1, None, START)
+    assert read_well(tmp_path, {}) == HostJson("api", timedelta(minutes=30), options)
+
+
+def test_every_used_value_is_read(tmp_path: Path) -> None:
     event_hubs = {
         "maxEventBatchSize": 50,
         "minEventBatchSize": 10,
@@ -34,28 +40,23 @@ def test_everything_that_is_used_is_read(tmp_path: Path) -> None:
         "initialOffsetOptions": {"type": "fromEnd"},
     }
     content = {"functionTimeout": "-1", "extensions": {"http": {"routePrefix": ""}, "eventHubs": event_hubs}}
-    host, faults = read(tmp_path, content)
-    assert faults == []
-    assert host == HostJson("", None, EventHubOptions(50, 10, timedelta(seconds=5), 3, 500, END))
+    options = EventHubOptions(50, 10, timedelta(seconds=5), 3, 500, END)
+    assert read_well(tmp_path, content) == HostJson("", None, options)
 
 
 def test_a_start_by_enqueued_time_is_an_instant(tmp_path: Path) -> None:
     options = {"type": "fromEnqueuedTime", "enqueuedTimeUtc": "2026-11-21T12:00:00Z"}
-    host, faults = read(tmp_path, {"extensions": {"eventHubs": {"initialOffsetOptions": options}}})
-    assert faults == []
-    assert host.event_hubs.start_at == StartAt(enqueued_at=datetime(2026, 11, 21, 12, tzinfo=UTC))
+    host = read_well(tmp_path, {"extensions": {"eventHubs": {"initialOffsetOptions": options}}})
+    assert host.event_hubs.start_at == StartAt(enqueued_at=NOON)
 
 
 def test_the_environment_overrides_in_any_case(tmp_path: Path) -> None:
-    content = {"extensions": {"eventHubs": {"maxEventBatchSize": 50}}}
     overrides = {
         "AzureFunctionsJobHost__Extensions__eventhubs__MaxEventBatchSize": "7",
         "AzureFunctionsJobHost__functionTimeout": "00:01:00",
     }
-    host, faults = read(tmp_path, content, overrides)
-    assert faults == []
-    assert host.event_hubs.max_event_batch_size == 7
-    assert host.function_timeout == timedelta(minutes=1)
+    host = read_well(tmp_path, {"extensions": {"eventHubs": {"maxEventBatchSize": 50}}}, overrides)
+    assert (host.event_hubs.max_event_batch_size, host.function_timeout) == (7, timedelta(minutes=1))
 
 
 def test_all_faults_are_found_at_once_with_their_names(tmp_path: Path) -> None:

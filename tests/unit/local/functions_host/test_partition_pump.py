@@ -16,11 +16,11 @@ pytestmark = pytest.mark.asyncio
 
 
 class Function:
-    """Notes what it gets; `gate` holds it, `ending` is what it ends in."""
+    """Stores its batches; `gate` holds it, `ending` is its result."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []
-        self.checkpoints_told: list[bool] = []
+        self.checkpoints: list[bool] = []
         self.ending = Ending.SUCCEEDED
         self.gate = asyncio.Event()
         self.gate.set()
@@ -30,14 +30,14 @@ class Function:
         self.at_once += 1
         assert self.at_once == 1, "two batches of one partition at once"
         self.batches.append([each.sequence_number for each in events])
-        self.checkpoints_told.append(checkpoints)
+        self.checkpoints.append(checkpoints)
         await self.gate.wait()
         self.at_once -= 1
         return self.ending
 
 
 class Bench:
-    """A hub of one partition with a pump, and what the pump wrote."""
+    """A hub of one partition with a pump; `written` are its checkpoints."""
 
     def __init__(self, options: EventHubOptions) -> None:
         self.options = options
@@ -59,6 +59,14 @@ class Bench:
             self.function.gate.set()
             await asyncio.wait_for(task, 5)
 
+    def restart(self) -> None:
+        """Let the next pump start at the last checkpoint."""
+        self.stored = self.written[-1]
+        self.function.batches.clear()
+
+    async def send(self, count: int) -> None:
+        await self.hub.send("0", *[b""] * count)
+
     async def delivered(self, *batches: list[int]) -> None:
         await eventually(lambda: len(self.function.batches) >= len(batches))
         assert self.function.batches == list(batches)
@@ -72,32 +80,23 @@ def bench() -> Bench:
     return Bench(EventHubOptions(max_event_batch_size=2))
 
 
-async def send(bench: Bench, count: int) -> None:
-    await bench.hub.send("0", *[b""] * count)
+async def test_batches_are_delivered_in_order_and_checkpointed_after_a_failure_too(bench: Bench) -> None:
+    for ending, first in ((Ending.SUCCEEDED, 0), (Ending.FAILED, 5)):
+        bench.function.ending = ending
+        await bench.send(5)
+        async with bench.pumping():
+            await bench.delivered([first, first + 1], [first + 2, first + 3], [first + 4])
+            await bench.checkpoint_is(first + 4)
+        bench.restart()
+    assert bench.written == [event(number).position for number in (1, 3, 4, 6, 8, 9)]
 
 
-async def test_batches_are_delivered_in_order_and_checkpointed(bench: Bench) -> None:
-    await send(bench, 5)
-    async with bench.pumping():
-        await bench.delivered([0, 1], [2, 3], [4])
-        await bench.checkpoint_is(4)
-    assert bench.written == [event(number).position for number in (1, 3, 4)]
-
-
-async def test_the_checkpoint_advances_after_a_failure_too(bench: Bench) -> None:
-    bench.function.ending = Ending.FAILED
-    await send(bench, 3)
-    async with bench.pumping():
-        await bench.delivered([0, 1], [2])
-        await bench.checkpoint_is(2)
-
-
-async def test_a_batch_that_was_abandoned_is_not_checkpointed_and_nothing_after_it_is_taken(bench: Bench) -> None:
-    await send(bench, 2)
+async def test_an_abandoned_batch_is_not_checkpointed_and_no_batch_after_it_is_taken(bench: Bench) -> None:
+    await bench.send(2)
     async with bench.pumping():
         await bench.delivered([0, 1])
         bench.function.ending = Ending.ABANDONED
-        await send(bench, 4)
+        await bench.send(4)
         await bench.delivered([0, 1], [2, 3])
     assert bench.function.batches == [[0, 1], [2, 3]]
     assert bench.written == [event(1).position]
@@ -105,34 +104,30 @@ async def test_a_batch_that_was_abandoned_is_not_checkpointed_and_nothing_after_
 
 async def test_the_checkpoint_is_written_on_every_nth_batch_and_at_the_end(bench: Bench) -> None:
     bench.options = replace(bench.options, batch_checkpoint_frequency=2)
-    await send(bench, 6)
+    await bench.send(6)
     async with bench.pumping():
         await bench.delivered([0, 1], [2, 3], [4, 5])
         assert bench.written == [event(3).position]
     assert bench.written == [event(3).position, event(5).position]
-    assert bench.function.checkpoints_told == [False, True, False]
+    assert bench.function.checkpoints == [False, True, False]
 
 
-async def test_the_next_run_begins_at_the_checkpoint_and_not_at_the_initial_offset(bench: Bench) -> None:
+async def test_the_initial_offset_counts_only_without_a_checkpoint(bench: Bench) -> None:
     bench.options = replace(bench.options, start_at=END)
-    bench.stored = event(2).position
-    await send(bench, 5)
-    async with bench.pumping():
-        await bench.delivered([3, 4])
-
-
-async def test_without_a_checkpoint_the_initial_offset_counts(bench: Bench) -> None:
-    bench.options = replace(bench.options, start_at=END)
-    await send(bench, 3)
+    await bench.send(3)
     async with bench.pumping():
         await eventually(lambda: bench.hub.opened)
         await asyncio.sleep(0)
-        await send(bench, 1)
+        await bench.send(1)
         await bench.delivered([3])
+    bench.restart()
+    await bench.send(2)
+    async with bench.pumping():
+        await bench.delivered([4, 5])
 
 
-async def test_a_batch_in_work_is_finished_before_the_pump_stops(bench: Bench) -> None:
-    await send(bench, 4)
+async def test_a_running_batch_is_finished_before_the_pump_stops(bench: Bench) -> None:
+    await bench.send(4)
     bench.function.gate.clear()
     async with bench.pumping():
         await bench.delivered([0, 1])
@@ -141,18 +136,21 @@ async def test_a_batch_in_work_is_finished_before_the_pump_stops(bench: Bench) -
 
 
 async def test_the_last_batches_can_be_delivered_again(bench: Bench) -> None:
-    await send(bench, 6)
+    await bench.send(6)
     async with bench.pumping() as pump:
-        await bench.delivered([0, 1], [2, 3], [4, 5])
+        first = [[0, 1], [2, 3], [4, 5]]
+        await bench.delivered(*first)
         await bench.checkpoint_is(5)
         pump.redeliver(2)
-        await bench.delivered([0, 1], [2, 3], [4, 5], [2, 3], [4, 5])
-        await send(bench, 1)
-        await bench.delivered([0, 1], [2, 3], [4, 5], [2, 3], [4, 5], [6])
+        await bench.delivered(*first, [2, 3], [4, 5])
+        await bench.send(1)
+        await bench.delivered(*first, [2, 3], [4, 5], [6])
+        pump.redeliver(1000)  # more than there were: from the beginning
+        await bench.delivered(*first, [2, 3], [4, 5], [6], *first, [6])
 
 
-async def test_a_batch_in_work_counts_as_the_last_one(bench: Bench) -> None:
-    await send(bench, 2)
+async def test_a_running_batch_counts_as_the_last_one(bench: Bench) -> None:
+    await bench.send(2)
     bench.function.gate.clear()
     async with bench.pumping() as pump:
         await bench.delivered([0, 1])
@@ -161,22 +159,14 @@ async def test_a_batch_in_work_counts_as_the_last_one(bench: Bench) -> None:
         await bench.delivered([0, 1], [0, 1])
 
 
-async def test_more_batches_than_there_were_are_delivered_again_from_the_beginning(bench: Bench) -> None:
-    await send(bench, 3)
-    async with bench.pumping() as pump:
-        await bench.delivered([0, 1], [2])
-        pump.redeliver(1000)
-        await bench.delivered([0, 1], [2], [0, 1], [2])
-
-
 async def test_skipped_batches_are_checkpointed_but_not_delivered(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with bench.pumping() as pump:
         pump.skip(2)
-        await send(bench, 5)
+        await bench.send(5)
         await bench.delivered([4])
         await bench.checkpoint_is(4)
     assert bench.written == [event(number).position for number in (1, 3, 4)]
-    told = [vars(one) for one in caplog.records if getattr(one, "action", "") == "batch_skipped"]
-    assert [(one["partition_id"], one["first"], one["last"]) for one in told] == [("0", 0, 1), ("0", 2, 3)]
+    logged = [vars(one) for one in caplog.records if getattr(one, "action", "") == "batch_skipped"]
+    assert [(one["partition_id"], one["first"], one["last"]) for one in logged] == [("0", 0, 1), ("0", 2, 3)]

@@ -5,48 +5,48 @@ from local.functions_host.routes import parse_route
 ID = "123e4567-e89b-12d3-a456-426614174000"
 
 
-@pytest.mark.parametrize(
-    ("template", "path", "values"),
-    [
-        ("items", "/items", {}),
-        ("items", "/ITEMS/", {}),
-        ("items", "/items/1", None),
-        ("items/{id}", "/items/a%20b", {"id": "a b"}),
-        ("items/{id}", "/items", None),
-        ("items/{id:int}", "/items/-7", {"id": "-7"}),
-        ("items/{id:int}", "/items/x", None),
-        ("items/{id:int}", "/items/3000000000", None),
-        ("items/{id:long}", "/items/3000000000", {"id": "3000000000"}),
-        ("items/{id?}", "/items", {}),
-        ("items/{id:int?}", "/items/7", {"id": "7"}),
-        ("items/{id:int?}", "/items/x", None),
-        ("{*path}", "/", {}),
-        ("files/{*path}", "/files/a/b%20c", {"path": "a/b c"}),
-        ("files/{**path}", "/files", {}),
-        ("a/{b:guid}", f"/a/{ID}", {"b": ID}),
-        ("a/{b:guid}", "/a/1", None),
-        ("a/{b:bool}", "/a/True", {"b": "True"}),
-        ("a/{b:alpha}", "/a/abc1", None),
-        ("a/{b:datetime}", "/a/2026-11-21", {"b": "2026-11-21"}),
-        ("a/{b:datetime}", "/a/noon", None),
-        ("a/{b:double}", "/a/1.5e3", {"b": "1.5e3"}),
-        ("a/{b:decimal}", "/a/1.5e3", None),
-        ("a/{b:length(2)}", "/a/xy", {"b": "xy"}),
-        ("a/{b:length(2,3)}", "/a/x", None),
-        ("a/{b:minlength(2)}", "/a/x", None),
-        ("a/{b:maxlength(2)}", "/a/xyz", None),
-        ("a/{b:int:min(10)}", "/a/9", None),
-        ("a/{b:max(10)}", "/a/10", {"b": "10"}),
-        ("a/{b:range(1,5)}", "/a/6", None),
-        (r"a/{b:regex(^\d+/?$)}", "/a/x", None),
-        (r"a/{b:regex(^\d{{2}}$)}", "/a/123", None),
-        (r"a/{b:regex(^[0-9]+$)}", "/a/12", {"b": "12"}),
-        ("a/{b}-{c}", "/a/x-y", {"b": "x", "c": "y"}),
-        ("file.{ext}", "/file.txt", {"ext": "txt"}),
-    ],
-)
-def test_a_path_matches_or_not(template: str, path: str, values: dict[str, str] | None) -> None:
-    assert parse_route(template).match(path) == values
+PATHS: list[tuple[str, str, dict[str, str] | None]] = [
+    ("items", "/items", {}),
+    ("items", "/ITEMS/", {}),
+    ("items", "/items/1", None),
+    ("items/{id}", "/items/a%20b", {"id": "a b"}),
+    ("items/{id}", "/items", None),
+    ("items/{id:int}", "/items/-7", {"id": "-7"}),
+    ("items/{id:int}", "/items/x", None),
+    ("items/{id:int}", "/items/3000000000", None),
+    ("items/{id:long}", "/items/3000000000", {"id": "3000000000"}),
+    ("items/{id?}", "/items", {}),
+    ("items/{id:int?}", "/items/7", {"id": "7"}),
+    ("items/{id:int?}", "/items/x", None),
+    ("{*path}", "/", {}),
+    ("files/{*path}", "/files/a/b%20c", {"path": "a/b c"}),
+    ("files/{**path}", "/files", {}),
+    ("a/{b:guid}", f"/a/{ID}", {"b": ID}),
+    ("a/{b:guid}", "/a/1", None),
+    ("a/{b:bool}", "/a/True", {"b": "True"}),
+    ("a/{b:alpha}", "/a/abc1", None),
+    ("a/{b:datetime}", "/a/2026-11-21", {"b": "2026-11-21"}),
+    ("a/{b:datetime}", "/a/noon", None),
+    ("a/{b:double}", "/a/1.5e3", {"b": "1.5e3"}),
+    ("a/{b:decimal}", "/a/1.5e3", None),
+    ("a/{b:length(2)}", "/a/xy", {"b": "xy"}),
+    ("a/{b:length(2,3)}", "/a/x", None),
+    ("a/{b:minlength(2)}", "/a/x", None),
+    ("a/{b:maxlength(2)}", "/a/xyz", None),
+    ("a/{b:int:min(10)}", "/a/9", None),
+    ("a/{b:max(10)}", "/a/10", {"b": "10"}),
+    ("a/{b:range(1,5)}", "/a/6", None),
+    (r"a/{b:regex(^\d+/?$)}", "/a/x", None),
+    (r"a/{b:regex(^\d{{2}}$)}", "/a/123", None),
+    (r"a/{b:regex(^[0-9]+$)}", "/a/12", {"b": "12"}),
+    ("a/{b}-{c}", "/a/x-y", {"b": "x", "c": "y"}),
+    ("file.{ext}", "/file.txt", {"ext": "txt"}),
+]
+
+
+def test_a_path_matches_its_template_or_not() -> None:
+    wrong = [(template, path) for template, path, values in PATHS if parse_route(template).match(path) != values]
+    assert wrong == []
 
 
 def test_a_fixed_part_goes_before_a_constraint_before_any_value_before_the_rest_of_the_path() -> None:
@@ -55,7 +55,7 @@ def test_a_fixed_part_goes_before_a_constraint_before_any_value_before_the_rest_
     assert [route.template for route in found] == ["a/b", "a/{b:int}", "a/{b}", "a/{*rest}", "{x}/b"]
 
 
-@pytest.mark.parametrize("template", ["a/{b:colour}", "a/{b=1}", "a/{", "a/{b", "a/{b:range(1)}", "a/{b:min(x)}"])
-def test_a_template_that_cannot_be_matched_is_refused(template: str) -> None:
-    with pytest.raises(ValueError, match="of the route cannot be read"):
-        parse_route(template)
+def test_a_template_that_cannot_be_matched_is_refused() -> None:
+    for template in ("a/{b:colour}", "a/{b=1}", "a/{", "a/{b", "a/{b:range(1)}", "a/{b:min(x)}"):
+        with pytest.raises(ValueError, match="of the route cannot be read"):
+            parse_route(template)

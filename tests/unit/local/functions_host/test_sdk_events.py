@@ -15,10 +15,20 @@ ANNOTATIONS = {
 }
 
 
+class Received(EventData):
+    """An event as the SDK delivers it: names and texts are bytes."""
+
+    def __init__(self, message: AmqpAnnotatedMessage) -> None:
+        super().__init__(b"")
+        self.received = message
+
+    @property
+    def raw_amqp_message(self) -> AmqpAnnotatedMessage:
+        return self.received
+
+
 def received(**parts: Any) -> EventData:
-    """An event as the SDK gives it: names and texts are bytes."""
-    message = AmqpAnnotatedMessage(**{"data_body": b"body", "annotations": ANNOTATIONS, **parts})
-    return EventData._from_message(message, message)
+    return Received(AmqpAnnotatedMessage(**{"data_body": b"body", "annotations": ANNOTATIONS, **parts}))
 
 
 def test_the_position_key_and_instant_are_read_from_the_annotations() -> None:
@@ -28,13 +38,10 @@ def test_the_position_key_and_instant_are_read_from_the_annotations() -> None:
     assert (event.properties, event.annotations) == ({}, {})
 
 
-def test_a_body_of_several_sections_is_one() -> None:
+def test_the_sections_of_a_body_are_joined_and_an_amqp_value_becomes_its_text() -> None:
     assert to_hub_event(received(data_body=[b"a", b"", b"b"])).body == b"ab"
-
-
-def test_a_body_that_is_an_amqp_value_becomes_its_text() -> None:
-    message = AmqpAnnotatedMessage(value_body=b"text", annotations=ANNOTATIONS)
-    assert to_hub_event(EventData._from_message(message, message)).body == b"text"
+    value = AmqpAnnotatedMessage(value_body=b"text", annotations=ANNOTATIONS)
+    assert to_hub_event(Received(value)).body == b"text"
 
 
 def test_application_properties_become_json_with_replaced_bytes() -> None:
@@ -47,12 +54,8 @@ def test_application_properties_become_json_with_replaced_bytes() -> None:
 
 
 def test_amqp_properties_and_further_annotations_have_their_dotnet_names() -> None:
-    event = to_hub_event(
-        received(
-            properties={"content_type": b"application/json", "message_id": b"m"},
-            annotations={**ANNOTATIONS, b"x-opt-publisher": b"p"},
-        )
-    )
+    properties = {"content_type": b"application/json", "message_id": b"m"}
+    event = to_hub_event(received(properties=properties, annotations={**ANNOTATIONS, b"x-opt-publisher": b"p"}))
     assert event.annotations == {"content-type": "application/json", "message-id": "m", "x-opt-publisher": "p"}
 
 

@@ -2,17 +2,15 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from azure.eventhub import EventData
-from azure.eventhub.amqp import AmqpAnnotatedMessage
 from azure.eventhub.exceptions import EventHubError
 
 from local.functions_host.event_source import END, START, HubAddress, StartAt
 from local.functions_host.sdk_stream import FIRST_PAUSE, WATCH_INTERVAL, Link, SdkStream, sdk_position
-from tests.unit.local.functions_host.doubles import ManualClock, eventually
+from tests.unit.local.functions_host.doubles import NOON, ManualClock, eventually
 
 pytestmark = pytest.mark.asyncio
 
@@ -23,16 +21,17 @@ def received(number: int) -> EventData:
         b"x-opt-offset": str(number * 64).encode(),
         b"x-opt-enqueued-time": 1795262400000,
     }
-    message = AmqpAnnotatedMessage(data_body=b"", annotations=annotations)
-    return EventData._from_message(message, message)
+    event = EventData(b"")
+    event.raw_amqp_message.annotations = annotations
+    return event
 
 
 class HubClient:
-    """The part of the SDK's client that a stream uses: each receive hands over from its position, if not `silent`."""
+    """The part of the SDK's client that a stream uses: each receive delivers the events after its position."""
 
     def __init__(self, *, last: int = -1) -> None:
         self.last = last
-        self.silent = False
+        self.delivered = 0
         self.positions: list[Any] = []
         self._on_error: Any = None
 
@@ -41,8 +40,9 @@ class HubClient:
         self._on_error = options["on_error"]
         first = int(options["starting_position"]) // 64 + 1 if options["starting_position"] != "-1" else 0
         size = options["max_batch_size"]
-        while not self.silent and first <= self.last:
+        while first <= self.last:
             await on_event_batch(None, [received(n) for n in range(first, min(first + size, self.last + 1))])
+            self.delivered += 1
             first += size
         await asyncio.Event().wait()
 
@@ -70,13 +70,16 @@ async def numbers(stream: SdkStream, limit: int) -> list[int]:
 
 async def test_events_are_cut_at_the_limit_of_the_reader(clock: ManualClock) -> None:
     async with streaming(HubClient(last=3), clock) as stream:
-        assert [await numbers(stream, 1), await numbers(stream, 5), await numbers(stream, 5)] == [[0], [1], [2, 3]]
+        assert [await numbers(stream, limit) for limit in (1, 5, 5)] == [[0], [1], [2, 3]]
 
 
-async def test_at_most_one_batch_waits_for_the_reader(clock: ManualClock) -> None:
-    async with streaming(HubClient(last=999), clock) as stream:
-        await eventually(stream._arrived.full)
-        assert stream._arrived.qsize() == 1
+async def test_one_batch_waits_for_the_reader_and_no_more(clock: ManualClock) -> None:
+    client = HubClient(last=999)
+    async with streaming(client, clock):
+        await eventually(lambda: client.delivered)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert client.delivered == 1
 
 
 async def test_a_broken_link_is_reported_and_opened_after_the_last_event_taken(
@@ -95,15 +98,19 @@ async def test_a_broken_link_is_reported_and_opened_after_the_last_event_taken(
     assert caplog.records[0].levelno == logging.ERROR
 
 
-async def test_a_partition_that_stands_still_while_the_hub_has_more_is_opened_again(clock: ManualClock) -> None:
+async def watch(clock: ManualClock) -> None:
+    await eventually(lambda: clock.is_somebody_due_within(WATCH_INTERVAL))
+    await clock.advance(WATCH_INTERVAL)
+
+
+async def test_a_partition_that_stalls_while_the_hub_has_more_is_opened_again(clock: ManualClock) -> None:
     client = HubClient(last=1)
     async with streaming(client, clock) as stream:
         assert await numbers(stream, 2) == [0, 1]
-        await eventually(lambda: clock.is_somebody_due_within(WATCH_INTERVAL))
-        await clock.advance(WATCH_INTERVAL)  # the events came meanwhile
+        await watch(clock)  # the events came in this interval
         await eventually(lambda: clock.is_somebody_due_within(WATCH_INTERVAL))
         client.last = 3
-        await clock.advance(WATCH_INTERVAL)
+        await watch(clock)
         assert await numbers(stream, 2) == [2, 3]
     assert client.positions == ["-1", "64"]
 
@@ -112,13 +119,10 @@ async def test_an_idle_partition_is_left_alone(clock: ManualClock) -> None:
     client = HubClient()
     async with streaming(client, clock):
         for _ in range(3):
-            await eventually(lambda: clock.is_somebody_due_within(WATCH_INTERVAL))
-            await clock.advance(WATCH_INTERVAL)
+            await watch(clock)
     assert client.positions == ["-1"]
 
 
 async def test_a_start_is_an_offset_as_text_or_an_instant() -> None:
-    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
-    assert sdk_position(StartAt("64", None, 1)) == "64"
-    assert sdk_position(StartAt(enqueued_at=noon)) == noon
-    assert (sdk_position(START), sdk_position(END)) == ("-1", "@latest")
+    starts = (StartAt("64", None, 1), StartAt(enqueued_at=NOON), START, END)
+    assert [sdk_position(start) for start in starts] == ["64", NOON, "-1", "@latest"]

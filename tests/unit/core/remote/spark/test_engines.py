@@ -130,7 +130,7 @@ def test_of_two_submits_under_one_name_databricks_starts_one_and_apache_livy_ref
     if kind == "databricks":
         assert engine.submit(request(ending=LONG)) == first
     if kind == "apache":
-        with pytest.raises(EngineUnreachable, match="submitted before"):
+        with pytest.raises(EngineUnreachable, match="submitted earlier"):
             engine.submit(request(ending=LONG))
     if kind in ("databricks", "apache"):
         assert len(serving.service.batches) == 1
@@ -151,7 +151,7 @@ def test_of_several_of_one_name_the_one_that_has_not_failed_counts(kind: str) ->
 def test_a_token_that_is_refused_names_the_call(serving: Serving, kind: str) -> None:
     if kind == "apache":
         pytest.skip("Apache Livy asks for none")
-    with pytest.raises(EngineRefused, match="answers 401"):
+    with pytest.raises(EngineRefused, match="answered 401"):
         engine_of(kind, serving.address, "other").submit(request())
 
 

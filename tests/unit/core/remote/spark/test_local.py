@@ -94,5 +94,5 @@ def test_a_job_that_never_began_is_not_found_and_lost(engine: LocalEngine, memor
 
 def test_a_command_that_is_not_there_names_its_setting(tmp_path: Path) -> None:
     engine = LocalEngine(LocalSpark(str(tmp_path / "none"), tmp_path, tmp_path / "memory"))
-    with pytest.raises(EngineRefused, match=r"^SPARK_SUBMIT: .*none is not here"):
+    with pytest.raises(EngineRefused, match=r"^SPARK_SUBMIT: .*none is missing"):
         engine.submit(request("0"))

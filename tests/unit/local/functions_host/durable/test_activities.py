@@ -10,9 +10,8 @@ from local.functions_host.durable.commits import ActivityOrder
 from local.functions_host.durable.history import EventType
 from local.functions_host.invoker import Invoker
 from local.functions_host.worker import Invocation, Outcome
-from tests.unit.local.functions_host.doubles import ManualClock
+from tests.unit.local.functions_host.doubles import ManualClock, ScriptedWorker
 from tests.unit.local.functions_host.durable.doubles import FUNCTIONS
-from tests.unit.local.functions_host.durable.scripted_worker import ScriptedWorker
 
 pytestmark = pytest.mark.asyncio
 
@@ -31,7 +30,7 @@ async def test_a_result_is_json_and_null_is_nothing() -> None:
     assert (await ran(Outcome(Datum("null", "json"))))["Result"] is None
 
 
-async def test_a_failure_has_the_extension_s_words() -> None:
+async def test_a_failure_has_the_words_of_the_extension() -> None:
     failed = await ran(Outcome(error="ValueError: no", stack="the stack"))
     assert failed["EventType"] == EventType.TASK_FAILED
     assert failed["Reason"] == "Activity function 'work' failed:  ValueError: no"
@@ -42,5 +41,5 @@ async def test_a_failure_has_the_extension_s_words() -> None:
     }
 
 
-async def test_an_activity_that_is_gone_fails_its_call() -> None:
+async def test_a_missing_activity_fails_its_call() -> None:
     assert "'gone' doesn't exist" in (await ran(Outcome(), "gone"))["Reason"]

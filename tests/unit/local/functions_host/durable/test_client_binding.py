@@ -6,11 +6,11 @@ from local.functions_host.durable.client_binding import client_input, management
 SHAPES = json.loads((Path(__file__).parents[4] / "fixtures" / "durable_shapes.json").read_text())
 
 
-def test_the_client_s_input_has_the_shape_of_the_extension_s() -> None:
+def test_the_input_of_a_client_has_the_shape_of_the_extension() -> None:
     assert json.loads(client_input("http://localhost:42595", 42595, "SampleHub")) == SHAPES["client_binding"]
 
 
-def test_the_links_of_an_instance_have_the_shape_of_the_extension_s() -> None:
+def test_the_links_of_an_instance_have_the_shape_of_the_extension() -> None:
     found = management_links("http://localhost:42595", "SampleHub", "demo")
     assert found == SHAPES["check_status_response"]["body"]
 

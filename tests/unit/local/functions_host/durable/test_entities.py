@@ -1,6 +1,5 @@
 import json
 
-import pytest
 from azure.functions.meta import Datum
 
 from local.functions_host.durable.commits import EntityBatch, Entry
@@ -34,26 +33,22 @@ def answer(*, exists: bool, error: bool = False) -> Outcome:
     return Outcome(Datum(json.dumps({"entityExists": exists, "entityState": "6", "results": results}), "json"))
 
 
-def test_a_call_is_answered_and_a_signal_is_not() -> None:
-    commit = conclude_batch(BATCH, answer(exists=True), NOON)
-    assert (commit.state, list(commit.consumed)) == ("6", [1, 2])
-    (told,) = commit.outgoing
-    assert (told.instance_id, told.execution_id, told.event["Name"]) == ("one", "x", "g")
-    assert json.loads(told.event["Input"]) == {"result": "6"}
+def test_a_call_is_answered_with_its_result_or_error_and_a_signal_is_not() -> None:
+    for error in ({}, {"exceptionType": "Error"}):
+        commit = conclude_batch(BATCH, answer(exists=True, error=bool(error)), NOON)
+        assert (commit.state, list(commit.consumed)) == ("6", [1, 2])
+        (sent,) = commit.outgoing
+        assert (sent.instance_id, sent.execution_id, sent.event["Name"]) == ("one", "x", "g")
+        assert json.loads(sent.event["Input"]) == {"result": "6", **error}
 
 
-def test_an_error_is_told_to_the_caller() -> None:
-    (told,) = conclude_batch(BATCH, answer(exists=True, error=True), NOON).outgoing
-    assert json.loads(told.event["Input"]) == {"result": "6", "exceptionType": "Error"}
-
-
-def test_an_entity_that_destructs_itself_is_gone() -> None:
+def test_an_entity_that_destructs_itself_is_deleted() -> None:
     assert conclude_batch(BATCH, answer(exists=False), NOON).state is None
 
 
-@pytest.mark.parametrize("state", ["5", None])
-def test_a_batch_that_fails_as_a_whole_leaves_the_state_and_tells_each_caller(state: str | None) -> None:
-    batch = EntityBatch(BATCH.entity_id, state, BATCH.entries)
-    commit = conclude_batch(batch, Outcome(error="ImportError: no"), NOON)
-    assert commit.state == state
-    assert json.loads(commit.outgoing[0].event["Input"])["result"] == '"ImportError: no"'
+def test_a_batch_that_fails_as_a_whole_leaves_the_state_and_reports_to_each_caller() -> None:
+    for state in ("5", None):
+        batch = EntityBatch(BATCH.entity_id, state, BATCH.entries)
+        commit = conclude_batch(batch, Outcome(error="ImportError: no"), NOON)
+        assert commit.state == state
+        assert json.loads(commit.outgoing[0].event["Input"])["result"] == '"ImportError: no"'

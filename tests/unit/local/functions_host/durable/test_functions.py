@@ -19,7 +19,7 @@ def test_the_name_of_the_trigger_goes_before_that_of_the_function() -> None:
         functions.get(Kind.ACTIVITY, "work")
 
 
-def test_an_unknown_function_is_told_in_the_extension_s_words() -> None:
+def test_an_unknown_function_is_refused_in_the_words_of_the_extension() -> None:
     with pytest.raises(UnknownFunction) as unknown:
         FUNCTIONS.get(Kind.ACTIVITY, "nobody")
     assert str(unknown.value) == (

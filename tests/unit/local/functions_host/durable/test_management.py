@@ -8,7 +8,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from local.functions_host.durable.commits import EntityCommit, EpisodeCommit
-from local.functions_host.durable.instances import Status
+from local.functions_host.durable.instances import Instance, Status
 from local.functions_host.durable.management import Management
 from local.functions_host.durable.orchestrations import Orchestrations
 from local.functions_host.durable.store import DurableStore
@@ -17,172 +17,164 @@ from tests.unit.local.functions_host.durable.doubles import FUNCTIONS
 
 pytestmark = pytest.mark.asyncio
 
-Http = TestClient[web.Request, web.Application]
+START = "orchestrators/caller"
 
 
-@pytest.fixture
-def store() -> DurableStore:
-    return DurableStore(None)
+class Api:
+    """The management API over HTTP, and the store of its task hub."""
+
+    def __init__(self, http: "TestClient[web.Request, web.Application]", store: DurableStore) -> None:
+        self.http = http
+        self.store = store
+
+    async def ask(self, method: str, path: str, **more: Any) -> tuple[int, Any]:
+        async with self.http.request(method, f"/durabletask/{path}", **more) as answer:
+            return answer.status, await answer.json(content_type=None)
+
+    async def code(self, method: str, path: str, **more: Any) -> int:
+        return (await self.ask(method, path, **more))[0]
+
+    def find(self, instance_id: str) -> Instance:
+        found = self.store.find(instance_id)
+        assert found is not None
+        return found
+
+    def end(self, instance_id: str, status: Status = Status.COMPLETED) -> None:
+        commit = EpisodeCommit(instance_id, self.find(instance_id).execution_id, NOON, status, (), output='"done"')
+        assert self.store.commit_episode(commit)
 
 
 @pytest_asyncio.fixture
-async def http(store: DurableStore) -> AsyncIterator[Http]:
-    ids = itertools.count()
+async def api() -> AsyncIterator[Api]:
+    ids, store = itertools.count(), DurableStore(None)
     orchestrations = Orchestrations(store, FUNCTIONS, ManualClock(), lambda: f"id{next(ids)}", lambda: None)
     application = web.Application()
     Management(orchestrations, "SampleHub").add_routes(application.router)
     async with TestClient(TestServer(application)) as client:
-        yield client
+        yield Api(client, store)
+    store.close()
 
 
-async def ask(http: Http, method: str, path: str, **more: Any) -> tuple[int, Any]:
-    async with http.request(method, f"/durabletask/{path}", **more) as answer:
-        return answer.status, await answer.json(content_type=None)
-
-
-def end(store: DurableStore, instance_id: str, status: Status = Status.COMPLETED) -> None:
-    found = store.find(instance_id)
-    assert found is not None
-    assert store.commit_episode(EpisodeCommit(instance_id, found.execution_id, NOON, status, (), output='"done"'))
-
-
-async def test_both_addresses_lead_to_the_same(http: Http) -> None:
+async def test_both_addresses_lead_to_the_same_api(api: Api) -> None:
     for prefix in ("/durabletask", "/runtime/webhooks/durabletask"):
-        async with http.post(f"{prefix}/orchestrators/CALLER") as answer:
+        async with api.http.post(f"{prefix}/orchestrators/CALLER") as answer:
             assert answer.status == 202
             assert answer.headers["Location"] == (await answer.json())["statusQueryGetUri"]
 
 
-async def test_the_input_is_kept_as_the_json_that_came(http: Http, store: DurableStore) -> None:
-    assert (await ask(http, "POST", "orchestrators/caller/one", data='{"n":  1}'))[0] == 202
-    found = store.find("one")
-    assert found is not None
-    assert found.input == '{"n":  1}'
-    assert (await ask(http, "GET", "instances/one"))[1]["input"] == {"n": 1}
-    assert (await ask(http, "GET", "instances/one?showInput=false"))[1]["input"] is None
+async def test_the_input_is_stored_as_the_json_that_came(api: Api) -> None:
+    assert await api.code("POST", f"{START}/one", data='{"n":  1}') == 202
+    assert api.find("one").input == '{"n":  1}'
+    assert (await api.ask("GET", "instances/one"))[1]["input"] == {"n": 1}
+    assert (await api.ask("GET", "instances/one?showInput=false"))[1]["input"] is None
 
 
-@pytest.mark.parametrize("instance_id", ["@one", "a%5Cb", "a%23b", "a%3Fb", "a%0Ab", "x" * 257])
-async def test_an_id_that_the_extension_refuses_is_refused(http: Http, instance_id: str) -> None:
-    async with http.post(f"/durabletask/orchestrators/caller/{instance_id}") as answer:
-        assert answer.status == 400
-        assert "nstance ID" in (await answer.json())["ExceptionMessage"]
+async def test_an_id_that_the_extension_refuses_is_refused(api: Api) -> None:
+    for instance_id in ("@one", "a%5Cb", "a%23b", "a%3Fb", "a%0Ab", "x" * 257):
+        status, answer = await api.ask("POST", f"{START}/{instance_id}")
+        assert status == 400, instance_id
+        assert "nstance ID" in answer["ExceptionMessage"], instance_id
 
 
-async def test_what_is_no_json_is_refused(http: Http) -> None:
-    assert (await ask(http, "POST", "orchestrators/caller", data="{"))[0] == 400
-    await ask(http, "POST", "orchestrators/caller/one")
+async def test_a_body_that_is_no_json_is_refused(api: Api) -> None:
+    assert await api.code("POST", START, data="{") == 400
+    await api.ask("POST", f"{START}/one")
     headers = {"Content-Type": "application/json"}
-    assert (await ask(http, "POST", "instances/one/raiseEvent/go", data="{", headers=headers))[0] == 400
-    assert (await ask(http, "POST", "instances/one/raiseEvent/go", data="1"))[0] == 400
+    assert await api.code("POST", "instances/one/raiseEvent/go", data="{", headers=headers) == 400
+    assert await api.code("POST", "instances/one/raiseEvent/go", data="1") == 400
 
 
-@pytest.mark.parametrize("verb", ["raiseEvent/go", "terminate", "suspend", "resume"])
-async def test_what_is_sent_to_an_instance_depends_on_how_it_is(http: Http, store: DurableStore, verb: str) -> None:
-    assert (await ask(http, "POST", f"instances/one/{verb}", json=1))[0] == 404
-    await ask(http, "POST", "orchestrators/caller/one")
-    assert (await ask(http, "POST", f"instances/one/{verb}?reason=why", json=1))[0] == 202
-    assert len(store.read_episode("one", NOON).entries) == 2
-    end(store, "one")
-    assert (await ask(http, "POST", f"instances/one/{verb}", json=1))[0] == 410
+async def test_only_an_instance_that_has_not_ended_takes_events(api: Api) -> None:
+    for verb in ("raiseEvent/go", "terminate", "suspend", "resume"):
+        one = f"instances/{verb[:3]}"
+        assert await api.code("POST", f"{one}/{verb}", json=1) == 404
+        await api.ask("POST", f"{START}/{verb[:3]}")
+        assert await api.code("POST", f"{one}/{verb}?reason=why", json=1) == 202
+        assert len(api.store.read_episode(verb[:3], NOON).entries) == 2
+        api.end(verb[:3])
+        assert await api.code("POST", f"{one}/{verb}", json=1) == 410
 
 
-@pytest.mark.parametrize(
-    ("status", "query", "code"),
-    [
+async def test_the_http_code_shows_the_status_of_an_instance(api: Api) -> None:
+    assert await api.code("GET", "instances/nobody") == 404
+    on_failure = "?returnInternalServerErrorOnFailure=true"
+    cases: tuple[tuple[Status | None, str, int], ...] = (
         (None, "", 202),
         (Status.COMPLETED, "", 200),
-        (Status.TERMINATED, "?returnInternalServerErrorOnFailure=true", 200),
+        (Status.TERMINATED, on_failure, 200),
         (Status.FAILED, "", 200),
-        (Status.FAILED, "?returnInternalServerErrorOnFailure=true", 500),
-    ],
-)
-async def test_a_status_is_told_by_its_code_too(
-    http: Http, store: DurableStore, status: Status | None, query: str, code: int
-) -> None:
-    await ask(http, "POST", "orchestrators/caller/one")
-    if status is not None:
-        end(store, "one", status)
-    async with http.get(f"/durabletask/instances/one{query}") as answer:
-        assert answer.status == code
-        assert ("Location" in answer.headers) == (code == 202)
-    assert (await ask(http, "GET", "instances/nobody"))[0] == 404
+        (Status.FAILED, on_failure, 500),
+    )
+    for number, (status, query, code) in enumerate(cases):
+        await api.ask("POST", f"{START}/i{number}")
+        if status is not None:
+            api.end(f"i{number}", status)
+        async with api.http.get(f"/durabletask/instances/i{number}{query}") as answer:
+            assert (answer.status, "Location" in answer.headers) == (code, code == 202)
 
 
-async def test_pages_go_on_where_the_one_before_ended(http: Http) -> None:
+async def test_pages_go_on_where_the_one_before_ended(api: Api) -> None:
     for name in ("a", "b", "c"):
-        await ask(http, "POST", f"orchestrators/caller/{name}")
-    found, token = [], ""
-    while True:
+        await api.ask("POST", f"{START}/{name}")
+    found: list[list[str]] = []
+    token = ""
+    while token or not found:
         headers = {"x-ms-continuation-token": token} if token else {}
-        async with http.get("/durabletask/instances/?top=2", headers=headers) as answer:
+        async with api.http.get("/durabletask/instances/?top=2", headers=headers) as answer:
             found.append([each["instanceId"] for each in await answer.json()])
             token = answer.headers["x-ms-continuation-token"]
-        if not token:
-            break
     assert found == [["a", "b"], ["c"]]
-    assert (await ask(http, "GET", "instances", headers={"x-ms-continuation-token": "ä"}))[0] == 400
+    assert await api.code("GET", "instances", headers={"x-ms-continuation-token": "ä"}) == 400
 
 
-async def test_only_what_has_ended_is_purged(http: Http, store: DurableStore) -> None:
+async def test_only_ended_instances_are_purged(api: Api) -> None:
     for name in ("a", "b", "c"):
-        await ask(http, "POST", f"orchestrators/caller/{name}")
-    assert (await ask(http, "DELETE", "instances/a"))[0] == 412
-    end(store, "a")
-    end(store, "b", Status.FAILED)
-    assert await ask(http, "DELETE", "instances/a") == (200, {"instancesDeleted": 1})
-    assert (await ask(http, "DELETE", "instances/a"))[0] == 404
-    assert (await ask(http, "DELETE", "instances/"))[0] == 400
+        await api.ask("POST", f"{START}/{name}")
+    assert await api.code("DELETE", "instances/a") == 412
+    api.end("a")
+    api.end("b", Status.FAILED)
+    assert await api.ask("DELETE", "instances/a") == (200, {"instancesDeleted": 1})
+    assert await api.code("DELETE", "instances/a") == 404
+    assert await api.code("DELETE", "instances/") == 400
     noon = "createdTimeFrom=2026-11-21T12:00:00Z"
-    assert (await ask(http, "DELETE", f"instances/?{noon}&runtimeStatus=Running"))[0] == 404
-    assert await ask(http, "DELETE", f"instances/?{noon}") == (200, {"instancesDeleted": 1})
-    assert (await ask(http, "GET", "instances/c"))[0] == 202
+    assert await api.code("DELETE", f"instances/?{noon}&runtimeStatus=Running") == 404
+    assert await api.ask("DELETE", f"instances/?{noon}") == (200, {"instancesDeleted": 1})
+    assert await api.code("GET", "instances/c") == 202
 
 
-async def test_an_instance_is_restarted_with_its_input(http: Http, store: DurableStore) -> None:
-    await ask(http, "POST", "orchestrators/caller/one", json=5)
-    assert (await ask(http, "POST", "instances/one/restart?restartWithNewInstanceId=false"))[0] == 409
-    end(store, "one")
-    status, links = await ask(http, "POST", "instances/one/restart")
-    assert status == 202
-    again = store.find(links["id"])
-    assert again is not None
-    assert (again.instance_id != "one", again.input) == (True, "5")
-    assert (await ask(http, "POST", "instances/nobody/restart"))[0] == 404
+async def test_an_instance_is_restarted_with_its_input(api: Api) -> None:
+    await api.ask("POST", f"{START}/one", json=5)
+    assert await api.code("POST", "instances/one/restart?restartWithNewInstanceId=false") == 409
+    api.end("one")
+    status, links = await api.ask("POST", "instances/one/restart")
+    assert (status, links["id"] != "one", api.find(links["id"]).input) == (202, True, "5")
+    assert await api.code("POST", "instances/nobody/restart") == 404
 
 
-async def test_entities_are_signalled_read_and_purged(http: Http, store: DurableStore) -> None:
-    assert (await ask(http, "POST", "entities/nobody/k?op=add"))[0] == 400
-    assert (await ask(http, "POST", "entities/Counter/k?op=add", json="5"))[0] == 202
-    assert (await ask(http, "POST", "entities/counter/k?op=get"))[0] == 202
-    assert (await ask(http, "DELETE", "entities/counter/k"))[0] == 202
-    batch = store.read_entity("@counter@k", NOON, 10)
+async def test_entities_are_signalled_read_and_purged(api: Api) -> None:
+    assert await api.code("POST", "entities/nobody/k?op=add") == 400
+    assert await api.code("POST", "entities/Counter/k?op=add", json="5") == 202
+    assert await api.code("POST", "entities/counter/k?op=get") == 202
+    assert await api.code("DELETE", "entities/counter/k") == 202
+    batch = api.store.read_entity("@counter@k", NOON, 10)
     operations = [(each.event["op"], each.event["input"]) for each in batch.entries]
     assert operations == [("add", '"5"'), ("get", None), ("delete", None)]
-    assert (await ask(http, "GET", "entities/counter/k"))[0] == 404
-    store.commit_entity(EntityCommit("@counter@k", (), "7", ()))
-    assert await ask(http, "GET", "entities/counter/k") == (200, 7)
-    assert (await ask(http, "DELETE", "instances/@counter@k"))[0] == 200
-    assert (await ask(http, "DELETE", "instances/@counter@k"))[0] == 404
+    assert await api.code("GET", "entities/counter/k") == 404
+    api.store.commit_entity(EntityCommit("@counter@k", (), "7", ()))
+    assert await api.ask("GET", "entities/counter/k") == (200, 7)
+    assert await api.code("DELETE", "instances/@counter@k") == 200
+    assert await api.code("DELETE", "instances/@counter@k") == 404
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("POST", "orchestrators/caller?timeout=1"),
-        ("POST", "orchestrators/caller?version=2"),
-        ("POST", "orchestrators/caller?taskHub=Other"),
-        ("POST", "instances/one/rewind"),
-        ("GET", "entities/counter"),
-        ("GET", "entities/"),
-    ],
-)
-async def test_what_is_not_emulated_is_refused_by_name(http: Http, method: str, path: str) -> None:
-    status, answer = await ask(http, method, path)
-    assert status == 501
-    assert "not emulated" in answer["Message"]
+async def test_a_request_that_is_not_emulated_is_refused_by_name(api: Api) -> None:
+    starts = [f"{START}?{query}" for query in ("timeout=1", "version=2", "taskHub=Other")]
+    requests = [*(("POST", path) for path in (*starts, "instances/one/rewind")), ("GET", "entities/counter")]
+    for method, path in (*requests, ("GET", "entities/")):
+        status, answer = await api.ask(method, path)
+        assert status == 501, path
+        assert "not emulated" in answer["Message"], path
 
 
-async def test_the_task_hub_s_own_name_is_taken_in_any_case(http: Http) -> None:
-    assert (await ask(http, "POST", "orchestrators/caller?taskHub=samplehub"))[0] == 202
-    assert (await ask(http, "POST", "instances/one/dance"))[0] == 404
+async def test_the_name_of_the_task_hub_matches_in_any_case(api: Api) -> None:
+    assert await api.code("POST", f"{START}?taskHub=samplehub") == 202
+    assert await api.code("POST", "instances/one/dance") == 404

@@ -1,7 +1,5 @@
 import os
 
-import pytest
-
 from local.functions_host.durable.options import DurableOptions, parse_durable_options
 from local.functions_host.sections import Section
 
@@ -11,7 +9,7 @@ def read(**content: object) -> tuple[DurableOptions, list[str]]:
     return parse_durable_options(Section(content, "host.json", faults)), faults
 
 
-def test_what_is_not_given_is_the_extension_s_default() -> None:
+def test_the_defaults_are_those_of_the_extension() -> None:
     options, faults = read()
     assert faults == []
     assert (options.hub_name, options.entity_batch) == ("TestHubName", 50)
@@ -29,21 +27,19 @@ def test_limits_and_the_name_of_the_hub_are_honoured() -> None:
     assert (options, faults) == (DurableOptions("Mine", 1, 2, 3, 4), [])
 
 
-def test_what_has_no_meaning_here_is_taken_as_it_is() -> None:
+def test_a_value_without_meaning_here_is_ignored() -> None:
     assert read(tracing={"traceInputsAndOutputs": True}, storageProvider={"partitionCount": 4})[1] == []
 
 
-@pytest.mark.parametrize(
-    ("content", "fault"),
-    [
+def test_a_value_that_is_not_emulated_is_a_fault() -> None:
+    wrong: list[tuple[dict[str, object], str]] = [
         ({"storageProvider": {"type": "Netherite"}}, "storageProvider: type: 'Netherite' is not emulated"),
         ({"extendedSessionsEnabled": True}, "extendedSessionsEnabled: True is not emulated, only false"),
         ({"overridableExistingInstanceStates": "AnyState"}, "only nonrunningstates"),
         ({"defaultVersion": "1"}, "defaultversion: is not emulated"),
         ({"hubName": "%HUB%"}, "hubName: must be 3 to 45 letters"),
         ({"maxConcurrentActivityFunctions": 0}, "must be a whole number of at least 1"),
-    ],
-)
-def test_what_is_not_emulated_is_a_fault(content: dict[str, object], fault: str) -> None:
-    (found,) = read(**content)[1]
-    assert fault in found
+    ]
+    for content, fault in wrong:
+        (found,) = read(**content)[1]
+        assert fault in found

@@ -6,7 +6,7 @@ from local.functions_host.durable.instances import Status
 from local.functions_host.durable.queries import Query, QueryFault
 
 
-def test_names_are_the_same_in_any_case_and_wrong_values_count_as_not_given() -> None:
+def test_names_match_in_any_case_and_unreadable_values_count_as_not_given() -> None:
     query = Query({"SHOWINPUT": "True", "top": "x", "createdTimeFrom": "never", "runtimeStatus": "failed,Nonsense"})
     assert query.claims("showInput")
     assert query.claims("showHistory", default=True)
@@ -21,6 +21,6 @@ def test_an_instant_without_a_zone_is_utc() -> None:
         assert Query({"createdTimeTo": text}).instant("createdTimeTo") == noon
 
 
-def test_what_is_not_emulated_is_refused_by_name() -> None:
+def test_a_name_that_is_not_emulated_is_refused() -> None:
     with pytest.raises(QueryFault, match="pollingInterval is not emulated"):
         Query({"pollinginterval": "1"}).refuse("timeout", "pollingInterval")

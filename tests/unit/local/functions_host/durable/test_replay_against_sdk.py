@@ -1,10 +1,10 @@
-"""Whatever an orchestrator orders and in whatever order it ends: the SDK's replay and ours number it alike.
+"""The SDK's replay and ours number all orders alike, in every order of their ends.
 
-The real Orchestrator of azure-functions-durable runs random programs over the histories that our turns build. A number
-that differs gives a result to the wrong task, or ends as Non-Deterministic.
+The real Orchestrator of azure-functions-durable runs random programs over the histories that our turns build. A
+different number gives a result to the wrong task, or ends as Non-Deterministic.
 
-Left out, because SDK and extension themselves disagree there: calls with retries in a task_any, and in a task_all
-of which something fails (azure-functions-durable-python#603). The SDK goes on at once, the extension waits for all.
+Left out, because SDK and extension disagree there: calls with retries in a task_any, and in a task_all with a failure
+(azure-functions-durable-python#603). The SDK goes on at once, the extension waits for all.
 """
 
 import json
@@ -25,7 +25,7 @@ from local.functions_host.durable.answers import read_answer
 from local.functions_host.durable.commits import Outgoing
 from local.functions_host.durable.entities import batch_text, conclude_batch
 from local.functions_host.durable.episodes import Turn, begin, conclude
-from local.functions_host.durable.history import Event, EventType, event, event_raised
+from local.functions_host.durable.history import EventType, event, event_raised
 from local.functions_host.durable.instances import NewInstance, Status, is_entity
 from local.functions_host.durable.store import DurableStore
 from local.functions_host.worker import Outcome
@@ -43,7 +43,7 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class Leaf:
-    """One thing to wait for; `failures` is how often it fails first."""
+    """One task to wait for; it fails `failures` times first."""
 
     kind: str
     failures: int = 0
@@ -82,7 +82,7 @@ STEPS = (
 
 
 def orchestrator_of(steps: list[Step]) -> Any:
-    """An orchestrator that does the steps and returns what each task gave."""
+    """Return an orchestrator that does the steps and returns their results."""
 
     def orchestrate(context: df.DurableOrchestrationContext) -> Generator[Any, Any, Any]:
         found: list[Any] = []
@@ -124,7 +124,7 @@ def started(context: df.DurableOrchestrationContext, leaf: Leaf, label: str) -> 
 
 
 def expected(step: Step, number: int) -> Any:
-    """What a step must give, where the order does not decide it."""
+    """Return the result of a step where the order of the ends does not decide it."""
     results = [None if leaf.kind == "timer" else f"{number}.{each}" for each, leaf in enumerate(step.leaves)]
     return results[0] if step.kind == "one" else results
 
@@ -134,7 +134,7 @@ def fails(leaf: Leaf) -> bool:
 
 
 class World:
-    """Our turns over the store, with a random choice of what happens next."""
+    """Our turns over the store, with a random choice of the next event."""
 
     def __init__(self, steps: list[Step], chance: random.Random) -> None:
         self.store = DurableStore(None)
@@ -149,7 +149,6 @@ class World:
             for each, leaf in enumerate(step.leaves)
             if leaf.kind == "event"
         ]
-        self.orders = 0
 
     def child(self, context: df.DurableOrchestrationContext) -> Generator[Any, Any, Any]:
         value = context.get_input()
@@ -189,18 +188,18 @@ class World:
 
     def activity(self, due: Any) -> None:
         value = json.loads(due.order.input)
-        self.tries[value["label"]] = self.tries.get(value["label"], 0) + 1
-        has_failed = self.tries[value["label"]] <= value["failures"]
-        told = self.result(due.order.task_id, value["label"], has_failed=has_failed)
-        assert self.store.complete_activity(
-            due.number, Outgoing(due.order.instance_id, due.order.execution_id, told, self.now)
-        )
-        self.orders += 1
+        ids = {"TaskScheduledId": due.order.task_id}
+        if self.fails(value):
+            end = event(EventType.TASK_FAILED, **ids, Reason=value["label"], Details="")
+        else:
+            end = event(EventType.TASK_COMPLETED, **ids, Result=json.dumps(value["label"]))
+        result = Outgoing(due.order.instance_id, due.order.execution_id, end, self.now)
+        assert self.store.complete_activity(due.number, result)
 
-    def result(self, number: int, label: str, *, has_failed: bool) -> Event:
-        if has_failed:
-            return event(EventType.TASK_FAILED, TaskScheduledId=number, Reason=label, Details="")
-        return event(EventType.TASK_COMPLETED, TaskScheduledId=number, Result=json.dumps(label))
+    def fails(self, value: dict[str, Any]) -> bool:
+        """Count a try; return True when it fails."""
+        self.tries[value["label"]] = self.tries.get(value["label"], 0) + 1
+        return self.tries[value["label"]] <= value["failures"]
 
     def turn(self, instance_id: str) -> None:
         if is_entity(instance_id):
@@ -214,10 +213,10 @@ class World:
             return
         begun = begin(episode.instance, episode, self.now)
         assert isinstance(begun, Turn)
-        answer = self.asked(episode.instance.name, begun.request)
+        answer = self.answer(episode.instance.name, begun.request)
         assert self.store.commit_episode(conclude(begun, read_answer(answer), FUNCTIONS, lambda: uuid.uuid4().hex))
 
-    def asked(self, name: str, request: str) -> Outcome:
+    def answer(self, name: str, request: str) -> Outcome:
         try:
             return Outcome(Datum(self.handlers[name](request), "json"))
         except Exception as error:  # noqa: BLE001 - what the SDK raises is the outcome

@@ -44,7 +44,7 @@ def shown(instant: object) -> str:
     return {NOON: "2026-11-21T12:00:00.0000000Z", LATER: "2026-11-21T12:00:01.0000000Z"}[instant]  # type: ignore[index]
 
 
-def test_values_are_left_out_unless_asked_for_and_reasons_are_not() -> None:
+def test_values_are_shown_on_request_and_reasons_always() -> None:
     history = [stamped(each, NOON) for each in (scheduled(0), failed(0), raised("go"))]
     shown_events = history_json(history, with_output=False)
     assert [each["EventType"] for each in shown_events] == ["TaskFailed", "EventRaised"]

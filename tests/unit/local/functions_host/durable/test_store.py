@@ -7,7 +7,7 @@ import pytest
 
 from local.functions_host.durable.commits import ActivityOrder, ChildOrder, EntityCommit, EpisodeCommit, Outgoing
 from local.functions_host.durable.history import EventType, control, event
-from local.functions_host.durable.instances import InstanceFilter, NewInstance, Parent, Status
+from local.functions_host.durable.instances import Instance, InstanceFilter, NewInstance, Parent, Status
 from local.functions_host.durable.store import DurableStore, InstanceExists
 from tests.unit.local.functions_host.doubles import NOON
 from tests.unit.local.functions_host.durable.doubles import completed, raised
@@ -15,6 +15,7 @@ from tests.unit.local.functions_host.durable.doubles import completed, raised
 NEW = NewInstance("one", "execution", "caller", "1")
 TURN = [event(EventType.ORCHESTRATOR_STARTED), event(EventType.EXECUTION_STARTED, Name="caller")]
 LATER = NOON + timedelta(seconds=1)
+ORDER = ActivityOrder("one", "execution", 0, "work", "1")
 
 
 @pytest.fixture
@@ -29,6 +30,12 @@ def commit(**changes: object) -> EpisodeCommit:
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 
+def found(store: DurableStore, instance_id: str = "one") -> Instance:
+    instance = store.find(instance_id)
+    assert instance is not None
+    return instance
+
+
 def started(store: DurableStore, **changes: object) -> EpisodeCommit:
     """An instance after its first turn."""
     store.create(NEW, NOON)
@@ -40,9 +47,9 @@ def started(store: DurableStore, **changes: object) -> EpisodeCommit:
 def test_a_new_instance_is_pending_and_ready_with_its_start(store: DurableStore) -> None:
     store.create(NEW, NOON)
     assert store.ready(NOON, 10) == ["one"]
+    assert (found(store).status, found(store).created_at) == (Status.PENDING, NOON)
     episode = store.read_episode("one", NOON)
-    assert episode.instance is not None
-    assert (episode.instance.status, episode.instance.created_at) == (Status.PENDING, NOON)
+    assert episode.instance == found(store)
     assert [each.event["EventType"] for each in episode.entries] == [EventType.EXECUTION_STARTED]
 
 
@@ -53,37 +60,31 @@ def test_an_instance_that_has_not_ended_is_not_replaced(store: DurableStore) -> 
     assert len(store.read_episode("one", NOON).entries) == 1
 
 
-def test_an_instance_that_has_ended_is_replaced_with_all_that_was_its(store: DurableStore) -> None:
-    order = ActivityOrder("one", "execution", 0, "work", "1")
-    started(store, status=Status.TERMINATED, output='"x"', activities=[order])
+def test_an_ended_instance_is_replaced_with_all_its_rows(store: DurableStore) -> None:
+    started(store, status=Status.TERMINATED, output='"x"', activities=[ORDER])
     store.create(replace(NEW, execution_id="other"), LATER)
-    found = store.find("one")
-    assert found is not None
-    assert (found.status, found.output, found.created_at) == (Status.PENDING, None, LATER)
+    it = found(store)
+    assert (it.status, it.output, it.created_at) == (Status.PENDING, None, LATER)
     assert store.history("one") == []
     assert store.activities_after(0, 10) == []
 
 
 def test_a_turn_writes_history_work_entries_and_status_together(store: DurableStore) -> None:
-    order = ActivityOrder("one", "execution", 0, "work", "1")
     timer = Outgoing("one", "execution", event(EventType.TIMER_FIRED, TimerId=1), LATER)
-    started(store, activities=[order], outgoing=[timer], custom_status='"s"')
-    found = store.find("one")
-    assert found is not None
-    assert (found.status, found.custom_status) == (Status.RUNNING, '"s"')
+    started(store, activities=[ORDER], outgoing=[timer], custom_status='"s"')
+    assert (found(store).status, found(store).custom_status) == (Status.RUNNING, '"s"')
     assert [each["EventType"] for each in store.history("one")] == [12, 0]
     assert all(each["IsPlayed"] for each in store.history("one"))
-    assert [each.order for each in store.activities_after(0, 10)] == [order]
+    assert [each.order for each in store.activities_after(0, 10)] == [ORDER]
     assert store.ready(NOON, 10) == []
     assert store.next_due_at(NOON) == LATER
     assert store.ready(LATER, 10) == ["one"]
 
 
 def test_a_turn_that_cannot_be_written_whole_leaves_nothing(store: DurableStore) -> None:
-    order = ActivityOrder("one", "execution", 0, "work", "1")
     store.create(NEW, NOON)
     with pytest.raises(Exception, match="UNIQUE"):
-        store.commit_episode(commit(consumed=[1], activities=[order, order]))
+        store.commit_episode(commit(consumed=[1], activities=[ORDER, ORDER]))
     assert store.history("one") == []
     assert len(store.read_episode("one", NOON).entries) == 1
 
@@ -97,41 +98,35 @@ def test_a_turn_of_an_execution_that_is_gone_writes_nothing(store: DurableStore)
     assert not store.commit_episode(commit(past=2))
 
 
-def test_continuing_as_new_drops_the_history_and_what_was_for_the_execution(store: DurableStore) -> None:
-    started(store, custom_status='"kept"')
+def test_continuing_as_new_drops_the_history_and_the_events_of_the_execution(store: DurableStore) -> None:
+    started(store, custom_status='"half"')
     for execution_id in ("execution", None):
         store.send(Outgoing("one", execution_id, raised(str(execution_id)), NOON))
     assert store.commit_episode(commit(past=2, successor=replace(NEW, execution_id="next", input="2")))
-    found = store.find("one")
-    assert found is not None
-    assert (found.execution_id, found.input, found.custom_status) == ("next", "2", '"kept"')
+    it = found(store)
+    assert (it.execution_id, it.input, it.custom_status) == ("next", "2", '"half"')
     assert store.history("one") == []
     entries = store.read_episode("one", NOON).entries
     assert [each.event["Name"] for each in entries] == ["None", "caller"]
 
 
-def test_an_end_drops_all_that_still_waited(store: DurableStore) -> None:
+def test_an_end_drops_every_waiting_event(store: DurableStore) -> None:
     started(store)
     store.send(Outgoing("one", None, raised("go"), NOON))
     store.commit_episode(commit(past=2, status=Status.COMPLETED))
     assert store.ready(LATER, 10) == []
 
 
-def test_a_result_is_delivered_once(store: DurableStore) -> None:
-    started(store, activities=[ActivityOrder("one", "execution", 0, "work", "1")])
-    (due,) = store.activities_after(0, 10)
-    result = Outgoing("one", "execution", completed(0), NOON)
-    assert store.complete_activity(due.number, result)
-    assert not store.complete_activity(due.number, result)
-    assert len(store.read_episode("one", NOON).entries) == 1
-
-
-def test_a_result_that_cannot_be_written_leaves_its_activity_due(store: DurableStore) -> None:
-    started(store, activities=[ActivityOrder("one", "execution", 0, "work", "1")])
+def test_a_result_is_delivered_once_and_its_activity_stays_due_until_it_is_written(store: DurableStore) -> None:
+    started(store, activities=[ORDER])
     (due,) = store.activities_after(0, 10)
     with pytest.raises(TypeError):
         store.complete_activity(due.number, Outgoing("one", "execution", {"Result": object()}, NOON))
     assert list(store.activities_after(0, 10)) == [due]
+    result = Outgoing("one", "execution", completed(0), NOON)
+    assert store.complete_activity(due.number, result)
+    assert not store.complete_activity(due.number, result)
+    assert len(store.read_episode("one", NOON).entries) == 1
 
 
 def test_a_child_starts_with_its_parent_s_turn_unless_its_id_is_taken(store: DurableStore) -> None:
@@ -139,14 +134,12 @@ def test_a_child_starts_with_its_parent_s_turn_unless_its_id_is_taken(store: Dur
     child = NewInstance("child", "x", "child", "1", parent)
     refused = Outgoing("one", "execution", raised("refused"), NOON)
     started(store, children=[ChildOrder(child, refused)])
-    found = store.find("child")
-    assert found is not None
-    assert found.parent == parent
+    assert found(store, "child").parent == parent
     store.commit_episode(commit(past=2, children=[ChildOrder(replace(child, execution_id="y"), refused)]))
     assert [each.event["Name"] for each in store.read_episode("one", NOON).entries] == ["refused"]
 
 
-def test_a_suspended_instance_is_ready_only_for_what_controls_it(store: DurableStore) -> None:
+def test_a_suspended_instance_is_ready_only_for_its_controls(store: DurableStore) -> None:
     started(store, status=Status.SUSPENDED)
     store.send(Outgoing("one", None, raised("go"), NOON))
     assert store.ready(NOON, 10) == []
@@ -188,7 +181,7 @@ def test_instances_are_selected_by_prefix_time_status_and_page(store: DurableSto
     assert ids(statuses=[Status.FAILED, Status.PENDING], top=1, after="a_1") == ["a_2"]
 
 
-def test_the_state_is_there_after_the_file_is_opened_again(tmp_path: Path) -> None:
+def test_the_state_outlives_the_store(tmp_path: Path) -> None:
     first = DurableStore(tmp_path / "state.db")
     first.create(NEW, NOON)
     first.close()

@@ -1,44 +1,28 @@
 from datetime import datetime, timedelta
 
-import pytest
-
 from local.functions_host.durable.tasks import AllOf, AnyOf, Retry, RetryOptions, Task, retry_options
 from tests.unit.local.functions_host.doubles import NOON
 
 
-def test_all_ends_with_the_last_child_also_when_the_first_failed() -> None:
-    both = AllOf(None)
-    first, second = Task(both), Task(both)
-    both.begin([first, second])
-    first.finish(failed=True)
-    assert not both.is_done
-    second.finish()
-    assert both.is_done
-    assert both.has_failed
+def test_all_end_and_fail_with_the_last_child_and_any_ends_with_the_first_without_its_failure() -> None:
+    both, either = AllOf(None), AnyOf(None)
+    children = {one: [Task(one), Task(one)] for one in (both, either)}
+    for one, (first, second) in children.items():
+        one.begin([first, second])
+        first.finish(failed=True)
+    assert (both.is_done, either.is_done, either.has_failed) == (False, True, False)
+    children[both][1].finish()
+    assert (both.is_done, both.has_failed) == (True, True)
 
 
-def test_any_ends_with_the_first_child_and_does_not_fail_with_it() -> None:
-    either = AnyOf(None)
-    first, second = Task(either), Task(either)
-    either.begin([first, second])
-    first.finish(failed=True)
-    assert either.is_done
-    assert not either.has_failed
-
-
-@pytest.mark.parametrize("kind", [AllOf, AnyOf])
-def test_nothing_to_wait_for_ends_at_once(kind: type[AllOf | AnyOf]) -> None:
-    nothing = kind(None)
-    nothing.begin([])
-    assert nothing.is_done
-
-
-def test_what_ends_while_it_is_made_does_not_end_what_it_is_part_of() -> None:
+def test_an_empty_compound_ends_at_once_but_its_unfinished_parent_does_not() -> None:
     outer = AllOf(None)
-    inner = AnyOf(outer)
-    inner.begin([])
+    inner = (AnyOf(outer), AllOf(outer))
+    for one in inner:
+        one.begin([])
+        assert one.is_done
     other = Task(outer)
-    outer.begin([inner, other])
+    outer.begin([*inner, other])
     assert not outer.is_done
     other.finish()
     assert outer.is_done
@@ -47,10 +31,11 @@ def test_what_ends_while_it_is_made_does_not_end_what_it_is_part_of() -> None:
 class Calls:
     """A caller whose calls and timers are ended by the test."""
 
-    def __init__(self) -> None:
+    def __init__(self, **options: object) -> None:
         self.now = NOON
         self.made: list[Task] = []
         self.timers: list[datetime] = []
+        self.retry = Retry(None, self, self.call, shape(**options))
 
     def call(self, parent: Task) -> Task:
         self.made.append(Task(parent))
@@ -66,32 +51,20 @@ def shape(**more: object) -> RetryOptions:
 
 
 def test_a_call_is_made_again_after_growing_pauses_and_a_last_timer_fires_at_once() -> None:
-    calls = Calls()
-    retry = Retry(None, calls, calls.call, shape(backoffCoefficient=2))
+    calls = Calls(backoffCoefficient=2)
     for number in range(6):
-        assert len(calls.made) == number + 1
-        assert not retry.is_done
+        assert (len(calls.made), calls.retry.is_done) == (number + 1, False)
         calls.made[number].finish(failed=number % 2 == 0)
-    assert retry.has_failed
+    assert calls.retry.has_failed
     assert calls.timers == [NOON + timedelta(seconds=1), NOON + timedelta(seconds=2), NOON]
 
 
-def test_a_call_that_succeeds_ends_the_retries() -> None:
-    calls = Calls()
-    retry = Retry(None, calls, calls.call, shape())
-    calls.made[0].finish()
-    assert retry.is_done
-    assert not retry.has_failed
-    assert calls.timers == []
-
-
-def test_after_the_timeout_nothing_is_tried_again() -> None:
-    calls = Calls()
-    retry = Retry(None, calls, calls.call, shape(retryTimeoutInMilliseconds=500))
-    calls.now += timedelta(seconds=1)
-    calls.made[0].finish(failed=True)
-    assert retry.has_failed
-    assert calls.timers == []
+def test_a_call_that_succeeds_ends_the_retries_and_one_that_fails_after_the_timeout_does_too() -> None:
+    for failed in (False, True):
+        calls = Calls(retryTimeoutInMilliseconds=500)
+        calls.now += timedelta(seconds=1)
+        calls.made[0].finish(failed=failed)
+        assert (calls.retry.is_done, calls.retry.has_failed, calls.timers) == (True, failed, [])
 
 
 def test_pauses_grow_up_to_the_longest() -> None:

@@ -1,0 +1,205 @@
+"""Between our values and columns: instants and days as texts, and the fields of row classes."""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import cache
+from typing import Any, cast, get_args, get_type_hints
+
+import msgspec
+
+from core.model.rows import PlacedRow, Row, RowTable, row_table
+from core.model.spans import SequenceNumber, Span
+
+LINEAGE = ("stream_id", "partition_id", "sequence_number", "ordinal", "commit_number")
+STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number")
+_WITH_FRACTION, _WITHOUT_FRACTION = len("2026-01-01T00:00:00.000000Z"), len("2026-01-01T00:00:00Z")
+
+Values = tuple[Any, ...]
+ValuesOf = Callable[[Sequence[PlacedRow], int, str, int], list[Values]]
+
+
+def instant_text(moment: datetime) -> str:
+    """Return an instant as every time is stored: UTC, ISO 8601, always six digits, so that texts sort as times do.
+
+    ValueError for a naive datetime, which names no instant.
+    """
+    return instant_texts([moment])[0]
+
+
+def instant_texts(moments: Sequence[datetime]) -> list[str]:
+    """Return a column of instants as texts.
+
+    msgspec writes it in a tenth of isoformat's time, but rounds odd offsets.
+    """
+    try:
+        written: list[str] = msgspec.to_builtins(moments)
+        return [
+            text
+            if moment.tzinfo is UTC and len(text) == _WITH_FRACTION
+            else f"{text[:-1]}.000000Z"
+            if moment.tzinfo is UTC and len(text) == _WITHOUT_FRACTION
+            else instant_text(_utc(moment))
+            for text, moment in zip(written, moments, strict=True)
+        ]
+    except (AttributeError, TypeError) as error:
+        raise ValueError(f"not every value of a column of instants is a datetime: {error}") from error
+
+
+def _utc(moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        raise ValueError(f"{moment.isoformat()} has no time zone")
+    return moment.astimezone(UTC)
+
+
+def day_text(day: date) -> str:
+    """Return a calendar day, ISO 8601; ValueError for a value that is none."""
+    if not isinstance(day, date):
+        raise ValueError(f"{day!r} is not a date")
+    return day.isoformat()
+
+
+def instant_of(value: str | datetime) -> datetime:
+    """Return the instant that a column holds: a text, or a datetime without a zone."""
+    return (datetime.fromisoformat(value) if isinstance(value, str) else value).replace(tzinfo=UTC)
+
+
+def instant_or_none(value: str | datetime | None) -> datetime | None:
+    """Return the instant of a column that may be empty."""
+    return None if value is None else instant_of(value)
+
+
+def day_of(value: str | date) -> date:
+    """Return the calendar day that a column holds."""
+    return date.fromisoformat(value) if isinstance(value, str) else value
+
+
+def key_text(value: object) -> str:
+    """Return the text under which a part of a key is stored."""
+    if isinstance(value, datetime):
+        return instant_text(value)
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def can_stand(value: object) -> bool:
+    """Return True when a column can hold a part of a key."""
+    if isinstance(value, str):
+        return value.isascii() or value == storable(value)
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**63
+    if isinstance(value, Decimal):
+        return value.is_finite()
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not isinstance(value, datetime) or value.tzinfo is not None
+
+
+def storable(text: str) -> str:
+    """Return the text without lone surrogates, which no encoding carries."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def numbers_json(numbers: Sequence[SequenceNumber]) -> str:
+    """Return sequence numbers as both engines read them: an array of arrays of one."""
+    return json.dumps([[number] for number in numbers])
+
+
+def span_values(span: Span) -> dict[str, SequenceNumber]:
+    """Return both ends of a span under the names of their columns."""
+    return {"first_sequence_number": span.first, "last_sequence_number": span.last}
+
+
+def quoted(name: str) -> str:
+    """Return a column's name in brackets, for a field may be named as a keyword is."""
+    return f"[{name}]"
+
+
+@cache
+def fields_of(row_class: type) -> tuple[tuple[str, Any], ...]:
+    """Return the columns of a row class in order, with their types."""
+    hints = get_type_hints(row_class)
+    return tuple((name, hints[name]) for name in row_table(row_class).columns)
+
+
+def types_of(hint: Any) -> tuple[Any, ...]:
+    """Return the members of a union, or the type itself."""
+    return get_args(hint) or (hint,)
+
+
+@cache
+def row_reader(row_class: type) -> Callable[[Values], Row]:
+    """Return a function that makes a row of a class from its columns."""
+    readers = [_reader(hint) for _, hint in fields_of(row_class)]
+
+    def read(values: Values) -> Row:
+        given = [value if value is None else reader(value) for reader, value in zip(readers, values, strict=True)]
+        return cast(Row, row_class(*given))
+
+    return read
+
+
+def _reader(hint: Any) -> Callable[[Any], Any]:
+    types = types_of(hint)
+    if datetime in types:
+        return instant_of
+    if date in types:
+        return day_of
+    if Decimal in types:
+        return Decimal
+    return bool if bool in types else lambda value: value
+
+
+def compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[..., list[str]]) -> ValuesOf:
+    """Return a function from placed rows to values, written out and compiled: docs/adr/0006 has the figures.
+
+    Required instants are written a column at a time, `at_<field>`; optional ones one by one. The function raises
+    ValueError for a float that is not finite, which SQL has no value for.
+    """
+    fields = fields_of(row_class)
+    columns = [name for name, hint in fields if hint is datetime]
+    values = ", ".join([*lineage, *(_value(name, hint) for name, hint in fields), ""])
+    placed = ", ".join(["(sequence_number, ordinal, row)", *(f"at_{name}" for name in columns)])
+    written = "".join(f", texts([placed[2].{name} for placed in rows])" for name in columns)
+    source = f"lambda rows, stream_id, partition_id, commit_number: [({values}) for {placed} in zip(rows{written})]"
+    if not columns:
+        source = source.replace("zip(rows)", "rows")
+    names = {
+        "texts": texts,
+        "text": _optional(lambda moment: texts([moment])[0]),
+        "day": _optional(day_text),
+        "finite": _finite,
+    }
+    return cast(ValuesOf, eval(source, names))
+
+
+def _value(name: str, hint: Any) -> str:
+    types = types_of(hint)
+    if hint is datetime:
+        return f"at_{name}"
+    if datetime in types:
+        return f"text(row.{name})"
+    if date in types:
+        return f"day(row.{name})"
+    return f"finite(row.{name})" if float in types else f"row.{name}"
+
+
+def _optional(write: Callable[[Any], str]) -> Callable[[Any], str | None]:
+    return lambda value: None if value is None else write(value)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is not a finite number")
+    return value
+
+
+def newest_of_each(table: RowTable, values_of: ValuesOf) -> ValuesOf:
+    """Return a function to the values of states, of each key only the newest."""
+
+    def newest(rows: Sequence[PlacedRow], stream_id: int, partition_id: str, commit_number: int) -> list[Values]:
+        last = {table.key_of(placed[2]): placed for placed in rows}  # rows come in order: the last one stays
+        return values_of(list(last.values()), stream_id, partition_id, commit_number)
+
+    return newest

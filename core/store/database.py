@@ -1,0 +1,88 @@
+"""The database: the port that both engines implement, and patience around it."""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Protocol, TypeVar
+
+from core.errors import StoreUnavailable
+from core.store.script import Named, Outcome, Script, Step
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds
+Answer = TypeVar("Answer")
+
+
+class Database(Protocol):
+    """Runs statements by name; both engines have the same names, parameters and columns. Instants are texts.
+
+    Every method may be called from several threads, and may raise StoreUnavailable: then nothing was written.
+    """
+
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement that reads. Raises DataRefused for values that it cannot compare."""
+        ...
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        """Run a script in one transaction; a rehearsal is rolled back and says what would have come of it.
+
+        Raises what `otherwise` of a step makes and DataRefused, both with nothing written, and CommitOutcomeUnknown
+        when the answer was lost.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close every connection."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Clock, sleep (both in seconds) and chance (0 to 1) of the retries."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    chance: Callable[[], float] = random.random
+
+
+class PatientDatabase:
+    """Runs statements of a database again, with growing pauses, while it is unavailable and patience lasts.
+
+    Only StoreUnavailable is retried: it promises that nothing was written. An unknown outcome goes to the caller.
+    """
+
+    def __init__(self, database: Database, patience: timedelta, waiting: Waiting | None = None) -> None:
+        self._database = database
+        self._patience = patience.total_seconds()
+        self._waiting = waiting or Waiting()
+
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        """Read with patience."""
+        return self._patiently(lambda: self._database.ask(statement, **values))
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        """Write with patience."""
+        return self._patiently(lambda: self._database.run(script, rehearse))
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+    def _patiently(self, call: Callable[[], Answer]) -> Answer:
+        deadline = self._waiting.monotonic() + self._patience
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return call()
+            except StoreUnavailable:
+                rest = pause * self._waiting.chance()
+                if self._waiting.monotonic() + rest >= deadline:
+                    raise
+            self._waiting.sleep(rest)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def write(database: Database, subject: str, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+    """Run one statement that may be repeated, and return the rows that it answers with."""
+    return database.run(Script(subject, (Step(statement, values, answers=True),), may_repeat=True)).rows

@@ -1,0 +1,173 @@
+"""The books and the audit of a stream, from named statements of either engine."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, cast
+
+from core.ledger.audit import LetterFault, RangeFault, RememberedSum
+from core.ledger.books import CountedLetters, PartitionBooks, PartitionLedger
+from core.ledger.explain import MOST_CHANGES, LedgerRange, NotedGap, Whereabouts, WrittenRow
+from core.ledger.recount import CommitRows, RowCount
+from core.letters.listing import LetterKey
+from core.model.commits import LetterStatus
+from core.model.events import PartitionId
+from core.model.rows import row_table
+from core.model.spans import SequenceNumber, Span
+from core.store.columns import instant_of, instant_text, row_reader, span_values
+from core.store.listing import LetterListing
+from core.store.script import of_rows
+from core.store.stream import OneStream
+
+REMEMBERED_FROM = 200  # ranges that a reader summed: so many are worth writing the sum down
+STATUSES: tuple[LetterStatus, ...] = ("waiting", "retrying", "held", "exhausted", "resolved", "discarded")
+
+
+class Ledger:
+    """A BookStore, WatchStore, AuditStore and RecountStore over one stream, whose rows are of these classes."""
+
+    def __init__(self, stream: OneStream, row_classes: tuple[type, ...]) -> None:
+        self._stream = stream
+        self._row_classes = row_classes
+
+    def read_books(self) -> tuple[PartitionBooks, ...]:
+        books = tuple(_books(row) for row in self._stream.ask("read_books"))
+        for one in books:
+            if one.fresh_commits >= REMEMBERED_FROM:
+                self._remember(one)
+        return books
+
+    def count_letters(self) -> CountedLetters:
+        found = self._stream.ask("count_letters")
+        if not found:
+            return CountedLetters({}, 0)
+        *counts, replayed = found[0]
+        return CountedLetters(dict(zip(STATUSES, counts, strict=True)), replayed)
+
+    def find_oldest_letter(self, statuses: Sequence[LetterStatus]) -> LetterKey | None:
+        found = [row for status in statuses for row in self._stream.ask("find_oldest_letter", status=status)]
+        keys = [LetterKey(instant_of(at), PartitionId(id), SequenceNumber(number)) for at, id, number in found]
+        return min(keys, key=lambda key: key.failed_at, default=None)
+
+    def read_last_batches(self) -> Mapping[PartitionId, datetime]:
+        return {PartitionId(id): instant_of(at) for id, at in self._stream.ask("read_last_batches")}
+
+    def count_absent(self, since: datetime) -> int:
+        found = self._stream.ask("count_absent", since_at=instant_text(since))
+        return int(found[0][0]) if found else 0
+
+    def audit_ledgers(self, partition_id: PartitionId | None) -> tuple[PartitionLedger, ...]:
+        found = self._stream.ask("audit_ledgers", partition_id=partition_id)
+        return tuple(PartitionLedger(self._stream.stream.partition(PartitionId(id)), *sums) for id, *sums in found)
+
+    def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
+        found = self._stream.ask("read_anchor", partition_id=partition_id)
+        return found[0][0] if found else None
+
+    def find_range_faults(self, partition_id: PartitionId, most: int) -> tuple[RangeFault, ...]:
+        found = self._stream.ask("find_range_faults", partition_id=partition_id, most=most)
+        return tuple(RangeFault(*row) for row in found)
+
+    def find_letter_faults(self, partition_id: PartitionId, at_least: int, most: int) -> tuple[LetterFault, ...]:
+        found = self._stream.ask("find_letter_faults", partition_id=partition_id, at_least=at_least, most=most)
+        return tuple(LetterFault(*row) for row in found)
+
+    def find_stale_sum(self, partition_id: PartitionId) -> RememberedSum | None:
+        found = self._stream.ask("find_stale_sum", partition_id=partition_id)
+        return RememberedSum(*found[0]) if found else None
+
+    def find_missing_commits(self, partition_id: PartitionId, most: int) -> tuple[tuple[int, int], ...]:
+        found = self._stream.ask("find_missing_commits", partition_id=partition_id, most=most)
+        return tuple((first, last) for first, last in found)
+
+    def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int]:
+        found = self._stream.ask("count_replay_letters", partition_id=partition_id)
+        return (found[0][0], found[0][1]) if found else (0, 0)
+
+    def find_absent(self, partition_id: PartitionId, span: Span, most: int) -> tuple[Span, ...]:
+        found = self._stream.ask("find_absent", partition_id=partition_id, **span_values(span), most=most)
+        return tuple(Span(SequenceNumber(first), SequenceNumber(last)) for first, last in found)
+
+    def find_row_faults(self, partition_id: PartitionId, span: Span, most: int) -> tuple[CommitRows, ...]:
+        place = {"partition_id": partition_id, **span_values(span), "most": most}
+        found = self._stream.ask(of_rows("find_row_faults", *self._row_classes), **place)
+        return tuple(CommitRows(*row) for row in found)
+
+    def count_rows(self, partition_id: PartitionId, span: Span) -> tuple[RowCount, ...]:
+        counted = []
+        for row_class in self._row_classes:
+            table = row_table(row_class)
+            found = self._stream.ask(of_rows("count_rows", row_class), partition_id=partition_id, **span_values(span))
+            counted += [RowCount(table.name, *counts) for counts in found]
+        return tuple(counted)
+
+    def _remember(self, books: PartitionBooks) -> None:
+        """Of two readers at once one writes: both have read the same."""
+        values: dict[str, Any] = {
+            "commit_number": books.commit_number,
+            "last_sequence_number": books.last,
+            **{name: getattr(books, name) for name in _SUMS},
+        }
+        if books.summed_to is None:
+            self._stream.write("open_sum", books.partition_id, **values, first_sequence_number=books.first)
+        else:
+            self._stream.write("advance_sum", books.partition_id, **values, expected=books.summed_to)
+
+
+_SUMS = ("commits", "holes", "written", "filtered", "dead_lettered", "held", "absent")
+
+
+def _books(row: tuple[Any, ...]) -> PartitionBooks:
+    values = list(row)
+    values[2] = instant_of(values[2])
+    return PartitionBooks(*values)
+
+
+class Explanations:
+    """An ExplanationStore over one stream."""
+
+    def __init__(self, stream: OneStream, row_classes: tuple[type, ...]) -> None:
+        self._stream = stream
+        self._row_classes = row_classes
+        self._letters = LetterListing(stream)
+
+    def find_whereabouts(self, partition_id: PartitionId, number: SequenceNumber) -> Whereabouts | None:
+        checkpoint = self._stream.ask("read_checkpoint", partition_id=partition_id)
+        if not checkpoint:
+            return None
+        position = {"partition_id": partition_id, "sequence_number": number}
+        found = [_range(row) for row in self._stream.ask("find_range", **position)]
+        first = self._stream.ask("read_first_number", partition_id=partition_id)[0][0]
+        return Whereabouts(
+            checkpoint=checkpoint[0][0],
+            first=first,
+            range=found[0] if found else None,
+            changes=tuple(_range(row) for row in self._stream.ask("find_changes", **position, most=MOST_CHANGES)),
+            gap=self._gap(position),
+            letter=self._letters.read_letter(partition_id, number),
+            rows=self._rows(partition_id, number),
+            states_declared=any(row_table(row_class).key for row_class in self._row_classes),
+        )
+
+    def _gap(self, position: dict[str, Any]) -> NotedGap | None:
+        """The one that reaches the number."""
+        gaps = [
+            NotedGap(row[0], row[1], row[2], instant_of(row[3]), row[4])
+            for row in self._stream.ask("find_gap", **position)
+        ]
+        return next((gap for gap in gaps if gap.last >= position["sequence_number"]), None)
+
+    def _rows(self, partition_id: PartitionId, number: SequenceNumber) -> tuple[WrittenRow, ...]:
+        written = []
+        for row_class in self._row_classes:
+            position = {"partition_id": partition_id, "sequence_number": number}
+            for ordinal, commit_number, *columns in self._stream.ask(of_rows("select_placed", row_class), **position):
+                row = asdict(cast(Any, row_reader(row_class)(tuple(columns))))
+                written.append(WrittenRow(row_table(row_class).name, ordinal, commit_number, row))
+        return tuple(written)
+
+
+def _range(row: tuple[Any, ...]) -> LedgerRange:
+    values = list(row)
+    values[-1] = instant_of(values[-1])
+    return LedgerRange(*values)

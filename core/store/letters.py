@@ -1,0 +1,174 @@
+"""Letters in SQL: claims, retries and moves."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from core.errors import LetterConflict
+from core.model.events import Event, PartitionId, Stream
+from core.model.letters import (
+    MOVES,
+    ClaimedLetter,
+    ClaimedPosition,
+    FoundLetter,
+    LetterClaim,
+    LetterHold,
+    LetterMove,
+    LetterOutcome,
+    LetterPosition,
+    RetryCommit,
+)
+from core.model.spans import SequenceNumber
+from core.store.columns import instant_of, instant_or_none, instant_text, numbers_json, storable
+from core.store.database import write
+from core.store.partitions import Partitions, Values, place_of, row_steps
+from core.store.script import Script, Step
+
+NOT_RECORDED = ("claim", "release")  # moves that try nothing leave no attempt
+
+
+class Letters(Partitions):
+    """A LetterStore over a database."""
+
+    def claim_letters(self, claim: LetterClaim) -> tuple[ClaimedPosition, ...]:
+        values = {
+            "stream_id": self.open_stream(claim.stream),
+            "claimed_by": claim.claimed_by,
+            "claimed_at": instant_text(claim.claimed_at),
+            "claimed_until": instant_text(claim.claimed_until),
+            "most": claim.most,
+        }
+        return tuple(map(_claimed_position_of, write(self._database, str(claim.stream), "claim_letters", **values)))
+
+    def read_claimed(self, hold: LetterHold) -> tuple[ClaimedLetter, ...]:
+        found = self._database.ask("read_claimed_letters", **_hold_values(hold), claimed_by=hold.claimed_by)
+        return tuple(map(_claimed_letter_of, found))
+
+    def begin_lone_try(self, hold: LetterHold, began_at: datetime, until: datetime) -> None:
+        values = {**_hold_values(hold), "claimed_by": hold.claimed_by}
+        times = {"began_at": instant_text(began_at), "claimed_until": instant_text(until)}
+        write(self._database, str(hold.partition), "begin_lone_try", **values, **times)
+
+    def commit_retry(self, commit: RetryCommit) -> int:
+        """Commit a retry. The remembered checkpoint holds: it stays where it is, and its number is only for the log."""
+        try:
+            return self._database.run(retry_script(commit)).kept["commit_number"]
+        finally:
+            if self._memory:
+                self._memory.forget_states_of(commit.settled)
+
+    def find_letters(self, hold: LetterHold) -> tuple[FoundLetter, ...]:
+        return tuple(FoundLetter(*row) for row in self._database.ask("find_letters", **_hold_values(hold)))
+
+    def move_letters(self, move: LetterMove) -> tuple[FoundLetter, ...]:
+        script = move_script(move, self.open_stream(move.partition.stream))
+        return tuple(FoundLetter(*row) for row in self._database.run(script).rows)
+
+    def next_due_at(self, stream: Stream) -> datetime | None:
+        ((due_at,),) = self._database.ask("next_due_at", stream_id=self.open_stream(stream))
+        return instant_or_none(due_at)
+
+
+def retry_script(commit: RetryCommit) -> Script:
+    """Return the transaction of a retry, in lock order: the partition, rows, letters, their attempts, ledger."""
+    place, taken = place_of(commit.state), partial(LetterConflict, commit.partition, commit.claimed_by)
+    at = instant_text(commit.committed_at)
+    shared = {**place, "transform_version": commit.transform_version, "committed_at": at}
+    return Script(
+        str(commit.partition),
+        (
+            Step("count_commit", place, expect=1, otherwise=taken, keeps="commit_number"),
+            *row_steps(commit.settled, place),
+            Step(
+                "settle_letters",
+                {**shared, "claimed_by": commit.claimed_by},
+                many=[_outcome_values(outcome) for outcome in commit.outcomes],
+                expect=len(commit.outcomes),
+                otherwise=taken,
+            ),
+            Step("record_attempts", _retry_attempt_values(commit, at)),
+            Step("record_retry", {**shared, **_retry_values(commit)}),
+        ),
+    )
+
+
+def move_script(move: LetterMove, stream_id: int) -> Script:
+    """Return the transaction of a move; it answers with the letters as they stand then."""
+    allowed, at = MOVES[move.move], instant_text(move.moved_at)
+    numbers = numbers_json(move.sequence_numbers)
+    moved = {"stream_id": stream_id, "partition_id": move.partition.partition_id, "sequence_numbers": numbers}
+    values = {
+        **moved,
+        "sources": f",{','.join(allowed.sources)},",
+        "claimed_by": move.claimed_by or "",
+        "move_id": move.move_id,
+        "kind": move.move,
+        "status": allowed.target,
+        "due_at": instant_text(move.due_at),
+        "moved_at": at,
+        "why": storable(move.why),
+    }
+    attempt = {**moved, "touched_by": move.move_id, "kind": move.move, "done_by": storable(move.by), "done_at": at}
+    recorded = [Step("record_attempts", {**attempt, "why": storable(move.why), "commit_number": 0})]
+    steps = [Step("move_letters", values), *(recorded if move.move not in NOT_RECORDED else [])]
+    return Script(str(move.partition), (*steps, Step("find_letters", moved, answers=True)), may_repeat=True)
+
+
+def _hold_values(hold: LetterHold) -> Values:
+    return {**place_of(hold.state), "sequence_numbers": numbers_json(hold.sequence_numbers)}
+
+
+def _outcome_values(outcome: LetterOutcome) -> Values:
+    """Return the part of `settle_letters` that differs by letter; texts lose what UTF-8 cannot hold."""
+    failure = outcome.failure
+    return {
+        "sequence_number": outcome.sequence_number,
+        "status": outcome.status,
+        "attempted": int(outcome.attempted),
+        "due_at": None if outcome.due_at is None else instant_text(outcome.due_at),
+        "error_class": failure and failure.error_class,
+        "error_type": failure and failure.error_type,
+        "error": failure and storable(failure.error),
+        "fingerprint": failure and failure.fingerprint,
+        "why": outcome.why,
+    }
+
+
+def _retry_attempt_values(commit: RetryCommit, done_at: str) -> Values:
+    return {
+        **place_of(commit.state),
+        "sequence_numbers": numbers_json(commit.sequence_numbers),
+        "touched_by": commit.claimed_by,
+        "kind": "retry",
+        "done_by": commit.invocation_id,
+        "why": "",
+        "done_at": done_at,
+    }
+
+
+def _retry_values(commit: RetryCommit) -> Values:
+    settled, numbers = commit.settled, commit.sequence_numbers
+    return {
+        "first_sequence_number": numbers[0],
+        "last_sequence_number": numbers[-1],
+        "written": settled.written,
+        "filtered": settled.filtered,
+        "dead_lettered": len(numbers) - settled.written - settled.filtered,
+        "rows_written": settled.rows_written,
+        "rows_appended": settled.rows_appended,
+        "invocation_id": commit.invocation_id,
+    }
+
+
+def _claimed_position_of(row: Sequence[Any]) -> ClaimedPosition:
+    partition_id, number, lost_claims = row
+    return ClaimedPosition(LetterPosition(PartitionId(partition_id), SequenceNumber(number)), lost_claims)
+
+
+def _claimed_letter_of(row: Sequence[Any]) -> ClaimedLetter:
+    number, offset, enqueued_at, partition_key, properties, body, body_kept, attempts, lost_claims = row
+    place = (SequenceNumber(number), offset, instant_of(enqueued_at))
+    event = Event(*place, partition_key, json.loads(properties), bytes(body))
+    return ClaimedLetter(event, bool(body_kept), attempts, lost_claims)

@@ -1,0 +1,78 @@
+"""The memory of a process: the state of partitions until a fault, and references for a short, set time."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+
+from core.model.commits import PartitionState, Settled
+from core.model.events import Partition, Stream
+from core.model.rows import ReferenceKey, Row, row_table
+
+MOST_REFERENCES = 50_000  # rows, about 20 MB; the oldest are forgotten first
+
+
+class Memory:
+    """Remembers reads, so that a batch costs one call in the steady state.
+
+    A stale memory is harmless: the compare-and-set refuses the commit, and the partition is read again. `monotonic`
+    gives seconds and only lets references grow old.
+    """
+
+    def __init__(self, keep: timedelta, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._keep = keep.total_seconds()
+        self._monotonic = monotonic
+        self.stream_ids: dict[Stream, int] = {}
+        self._states: dict[Partition, PartitionState] = {}
+        self._references: dict[ReferenceKey, tuple[float, Row]] = {}
+        self._lock = threading.Lock()
+
+    def state_of(self, partition: Partition) -> PartitionState | None:
+        """Return the remembered state of a partition."""
+        return self._states.get(partition)
+
+    def remember(self, state: PartitionState) -> PartitionState:
+        """Remember the state of a partition, and return it."""
+        self._states[state.partition] = state
+        return state
+
+    def forget(self, partition: Partition) -> None:
+        """Forget the state of a partition and the id of its stream: they are read again."""
+        self._states.pop(partition, None)
+        self.stream_ids.pop(partition.stream, None)
+
+    def forget_references(self) -> None:
+        """Forget all references: a partition is read anew because others may have written."""
+        with self._lock:
+            self._references.clear()
+
+    def known(self, keys: Iterable[ReferenceKey]) -> tuple[dict[ReferenceKey, Row], list[ReferenceKey]]:
+        """Return the remembered rows, and the keys of the others."""
+        since = self._monotonic() - self._keep
+        rows: dict[ReferenceKey, Row] = {}
+        unknown: list[ReferenceKey] = []
+        for key in keys:
+            read_at, row = self._references.get(key, (since, None))
+            if row is not None and read_at > since:
+                rows[key] = row
+            else:
+                unknown.append(key)
+        return rows, unknown
+
+    def remember_references(self, found: Mapping[ReferenceKey, Row]) -> None:
+        """Remember rows as of now; a key without a row is never remembered."""
+        now = self._monotonic()
+        with self._lock:
+            for key, row in found.items():
+                self._references.pop(key, None)  # to the end: a dict keeps the order of insertion
+                self._references[key] = (now, row)
+            while len(self._references) > MOST_REFERENCES:
+                del self._references[next(iter(self._references))]
+
+    def forget_states_of(self, settled: Settled) -> None:
+        """Forget the references that a commit writes anew."""
+        for row_class, rows in settled.rows.items():
+            if row_table(row_class).key:
+                with self._lock:
+                    for _, _, row in rows:
+                        self._references.pop(ReferenceKey.of(row), None)

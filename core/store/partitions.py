@@ -1,0 +1,220 @@
+"""Partitions in SQL: their state, their references, and the transaction of a batch."""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from core.errors import CheckpointConflict, DataRefused
+from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, Settled
+from core.model.events import Partition, Stream
+from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
+from core.model.spans import SequenceNumber, Span
+from core.store.columns import can_stand, instant_of, instant_text, key_text, row_reader, span_values, storable
+from core.store.database import Database, write
+from core.store.memory import Memory
+from core.store.script import RowVerb, Script, Step, of_rows
+
+Values = dict[str, Any]
+NO_KEYS = "[]"
+
+
+class Partitions:
+    """An IngestStore over a database; with a memory, a batch costs one call in the steady state."""
+
+    def __init__(self, database: Database, memory: Memory | None = None) -> None:
+        self._database = database
+        self._memory = memory
+
+    def open_stream(self, stream: Stream) -> int:
+        known = None if self._memory is None else self._memory.stream_ids.get(stream)
+        if known is not None:
+            return known
+        key = {"event_hub": stream.event_hub, "consumer_group": stream.consumer_group}
+        found = self._database.ask("find_stream", **key)
+        if not found:
+            write(self._database, str(stream), "open_stream", **key, anchored_at=instant_text(datetime.now(UTC)))
+            found = self._database.ask("find_stream", **key)
+        if self._memory:
+            self._memory.stream_ids[stream] = int(found[0][0])
+        return int(found[0][0])
+
+    def read_partition(self, partition: Partition) -> PartitionState:
+        if self._memory is None:
+            return self._read(partition)
+        state = self._memory.state_of(partition)
+        if state is None:
+            self._memory.forget_references()
+            state = self._memory.remember(self._read(partition))
+        return state
+
+    def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
+        rows, unknown = self._memory.known(keys) if self._memory else ({}, list(keys))
+        if unknown:
+            found = self._read_rows(unknown)
+            if self._memory:
+                self._memory.remember_references(found)
+            rows.update(found)
+        return rows
+
+    def commit_batch(self, commit: BatchCommit) -> int:
+        """Commit a batch; after a fault the partition is read again, except after refused data: nothing was written."""
+        try:
+            number = self._database.run(batch_script(commit)).kept["commit_number"]
+        except DataRefused:
+            raise
+        except BaseException:
+            if self._memory:
+                self._memory.forget(commit.partition)
+            raise
+        finally:
+            if self._memory:
+                self._memory.forget_states_of(commit.settled)
+        if self._memory:
+            self._memory.remember(commit.state_after(number))
+        return number
+
+    def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
+        values = {**place_of(state), "sequence_number": anchor, "anchored_at": instant_text(at)}
+        write(self._database, str(state.partition), "anchor_partition", **values)
+        anchored = self._read(state.partition)
+        return self._memory.remember(anchored) if self._memory else anchored
+
+    def note_gap(self, state: PartitionState, gap: Span, found_at: datetime) -> None:
+        """Note a gap; a stale memory makes gaps of its own, and is forgotten then."""
+        try:
+            if state.next_number != self._read(state.partition).next_number:
+                raise CheckpointConflict(
+                    state.partition, state.checkpoint.sequence_number if state.checkpoint else None
+                )
+            values = {**place_of(state), **span_values(gap), "found_at": instant_text(found_at)}
+            write(self._database, str(state.partition), "note_gap", **values)
+        except BaseException:
+            if self._memory:
+                self._memory.forget(state.partition)
+            raise
+
+    def close_gaps(self, partition: Partition) -> None:
+        values = {"stream_id": self.open_stream(partition.stream), "partition_id": partition.partition_id}
+        write(self._database, str(partition), "close_gaps", **values)
+
+    def _read(self, partition: Partition) -> PartitionState:
+        stream_id = self.open_stream(partition.stream)
+        key = {"stream_id": stream_id, "partition_id": partition.partition_id}
+        found = self._database.ask("read_checkpoint", **key)
+        if found:
+            return PartitionState(partition, stream_id, _checkpoint_of(found[0]))
+        ((anchor, opened_at),) = self._database.ask("read_anchor", **key)
+        return PartitionState(partition, stream_id, None, anchor, instant_of(opened_at))
+
+    def _read_rows(self, keys: Iterable[ReferenceKey]) -> dict[ReferenceKey, Row]:
+        rows: dict[ReferenceKey, Row] = {}
+        for row_class, values in keys_by_class(keys).items():
+            read = row_reader(row_class)
+            if (standing := keys_json(values)) == NO_KEYS:
+                continue
+            for found in self._database.ask(of_rows("select_states", row_class), keys=standing):
+                row = read(found)
+                rows[ReferenceKey.of(row)] = row
+        return rows
+
+
+def batch_script(commit: BatchCommit) -> Script:
+    """Return the transaction of a batch, in lock order: checkpoint, rows, letters, ledger, gaps."""
+    steps = [_checkpoint_step(commit), *row_steps(commit.settled, place_of(commit.state))]
+    letters, at = commit.settled.letters, {"committed_at": instant_text(commit.committed_at)}
+    if letters:
+        values = [letter_values(letter, commit.transform_version, at["committed_at"]) for letter in letters]
+        steps.append(Step("add_letter", place_of(commit.state), many=values))
+    steps.append(Step("record_batch", {**_ledger_values(commit), **at}))
+    if commit.gaps:
+        gaps = [{**span_values(Span(gap.first, gap.last)), "status": gap.status} for gap in commit.gaps]
+        steps.append(Step("settle_gap", place_of(commit.state), many=gaps))
+        steps.append(Step("add_gap", {**place_of(commit.state), **at}, many=gaps, races=("pk_sequence_gap",)))
+    return Script(str(commit.partition), tuple(steps))
+
+
+def row_steps(settled: Settled, place: Values) -> list[Step]:
+    """Return the steps that write rows; two transactions may set the same state for the first time at once."""
+    steps = []
+    for row_class, placed in settled.rows.items():
+        if placed:
+            table = row_table(row_class)
+            verb: RowVerb = "set" if table.key else "append"
+            races = (f"pk_{table.name}",) if table.key else ()
+            steps.append(Step(of_rows(verb, row_class), place, many=placed, races=races))
+    return steps
+
+
+def place_of(state: PartitionState) -> Values:
+    """Return the key of a partition."""
+    return {"stream_id": state.stream_id, "partition_id": state.partition.partition_id}
+
+
+def keys_json(keys: Iterable[tuple[Any, ...]]) -> str:
+    """Return keys as JSON, less those that no row can have: a database may refuse to compare them."""
+    return json.dumps([key for key in keys if all(map(can_stand, key))], default=key_text)
+
+
+def letter_values(letter: DeadLetter, transform_version: str, failed_at: str) -> Values:
+    """Return the columns of a new letter. Only a waiting letter is due; texts lose what UTF-8 cannot hold."""
+    event, due_at = letter.event, letter.due_at
+    first_due_at = failed_at if due_at is None else instant_text(due_at)
+    return {
+        "sequence_number": event.sequence_number,
+        "offset_token": event.offset,
+        "enqueued_at": instant_text(event.enqueued_at),
+        "partition_key": None if event.partition_key is None else storable(event.partition_key),
+        "properties": json.dumps(event.properties, default=str),
+        "body": event.body if letter.keeps_body else b"",
+        "body_kept": int(letter.keeps_body),
+        "error_class": letter.error_class,
+        "error_type": letter.error_type,
+        "error": storable(letter.error),
+        "fingerprint": letter.fingerprint,
+        "transform_version": transform_version,
+        "status": letter.status,
+        "due_at": first_due_at if letter.status == "waiting" else None,
+        "failed_at": failed_at,
+    }
+
+
+def _checkpoint_step(commit: BatchCommit) -> Step:
+    last, conflict = commit.last, partial(CheckpointConflict, commit.partition, commit.expected)
+    values = {
+        **place_of(commit.state),
+        "sequence_number": last.sequence_number,
+        "offset_token": last.offset,
+        "enqueued_at": instant_text(last.enqueued_at),
+        "commit_id": str(commit.commit_id),
+        "updated_at": instant_text(commit.committed_at),
+    }
+    if commit.expected is None:
+        key = ("pk_event_hub_checkpoint",)
+        return Step("open_checkpoint", values, expect=1, otherwise=conflict, keeps="commit_number", races=key)
+    values["expected"] = commit.expected
+    return Step("advance_checkpoint", values, expect=1, otherwise=conflict, keeps="commit_number")
+
+
+def _ledger_values(commit: BatchCommit) -> Values:
+    settled = commit.settled
+    return {
+        **place_of(commit.state),
+        "first_sequence_number": commit.first,
+        "last_sequence_number": commit.last.sequence_number,
+        "written": settled.written,
+        "filtered": settled.filtered,
+        "dead_lettered": len(settled.letters),
+        "absent": commit.absent,
+        "rows_written": settled.rows_written,
+        "rows_appended": settled.rows_appended,
+        "transform_version": commit.transform_version,
+        "invocation_id": commit.invocation_id,
+    }
+
+
+def _checkpoint_of(row: tuple[Any, ...]) -> Checkpoint:
+    number, offset, enqueued_at, commit_number, commit_id = row
+    return Checkpoint(SequenceNumber(number), offset, instant_of(enqueued_at), commit_number, UUID(commit_id))

@@ -1,0 +1,202 @@
+"""The transactions of replays: what each writes, and in which order."""
+
+import hashlib
+import json
+from datetime import datetime
+from functools import partial
+
+from core.errors import ReplayConflict
+from core.model.rows import ReferenceKey, row_table
+from core.replay.diff import document
+from core.replay.job import COUNTS, REPLAY_MOVES, JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayRequest
+from core.replay.pieces import RehearsedPiece, ReplayCommit
+from core.store.columns import instant_text, numbers_json, span_values
+from core.store.partitions import Values, letter_values, place_of
+from core.store.script import Script, Step, of_rows
+
+WHY_RESOLVED = "a replay wrote or filtered it"
+FAULT_LENGTH = 2_000
+
+
+class Overlapped(Exception):
+    """The job was not added: an open job holds a part of its range."""
+
+
+def open_script(request: ReplayRequest, stream_id: int) -> Script:
+    """Return the transaction of a new job: the rows of its partitions' checkpoints are the lock."""
+    job = {"job_id": str(request.job_id), "stream_id": stream_id}
+    at, ranges = instant_text(request.requested_at), {"ranges": ranges_json(request)}
+    values = {
+        **job,
+        **ranges,
+        "is_dry_run": int(request.is_dry_run),
+        "asked": request.asked,
+        "left_out": json.dumps([(one.partition_id, one.why) for one in request.left_out]),
+        "transform_version": request.transform_version,
+        "requested_by": request.requested_by,
+        "reason": request.reason,
+        "requested_at": at,
+    }
+    return Script(
+        f"replay {request.job_id}",
+        (
+            Step("lock_partitions", {"stream_id": stream_id, **ranges}),
+            Step("add_replay_job", values, expect=1, otherwise=Overlapped),
+            Step("add_replay_progress", {**job, **ranges, "requested_at": at}),
+        ),
+    )
+
+
+def move_script(move: JobMove) -> Script:
+    """Return the transaction of a job's move; it answers with the job's id when the job moved."""
+    allowed, at = REPLAY_MOVES[move.move], instant_text(move.moved_at)
+    entry = {"at": at, "move": move.move, "by": move.by, "why": move.why}
+    values = {
+        "job_id": str(move.job_id),
+        "status": allowed.target,
+        "sources": f",{','.join(allowed.sources)},",
+        "moved_at": at,
+        "fault": (move.fault or "")[:FAULT_LENGTH],
+        "entry": json.dumps(entry) + "\n",
+    }
+    steps = (Step("move_replay_job", values, answers=True), Step("forget_states", {"job_id": values["job_id"]}))
+    return Script(f"replay {move.job_id}", steps, may_repeat=True)
+
+
+def commit_script(commit: ReplayCommit) -> Script:
+    """Return the transaction of a piece: what it writes, then the progress of its job."""
+    staged = {**place_of(commit.state), "sequence_numbers": numbers_json(commit.numbers)}
+    steps = (*_writing_steps(commit), Step("forget_staged", staged), *_progress_steps(commit, commit.counts))
+    return Script(f"{commit.partition}: replay {commit.job_id}", steps)
+
+
+def rehearsal_script(commit: ReplayCommit) -> Script:
+    """Return the part of a piece's transaction that writes; it answers with the rows that it takes away."""
+    answer = Step("read_retracted", place_of(commit.state), answers=True)
+    return Script(f"{commit.partition}: replay {commit.job_id}", (*_writing_steps(commit), answer))
+
+
+def note_script(rehearsed: RehearsedPiece) -> Script:
+    """Return the transaction that moves the progress of a dry run and stores its diffs."""
+    commit = rehearsed.commit
+    values = {
+        "job_id": str(commit.job_id),
+        "partition_id": commit.partition.partition_id,
+        "diffs": json.dumps([(one.sequence_number, one.diff) for one in rehearsed.diffs]),
+    }
+    steps = (Step("add_replay_diffs", values), *_progress_steps(commit, rehearsed.counts))
+    return Script(f"{commit.partition}: replay {commit.job_id}", steps)
+
+
+def close_script(job: ReplayJob, progress: PartitionProgress, states_left: int, at: datetime) -> Script:
+    """Return the transaction that closes a partition, and the job with its last one."""
+    job_id, ended = str(job.request.job_id), instant_text(at)
+    held = {"job_id": job_id, "committed_at": ended}
+    values = {**held, "partition_id": progress.range.partition_id, "states_left": states_left}
+    conflict = partial(ReplayConflict, job.partition_of(progress), job.request.job_id)
+    return Script(
+        f"replay {job_id}",
+        (
+            Step("close_replay_progress", values),
+            Step("hold_replay_job", held, expect=1, otherwise=conflict),
+            Step("end_replay_job", held),
+            Step("forget_states", {"job_id": job_id}),
+        ),
+    )
+
+
+def state_key(key: ReferenceKey) -> str:
+    """Return a digest of a state's table and key, for keys may be longer than an index takes."""
+    named = json.dumps([row_table(key.row_class).name, *key.key], default=str)
+    return hashlib.sha256(named.encode()).hexdigest()
+
+
+def _writing_steps(commit: ReplayCommit) -> list[Step]:
+    place, at = place_of(commit.state), instant_text(commit.committed_at)
+    span, conflict = span_values(commit.piece.span), partial(ReplayConflict, commit.partition, commit.job_id)
+    reach = {**place, "last_sequence_number": span["last_sequence_number"]}
+    touched = {**place, "touched_by": commit.touched_by}
+    resolved = {
+        **touched,
+        "succeeded": numbers_json(commit.succeeded),
+        "settled_why": WHY_RESOLVED,
+        "transform_version": commit.transform_version,
+        "committed_at": at,
+    }
+    attempts = {
+        **touched,
+        "sequence_numbers": numbers_json(commit.numbers),
+        "kind": "replay",
+        "done_by": commit.touched_by,
+        "done_at": at,
+        "why": "",
+    }
+    return [
+        Step("count_replay", reach, expect=1, otherwise=conflict, keeps="commit_number"),
+        *(step for row_class in commit.row_classes for step in _row_steps(row_class, commit)),
+        Step("resolve_letters", resolved, counts="letters_resolved"),
+        *_letter_steps(commit, touched, at),
+        Step("record_attempts", attempts),
+        Step("record_replay", {**place, **span, **_record_values(commit), "committed_at": at}),
+    ]
+
+
+def _row_steps(row_class: type, commit: ReplayCommit) -> list[Step]:
+    """Return the steps that take away the rows of the events in a table, and write their rows of now."""
+    table, place, placed = row_table(row_class), place_of(commit.state), commit.settled.rows.get(row_class, ())
+    if table.key:
+        races = (f"pk_{table.name}",)
+        taken = Step(of_rows("retract_states", row_class), place, many=placed, counts="rows_retracted")
+        return [taken, Step(of_rows("replace_states", row_class), place, many=placed, races=races)] if placed else []
+    events = {**place, "sequence_numbers": numbers_json(commit.numbers)}
+    steps = [
+        Step(of_rows("retract", row_class), events, counts="rows_retracted"),
+        Step(of_rows("delete", row_class), events),
+    ]
+    return [*steps, Step(of_rows("append", row_class), place, many=placed)] if placed else steps
+
+
+def _letter_steps(commit: ReplayCommit, touched: Values, at: str) -> list[Step]:
+    """Return the steps that reopen the letters that there are and add the others."""
+    letters = [letter_values(letter, commit.transform_version, at) for letter in commit.settled.letters]
+    added = Step("add_replayed_letters", touched, many=letters, counts="letters_added")
+    return [Step("reopen_letters", touched, many=letters), added] if letters else []
+
+
+def _record_values(commit: ReplayCommit) -> Values:
+    settled = commit.settled
+    return {
+        "written": settled.written,
+        "filtered": settled.filtered,
+        "dead_lettered": len(settled.letters),
+        "absent": commit.counts.gone,
+        "rows_written": settled.rows_written,
+        "rows_appended": settled.rows_appended,
+        "transform_version": commit.transform_version,
+        "invocation_id": str(commit.job_id),
+    }
+
+
+def _progress_steps(commit: ReplayCommit, counts: ReplayCounts) -> list[Step]:
+    job, at = {"job_id": str(commit.job_id)}, {"committed_at": instant_text(commit.committed_at)}
+    partition = {**job, "partition_id": commit.partition.partition_id}
+    conflict = partial(ReplayConflict, commit.partition, commit.job_id)
+    values = {
+        **{name: getattr(counts, name) for name in COUNTS if name != "states_left"},
+        **partition,
+        **at,
+        "expected_next": commit.progress.next_number,
+        "next_sequence_number": commit.next_number,
+        "gone_ranges": json.dumps([span.ends for span in commit.gone_ranges]),
+    }
+    carried = [(state_key(key), one.number, json.dumps(document(one.row))) for key, one in commit.carried.items()]
+    return [
+        Step("advance_replay", values, expect=1, otherwise=conflict),
+        *([Step("carry_states", {**partition, "carried": json.dumps(carried)})] if carried else []),
+        Step("hold_replay_job", {**job, **at}, expect=1, otherwise=conflict),
+    ]
+
+
+def ranges_json(request: ReplayRequest) -> str:
+    """Return the ranges of a request as JSON."""
+    return json.dumps([(one.partition_id, *one.span.ends, one.note) for one in request.ranges])

@@ -1,0 +1,223 @@
+"""Replays in SQL: jobs, their pieces, and rehearsals that are rolled back."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from core.errors import ReplayOverlap
+from core.model.commits import PartitionState
+from core.model.events import Event, PartitionId, Stream
+from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
+from core.model.spans import SequenceNumber, Span
+from core.replay.job import (
+    JobMove,
+    LeftOut,
+    PartitionProgress,
+    PartitionRange,
+    Replayable,
+    ReplayCounts,
+    ReplayJob,
+    ReplayRequest,
+)
+from core.replay.pieces import (
+    CarriedState,
+    EventDiff,
+    Rehearsal,
+    RehearsedPiece,
+    ReplayCommit,
+    RetractedRow,
+    StandingState,
+)
+from core.store.columns import fields_of, instant_of, instant_or_none, instant_text, row_reader, span_values, types_of
+from core.store.database import write
+from core.store.partitions import Partitions, keys_json, place_of
+from core.store.replay_scripts import (
+    FAULT_LENGTH,
+    Overlapped,
+    close_script,
+    commit_script,
+    move_script,
+    note_script,
+    open_script,
+    ranges_json,
+    rehearsal_script,
+    state_key,
+)
+from core.store.script import of_rows
+
+NO_COMMIT = 2**63 - 1  # a number that no commit reaches
+LATEST = (datetime.max.replace(tzinfo=UTC), "~")  # after every job
+
+
+class Replays(Partitions):
+    """A ReplayStore over a database."""
+
+    def read_replayable(self, stream: Stream) -> tuple[Replayable, ...]:
+        found = self._database.ask("read_replayable", stream_id=self.open_stream(stream))
+        return tuple(Replayable(PartitionId(row[0]), SequenceNumber(row[1]), SequenceNumber(row[2])) for row in found)
+
+    def open_replay(self, request: ReplayRequest) -> None:
+        stream_id = self.open_stream(request.stream)
+        script = open_script(request, stream_id)
+        while True:
+            try:
+                self._database.run(script)
+            except Overlapped:
+                ((standing,),) = self._database.ask("find_overlap", stream_id=stream_id, ranges=ranges_json(request))
+                if standing is not None:  # else that job has ended meanwhile
+                    raise ReplayOverlap(UUID(standing)) from None
+            else:
+                return
+
+    def find_replay(self, job_id: UUID) -> ReplayJob | None:
+        found = self._jobs("find_replay_job", job_id=str(job_id))
+        return found[0] if found else None
+
+    def read_replays(self, stream: Stream, most: int, before: tuple[datetime, UUID] | None) -> tuple[ReplayJob, ...]:
+        at, job_id = LATEST if before is None else before
+        page = {"requested_at": instant_text(at), "job_id": str(job_id), "most": most}
+        return self._jobs("read_replay_jobs", stream_id=self.open_stream(stream), **page)
+
+    def read_open_replays(self, stream: Stream) -> tuple[UUID, ...]:
+        found = self._database.ask("read_open_replays", stream_id=self.open_stream(stream))
+        return tuple(UUID(job_id) for (job_id,) in found)
+
+    def read_replay_diffs(
+        self, job_id: UUID, after: tuple[PartitionId, SequenceNumber] | None, most: int
+    ) -> tuple[EventDiff, ...]:
+        partition_id, number = ("", -1) if after is None else after
+        page = {"partition_id": partition_id, "sequence_number": number, "most": most}
+        found = self._database.ask("read_replay_diffs", job_id=str(job_id), **page)
+        return tuple(EventDiff(PartitionId(row[0]), SequenceNumber(row[1]), row[2]) for row in found)
+
+    def move_replay(self, move: JobMove) -> bool:
+        return bool(self._database.run(move_script(move)).rows)
+
+    def note_replay_fault(self, job_id: UUID, fault: str | None, at: datetime) -> None:
+        values = {"job_id": str(job_id), "fault": (fault or "")[:FAULT_LENGTH], "moved_at": instant_text(at)}
+        write(self._database, f"replay {job_id}", "note_replay_fault", **values)
+
+    def read_standing_states(
+        self, state: PartitionState, keys: Iterable[ReferenceKey]
+    ) -> Mapping[ReferenceKey, StandingState]:
+        standing: dict[ReferenceKey, StandingState] = {}
+        for row_class, values in keys_by_class(keys).items():
+            found = self._database.ask(of_rows("select_standing", row_class), keys=keys_json(values))
+            standing.update(_standing_of(row_class, row, state) for row in found)
+        return standing
+
+    def read_carried(
+        self, job_id: UUID, partition_id: PartitionId, keys: Iterable[ReferenceKey]
+    ) -> Mapping[ReferenceKey, CarriedState]:
+        wanted = {state_key(key): key for key in keys}
+        given = keys_json((key,) for key in wanted)
+        found = self._database.ask("read_carried", job_id=str(job_id), partition_id=partition_id, keys=given)
+        return {
+            wanted[key]: CarriedState(SequenceNumber(number), _row_of(wanted[key].row_class, row))
+            for key, number, row in found
+        }
+
+    def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
+        found = self._database.ask("read_kept_events", **place_of(state), **span_values(span), most=most)
+        return tuple(map(_event_of, found))
+
+    def commit_replay(self, commit: ReplayCommit) -> int:
+        return self._database.run(commit_script(commit)).kept["commit_number"]
+
+    def rehearse_replay(self, commit: ReplayCommit) -> Rehearsal:
+        done = self._database.run(rehearsal_script(commit), rehearse=True)
+        classes = {row_table(row_class).name: row_class for row_class in commit.row_classes}
+        retracted = tuple(_retracted_of(row, classes) for row in done.rows)
+        return Rehearsal(retracted, done.kept.get("letters_added", 0), done.kept["letters_resolved"])
+
+    def note_rehearsal(self, rehearsed: RehearsedPiece) -> None:
+        self._database.run(note_script(rehearsed))
+
+    def close_replay(
+        self, job: ReplayJob, progress: PartitionProgress, row_classes: Iterable[type], at: datetime
+    ) -> None:
+        left = self._states_left(job, progress, row_classes)
+        self._database.run(close_script(job, progress, left, at))
+
+    def _states_left(self, job: ReplayJob, progress: PartitionProgress, row_classes: Iterable[type]) -> int:
+        partition_id = progress.range.partition_id
+        place = {"stream_id": self.open_stream(job.request.stream), "partition_id": partition_id}
+        ((first,),) = self._database.ask("find_first_replay", **place, invocation_id=str(job.request.job_id))
+        values = {**place, **span_values(progress.range.span), "commit_number": NO_COMMIT if first is None else first}
+        states = [row_class for row_class in row_classes if row_table(row_class).key]
+        standing = sum(self._database.ask(of_rows("count_states", each), **values)[0][0] for each in states)
+        return max(0, int(standing) - progress.counts.states_rewritten)
+
+    def _jobs(self, name: str, **values: Any) -> tuple[ReplayJob, ...]:
+        jobs = self._database.ask(name, **values)
+        found = self._database.ask("read_replay_progress", job_ids=keys_json((job[0],) for job in jobs))
+        partitions: dict[str, list[PartitionProgress]] = {}
+        for row in found:
+            partitions.setdefault(row[0], []).append(_progress_of(row[1:]))
+        return tuple(_job_of(job, tuple(partitions.get(job[0], ()))) for job in jobs)
+
+
+def _event_of(row: Sequence[Any]) -> Event:
+    number, offset, enqueued_at, partition_key, properties, body = row
+    place = (SequenceNumber(number), offset, instant_of(enqueued_at))
+    return Event(*place, partition_key, json.loads(properties), bytes(body))
+
+
+def _standing_of(row_class: type, row: Sequence[Any], state: PartitionState) -> tuple[ReferenceKey, StandingState]:
+    """Return a state and its key from the columns that say who wrote it, and its own."""
+    stream_id, partition_id, number, *values = row
+    found = row_reader(row_class)(tuple(values))
+    is_own = (stream_id, partition_id) == (state.stream_id, state.partition.partition_id)
+    return ReferenceKey.of(found), StandingState(found, SequenceNumber(number) if is_own else None)
+
+
+def _retracted_of(row: Sequence[Any], row_classes: Mapping[str, type]) -> RetractedRow:
+    table_name, number, ordinal, columns = row
+    return RetractedRow(SequenceNumber(number), ordinal, _row_of(row_classes[table_name], columns))
+
+
+def _row_of(row_class: type, columns: str) -> Row:
+    """Return a row from its columns as JSON."""
+    given = json.loads(columns, parse_float=str)
+    values = tuple(_value_of(given[name], types_of(hint)) for name, hint in fields_of(row_class))
+    return row_reader(row_class)(values)
+
+
+def _value_of(value: Any, types: tuple[Any, ...]) -> Any:
+    if value is None or not {float, Decimal} & set(types):
+        return value
+    return Decimal(value) if Decimal in types else float(value)
+
+
+def _progress_of(row: Sequence[Any]) -> PartitionProgress:
+    partition_id, first, last, following, note = row[:5]
+    *counts, gone_ranges, closed_at = row[5:]
+    return PartitionProgress(
+        PartitionRange(PartitionId(partition_id), Span(first, last), note),
+        SequenceNumber(following),
+        ReplayCounts(*counts),
+        tuple(Span(*span) for span in json.loads(gone_ranges)),
+        instant_or_none(closed_at),
+    )
+
+
+def _job_of(row: Sequence[Any], partitions: tuple[PartitionProgress, ...]) -> ReplayJob:
+    job_id, _, is_dry_run, status, asked, left_out, version, by, reason, *times, fault, history, hub, group = row
+    requested_at, started_at, ended_at, updated_at = times
+    request = ReplayRequest(
+        UUID(job_id),
+        Stream(hub, group),
+        tuple(one.range for one in partitions),
+        tuple(LeftOut(PartitionId(id), why) for id, why in json.loads(left_out)),
+        asked,
+        bool(is_dry_run),
+        version,
+        by,
+        reason,
+        instant_of(requested_at),
+    )
+    started, ended = instant_or_none(started_at), instant_or_none(ended_at)
+    return ReplayJob(request, status, partitions, started, ended, instant_of(updated_at), fault, history)

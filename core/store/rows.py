@@ -1,0 +1,94 @@
+"""The statements of row classes that both engines word alike; `core/store/<engine>/rows.py` has the others.
+
+`prefix` stands before the name of a table ("hubledger."), `mark` before the name of a parameter ("@" or ":").
+"""
+
+from dataclasses import dataclass
+
+from core.model.rows import row_table
+from core.store.columns import quoted
+
+RETRACTED = "stream_id, partition_id, commit_number, table_name, sequence_number, ordinal, row_commit_number, row"
+STANDING = "t.stream_id, t.partition_id, t.sequence_number, "  # the columns that say who wrote a state
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The words in which the engines differ here: `limit` goes behind SELECT or to the end."""
+
+    prefix: str
+    mark: str
+    top: str
+    limit: str
+
+    def of_partition(self, alias: str) -> str:
+        """Return the condition that a row is of the partition."""
+        return f"{alias}.stream_id = {self.mark}stream_id AND {alias}.partition_id = {self.mark}partition_id"
+
+    def in_range(self, alias: str) -> str:
+        """Return the condition that a row is in a range of the partition."""
+        ends = f"{self.mark}first_sequence_number AND {self.mark}last_sequence_number"
+        return f"{self.of_partition(alias)}\n   AND {alias}.sequence_number BETWEEN {ends}"
+
+
+def placed_text(row_class: type, sql: Dialect) -> str:
+    """Select the rows of one event: ordinal (NULL for a state), commit number and columns."""
+    table = row_table(row_class)
+    ordinal = "NULL" if table.key else "t.ordinal"
+    columns = "".join(f", t.{quoted(name)}" for name in table.columns)
+    where = f"{sql.of_partition('t')} AND t.sequence_number = {sql.mark}sequence_number"
+    return f"SELECT {ordinal}, t.commit_number{columns}\n  FROM {sql.prefix}{table.name} AS t\n WHERE {where};"
+
+
+def count_states_text(row_class: type, sql: Dialect) -> str:
+    """Count the states of a range that were written before a commit."""
+    where = f"{sql.in_range('t')} AND t.commit_number < {sql.mark}commit_number"
+    return f"SELECT COUNT(*) AS states FROM {sql.prefix}{row_table(row_class).name} AS t\n WHERE {where};"
+
+
+def count_rows_text(row_class: type, sql: Dialect) -> str:
+    """Count the rows of a range, and those whose commit is not in the ledger or does not reach their number."""
+    return (
+        "SELECT COUNT(*), COALESCE(SUM(CASE WHEN l.commit_number IS NULL THEN 1 ELSE 0 END), 0)\n"
+        f"  FROM {sql.prefix}{row_table(row_class).name} AS t\n"
+        f"  LEFT JOIN {sql.prefix}batch_ledger AS l ON l.stream_id = t.stream_id AND l.partition_id = t.partition_id"
+        " AND l.commit_number = t.commit_number\n"
+        "   AND t.sequence_number BETWEEN l.first_sequence_number AND l.last_sequence_number\n"
+        f" WHERE {sql.in_range('t')};"
+    )
+
+
+def row_faults_text(row_classes: tuple[type, ...], sql: Dialect) -> str:
+    """Find the commits wholly in a range that appended a different number of rows than the tables hold of them.
+
+    Rows that replays took away count as held.
+    """
+    tables = [row_table(row_class).name for row_class in row_classes if not row_table(row_class).key]
+    named = ", ".join(f"'{name}'" for name in tables) or "NULL"
+    counted = [
+        f"    SELECT t.commit_number, COUNT(*) AS row_count FROM {sql.prefix}{table} AS t\n"
+        f"     WHERE {sql.in_range('t')}\n     GROUP BY t.commit_number"
+        for table in tables
+    ]
+    counted.append(
+        f"    SELECT r.row_commit_number AS commit_number, COUNT(*) AS row_count FROM {sql.prefix}retracted_row AS r\n"
+        f"     WHERE {sql.in_range('r')}\n       AND r.table_name IN ({named})\n     GROUP BY r.row_commit_number"
+    )
+    union = "\n    UNION ALL\n".join(counted)
+    return (
+        f"WITH counted AS (\n{union}\n), summed AS (\n"
+        "    SELECT n.commit_number, SUM(n.row_count) AS row_count FROM counted AS n GROUP BY n.commit_number\n)\n"
+        f"SELECT {sql.top}l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,"
+        " l.rows_appended, COALESCE(s.row_count, 0) AS row_count\n"
+        f"  FROM {sql.prefix}batch_ledger AS l\n  LEFT JOIN summed AS s ON s.commit_number = l.commit_number\n"
+        f" WHERE {sql.of_partition('l')} AND l.rows_appended IS NOT NULL\n"
+        f"   AND l.first_sequence_number >= {sql.mark}first_sequence_number\n"
+        f"   AND l.last_sequence_number <= {sql.mark}last_sequence_number\n"
+        f"   AND l.rows_appended <> COALESCE(s.row_count, 0)\n ORDER BY l.commit_number{sql.limit};"
+    )
+
+
+def ordinal_text(row_class: type) -> str:
+    """Number the states of one event in the order of their keys: a state has no ordinal of its own."""
+    order = ", ".join(f"t.{quoted(name)}" for name in row_table(row_class).key)
+    return f"ROW_NUMBER() OVER (PARTITION BY t.sequence_number ORDER BY {order}) - 1"

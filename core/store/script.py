@@ -1,0 +1,88 @@
+"""A transaction as a value: the steps that an engine runs one after the other, all of them or none."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+RowVerb = Literal[
+    "append",  # insert rows by position
+    "set",  # set states where the new one is newer
+    "retract",  # copy the rows of some events to `retracted_row`
+    "delete",  # delete the rows of some events
+    "retract_states",  # copy the states that give way to `retracted_row`
+    "replace_states",  # set states where none stands, or one of this partition that is not newer
+    "count_states",
+    "select_states",
+    "select_standing",  # states, after the columns that say who wrote them
+    "select_placed",
+    "count_rows",
+    "find_row_faults",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class OfRows:
+    """Names a statement that an engine builds from the fields of row classes; all verbs but one take one class."""
+
+    verb: RowVerb
+    row_classes: tuple[type, ...]
+
+    @property
+    def row_class(self) -> type:
+        """The class of a statement about one class."""
+        (only,) = self.row_classes
+        return only
+
+    def __str__(self) -> str:
+        return f"{self.verb} {', '.join(one.__name__ for one in self.row_classes)}"
+
+
+def of_rows(verb: RowVerb, *row_classes: type) -> OfRows:
+    """Return the name of a statement about row classes."""
+    return OfRows(verb, row_classes)
+
+
+Named = str | OfRows  # a statement of sql/<engine>/queries, or one that is built from row classes
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One statement of a transaction.
+
+    `values` are its parameters by name; kept values of earlier steps are parameters too. With `many` it runs once for
+    each: further parameters of a named statement, or the placed rows of a row class. When it touches a different
+    number of rows than `expect`, the transaction ends with the error that `otherwise` makes. `keeps` names the number
+    that the statement gives, `counts` the kept number that the touched rows are added to. The rows of a step that
+    `answers` are the answer of the script. A duplicate of a key in `races` means that another transaction was first:
+    `otherwise`, or StoreUnavailable without one.
+    """
+
+    statement: Named
+    values: Mapping[str, Any] = field(default_factory=dict)
+    many: Sequence[Any] | None = None
+    expect: int | None = None
+    otherwise: Callable[[], Exception] | None = None
+    keeps: str | None = None
+    counts: str | None = None
+    answers: bool = False
+    races: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """The steps of one transaction, in lock order; `subject` names it in errors.
+
+    `may_repeat`: running it twice has the effect of once, so a lost answer is no doubt (StoreUnavailable).
+    """
+
+    subject: str
+    steps: tuple[Step, ...]
+    may_repeat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The numbers that a script kept, and the rows of the step that answers."""
+
+    kept: Mapping[str, int]
+    rows: list[tuple[Any, ...]]

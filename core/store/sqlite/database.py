@@ -1,0 +1,121 @@
+"""The embedded database: stdlib sqlite3, WAL, synchronous=FULL, one connection per thread, one writer at a time."""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from core.errors import CommitOutcomeUnknown, DataRefused, StoreUnavailable
+from core.store.queries import load_queries
+from core.store.script import Named, Outcome, Script, Step
+from core.store.sqlite.rows import many_values, rows_text
+from core.store.sqlite.schema import open_checked
+
+sqlite3.register_adapter(Decimal, lambda number: f"{number:f}")  # exact, as text
+
+Kept = dict[str, int]
+
+
+class _RolledBack(Exception):
+    """Ends a rehearsal."""
+
+
+class SqliteDatabase:
+    """A Database in one file. `busy_timeout` is how long, in seconds, it waits for another process that writes."""
+
+    def __init__(
+        self, path: Path, busy_timeout: float = 5.0, connect: Callable[[], sqlite3.Connection] | None = None
+    ) -> None:
+        self._path = path
+        self._connect = connect or (lambda: open_checked(path, busy_timeout))
+        self._texts = {name: query.text for name, query in load_queries("sqlite").items()}
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._writing = threading.Lock()  # fair within the process, where SQLite's own waiting polls
+
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        with _faults():
+            return self._connection().execute(self._text(statement), values).fetchall()
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        kept: Kept = {step.counts: 0 for step in script.steps if step.counts}
+        rows: list[tuple[Any, ...]] = []
+        with suppress(_RolledBack), self._writing, _faults(), self._transaction(script) as connection:
+            for step in script.steps:
+                found = self._do(connection, step, kept)
+                rows = found if step.answers else rows
+            if rehearse:
+                raise _RolledBack
+        return Outcome(kept, rows)
+
+    def close(self) -> None:
+        with self._writing:
+            while self._connections:
+                self._connections.pop().close()
+            self._local = threading.local()
+
+    def _do(self, connection: sqlite3.Connection, step: Step, kept: Kept) -> list[tuple[Any, ...]]:
+        text, values = self._text(step.statement), {**step.values, **kept}
+        if step.many is None:
+            cursor = connection.execute(text, values)
+        else:
+            cursor = connection.executemany(text, many_values(step, values))
+        rows = cursor.fetchall()
+        touched = len(rows) if cursor.description else cursor.rowcount
+        if step.expect is not None and touched != step.expect and step.otherwise is not None:
+            raise step.otherwise()
+        if step.keeps:
+            kept[step.keeps] = rows[0][0]
+        if step.counts:
+            kept[step.counts] += max(0, touched)
+        return rows
+
+    def _text(self, statement: Named) -> str:
+        return self._texts[statement] if isinstance(statement, str) else rows_text(statement)
+
+    @contextmanager
+    def _transaction(self, script: Script) -> Iterator[sqlite3.Connection]:
+        connection = self._connection()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._drop(connection)
+            fault = StoreUnavailable if script.may_repeat else CommitOutcomeUnknown
+            raise fault(f"{script.subject}: the commit was not answered: {error}") from error
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self._connect()
+            self._connections.append(connection)
+        return connection
+
+    def _drop(self, connection: sqlite3.Connection) -> None:
+        self._local.connection = None
+        self._connections.remove(connection)
+        connection.close()
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    """Name what SQLite reports: a fault of a value or a constraint is data, the rest is the database's own state."""
+    try:
+        yield
+    except (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, OverflowError, ValueError) as error:
+        raise DataRefused(f"the database refuses the data: {error}") from error
+    except sqlite3.ProgrammingError as error:
+        if "binding" in str(error):
+            raise DataRefused(f"the database refuses the data: {error}") from error
+        raise StoreUnavailable(f"the embedded store is not usable: {error}") from error
+    except sqlite3.Error as error:
+        raise StoreUnavailable(f"the embedded store is not usable: {error}") from error

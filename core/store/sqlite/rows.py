@@ -1,0 +1,164 @@
+"""The statements of row classes for SQLite, built from their fields: the only SQL text in Python of this engine."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from core.model.rows import row_table
+from core.store.columns import (
+    LINEAGE,
+    STATE_LINEAGE,
+    ValuesOf,
+    compiled_values,
+    fields_of,
+    instant_texts,
+    newest_of_each,
+    quoted,
+)
+from core.store.rows import (
+    RETRACTED,
+    STANDING,
+    Dialect,
+    count_rows_text,
+    count_states_text,
+    ordinal_text,
+    placed_text,
+    row_faults_text,
+)
+from core.store.script import OfRows, Step
+
+SQLITE = Dialect("", ":", "", " LIMIT :most")
+_OF_EVENTS = (
+    f" WHERE {SQLITE.of_partition('t')} AND t.sequence_number IN (\n"
+    "       SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n)"
+)
+_OLDER = (
+    "{0}.stream_id <> excluded.stream_id OR {0}.partition_id <> excluded.partition_id"
+    " OR {0}.sequence_number < excluded.sequence_number"
+)
+_NOT_NEWER = (
+    "{0}.stream_id = excluded.stream_id AND {0}.partition_id = excluded.partition_id"
+    " AND {0}.sequence_number <= excluded.sequence_number"
+)
+
+
+@cache
+def rows_text(of: OfRows) -> str:
+    """Return the statement of a verb."""
+    return row_faults_text(of.row_classes, SQLITE) if of.verb == "find_row_faults" else _TEXTS[of.verb](of.row_class)
+
+
+def many_values(step: Step, values: Mapping[str, Any]) -> Iterable[Any]:
+    """Return the values of each time that a step of many runs."""
+    many = step.many or ()
+    if isinstance(step.statement, str):
+        return [{**values, **each} for each in many]
+    row_class, place = step.statement.row_class, (values["stream_id"], values["partition_id"], values["commit_number"])
+    if step.statement.verb == "retract_states":
+        return [{**values, "keys": json.dumps(_keys_of(row_class)(many, *place), default=str)}]
+    return _values_of(row_class)(many, *place)
+
+
+def _append(row_class: type) -> str:
+    return _insert(row_class, LINEAGE)
+
+
+def _set(row_class: type) -> str:
+    return _upsert(row_class, _OLDER)
+
+
+def _replace(row_class: type) -> str:
+    return _upsert(row_class, _NOT_NEWER)
+
+
+def _upsert(row_class: type, when: str) -> str:
+    table = row_table(row_class)
+    given = [*STATE_LINEAGE, *(quoted(name) for name in table.columns if name not in table.key)]
+    return (
+        f"{_insert(row_class, STATE_LINEAGE)} ON CONFLICT ({', '.join(map(quoted, table.key))}) DO UPDATE SET "
+        + ", ".join(f"{name} = excluded.{name}" for name in given)
+        + f" WHERE {when.format(table.name)}"
+    )
+
+
+def _insert(row_class: type, lineage: tuple[str, ...]) -> str:
+    table = row_table(row_class)
+    columns = (*lineage, *map(quoted, table.columns))
+    return f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+
+
+def _retract(row_class: type) -> str:
+    table = row_table(row_class)
+    return (
+        f"INSERT INTO retracted_row ({RETRACTED})\n"
+        f"SELECT t.stream_id, t.partition_id, :commit_number, '{table.name}', t.sequence_number, t.ordinal,"
+        f" t.commit_number, {_document(row_class)}\n  FROM {table.name} AS t\n{_OF_EVENTS}"
+    )
+
+
+def _delete(row_class: type) -> str:
+    return f"DELETE FROM {row_table(row_class).name} AS t{_OF_EVENTS}"
+
+
+def _retract_states(row_class: type) -> str:
+    """Copy the states that give way, before they are set; `keys` is a JSON array of [sequence number, key...]."""
+    table = row_table(row_class)
+    matches = " AND ".join(f"t.{quoted(name)} = k.value ->> {place}" for place, name in enumerate(table.key, 1))
+    return (
+        f"INSERT INTO retracted_row ({RETRACTED})\n"
+        f"SELECT t.stream_id, t.partition_id, :commit_number, '{table.name}', t.sequence_number,"
+        f" {ordinal_text(row_class)}, t.commit_number, {_document(row_class)}\n"
+        f"  FROM json_each(:keys) AS k CROSS JOIN {table.name} AS t ON {matches}\n"
+        f" WHERE {SQLITE.of_partition('t')} AND t.sequence_number <= k.value ->> 0"
+    )
+
+
+def _select_states(row_class: type, before: str = "") -> str:
+    """Select states by their keys, given as one JSON array of arrays of key values."""
+    table = row_table(row_class)
+    columns = before + ", ".join(f"t.{quoted(name)}" for name in table.columns)
+    matches = " AND ".join(f"t.{quoted(name)} = k.value ->> {position}" for position, name in enumerate(table.key))
+    return f"SELECT {columns} FROM json_each(:keys) AS k CROSS JOIN {table.name} AS t ON {matches}"
+
+
+def _document(row_class: type) -> str:
+    members = ", ".join(f"'{name}', t.{quoted(name)}" for name, _ in fields_of(row_class))
+    return f"json_object({members})"
+
+
+@cache
+def _values_of(row_class: type) -> ValuesOf:
+    table = row_table(row_class)
+    values_of = compiled_values(row_class, STATE_LINEAGE if table.key else LINEAGE, instant_texts)
+    return newest_of_each(table, values_of) if table.key else values_of
+
+
+@cache
+def _keys_of(row_class: type) -> ValuesOf:
+    """Return a function to the number and the key of each state that is to be set."""
+    table, values_of = row_table(row_class), _values_of(row_class)
+    number, places = (
+        STATE_LINEAGE.index("sequence_number"),
+        [len(STATE_LINEAGE) + table.columns.index(name) for name in table.key],
+    )
+
+    def keys(*given: Any) -> list[tuple[Any, ...]]:
+        return [(values[number], *(values[place] for place in places)) for values in values_of(*given)]
+
+    return keys
+
+
+_TEXTS: Mapping[str, Callable[[type], str]] = {
+    "append": _append,
+    "set": _set,
+    "retract": _retract,
+    "delete": _delete,
+    "retract_states": _retract_states,
+    "replace_states": _replace,
+    "count_states": lambda row_class: count_states_text(row_class, SQLITE),
+    "select_states": _select_states,
+    "select_standing": lambda row_class: _select_states(row_class, STANDING),
+    "select_placed": lambda row_class: placed_text(row_class, SQLITE),
+    "count_rows": lambda row_class: count_rows_text(row_class, SQLITE),
+}

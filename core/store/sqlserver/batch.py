@@ -1,0 +1,139 @@
+"""A script as one T-SQL batch and one round trip: its text, the same for scripts of one shape, and its parameters."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from core.errors import DataRefused
+from core.store.queries import ROWS, Param, Query, load_queries
+from core.store.script import Named, Script, Step
+from core.store.sqlserver.json import many_json, rows_json, without_zone
+from core.store.sqlserver.rows import rows_query, rows_values
+
+UNMET = 51100  # THROW of the first step that touched a different number of rows than expected; the next has 51101
+_CONVERTED = {"datetime2(7)": "CONVERT(datetime2(7), ?, 126)", "uniqueidentifier": "CONVERT(uniqueidentifier, ?)"}
+
+Batch = tuple[str, list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The part of a step that shapes the text of its batch; the number that a step of many expects is a parameter."""
+
+    statement: Named
+    expects: Literal["nothing", "one", "many"]
+    keeps: str | None
+    counts: str | None
+
+
+def ask_batch(statement: Named, values: Mapping[str, Any]) -> Batch:
+    """Return the batch of a statement that reads."""
+    query = _query(statement)
+    return _ask_text(statement), [_bound(param, values[param.name]) for param in query.declared]
+
+
+def run_batch(script: Script, rehearse: bool) -> Batch:
+    """Return the batch of a script; ValueError when two steps give one parameter different values.
+
+    A script of one statement without a condition needs no transaction of ours.
+    """
+    shapes = tuple(_Shape(step.statement, _expects(step), step.keeps, step.counts) for step in script.steps)
+    values = _values(script.steps, _kept(shapes))
+    return _run_text(shapes, rehearse), [_bound(param, values[param.name]) for param in _params(shapes)]
+
+
+@cache
+def _ask_text(statement: Named) -> str:
+    query = _query(statement)
+    return f"SET NOCOUNT ON;\n{_declare(query.declared)}\n{query.text}"
+
+
+@cache
+def _run_text(shapes: tuple[_Shape, ...], rehearse: bool) -> str:
+    kept, is_plain = _kept(shapes), len(shapes) == 1 and shapes[0].expects == "nothing" and not rehearse
+    lines = ["SET NOCOUNT ON;" if is_plain else "SET NOCOUNT ON; SET XACT_ABORT ON;", _declare(_params(shapes))]
+    lines += [f"DECLARE {', '.join(f'@{name} bigint = 0' for name in kept)};"] if kept else []
+    lines += [] if is_plain else ["BEGIN TRANSACTION;"]
+    for place, shape in enumerate(shapes):
+        lines += [_query(shape.statement).text, *_after(place, shape)]
+    lines += [] if is_plain else [f"{'ROLLBACK' if rehearse else 'COMMIT'} TRANSACTION;"]
+    lines += [f"SELECT {', '.join(f'@{name} AS {name}' for name in kept)};"] if kept else []
+    return "\n".join(lines)
+
+
+def _after(place: int, shape: _Shape) -> list[str]:
+    if shape.expects != "nothing":
+        expected = "1" if shape.expects == "one" else f"@{_expected(place).name}"
+        why = f"{shape.statement} touched a different number of rows than expected"
+        return [f"IF @@ROWCOUNT <> {expected} THROW {UNMET + place}, '{why}', 1;"]
+    return [f"SET @{shape.counts} = @{shape.counts} + @@ROWCOUNT;"] if shape.counts else []
+
+
+def _kept(shapes: Iterable[_Shape]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for shape in shapes for name in (shape.keeps, shape.counts) if name))
+
+
+@cache
+def _params(shapes: tuple[_Shape, ...]) -> tuple[Param, ...]:
+    """Return the parameters of all steps, each once, less those that the script keeps itself."""
+    params: dict[str, Param] = {}
+    kept = _kept(shapes)
+    for place, shape in enumerate(shapes):
+        expected = (_expected(place),) if shape.expects == "many" else ()
+        for param in (*_query(shape.statement).declared, *expected):
+            if param.name not in kept:
+                params.setdefault(param.name, param)
+    return tuple(params.values())
+
+
+def _expects(step: Step) -> Literal["nothing", "one", "many"]:
+    if step.expect is None:
+        return "nothing"
+    return "one" if step.expect == 1 and step.many is None else "many"
+
+
+def _expected(place: int) -> Param:
+    return Param(f"expected_of_step_{place}", "int")
+
+
+def _values(steps: Iterable[Step], kept: tuple[str, ...]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for place, step in enumerate(steps):
+        values[_expected(place).name] = step.expect
+        for param in _query(step.statement).declared:
+            if param.name in kept:
+                continue
+            value = _sent(step, param) if param.type == ROWS else step.values[param.name]
+            if values.setdefault(param.name, value) != value:
+                raise ValueError(f"{step.statement} gives {param.name} a different value than a step before it")
+    return values
+
+
+def _sent(step: Step, param: Param) -> str:
+    """Return the JSON of a step of many."""
+    if isinstance(step.statement, str):
+        return many_json([{**step.values, **each} for each in step.many or ()], param.columns)
+    try:
+        rows = rows_values(step.statement.row_class)(step.many or (), 0, "", 0)
+    except ValueError as error:
+        raise DataRefused(f"the rows cannot be written as JSON: {error}") from error
+    return rows_json(rows)
+
+
+def _query(statement: Named) -> Query:
+    return load_queries("sqlserver")[statement] if isinstance(statement, str) else rows_query(statement)
+
+
+def _declare(params: Iterable[Param]) -> str:
+    """Declare every parameter, so that each is given once."""
+    declared = [f"@{param.name} {_type(param)} = {_CONVERTED.get(param.type, '?')}" for param in params]
+    return f"DECLARE {', '.join(declared)};" if declared else ""
+
+
+def _type(param: Param) -> str:
+    return "nvarchar(max)" if param.type == ROWS else param.type
+
+
+def _bound(param: Param, value: Any) -> Any:
+    return without_zone(value) if param.type == "datetime2(7)" else value

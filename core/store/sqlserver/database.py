@@ -1,0 +1,93 @@
+"""The production database: SQL Server and Azure SQL, one T-SQL batch and one round trip for a whole transaction."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from core.errors import CommitOutcomeUnknown, DataRefused, SchemaMismatch, StoreMisconfigured, StoreUnavailable
+from core.store.script import Named, Outcome, Script, Step
+from core.store.sqlserver.batch import UNMET, Batch, ask_batch, run_batch
+from core.store.sqlserver.faults import Fault, Trouble, read_trouble
+from core.store.sqlserver.odbc import Access, Connections, Deadlines, connect
+from core.store.sqlserver.schema import SCHEMA, check_version, in_schema
+
+Results = list[list[tuple[Any, ...]]]
+
+
+class SqlServerDatabase:
+    """A Database on a server. `schema` differs from `hubledger` only in tests, which make their own and drop it."""
+
+    def __init__(
+        self,
+        connection_string: str,
+        deadlines: Deadlines | None = None,
+        schema: str = SCHEMA,
+        access: Access | None = None,
+    ) -> None:
+        self._schema = schema
+        self._driver = (access or Access()).driver
+        self._connections = Connections(
+            lambda: connect(connection_string, deadlines, access), lambda session: check_version(session, schema)
+        )
+
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        results = self._execute(ask_batch(statement, values), _error_of_reading)
+        return results[-1] if results else []
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        results = self._execute(run_batch(script, rehearse), partial(_error_of_writing, script))
+        names = dict.fromkeys(name for step in script.steps for name in (step.keeps, step.counts) if name)
+        kept = dict(zip(names, results.pop()[0], strict=True)) if names else {}
+        return Outcome(kept, results[-1] if results else [])
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def _execute(self, batch: Batch, error_of: Callable[[Trouble], Exception]) -> Results:
+        text, given = batch
+        try:
+            return self._connections.get().run(in_schema(text, self._schema), given)
+        except self._driver().Error as error:
+            trouble = read_trouble(error)
+            if trouble.fault not in (Fault.DATA, Fault.DUPLICATE, Fault.THROWN):
+                self._connections.drop()
+            raise error_of(trouble) from error
+        except UnicodeEncodeError as error:
+            raise DataRefused(f"the database refuses the data: {error}") from error
+
+
+def _error_of_reading(trouble: Trouble) -> Exception:
+    if trouble.fault in (Fault.DATA, Fault.DUPLICATE):
+        return DataRefused(f"the database refuses the data: {trouble.text}")
+    if trouble.fault is Fault.SCHEMA:
+        return SchemaMismatch(
+            f"an object or a permission is missing, run `python -m core.store.migrate`: {trouble.text}"
+        )
+    if trouble.fault in (Fault.LOGIN, Fault.DRIVER):
+        return StoreMisconfigured(f"STORE_CONNECTION: {trouble.text}")
+    return StoreUnavailable(f"the database is not usable: {trouble.text}")
+
+
+def _error_of_writing(script: Script, trouble: Trouble) -> Exception:
+    if trouble.fault is Fault.THROWN and (unmet := _unmet(script, trouble)) is not None:
+        return unmet
+    if trouble.fault is Fault.DUPLICATE:
+        return _error_of_duplicate(script, trouble)
+    if trouble.fault is Fault.LOST and not script.may_repeat:
+        return CommitOutcomeUnknown(f"{script.subject}: the commit was not answered: {trouble.text}")
+    return _error_of_reading(trouble)
+
+
+def _unmet(script: Script, trouble: Trouble) -> Exception | None:
+    """Return the error of the step whose number the batch threw."""
+    place = (trouble.number or 0) - UNMET
+    step = script.steps[place] if 0 <= place < len(script.steps) else Step("")
+    return None if step.otherwise is None else step.otherwise()
+
+
+def _error_of_duplicate(script: Script, trouble: Trouble) -> Exception:
+    """Return the error of the step that raced, for another transaction was first; any other duplicate is data."""
+    for step in script.steps:
+        if trouble.names_key(step.races):
+            return step.otherwise() if step.otherwise else StoreUnavailable(f"another was first: {trouble.text}")
+    return _error_of_reading(trouble)

@@ -1,0 +1,113 @@
+"""The faults that SQL Server and its driver report, by their meaning: a condition, refused data, or a passing trouble.
+
+Numbers and states are Microsoft's: "Database engine events and errors", "Transient fault error codes" of Azure SQL, and
+the SQLSTATE appendix of ODBC. A fault that is not listed counts as passing: a retry is safe, giving up an event is not.
+"""
+
+import logging
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import Enum
+
+log = logging.getLogger("hubledger.store")
+
+_THROWN = range(51000, 52000)  # our own THROW: sqlserver/batch.py and lock_migrations.sql
+_DUPLICATE = {2601, 2627}
+_DATA = {220, 241, 242, 245, 248, 511, 515, 547, 1946, 2628, 8114, 8115, 8152, 8169, 13609}
+_TRANSIENT = {
+    926, 1205, 1222, 3960, 3966, 4060, 4221, 10928, 10929, 40197, 40501, 40613, 49918, 49919, 49920,
+}  # fmt: skip
+_REFUSED_LOGIN = {911, 4064, 18452, 18456, 18470, 18486, 18487, 18488, 40532, 40615, 47089}
+_SCHEMA = {207, 208, 229, 262, 1934, 2760, 2812}
+_LOST = {64, 233, 10053, 10054, 10060}
+_DATA_STATES = ("22", "23")
+_LOST_STATES = ("08", "HYT00", "HYT01")
+_NO_DRIVER_STATES = ("IM",)  # the driver manager's own: no such data source, no such driver, it does not load
+_NO_DRIVER_TEXT = "Can't open lib"  # unixODBC says it under 01000
+_REFUSED_LOGIN_STATE = "28000"
+_MISSING_OBJECT = "42S02"
+_WITH_CALL = re.compile(r"\((\d+)\) \(SQL\w+\)(?=; \[|$)")
+_AT_END = re.compile(r"\((\d+)\)(?=; \[|$)")
+_QUOTED = re.compile(r"'([^']*)'")
+
+
+class Fault(Enum):
+    """The meaning of a fault of the driver."""
+
+    THROWN = "a condition of the batch does not hold"
+    DUPLICATE = "a key is there already"
+    DATA = "the database refuses a value"
+    TRANSIENT = "nothing was written, and a retry may succeed"
+    LOST = "the connection failed: the batch that was on its way may have been committed"
+    LOGIN = "the login is refused"
+    SCHEMA = "an object or a permission is missing"
+    DRIVER = "the ODBC driver is not installed"
+
+
+_MEANING: dict[int, Fault] = {
+    **dict.fromkeys(_THROWN, Fault.THROWN),
+    **dict.fromkeys(_DUPLICATE, Fault.DUPLICATE),
+    **dict.fromkeys(_DATA, Fault.DATA),
+    **dict.fromkeys(_REFUSED_LOGIN, Fault.LOGIN),
+    **dict.fromkeys(_LOST, Fault.LOST),
+    **dict.fromkeys(_TRANSIENT, Fault.TRANSIENT),
+    **dict.fromkeys(_SCHEMA, Fault.SCHEMA),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """An error of the driver, read: its meaning, the server's number where it has one, and its text."""
+
+    fault: Fault
+    number: int | None
+    text: str
+
+    def names_key(self, keys: Collection[str]) -> bool:
+        """Return True when the text of a duplicate names one of these keys; the values come after both names."""
+        return any(name in keys for name in _QUOTED.findall(self.text)[:2])
+
+
+def read_trouble(error: BaseException) -> Trouble:
+    """Return the meaning of a pyodbc error; one that is not known is transient, and is logged with its number."""
+    state, message = _parts(error)
+    numbers = _numbers(message)
+    for number in numbers:
+        if number in _MEANING:
+            return Trouble(_MEANING[number], number, message)
+    return Trouble(_of_state(state, message, numbers), None, message)
+
+
+def misses_object(error: BaseException) -> bool:
+    """Return True when the requested table is not there, rather than not allowed."""
+    return _parts(error)[0] == _MISSING_OBJECT
+
+
+def _numbers(message: str) -> list[int]:
+    """The server's numbers, that of the error itself first.
+
+    pyodbc writes the call behind the number of the first diagnostic only. A number that stands earlier in the text is
+    a value that the server quotes.
+    """
+    first = _WITH_CALL.findall(message)[-1:]
+    return [int(number) for number in first or _AT_END.findall(message)]
+
+
+def _of_state(state: str, message: str, numbers: list[int]) -> Fault:
+    if state.startswith(_LOST_STATES):
+        return Fault.LOST
+    if state.startswith(_NO_DRIVER_STATES) or _NO_DRIVER_TEXT in message:
+        return Fault.DRIVER
+    if state == _REFUSED_LOGIN_STATE:
+        return Fault.LOGIN
+    if state.startswith(_DATA_STATES):
+        return Fault.DATA
+    facts = {"action": "classify_fault", "sql_state": state, "numbers": numbers}
+    log.warning("unknown database fault, taken as transient", extra=facts)
+    return Fault.TRANSIENT
+
+
+def _parts(error: BaseException) -> tuple[str, str]:
+    arguments = [str(argument) for argument in error.args]
+    return (arguments[0], arguments[-1]) if arguments else ("", str(error))

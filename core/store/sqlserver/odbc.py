@@ -1,0 +1,214 @@
+"""Sessions with SQL Server: one per thread, opened on first use, dropped after a fault; by token or by string."""
+
+import math
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Protocol
+
+from core.errors import StoreMisconfigured, StoreUnavailable
+from core.store.sqlserver.faults import Fault, read_trouble
+
+TOKEN_SCOPE = "https://database.windows.net/.default"
+ACCESS_TOKEN = 1256  # SQL_COPT_SS_ACCESS_TOKEN of the Microsoft driver
+LONG_TEXT = (-9, 0, 0)  # SQL_WVARCHAR of any length
+SHORT_TEXT = 2_000  # characters, of two units at most: what the driver takes for a text that is not long
+ONE_PIECE = 2**30  # bytes
+_CREDENTIALS = ("uid=", "user id=", "pwd=", "trusted_connection=", "authentication=")
+
+
+class Driver(Protocol):
+    """What the store needs of pyodbc, which is a module of this form."""
+
+    Error: type[Exception]
+
+    def connect(self, connection_string: str, /, **options: Any) -> Any:
+        """A connection as DB-API describes it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """How long a sign-in and a statement may take; both stay well inside an invocation's time."""
+
+    sign_in: timedelta = timedelta(seconds=15)
+    statement: timedelta = timedelta(seconds=30)
+
+
+class Session:
+    """One connection in autocommit mode: every batch opens and ends its own transaction.
+
+    It keeps one cursor: each that is closed costs a round trip of its own, which tells the server to forget the batch.
+    """
+
+    def __init__(self, connection: Any, driver: Driver) -> None:
+        self._connection = connection
+        self._cursor: Any = None
+        self.fault = driver.Error
+
+    def run(self, text: str, given: Sequence[object] = ()) -> list[list[tuple[Any, ...]]]:
+        """Run a batch to its end and return its results: an error after the first one only shows at nextset().
+
+        Raises the driver's Error. What is read to its end, or closed after a fault, does not keep the connection busy.
+        """
+        if self._cursor is None:
+            self._cursor = self._connection.cursor()
+        try:
+            self._cursor.setinputsizes([_size(value) for value in given])
+            self._cursor.execute(text, list(given))
+            results = self._fetched()
+            while self._cursor.nextset():
+                results += self._fetched()
+        except BaseException:
+            self._close_cursor()
+            raise
+        return results
+
+    def _fetched(self) -> list[list[tuple[Any, ...]]]:
+        return [[tuple(row) for row in self._cursor.fetchall()]] if self._cursor.description else []
+
+    def close(self) -> None:
+        """Close the connection; one that is lost already is none to complain of."""
+        with suppress(self.fault):
+            self._connection.close()
+
+    def _close_cursor(self) -> None:
+        cursor, self._cursor = self._cursor, None
+        with suppress(self.fault):
+            cursor.close()
+
+
+def _size(value: object) -> tuple[int, int, int] | None:
+    """None leaves it to the driver, which would send a long text piece by piece, behind a round trip of its own."""
+    return LONG_TEXT if isinstance(value, str) and len(value) > SHORT_TEXT else None
+
+
+def load_driver() -> Driver:
+    """pyodbc, without its pool: a connection that is closed after a fault must not come back."""
+    try:
+        import pyodbc
+    except ImportError as error:  # its wheel does not bring the ODBC manager
+        raise StoreMisconfigured(
+            f"STORE_CONNECTION: pyodbc cannot be loaded, is unixodbc installed? {error}"
+        ) from error
+    pyodbc.pooling = False
+    return pyodbc  # type: ignore[no-any-return]
+
+
+_credential: list[Any] = []
+_credential_lock = threading.Lock()
+
+
+def entra_token() -> str:
+    """A token for Azure SQL; azure-identity keeps it and renews it before it expires."""
+    from azure.core.exceptions import AzureError, ClientAuthenticationError
+    from azure.identity import DefaultAzureCredential
+
+    with _credential_lock:
+        if not _credential:
+            _credential.append(DefaultAzureCredential())
+    try:
+        return str(_credential[0].get_token(TOKEN_SCOPE).token)
+    except ClientAuthenticationError as error:
+        raise StoreMisconfigured(
+            f"STORE_CONNECTION has no credentials, and no Entra token can be had: {_first_line(error)}"
+        ) from error
+    except AzureError as error:
+        raise StoreUnavailable(
+            f"STORE_CONNECTION: no answer to the request for a token: {_first_line(error)}"
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a connection is made with; neither is loaded before it is needed."""
+
+    driver: Callable[[], Driver] = load_driver
+    token: Callable[[], str] = entra_token
+
+
+class Connections:
+    """One session per thread. `check` looks at each new one and may refuse it."""
+
+    def __init__(self, open_session: Callable[[], Session], check: Callable[[Session], None]) -> None:
+        self._open_session = open_session
+        self._check = check
+        self._local = threading.local()
+        self._open: list[Session] = []
+        self._lock = threading.Lock()
+
+    def get(self) -> Session:
+        """This thread's session. Raises StoreMisconfigured, SchemaMismatch or StoreUnavailable, in one line."""
+        session: Session | None = getattr(self._local, "session", None)
+        if session is None:
+            session = self._open_session()
+            try:
+                self._check(session)
+            except BaseException:
+                session.close()
+                raise
+            self._local.session = session
+            with self._lock:
+                self._open.append(session)
+        return session
+
+    def drop(self) -> None:
+        """Close this thread's session after a fault: the next call opens and checks a new one."""
+        session: Session | None = getattr(self._local, "session", None)
+        if session is not None:
+            self._local.session = None
+            with self._lock:
+                if session in self._open:  # not when all were closed meanwhile
+                    self._open.remove(session)
+            session.close()
+
+    def close(self) -> None:
+        """Close all, of every thread."""
+        with self._lock:
+            sessions, self._open = self._open, []
+            self._local = threading.local()
+        for session in sessions:
+            session.close()
+
+
+def connect(connection_string: str, deadlines: Deadlines | None = None, access: Access | None = None) -> Session:
+    """A new session; by Entra token where the string has no credentials of its own."""
+    deadlines, access = deadlines or Deadlines(), access or Access()
+    driver = access.driver()
+    options: dict[str, Any] = {"autocommit": True, "timeout": _whole_seconds(deadlines.sign_in)}
+    if not any(word in connection_string.lower().replace(" =", "=") for word in _CREDENTIALS):
+        options["attrs_before"] = {ACCESS_TOKEN: token_attribute(access.token())}
+    try:
+        connection = driver.connect(connection_string, **options)
+    except driver.Error as error:
+        raise _sign_in_fault(error) from error
+    connection.timeout = _whole_seconds(deadlines.statement)
+    connection.maxwrite = ONE_PIECE
+    return Session(connection, driver)
+
+
+def token_attribute(token: str) -> bytes:
+    """A token as the driver takes it: UTF-16LE behind its length in bytes."""
+    encoded = token.encode("utf-16-le")
+    return struct.pack("<I", len(encoded)) + encoded
+
+
+def _sign_in_fault(error: BaseException) -> StoreMisconfigured | StoreUnavailable:
+    fault, text = read_trouble(error).fault, _first_line(error)
+    if fault is Fault.DRIVER:
+        return StoreMisconfigured(f"STORE_CONNECTION: the ODBC driver that it names is not installed: {text}")
+    if fault is Fault.LOGIN:
+        return StoreMisconfigured(f"STORE_CONNECTION: the server refuses the login or the database: {text}")
+    return StoreUnavailable(f"STORE_CONNECTION: the database cannot be reached: {text}")
+
+
+def _whole_seconds(deadline: timedelta) -> int:
+    """As the driver takes it, to whom 0 means for ever."""
+    return max(1, math.ceil(deadline.total_seconds()))
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error.args[-1] if error.args else error).splitlines() or [""])[0]

@@ -1,0 +1,234 @@
+"""The statements of row classes for SQL Server, built from their fields: the only SQL text in Python of this engine.
+
+Rows of a class come in one JSON variable, `@rows_of_<table>`: arrays of position and columns.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+from core.errors import InvalidTransform
+from core.model.rows import RowTable, row_table
+from core.store.columns import (
+    LINEAGE,
+    STATE_LINEAGE,
+    ValuesOf,
+    compiled_values,
+    fields_of,
+    newest_of_each,
+    quoted,
+    types_of,
+)
+from core.store.queries import ROWS, Param, Query
+from core.store.rows import (
+    RETRACTED,
+    STANDING,
+    Dialect,
+    count_rows_text,
+    count_states_text,
+    ordinal_text,
+    placed_text,
+    row_faults_text,
+)
+from core.store.script import OfRows
+from core.store.sqlserver.json import server_instant_texts
+
+SERVER = Dialect("hubledger.", "@", "TOP (@most) ", "")
+BY_CODE_POINT = "COLLATE Latin1_General_100_BIN2"
+_KEY_TEXT = "nvarchar(4000)"  # of a key: a text of this type can be sought in an index, and none is longer
+_TYPES: dict[type, str] = {
+    str: "nvarchar(max)",
+    int: "bigint",
+    bool: "bit",
+    float: "float",
+    Decimal: "decimal(38, 10)",
+    datetime: "datetime2(7)",
+    date: "date",
+}
+_DECLARED = {
+    "stream_id": "int",
+    "partition_id": "varchar(8000)",
+    "commit_number": "bigint",
+    "sequence_number": "bigint",
+    "first_sequence_number": "bigint",
+    "last_sequence_number": "bigint",
+    "sequence_numbers": "nvarchar(max)",
+    "keys": "nvarchar(max)",
+    "most": "int",
+}
+_PARTITION = ("stream_id", "partition_id")
+_RANGE = (*_PARTITION, "first_sequence_number", "last_sequence_number")
+_OF_EVENTS = (
+    f" WHERE {SERVER.of_partition('t')} AND t.sequence_number IN (\n"
+    "       SELECT n.sequence_number FROM OPENJSON(@sequence_numbers) WITH (sequence_number bigint '$[0]') AS n)"
+)
+
+
+@cache
+def rows_query(of: OfRows) -> Query:
+    """Return the statement of a verb, with its parameters."""
+    names, text = _TEXTS[of.verb]
+    params = [Param(name, _DECLARED[name]) for name in names]
+    if of.verb == "find_row_faults":
+        return Query(str(of), "", tuple(params), row_faults_text(of.row_classes, SERVER))
+    if of.verb in ("append", "set", "retract_states", "replace_states"):
+        params.append(Param(rows_variable(row_table(of.row_class)), ROWS))
+    return Query(str(of), "", tuple(params), text(of.row_class))
+
+
+@cache
+def rows_values(row_class: type) -> ValuesOf:
+    """Return a function from placed rows to what is sent of them: of states, the newest of each key."""
+    table = row_table(row_class)
+    values_of = compiled_values(row_class, _position(table), server_instant_texts)
+    return newest_of_each(table, values_of) if table.key else values_of
+
+
+def rows_variable(table: RowTable) -> str:
+    """Return the name of the variable that holds a table's rows, which no parameter has."""
+    return f"rows_of_{table.name}"
+
+
+def _position(table: RowTable) -> tuple[str, ...]:
+    return ("sequence_number",) if table.key else ("sequence_number", "ordinal")
+
+
+def _append(row_class: type) -> str:
+    table = row_table(row_class)
+    columns = ", ".join((*LINEAGE, *map(quoted, table.columns)))
+    given = ", ".join(f"r.{quoted(name)}" for name in table.columns)
+    return (
+        f"INSERT INTO hubledger.{table.name} ({columns})\n"
+        f"SELECT @stream_id, @partition_id, r.sequence_number, r.ordinal, @commit_number, {given}\n"
+        f"  FROM {_open_json(row_class)};"
+    )
+
+
+def _set(row_class: type) -> str:
+    """Update states where they stand and are older, and insert them where none stands: MERGE has known races."""
+    older = (
+        " WHERE t.stream_id <> @stream_id OR t.partition_id <> @partition_id OR t.sequence_number < r.sequence_number"
+    )
+    lineage = "stream_id = @stream_id, partition_id = @partition_id, "
+    return f"{_update(row_class, lineage)}\n{older};\n{_insert_missing(row_class)}"
+
+
+def _replace_states(row_class: type) -> str:
+    return f"{_update(row_class, '')}\n{_GIVES_WAY};\n{_insert_missing(row_class)}"
+
+
+def _retract_states(row_class: type) -> str:
+    table = row_table(row_class)
+    return (
+        f"INSERT INTO hubledger.retracted_row ({RETRACTED})\n"
+        f"SELECT t.stream_id, t.partition_id, @commit_number, '{table.name}', t.sequence_number,"
+        f" {ordinal_text(row_class)}, t.commit_number, {_document(row_class)}\n"
+        f"  FROM hubledger.{table.name} AS t INNER JOIN {_open_json(row_class)} ON {_matches(row_class, 'r')}\n"
+        f"{_GIVES_WAY};"
+    )
+
+
+_GIVES_WAY = f" WHERE {SERVER.of_partition('t')} AND t.sequence_number <= r.sequence_number"
+
+
+def _update(row_class: type, lineage: str) -> str:
+    table = row_table(row_class)
+    columns = "".join(f"{quoted(name)} = r.{quoted(name)}, " for name in table.columns if name not in table.key)
+    return (
+        f"UPDATE t SET {columns}{lineage}sequence_number = r.sequence_number, commit_number = @commit_number\n"
+        f"  FROM hubledger.{table.name} AS t INNER JOIN {_open_json(row_class)} ON {_matches(row_class, 'r')}"
+    )
+
+
+def _insert_missing(row_class: type) -> str:
+    table = row_table(row_class)
+    given = ", ".join(f"r.{quoted(name)}" for name in table.columns)
+    standing = f"SELECT 1 FROM hubledger.{table.name} AS t WHERE {_matches(row_class, 'r')}"
+    return (
+        f"INSERT INTO hubledger.{table.name} ({', '.join(map(quoted, table.columns))}, {', '.join(STATE_LINEAGE)})\n"
+        f"SELECT {given}, @stream_id, @partition_id, r.sequence_number, @commit_number\n"
+        f"  FROM {_open_json(row_class)}\n WHERE NOT EXISTS ({standing});"
+    )
+
+
+def _retract(row_class: type) -> str:
+    table = row_table(row_class)
+    return (
+        f"INSERT INTO hubledger.retracted_row ({RETRACTED})\n"
+        f"SELECT t.stream_id, t.partition_id, @commit_number, '{table.name}', t.sequence_number, t.ordinal,"
+        f" t.commit_number, {_document(row_class)}\n  FROM hubledger.{table.name} AS t\n{_OF_EVENTS};"
+    )
+
+
+def _delete(row_class: type) -> str:
+    return f"DELETE t FROM hubledger.{row_table(row_class).name} AS t\n{_OF_EVENTS};"
+
+
+def _select_states(row_class: type, before: str = "") -> str:
+    """Select states by their keys, from the JSON in `@keys`: an array of key values each."""
+    table, hints = row_table(row_class), dict(fields_of(row_class))
+    columns = before + ", ".join(f"t.{quoted(name)}" for name in table.columns)
+    typed = ", ".join(
+        f"{quoted(name)} {_type(hints[name], is_key=True)} '$[{at}]'" for at, name in enumerate(table.key)
+    )
+    return (
+        f"SELECT {columns}\n  FROM OPENJSON(@keys) WITH ({typed}) AS k\n"
+        f" INNER JOIN hubledger.{table.name} AS t ON {_matches(row_class, 'k')};"
+    )
+
+
+def _open_json(row_class: type) -> str:
+    """The rows of a class as T-SQL reads them from their variable: the position, then the columns."""
+    table = row_table(row_class)
+    types = [(name, "bigint") for name in _position(table)]
+    types += [(quoted(name), _type(hint, name in table.key)) for name, hint in fields_of(row_class)]
+    columns = ", ".join(f"{name} {kind} '$[{place}]'" for place, (name, kind) in enumerate(types))
+    return f"OPENJSON(@{rows_variable(table)}) WITH ({columns}) AS r"
+
+
+def _matches(row_class: type, source: str) -> str:
+    """Texts from JSON carry the database's collation; ids compare by code point, as their columns do."""
+    hints = dict(fields_of(row_class))
+    return " AND ".join(
+        f"t.{quoted(name)} = {source}.{quoted(name)}{f' {BY_CODE_POINT}' if str in types_of(hints[name]) else ''}"
+        for name in row_table(row_class).key
+    )
+
+
+def _type(hint: Any, is_key: bool = False) -> str:
+    for kind in types_of(hint):
+        if kind in _TYPES:
+            return _KEY_TEXT if is_key and kind is str else _TYPES[kind]
+    raise InvalidTransform(f"{hint} is not a type that a column can hold: use one of {', '.join(map(str, _TYPES))}")
+
+
+def _document(row_class: type) -> str:
+    columns = ((f"t.{quoted(name)}", quoted(name), hint) for name, hint in fields_of(row_class))
+    members = ", ".join(f"{_json_value(column, hint)} AS {name}" for column, name, hint in columns)
+    return f"(SELECT {members} FOR JSON PATH, INCLUDE_NULL_VALUES, WITHOUT_ARRAY_WRAPPER)"
+
+
+def _json_value(column: str, hint: Any) -> str:
+    """Instants with the T and the Z of RFC 3339: cast to text they have neither."""
+    types = types_of(hint)
+    if datetime in types:
+        return f"REPLACE(CAST({column} AS varchar(33)), ' ', 'T') + 'Z'"
+    return f"CAST({column} AS varchar(10))" if date in types else column
+
+
+_TEXTS: Mapping[str, tuple[tuple[str, ...], Callable[[type], str]]] = {
+    "append": ((*_PARTITION, "commit_number"), _append),
+    "set": ((*_PARTITION, "commit_number"), _set),
+    "retract": ((*_PARTITION, "commit_number", "sequence_numbers"), _retract),
+    "delete": ((*_PARTITION, "sequence_numbers"), _delete),
+    "retract_states": ((*_PARTITION, "commit_number"), _retract_states),
+    "replace_states": ((*_PARTITION, "commit_number"), _replace_states),
+    "count_states": ((*_RANGE, "commit_number"), lambda row_class: count_states_text(row_class, SERVER)),
+    "select_states": (("keys",), _select_states),
+    "select_standing": (("keys",), lambda row_class: _select_states(row_class, STANDING)),
+    "select_placed": ((*_PARTITION, "sequence_number"), lambda row_class: placed_text(row_class, SERVER)),
+    "count_rows": (_RANGE, lambda row_class: count_rows_text(row_class, SERVER)),
+    "find_row_faults": ((*_RANGE, "most"), lambda row_class: ""),
+}

@@ -1,0 +1,99 @@
+"""The HTTP API: one table of its routes, and the functions that the host indexes, made from the table."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import azure.durable_functions as df
+import azure.functions as func
+
+from handlers.replays import drive
+from handlers.web.route import CHANGING, OPEN, READING, Route
+
+if TYPE_CHECKING:
+    from handlers.web.operation import Operation
+
+ROUTES = (
+    Route("GET", "status", READING, "status.status"),
+    Route("GET", "ledger/{partition_id}/{sequence_number}", READING, "ledger.explain_number"),
+    Route("GET", "ledger/audit", READING, "audit.audit_ledger"),
+    Route("GET", "dead-letters", READING, "letters.list_letters"),
+    Route("GET", "dead-letters/groups", READING, "letters.group_letters"),
+    Route("GET", "dead-letters/{partition_id}/{sequence_number}", READING, "letters.show_letter"),
+    Route("POST", "dead-letters/retry", CHANGING, "letter_orders.retry_letters_now"),
+    Route("POST", "dead-letters/discard", CHANGING, "letter_orders.discard_letters"),
+    Route("POST", "replays", CHANGING, "replays.start_replay", drives=True),
+    Route("GET", "replays", READING, "replays.list_replays"),
+    Route("GET", "replays/{job_id}", READING, "replays.show_replay"),
+    Route("GET", "replays/{job_id}/diff", READING, "replays.show_replay_diff"),
+    Route("POST", "replays/{job_id}/pause", CHANGING, "replays.pause_replay"),
+    Route("POST", "replays/{job_id}/resume", CHANGING, "replays.resume_replay", drives=True),
+    Route("POST", "replays/{job_id}/cancel", CHANGING, "replays.cancel_replay"),
+    Route("POST", "aggregations", CHANGING, "aggregations.start_aggregation"),
+    Route("GET", "aggregations", READING, "aggregations.list_aggregations"),
+    Route("GET", "homes", READING, "homes.find_homes"),
+    Route("GET", "homes/{home_id}/activity", READING, "homes.show_activity"),
+    Route("GET", "health/live", OPEN, "health.health_live"),
+    Route("GET", "health/ready", OPEN, "health.health_ready"),
+    Route("GET", "health/ledger", READING, "health.health_ledger"),
+    Route("GET", "openapi.json", OPEN, "description.openapi"),
+    Route("GET", "ops", OPEN, "description.ops"),
+    Route("GET", "homes/{home_id}", OPEN, "description.home_page"),
+    Route("GET", "ops/{file}", OPEN, "description.ops_file"),
+)
+
+bp = df.Blueprint()
+
+
+def _register(route: Route) -> None:
+    served = bp.route(route=route.template, methods=[route.method], auth_level=route.level)(_function_of(route))
+    served = bp.function_name(route.name)(served)
+    if route.drives:
+        bp.durable_client_input(client_name="client")(served)
+
+
+@cache
+def operations() -> Mapping[Route, "Operation"]:
+    """Load the operation of each route, with the first request."""
+    found = {}
+    for route in ROUTES:
+        module, _, name = route.operation.partition(".")
+        found[route] = getattr(import_module(f"handlers.operations.{module}"), name)
+    return found
+
+
+def _function_of(route: Route) -> Callable[..., Any]:
+    """Make the function of a route; the modules that answer are imported with the first request."""
+
+    def respond(req: func.HttpRequest) -> func.HttpResponse:
+        from handlers.web.answering import answer
+
+        return answer(req, route, operations())
+
+    async def respond_and_drive(req: func.HttpRequest, client: Any) -> func.HttpResponse:
+        response = await asyncio.to_thread(respond, req)
+        if response.status_code < 300:
+            await drive(client, json.loads(response.get_body())["job_id"])
+        return response
+
+    function: Callable[..., Any] = respond_and_drive if route.drives else respond
+    function.__name__ = function.__qualname__ = route.name
+    return function
+
+
+for _route in ROUTES:
+    _register(_route)
+
+
+# The host tries overlapping routes in the order of their functions' names (Azure/azure-functions-host#9876): this one
+# must be the last. It lists no methods, so it receives every method.
+@bp.function_name("zz_no_such_route")
+@bp.route(route="{*path}", auth_level=OPEN)
+def zz_no_such_route(req: func.HttpRequest) -> func.HttpResponse:
+    """Answer a request that no route takes: 405 with the methods of the address, else 404."""
+    from handlers.web.unrouted import answer_unrouted
+
+    return answer_unrouted(req, ROUTES)

@@ -1,0 +1,171 @@
+"""The app of this process, put together on first use: its settings, and all that its functions work with."""
+
+import atexit
+import os
+import random
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Generic, TypeVar
+
+from core.aggregation.runs import RunLimits
+from core.aggregation.tick import Aggregation
+from core.ingest.gaps import Healing
+from core.ingest.ingest import Means
+from core.ingest.silence import SilenceCheck
+from core.ledger.books import BookStore, LetterBooks, read_letter_books
+from core.letters.port import Keeper
+from core.model.clock import Clock
+from core.model.events import PartitionId
+from core.model.rows import declared
+from core.model.transform import Transform
+from core.remote.hub.ends import KEEP, read_ends
+from core.remote.hub.reader import SdkHubReader
+from core.replay.run import ReplayMeans
+from core.settings import Settings, read_settings
+from core.store.aggregation import Aggregations
+from core.store.connect import open_database, operator_stores
+from core.store.database import PatientDatabase
+from core.store.homes import Homes
+from core.store.keys import Keys
+from core.store.ledger import Explanations, Ledger
+from core.store.letters import Letters
+from core.store.listing import LetterListing
+from core.store.memory import Memory
+from core.store.partitions import Partitions
+from core.store.replays import Replays
+from core.transforms import load_transform
+from handlers.remembered import Lifetime, Remembered
+
+CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
+LETTER_COUNTS = Lifetime(fresh=5.0, limit=60.0, quick=0.010)  # millions of letters take a while to count
+HUB_ENDS = Lifetime(fresh=KEEP, limit=KEEP)
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class LetterCount:
+    """The letters of the stream, and when they were counted."""
+
+    letters: LetterBooks
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """One of each for the whole process.
+
+    `store`, `silence` and `replays` wait for a database that does not answer. The others do not: a person sees the
+    fault at once, and a timer retries. `find_stream` only reaches the database.
+    """
+
+    settings: Settings
+    transform: Transform
+    hub: SdkHubReader
+    hub_ends: Remembered[Mapping[PartitionId, int]]
+    store: Letters
+    silence: SilenceCheck
+    replays: Replays
+    aggregation_store: Aggregations
+    ledger: Ledger
+    explanations: Explanations
+    listing: LetterListing
+    keys: Keys
+    homes: Homes
+    find_stream: Callable[[], int | None]
+    letter_counts: Remembered[LetterCount]
+    close: Callable[[], None]
+
+    @property
+    def means(self) -> Means:
+        """The means to ingest a batch."""
+        return Means(self.store, self.transform, CLOCK, self.silence.means.healing, self.settings.letters)
+
+    @property
+    def keeper(self) -> Keeper:
+        """The keeper of the stream's letters."""
+        own = self.settings
+        return Keeper(own.stream, self.store, self.transform, self.hub.find_event, CLOCK, own.letters)
+
+    @property
+    def replaying(self) -> ReplayMeans:
+        """The means to replay the stream."""
+        own = self.settings
+        return ReplayMeans(own.stream, self.replays, self.hub, self.transform, CLOCK, own.letters)
+
+
+class OnFirstUse(Generic[Made]):
+    """A value of the process that its first user makes; while making it fails, every user gets the fault."""
+
+    def __init__(self, make: Callable[[], Made]) -> None:
+        self._make = make
+        self.value: Made | None = None
+
+    def __call__(self) -> Made:
+        """Return the value."""
+        with _lock:
+            if self.value is None:
+                self.value = self._make()
+            return self.value
+
+
+def _open_app() -> App:
+    """Put the app together. Nothing connects yet: the store and the hub do so on first use."""
+    settings = read_settings(os.environ)
+    hub, transform = SdkHubReader(settings), load_transform(settings.transform)
+    database = open_database(settings)
+    patient = PatientDatabase(database, settings.store_patience)
+    desk = operator_stores(database, settings.stream, declared())
+    closing = ExitStack()
+    for opened in (database, hub):
+        closing.callback(opened.close)
+    healing = Healing(hub, settings.anchoring, settings.heal_deadline)
+    fresh = Means(Partitions(patient), transform, CLOCK, healing, settings.letters)
+    own = App(
+        settings=settings,
+        transform=transform,
+        hub=hub,
+        hub_ends=Remembered(lambda: read_ends(hub), HUB_ENDS),
+        store=Letters(patient, Memory(settings.reference_memory)),
+        silence=SilenceCheck(fresh, settings.gap_grace),
+        replays=Replays(patient),
+        aggregation_store=Aggregations(database),
+        ledger=desk.ledger,
+        explanations=desk.explanations,
+        listing=desk.letters,
+        keys=desk.keys,
+        homes=desk.homes,
+        find_stream=desk.stream.find,
+        letter_counts=Remembered(lambda: _count_letters(desk.ledger), LETTER_COUNTS),
+        close=closing.close,
+    )
+    atexit.register(own.close)
+    return own
+
+
+def _count_letters(ledger: BookStore) -> LetterCount:
+    return LetterCount(read_letter_books(ledger), datetime.now(UTC))
+
+
+def _open_aggregation() -> Aggregation | None:
+    """Open the engine that SPARK_ENGINE names; None for `none`."""
+    own = app()
+    spark = own.settings.spark
+    if spark.engine == "none":
+        return None
+    from core.remote.spark.open import job_arguments, open_lake  # needed with an engine only
+    from core.remote.spark.open import open_engine as open_spark
+
+    engine, lake = open_spark(own.settings), open_lake(own.settings)
+    if engine is None:
+        return None
+    limits = RunLimits(grace=spark.grace, deadline=spark.deadline)
+    return Aggregation(own.aggregation_store, engine, lake, CLOCK.now, limits, job_arguments(own.settings))
+
+
+_lock = threading.RLock()
+app = OnFirstUse(_open_app)  # raises SettingsRefused or InvalidTransform until the settings are corrected
+aggregation = OnFirstUse(_open_aggregation)

@@ -1,0 +1,59 @@
+"""Pages and their opaque cursors: the place where a page ends, bound to its query."""
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import TypeVar
+
+import msgspec
+
+from handlers.web.problems import invalid
+
+Entry = TypeVar("Entry")
+Key = TypeVar("Key")
+_MARK = 12  # characters of the query's hash
+
+
+class _Bound(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    mark: str
+    key: msgspec.Raw
+
+
+def page_of(
+    found: Sequence[Entry], limit: int, query: object, key: Callable[[Entry], Sequence[object]]
+) -> tuple[Sequence[Entry], str | None]:
+    """Return a page, and the cursor of the next one; None at the end. `found` has one entry more if there is a next."""
+    page = found[:limit]
+    return page, cursor_of(query, key(page[-1])) if len(found) > limit else None
+
+
+def query_of(given: msgspec.Struct) -> msgspec.Struct:
+    """Return the part of a query that a cursor is bound to: the length of a page may change on the way."""
+    return msgspec.structs.replace(given, cursor=None, limit=1)
+
+
+def cursor_of(query: object, key: Sequence[object]) -> str:
+    """Return the cursor of a page of `query` whose last entry has this key."""
+    text = msgspec.json.encode(_Bound(_mark(query), msgspec.Raw(msgspec.json.encode(list(key)))))
+    return base64.urlsafe_b64encode(text).decode().rstrip("=")
+
+
+def key_of(query: object, cursor: str, key: type[Key]) -> Key:
+    """Return the key in a cursor; raise a problem for a damaged one or one of a different query.
+
+    `key` is a tuple type.
+    """
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        found = msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=_Bound)
+        read = msgspec.json.decode(found.key, type=key)
+    except (binascii.Error, ValueError, msgspec.DecodeError):
+        raise invalid("cursor", "this is not the `next` of any page") from None
+    if found.mark != _mark(query):
+        raise invalid("cursor", "it belongs to a different query: start without a cursor when the filter changes")
+    return read
+
+
+def _mark(query: object) -> str:
+    return sha256(msgspec.json.encode(query)).hexdigest()[:_MARK]

@@ -1,0 +1,167 @@
+"""Describe the API in OpenAPI 3.1, from the declarations that validate requests and write answers."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+
+from handlers.web.operation import JSON, Nothing, Operation, Shape
+from handlers.web.problems import (
+    IN_WORK,
+    INVALID,
+    KEY_REUSED,
+    NOT_ALLOWED,
+    NOT_JSON,
+    PREFIX,
+    TOO_LARGE,
+    TYPES,
+    UNAVAILABLE,
+    FieldFault,
+    ProblemType,
+)
+from handlers.web.requests import KEY, LARGEST_BODY
+from handlers.web.route import CHANGING, OPEN, Route
+
+VERSION = "1"
+_REF = "#/components/schemas/{name}"
+_OF_CHANGES = (NOT_ALLOWED, IN_WORK, TOO_LARGE, NOT_JSON, KEY_REUSED)
+_ABOUT = (
+    "The operations of Hubledger. Errors are problems (RFC 9457) with a stable `type`. Sequence numbers are strings."
+    " Instants are RFC 3339, in UTC. Words (statuses, outcomes, classes) and fields may be added: ignore those that"
+    f" you do not know. The limit of a body is {LARGEST_BODY} octets."
+)
+
+
+class ProblemAnswer(msgspec.Struct, omit_defaults=True):
+    """A problem (RFC 9457). `errors` names the fields at fault."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[FieldFault] = []
+
+
+def describe(operations: Mapping[Route, Operation]) -> dict[str, Any]:
+    """Describe the operations of all routes, in their order."""
+    shapes = _Shapes(operations.values())
+    paths: dict[str, dict[str, Any]] = {}
+    for route, operation in operations.items():
+        described = _operation(operation, route, shapes)
+        paths.setdefault(f"/{route.template}", {})[route.method.lower()] = described
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Hubledger", "version": VERSION, "description": _ABOUT, "license": {"name": "MIT"}},
+        "servers": [{"url": "/api"}],
+        "paths": paths,
+        "components": {"schemas": shapes.components, "securitySchemes": _KEYS},
+    }
+
+
+_KEYS = {
+    "key": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "x-functions-key",
+        "description": "A key of the function or of the app.",
+    },
+    "masterKey": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "x-functions-key",
+        "description": "The app's master key: changes need it.",
+    },
+}
+
+
+class _Shapes:
+    """The JSON schemas of all shapes; those of parameters are split into their fields."""
+
+    def __init__(self, operations: Collection[Operation]) -> None:
+        types: list[type] = [ProblemAnswer]
+        for one in operations:
+            types += [one.path, one.query, one.body]
+            types += [answer for answer in one.answers.values() if not isinstance(answer, str)]
+        found, components = msgspec.json.schema_components(list(dict.fromkeys(types)), ref_template=_REF)
+        self.refs = dict(zip(dict.fromkeys(types), found, strict=True))
+        self._all = components
+        of_parameters = {shape.__name__ for one in operations for shape in (one.path, one.query)} | {"Nothing"}
+        self.components = {name: shape for name, shape in components.items() if name not in of_parameters}
+        for shape in dict.fromkeys(types):
+            _require_one_of(shape, self.components)
+        self.components["ProblemAnswer"]["properties"]["type"]["enum"] = [kind.uri for kind in TYPES]
+
+    def parameters(self, shape: type[Shape], place: str) -> list[dict[str, Any]]:
+        """Describe the fields of a shape as parameters of the path or the query."""
+        schema = self._all[shape.__name__] if shape is not Nothing else {"properties": {}}
+        required = schema.get("required", ())
+        return [_parameter(name, place, of, name in required) for name, of in schema["properties"].items()]
+
+
+def _require_one_of(shape: type, components: Mapping[str, dict[str, Any]]) -> None:
+    """Require exactly one of the fields in ONE_OF; these fields are never null."""
+    names: tuple[str, ...] = getattr(shape, "ONE_OF", ())
+    for name in names:
+        properties = components[shape.__name__]["properties"]
+        properties[name] = next(one for one in properties[name]["anyOf"] if one.get("type") != "null")
+    if names:
+        components[shape.__name__]["oneOf"] = [{"required": [name]} for name in names]
+
+
+def _parameter(name: str, place: str, schema: Mapping[str, Any], required: bool) -> dict[str, Any]:
+    """Describe a parameter; it may be left out, and is never null."""
+    given = [one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"]
+    plain = {key: value for key, value in {**schema, **given[0]}.items() if key != "anyOf"}
+    if plain.get("default", "") is None:
+        del plain["default"]
+    described = {"name": name, "in": place, "required": required, "schema": plain}
+    if "description" in plain:
+        described["description"] = plain.pop("description")
+    return described
+
+
+def _operation(operation: Operation, route: Route, shapes: _Shapes) -> dict[str, Any]:
+    changing = route.level is CHANGING
+    parameters = shapes.parameters(operation.path, "path") + shapes.parameters(operation.query, "query")
+    described: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "tags": [operation.tag],
+        "parameters": parameters + ([_IDEMPOTENCY_KEY] if changing else []),
+        "responses": _responses(operation, changing, shapes),
+        "security": [] if route.level is OPEN else [{"masterKey": []}] if changing else [{"key": []}],
+    }
+    if operation.body is not Nothing:
+        described["requestBody"] = {"required": True, "content": {JSON: {"schema": shapes.refs[operation.body]}}}
+    return described
+
+
+_IDEMPOTENCY_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": True,
+    "description": "Made by the caller. For a day, a request under this key runs once; a repetition gets its answer.",
+    "schema": {"type": "string", "pattern": f"^{KEY.pattern}$"},
+}
+
+
+def _responses(operation: Operation, changing: bool, shapes: _Shapes) -> dict[str, Any]:
+    responses: dict[str, Any] = {}
+    for status, answer in sorted(operation.answers.items()):
+        content = _octets(answer) if isinstance(answer, str) else {JSON: {"schema": shapes.refs[answer]}}
+        said = operation.summary if isinstance(answer, str) else (answer.__doc__ or "").strip().split("\n")[0]
+        responses[str(status)] = {"description": said, "content": content}
+    problems = (INVALID, UNAVAILABLE, *operation.problems, *(_OF_CHANGES if changing else ()))
+    for kind in sorted(set(problems), key=lambda kind: (kind.status, kind.name)):
+        _add_problem(responses.setdefault(str(kind.status), {"description": "", "content": {}}), kind, shapes)
+    return responses
+
+
+def _octets(media: str) -> dict[str, Any]:
+    return {media: {"schema": {"type": "object" if media == JSON else "string"}}}
+
+
+def _add_problem(response: dict[str, Any], kind: ProblemType, shapes: _Shapes) -> None:
+    said = f"{kind.title} (`{PREFIX}{kind.name}`)."
+    response["description"] = f"{response['description']} {said}".strip()
+    response["content"]["application/problem+json"] = {"schema": shapes.refs[ProblemAnswer]}

@@ -1,0 +1,121 @@
+"""An operation of the API: one declaration that validates requests, writes answers, and describes both."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args, get_type_hints
+
+import msgspec
+
+from core.model.spans import SequenceNumber
+from handlers.web.problems import ProblemType, invalid
+from handlers.web.route import Route
+
+LARGEST_NUMBER = 2**63 - 1
+JSON = "application/json"
+
+# The texts of requests, each with its limit. Sequence numbers are strings: they have 64 bits, and JavaScript's numbers
+# have 53.
+PartitionText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z_.$-]{1,40}$", description="The id of a partition.")]
+NumberText = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,19}$", description="A sequence number, in digits.")]
+Cursor = Annotated[str, msgspec.Meta(max_length=1000, description="`next` of the page before this one, unchanged.")]
+Instant = Annotated[datetime, msgspec.Meta(tz=True, description="RFC 3339, with its zone; answers are in UTC.")]
+Reason = Annotated[str, msgspec.Meta(min_length=3, max_length=400, description="Why, for those who ask later.")]
+
+
+class Shape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The shape of a part of a request; fields that it does not name are refused. A request must set exactly one of the
+    fields in ONE_OF."""
+
+    ONE_OF: ClassVar[tuple[str, ...]] = ()
+
+
+class Answered(msgspec.Struct, kw_only=True):
+    """The shape of an answer."""
+
+
+class Nothing(Shape):
+    """No path values, no parameters, or no body."""
+
+
+Path = TypeVar("Path", bound=Shape)
+Query = TypeVar("Query", bound=Shape)
+Body = TypeVar("Body", bound=Shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Path, Query, Body]):
+    """A valid request: its values, who sent it, and when it came. `operations` are all of the API, by their routes."""
+
+    path: Path
+    query: Query
+    body: Body
+    who: str
+    at: datetime
+    operations: Mapping[Route, "Operation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A body, and all that differs from 200 with JSON. Octets are sent unchanged."""
+
+    body: Answered | bytes
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    media: str = JSON
+
+
+Run = Callable[[Any], Answered | Answer]
+Answers = Mapping[int, type[Answered] | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation, with the name of its function. `answers` holds its bodies by status, or the media type of octets;
+    `problems` are its own, besides those of every route."""
+
+    name: str
+    summary: str
+    tag: str
+    run: Run
+    path: type[Shape]
+    query: type[Shape]
+    body: type[Shape]
+    answers: Answers
+    problems: tuple[ProblemType, ...]
+
+
+def operation(
+    summary: str, tag: str, answers: Answers | None = None, problems: tuple[ProblemType, ...] = ()
+) -> Callable[[Run], Operation]:
+    """Make an operation of the decorated function.
+
+    The shapes of the request are those in the function's `Call[Path, Query, Body]`; without `answers` it answers 200
+    with the shape that it returns.
+    """
+
+    def declare(run: Run) -> Operation:
+        types = get_type_hints(run)
+        path, query, body = get_args(types["call"])
+        given = answers or {200: types["return"]}
+        return Operation(run.__name__, summary, tag, run, path, query, body, given, problems)
+
+    return declare
+
+
+def number_of(text: str, field_name: str) -> SequenceNumber:
+    """Read a sequence number of a request; more than 63 bits are a problem."""
+    number = int(text)
+    if number > LARGEST_NUMBER:
+        raise invalid(field_name, f"the largest sequence number is {LARGEST_NUMBER}")
+    return SequenceNumber(number)
+
+
+def utc(moment: datetime | None, field_name: str) -> datetime | None:
+    """Convert an instant of a request to UTC."""
+    if moment is None:
+        return None
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise invalid(field_name, "this instant does not exist in UTC") from None

@@ -1,0 +1,102 @@
+"""Problems: every refusal and fault of the API, as RFC 9457 defines them, of stable types. No stack is ever shown."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import azure.functions as func
+import msgspec
+
+from core.errors import HubledgerError, HubUnreachable, StoreMisconfigured, StoreUnavailable
+
+PREFIX = "urn:hubledger:problem:"
+PASSING = (StoreUnavailable, HubUnreachable)  # these may pass by themselves
+PATIENCE = "5"  # seconds that a client should wait for them
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemType:
+    """A kind of problem: the name in its type URI, its title, its status."""
+
+    name: str
+    title: str
+    status: int
+
+    @property
+    def uri(self) -> str:
+        """The `type` of RFC 9457; it never changes."""
+        return PREFIX + self.name
+
+
+INVALID = ProblemType("invalid-request", "The request is not valid", 400)
+NO_ROUTE = ProblemType("no-such-route", "There is nothing at this address", 404)
+NOT_FOUND = ProblemType("not-found", "What the request names is not there", 404)
+METHOD = ProblemType("method-not-allowed", "This method is not one of the route's", 405)
+IN_WORK = ProblemType("request-in-work", "A request under this key is still in work", 409)
+CONFLICT = ProblemType("conflict", "What the request names is not in a state that allows it", 409)
+OVERLAP = ProblemType("replay-overlap", "Another replay is working on part of the range", 409)
+BUSY = ProblemType("busy", "This is being done for somebody else", 409)
+COUNT_DIFFERS = ProblemType("count-differs", "The request is about another number of things by now", 412)
+TOO_LARGE = ProblemType("body-too-large", "The body is larger than the limit", 413)
+NOT_JSON = ProblemType("not-json", "The body must be JSON", 415)
+KEY_REUSED = ProblemType("key-reused", "The key belongs to another request", 422)
+NOT_ALLOWED = ProblemType("not-allowed", "The caller may not do this", 403)
+UNAVAILABLE = ProblemType("unavailable", "A service that the answer needs cannot be used", 503)
+
+TYPES = (
+    INVALID, NO_ROUTE, NOT_FOUND, METHOD, IN_WORK, BUSY, CONFLICT, OVERLAP, COUNT_DIFFERS, TOO_LARGE, NOT_JSON,
+    KEY_REUSED, NOT_ALLOWED, UNAVAILABLE,
+)  # fmt: skip
+
+
+class FieldFault(msgspec.Struct, frozen=True):
+    """The fault of one field, parameter or header."""
+
+    field: str
+    detail: str
+
+
+@dataclass(eq=False)
+class Problem(Exception):
+    """Raised by an operation that changed nothing. `more` holds members of the problem besides those of the RFC."""
+
+    kind: ProblemType
+    detail: str
+    errors: tuple[FieldFault, ...] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def invalid(field_name: str, detail: str) -> Problem:
+    """Make the problem of one field."""
+    return Problem(INVALID, f"{field_name}: {detail}", (FieldFault(field_name, detail),))
+
+
+def not_found(field_name: str, detail: str) -> Problem:
+    """Make the problem of a field that names a missing thing."""
+    return Problem(NOT_FOUND, detail, (FieldFault(field_name, detail),))
+
+
+def of_fault(fault: HubledgerError) -> Problem:
+    """Make a problem of an infrastructure fault: 503, with Retry-After where the fault may pass by itself."""
+    headers = {"Retry-After": PATIENCE} if isinstance(fault, PASSING) else {}
+    return Problem(UNAVAILABLE, _said(fault), more={"fault": type(fault).__name__}, headers=headers)
+
+
+def _said(fault: HubledgerError) -> str:
+    """Leave the fault of a connection string to the log: a driver may repeat parts of the string."""
+    if isinstance(fault, StoreMisconfigured):
+        return "STORE_CONNECTION: the database refuses this connection string; the log has the reason"
+    return str(fault)
+
+
+def problem_response(problem: Problem) -> func.HttpResponse:
+    """Write a problem as an answer."""
+    kind = problem.kind
+    body = {"type": kind.uri, "title": kind.title, "status": kind.status, "detail": problem.detail, **problem.more}
+    if problem.errors:
+        body["errors"] = list(problem.errors)
+    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **problem.headers}
+    return func.HttpResponse(
+        msgspec.json.encode(body), status_code=kind.status, mimetype="application/problem+json", headers=headers
+    )

@@ -1,0 +1,125 @@
+"""Read a request into the shapes of its operation: completely, or as a problem that names the field."""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, TypeVar
+
+import azure.functions as func
+import msgspec
+
+from handlers.web.operation import Nothing, Operation, Shape
+from handlers.web.problems import INVALID, NOT_ALLOWED, NOT_JSON, TOO_LARGE, FieldFault, Problem, invalid
+
+LARGEST_BODY = 256 * 1024  # octets
+LARGEST_QUERY = 8_000  # characters of all parameters together
+OF_THE_HOST = {"code", "clientid"}  # the host's own parameters: they carry a key
+KEY = re.compile(r"[!-~]{1,100}")
+DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
+UNKNOWN = "unknown (a holder of the key)"
+Read = TypeVar("Read", bound=Shape)
+
+_PLACED = re.compile(r"(?P<what>.*?)(?: - at `(?P<at>.*)`)?", re.DOTALL)
+_FIELD = re.compile(r"Object (?:contains unknown|missing required) field `(?P<name>.*)`", re.DOTALL)
+
+
+def read_path(req: func.HttpRequest, operation: Operation) -> Shape:
+    """Read the values in the path."""
+    return _converted(dict(req.route_params), operation.path)
+
+
+def read_query(req: func.HttpRequest, operation: Operation) -> Shape:
+    """Read the parameters after the question mark."""
+    given = {name: value for name, value in req.params.items() if name.lower() not in OF_THE_HOST}
+    if sum(len(name) + len(value) for name, value in given.items()) > LARGEST_QUERY:
+        raise invalid("query", f"all parameters together may have {LARGEST_QUERY} characters")
+    read = _converted(given, operation.query)
+    for name, text in given.items():
+        _refuse_other_forms(name, text, getattr(read, name))
+    return read
+
+
+def _refuse_other_forms(name: str, text: str, value: object) -> None:
+    """msgspec also reads null, whole numbers as 1e2 and 1.0, and instants as seconds since 1970."""
+    if value is None:
+        raise invalid(name, "a parameter cannot be null: leave it out")
+    if type(value) is int and text != str(value):
+        raise invalid(name, "must be a whole number, in digits")
+    if isinstance(value, datetime) and not DATED.match(text):
+        raise invalid(name, "must be an instant in the form of RFC 3339")
+
+
+def read_body(req: func.HttpRequest, operation: Operation) -> Shape:
+    """Read the JSON body, if the operation takes one."""
+    if operation.body is Nothing:
+        return Nothing()
+    octets = req.get_body()
+    if len(octets) > LARGEST_BODY:
+        raise Problem(TOO_LARGE, f"the body has {len(octets)} octets; the limit is {LARGEST_BODY}")
+    kind = req.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Problem(NOT_JSON, "Content-Type must be application/json", (FieldFault("Content-Type", "not JSON"),))
+    try:
+        return _one_of(msgspec.json.decode(octets, type=operation.body))
+    except msgspec.ValidationError as error:
+        raise _refused(str(error), "body") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise invalid("body", f"not JSON: {error}") from None
+
+
+def idempotency_key(req: func.HttpRequest) -> str:
+    """Read the key under which this request runs once, however often it is sent."""
+    key = req.headers.get("idempotency-key", "")
+    if not KEY.fullmatch(key):
+        raise invalid("Idempotency-Key", "this header is required, with 1 to 100 visible ASCII characters")
+    return key
+
+
+def who(req: func.HttpRequest) -> str:
+    """Name the sender: by App Service authentication, or as an unknown holder of the key.
+
+    Without App Service authentication, a holder of the key may send any name.
+    """
+    name = req.headers.get("x-ms-client-principal-name", "").strip()
+    return "".join(letter for letter in name if letter.isprintable())[:200] or UNKNOWN
+
+
+def refuse_without_role(req: func.HttpRequest, role: str | None) -> None:
+    """Raise a problem unless the caller has the app role that changes are reserved for."""
+    if role is not None and role not in _roles(req.headers.get("x-ms-client-principal", "")):
+        raise Problem(NOT_ALLOWED, f"changes are reserved for the app role {role}")
+
+
+def _roles(principal: str) -> set[str]:
+    try:
+        claims = msgspec.json.decode(base64.b64decode(principal, validate=True))["claims"]
+        return {claim["val"] for claim in claims if claim["typ"] in ("roles", "role") or claim["typ"].endswith("/role")}
+    except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
+        return set()
+
+
+def _one_of(given: Read) -> Read:
+    named = [name for name in given.ONE_OF if getattr(given, name) is not None]
+    if given.ONE_OF and len(named) != 1:
+        raise invalid(named[-1] if named else given.ONE_OF[0], f"set exactly one of {', '.join(given.ONE_OF)}")
+    return given
+
+
+def _converted(given: Mapping[str, Any], shape: type[Read]) -> Read:
+    try:
+        return msgspec.convert(given, shape, strict=False)
+    except msgspec.ValidationError as error:
+        raise _refused(str(error), "") from None
+
+
+def _refused(text: str, whole: str) -> Problem:
+    """Take the field from the text of msgspec, which reports the first fault."""
+    placed = _PLACED.fullmatch(text)
+    what, at = (placed["what"], placed["at"] or "") if placed else (text, "")
+    named = _FIELD.fullmatch(what)
+    path = [part for part in (at.removeprefix("$").removeprefix("."), named["name"] if named else "") if part]
+    field = ".".join(path) or whole
+    detail = what if named is None else "unknown field" if "unknown" in what.partition("`")[0] else "is required"
+    return Problem(INVALID, f"{field}: {detail}", (FieldFault(field, detail),))

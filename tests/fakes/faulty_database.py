@@ -1,0 +1,149 @@
+"""A database with faults on demand: each statement first asks what goes wrong with it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from enum import Enum, auto
+from typing import Any
+from uuid import UUID
+
+from core.errors import CommitOutcomeUnknown, StoreFault, StoreUnavailable
+from core.model.commits import BatchCommit
+from core.store.database import Database
+from core.store.script import Named, Outcome, Script
+from tests.fakes.store import Store
+
+
+class Fault(Enum):
+    """What goes wrong with one call. Reads know only NOT_REACHED and KILLED."""
+
+    NOT_REACHED = auto()  # StoreUnavailable, nothing written
+    UNANSWERED = auto()  # committed, and the answer lost
+    LOST = auto()  # not committed, and the answer lost
+    RIVAL = auto()  # another owner commits first; before a call of letters, somebody else does what `meanwhile` says
+    KILLED = auto()  # the process dies before it
+    KILLED_AFTER = auto()  # the process dies when it is committed
+
+
+class Killed(BaseException):
+    """The process died: nothing of it is left but the database."""
+
+
+def rival_takes_all(store: Store, commit: BatchCommit) -> None:
+    """The usual rival: it commits the very same events under an id of its own."""
+    store.commit_batch(replace(commit, commit_id=UUID(int=commit.commit_id.int ^ 1), invocation_id="rival"))
+
+
+# The calls that count, by the statement that makes each: the first of a script, or the one that is read.
+COMMITS = {"open_checkpoint": "commit_batch", "advance_checkpoint": "commit_batch"}
+READS = {
+    "read_checkpoint": "read_partition",
+    "select_states": "read_references",
+    "anchor_partition": "anchor_partition",
+    "note_gap": "note_gap",
+    "close_gaps": "close_gaps",
+}
+LETTERS = {
+    "claim_letters": "claim_letters",
+    "read_claimed_letters": "read_claimed",
+    "begin_lone_try": "begin_lone_try",
+    "count_commit": "commit_retry",
+    "find_letters": "find_letters",
+    "move_letters": "move_letters",
+    "next_due_at": "next_due_at",
+}
+UNKNOWN = ("commit_retry", "move_letters")  # a lost answer to these says so
+
+
+class FaultyDatabase:
+    """Any Database; faults have one entry for each call to come, by kind of call, and then all is well."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        on_commit: Iterable[Fault | None] = (),
+        on_read: Iterable[Fault | None] = (),
+        on_letters: Iterable[Fault | None] = (),
+        rival: Callable[[], object] = lambda: None,
+        meanwhile: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._on_commit, self._on_read, self._on_letters = iter(on_commit), iter(on_read), iter(on_letters)
+        self._rival = rival
+        self._meanwhile = meanwhile
+        self.calls: list[str] = []
+
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        return self._faulty(statement, lambda: self._database.ask(statement, **values))
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        return self._faulty(script.steps[0].statement, lambda: self._database.run(script, rehearse))
+
+    def close(self) -> None:
+        self.calls.append("close")
+        self._database.close()
+
+    def _faulty(self, statement: Named, call: Callable[[], Any]) -> Any:
+        name = statement if isinstance(statement, str) else statement.verb
+        if name in COMMITS:
+            return self._write(COMMITS[name], self._on_commit, call, self._rival)
+        if name in LETTERS:
+            return self._write(LETTERS[name], self._on_letters, call, self._meanwhile)
+        if name in READS:
+            self._read(READS[name])
+        return call()
+
+    def _read(self, call: str) -> None:
+        self.calls.append(call)
+        fault = next(self._on_read, None)
+        if fault is Fault.KILLED:
+            raise Killed
+        if fault is not None:
+            raise StoreUnavailable("the database does not answer")
+
+    def _write(
+        self, name: str, faults: Iterable[Fault | None], call: Callable[[], Any], other: Callable[[], object]
+    ) -> Any:
+        self.calls.append(name)
+        unanswered: type[StoreFault] = (
+            CommitOutcomeUnknown if name == "commit_batch" or name in UNKNOWN else StoreUnavailable
+        )
+        fault = next(iter(faults), None)
+        if fault is Fault.NOT_REACHED:
+            raise StoreUnavailable("the database does not answer")
+        if fault is Fault.LOST:
+            raise unanswered("it was not answered")
+        if fault is Fault.KILLED:
+            raise Killed
+        if fault is Fault.RIVAL:
+            other()
+        answer = call()
+        if fault is Fault.UNANSWERED:
+            raise unanswered("it was not answered")
+        if fault is Fault.KILLED_AFTER:
+            raise Killed
+        return answer
+
+
+class FaultyStore(Store):
+    """The store over a faulty database; the rival of a commit gets the store without faults, and the commit."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        rival: Callable[[Store, BatchCommit], None] = rival_takes_all,
+        **faults: Any,
+    ) -> None:
+        self._in_hand: list[BatchCommit] = []
+        self.faulty = FaultyDatabase(store.database, rival=lambda: rival(store, self._in_hand[-1]), **faults)
+        super().__init__(self.faulty)
+
+    @property
+    def calls(self) -> list[str]:
+        """The calls so far, under the names of their verbs."""
+        return self.faulty.calls
+
+    def commit_batch(self, commit: BatchCommit) -> int:
+        self._in_hand.append(commit)
+        return super().commit_batch(commit)

@@ -1,0 +1,158 @@
+"""Eyes for a SQLite database: the rows that the store wrote, as the same values from every engine."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+from core.model.commits import PartitionState
+from core.model.events import Event
+from core.model.rows import Row, row_table
+from core.store.columns import fields_of, types_of
+from core.store.sqlite.schema import migrate_sqlite
+from tests.fakes.kept import (
+    KeptAttempt,
+    KeptGap,
+    KeptLetter,
+    KeptRange,
+    KeptRetracted,
+    KeptRow,
+    staged_values,
+)
+from tests.sql.values import ROW_CLASSES
+
+ORDER = "ORDER BY stream_id, LENGTH(partition_id), partition_id"
+
+
+@cache
+def migrated() -> bytes:
+    """A migrated database: it is made once, for it takes longer than most tests."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "store.db"
+        migrate_sqlite(path)
+        return path.read_bytes()
+
+
+class SqliteEyes(ABC):
+    """Looks at a database through statements of its own."""
+
+    @abstractmethod
+    def sql(self, statement: str, *values: object) -> list[Any]:
+        """Run one statement, as an operator would by hand."""
+
+    def rows(self, row_class: type) -> list[KeptRow]:
+        table = row_table(row_class)
+        ordinal = "NULL" if table.key else "ordinal"
+        found = self.sql(
+            f"SELECT stream_id, partition_id, sequence_number, {ordinal}, commit_number, {', '.join(table.columns)}"
+            f" FROM {table.name} {ORDER}, sequence_number, {ordinal}"
+        )
+        return [_kept_row(row_class, one) for one in found]
+
+    def letters(self) -> list[KeptLetter]:
+        found = self.sql(
+            "SELECT stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties,"
+            " body, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at,"
+            " failed_at, body_kept, lost_claims, claimed_by, claimed_until, began_at, settled_at, settled_why"
+            f" FROM event_hub_dead_letter {ORDER}, sequence_number"
+        )
+        return [_letter(one) for one in found]
+
+    def ledger(self) -> list[KeptRange]:
+        return self._ranges("batch")
+
+    def retries(self) -> list[KeptRange]:
+        return self._ranges("retry")
+
+    def replays(self) -> list[KeptRange]:
+        return self._ranges("replay")
+
+    def attempts(self) -> list[KeptAttempt]:
+        found = self.sql(
+            "SELECT stream_id, partition_id, sequence_number, attempt, touched_by, kind, status, error_class, error,"
+            f" commit_number, done_by, why FROM dead_letter_attempt {ORDER}, sequence_number, attempt"
+        )
+        return [KeptAttempt(*one) for one in found]
+
+    def retracted(self) -> list[KeptRetracted]:
+        found = self.sql(
+            "SELECT stream_id, partition_id, commit_number, table_name, sequence_number, ordinal, row_commit_number,"
+            f" row FROM retracted_row {ORDER}, commit_number, table_name, sequence_number, ordinal"
+        )
+        return [kept_retracted(one) for one in found]
+
+    def _ranges(self, kind: str) -> list[KeptRange]:
+        found = self.sql(
+            "SELECT stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, written,"
+            " filtered, dead_lettered, absent, rows_written, transform_version, invocation_id, committed_at"
+            f" FROM batch_ledger WHERE kind = ? {ORDER}, commit_number",
+            kind,
+        )
+        return [_kept_range(*one) for one in found]
+
+    def gaps(self) -> list[KeptGap]:
+        found = self.sql(
+            "SELECT stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts"
+            f" FROM sequence_gap {ORDER}, first_sequence_number"
+        )
+        return [_kept_gap(*one) for one in found]
+
+    def stage(self, state: PartitionState, events: Iterable[Event]) -> None:
+        for event in events:
+            self.sql(
+                "INSERT INTO staged_event VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                *staged_values(state, event),
+            )
+
+    def staged(self) -> list[tuple[str, int]]:
+        return self.sql("SELECT partition_id, sequence_number FROM staged_event ORDER BY partition_id, sequence_number")
+
+
+def _row(row_class: type, values: tuple[Any, ...]) -> Row:
+    typed = zip(fields_of(row_class), values, strict=True)
+    return cast(Row, row_class(*(_value(hint, value) for (_, hint), value in typed)))
+
+
+def _value(hint: Any, value: Any) -> Any:
+    types = types_of(hint)
+    if value is None:
+        return None
+    if datetime in types:
+        return datetime.fromisoformat(value)
+    return bool(value) if bool in types else value
+
+
+def _kept_row(row_class: type, one: tuple[Any, ...]) -> KeptRow:
+    values: list[Any] = [*one[:5], _row(row_class, one[5:])]
+    return KeptRow(*values)
+
+
+def kept_retracted(one: tuple[Any, ...]) -> KeptRetracted:
+    """One row of retracted_row, its JSON read as a row again."""
+    row_class = {row_table(each).name: each for each in ROW_CLASSES}[one[3]]
+    columns = json.loads(one[7])
+    values: list[Any] = [*one[:7], _row(row_class, tuple(columns[name] for name in row_table(row_class).columns))]
+    return KeptRetracted(*values)
+
+
+def _kept_range(*one: Any) -> KeptRange:
+    values: list[Any] = [*one[:-1], datetime.fromisoformat(one[-1])]
+    return KeptRange(*values)
+
+
+def _kept_gap(*one: Any) -> KeptGap:
+    values: list[Any] = [*one[:4], datetime.fromisoformat(one[4]), *one[5:]]
+    return KeptGap(*values)
+
+
+def _letter(one: tuple[Any, ...]) -> KeptLetter:
+    values = list(one)
+    values[6] = json.loads(values[6])
+    for at in (4, 15, 16, 20, 21, 22):
+        values[at] = None if values[at] is None else datetime.fromisoformat(values[at])
+    values[17] = bool(values[17])
+    return KeptLetter(*values)

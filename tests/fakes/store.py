@@ -1,0 +1,49 @@
+"""Every verb of the store over one database, as tests use them."""
+
+import time
+from collections.abc import Callable
+from copy import copy
+from datetime import timedelta
+from typing import Self
+
+from core.ledger.books import PartitionBooks, PartitionLedger
+from core.model.events import Stream
+from core.store.database import Database, PatientDatabase, Waiting
+from core.store.ledger import Ledger
+from core.store.letters import Letters
+from core.store.memory import Memory
+from core.store.ownership import Ownerships
+from core.store.replays import Replays
+from core.store.stream import OneStream
+from tests.fakes.builders import STREAM
+
+
+class Store(Letters, Replays, Ownerships):
+    """Reads and writes of events, letters, replays and owners."""
+
+    def __init__(self, database: Database, memory: Memory | None = None) -> None:
+        super().__init__(database, memory)
+        self.database = database
+
+    def read_ledgers(self, stream: Stream = STREAM) -> tuple[PartitionLedger, ...]:
+        """Return the books of every partition of a stream."""
+        return Ledger(OneStream(self.database, stream), ()).audit_ledgers(None)
+
+    def read_books(self, stream: Stream = STREAM) -> tuple[PartitionBooks, ...]:
+        """Return the books of every partition of a stream, as operators see them."""
+        return Ledger(OneStream(self.database, stream), ()).read_books()
+
+    def remembering(self, keep: timedelta, monotonic: Callable[[], float] = time.monotonic) -> Self:
+        """Return this store with a memory of its own."""
+        other = copy(self)
+        other._memory = Memory(keep, monotonic)
+        return other
+
+    def patient(self, patience: timedelta, waiting: Waiting | None = None) -> Self:
+        """Return this store over its database with patience."""
+        other = copy(self)
+        other._database = other.database = PatientDatabase(self.database, patience, waiting)
+        return other
+
+    def close(self) -> None:
+        self.database.close()

@@ -1,0 +1,107 @@
+"""core/replay/pieces.py: every number of a range is in one piece, with its event or gone."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.model.commits import PartitionState
+from core.model.events import BATCH_EVENTS, Event
+from core.model.spans import SequenceNumber, Span, joined
+from core.replay.pieces import Piece, PieceReader
+from tests.fakes.builders import EPOCH, event, events, partition
+from tests.fakes.memory_hub import MemoryHub
+from tests.fakes.memory_store import MemoryStore
+
+STATE = PartitionState(partition(), 1, None)
+
+
+class Letters(MemoryStore):
+    """A store that holds these letters and nothing else."""
+
+    def __init__(self, kept: list[Event]) -> None:
+        super().__init__()
+        self.kept = kept
+
+    def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
+        return tuple(one for one in self.kept if span.first <= one.sequence_number <= span.last)[:most]
+
+
+def span(first: int, last: int) -> Span:
+    return Span(SequenceNumber(first), SequenceNumber(last))
+
+
+def pieces_of(hub: list[Event], letters: list[Event], whole: Span, most: int = BATCH_EVENTS) -> list[Piece]:
+    reading = MemoryHub({"0": hub}).read_range(STATE.partition, whole.first, whole.last, EPOCH + timedelta(days=1))
+    reader, pieces, following = PieceReader(Letters(letters), STATE, reading, most), [], whole.first
+    while following <= whole.last:
+        pieces.append(reader.next_piece(Span(following, whole.last)))
+        following = SequenceNumber(pieces[-1].span.last + 1)
+    reader.close()
+    return pieces
+
+
+def test_a_long_range_comes_in_pieces_that_follow_each_other() -> None:
+    pieces = pieces_of(list(events(0, 1_200)), [], span(0, 1_200))
+    assert [one.span for one in pieces] == [span(0, 499), span(500, 999), span(1_000, 1_200)]
+    assert [len(one.events) for one in pieces] == [BATCH_EVENTS, BATCH_EVENTS, 201]
+
+
+def test_where_a_letter_kept_the_event_it_is_taken_from_the_letter() -> None:
+    (piece,) = pieces_of([event(1, "of the hub"), event(2, "of the hub")], [event(2, "of the letter")], span(1, 2))
+    assert [one.body for one in piece.events] == [b"of the hub", b"of the letter"]
+
+
+def test_a_letter_stands_in_for_an_event_that_left_the_hub() -> None:
+    (piece,) = pieces_of([event(9)], [event(3, "kept")], span(0, 9))
+    assert [one.sequence_number for one in piece.events] == [3, 9]
+    assert piece.gone_ranges == (span(0, 2), span(4, 8))
+
+
+def test_a_range_of_which_nothing_is_left_is_one_piece_and_all_gone() -> None:
+    (piece,) = pieces_of([], [], span(5, 10**9))
+    assert (piece.events, piece.gone_ranges) == ((), (span(5, 10**9),))
+
+
+def test_more_letters_than_a_piece_holds_are_cut_as_well() -> None:
+    pieces = pieces_of([], [event(2 * number) for number in range(BATCH_EVENTS + 3)], span(0, 10_000))
+    assert [len(one.events) for one in pieces] == [BATCH_EVENTS, 3]
+    assert pieces[0].span.last == 2 * (BATCH_EVENTS - 1)
+
+
+@pytest.mark.parametrize(("events", "border"), [(1, 3), (2, 49), (3, 50), (4, 97)])
+def test_a_piece_that_is_cut_is_whole(events: int, border: int) -> None:
+    piece = Piece(span(0, 99), tuple(event(number) for number in (3, 4, 50, 51, 98)))
+    lower, upper = piece.cut(events)
+    assert upper is not None
+    assert (lower.span, upper.span) == (span(0, border), span(border + 1, 99))
+    assert (len(lower.events), lower.events + upper.events) == (events, piece.events)
+    assert joined(lower.gone_ranges, upper.gone_ranges, 9) == piece.gone_ranges
+
+
+def test_a_piece_that_is_cut_after_all_its_events_has_no_rest() -> None:
+    piece, empty = Piece(span(0, 99), (event(3),)), Piece(span(0, 99), ())
+    assert (piece.cut(1), empty.cut(0)) == ((piece, None), (empty, None))
+
+
+def test_ranges_that_touch_are_joined_and_too_many_are_cut() -> None:
+    assert joined((span(0, 4),), (span(5, 9), span(11, 12)), 9) == (span(0, 9), span(11, 12))
+    many = tuple(span(3 * number, 3 * number + 1) for number in range(1_500))
+    assert joined((), many, 1_000) == many[:1_000]
+
+
+NUMBERS = st.sets(st.integers(0, 40), max_size=30)
+
+
+@given(NUMBERS, NUMBERS, st.integers(0, 20), st.integers(20, 45), st.integers(1, 6))
+def test_every_number_of_a_range_is_an_event_or_gone_and_none_is_both(
+    in_hub: set[int], in_letters: set[int], first: int, last: int, most: int
+) -> None:
+    hub, letters = ([event(number) for number in sorted(numbers)] for numbers in (in_hub, in_letters))
+    pieces = pieces_of(hub, letters, span(first, last), most)
+    found = [one.sequence_number for piece in pieces for one in piece.events]
+    gone = [n for piece in pieces for one in piece.gone_ranges for n in range(one.first, one.last + 1)]
+    assert found == [n for n in range(first, last + 1) if n in in_hub | in_letters]
+    assert sorted(found + gone) == list(range(first, last + 1))
+    assert all(len(piece.events) <= most for piece in pieces)

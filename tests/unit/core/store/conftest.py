@@ -1,0 +1,28 @@
+"""Fixtures of the tests of the store: a database before a driver that fails on demand."""
+
+import pytest
+
+from core.store.sqlserver.database import SqlServerDatabase
+from core.store.sqlserver.odbc import Access
+from tests.fakes.odbc_driver import FakeDriver
+from tests.fakes.store import Store
+from tests.sql.values import ID
+
+
+@pytest.fixture
+def driver() -> FakeDriver:
+    return FakeDriver()
+
+
+@pytest.fixture
+def committed(driver: FakeDriver) -> FakeDriver:
+    """Before a server with one commit of the partition, whose letter 7 is claimed."""
+    driver.server.stream_id = 1
+    driver.server.checkpoints["0"] = (7, "448", "2026-01-01T00:00:00", 1, str(ID))
+    driver.server.held = {7}
+    return driver
+
+
+@pytest.fixture
+def store(driver: FakeDriver) -> Store:
+    return Store(SqlServerDatabase("SERVER=host;UID=app;PWD=secret", access=Access(lambda: driver)))

@@ -1,0 +1,330 @@
+"""core/store/sqlserver/batch.py: a script is one batch of one text, and the values that go with it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import orjson
+import pytest
+
+from core.errors import DataRefused, LetterConflict
+from core.model.commits import BatchCommit, DeadLetter
+from core.model.events import Event
+from core.model.letters import LetterOutcome
+from core.model.rows import Row, appended_to, state_of
+from core.model.spans import SequenceNumber
+from core.store.letters import move_script, retry_script
+from core.store.partitions import batch_script
+from core.store.script import Script, Step
+from core.store.sqlserver.batch import UNMET, ask_batch, run_batch
+from core.transforms.home_security import Home, SensorReading
+from tests.fakes.odbc_driver import DECLARED
+from tests.offenders import holds_for
+from tests.sql.statements import (
+    MOVED,
+    RUN,
+    commit_of,
+    commit_with,
+    every_run,
+    every_script,
+    move_of,
+    retry_of,
+    with_gap,
+)
+from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of
+
+
+@appended_to("price")
+@dataclass(frozen=True, slots=True)
+class Price:
+    amount: Decimal | None
+    ratio: float
+    day: date
+    paid: bool
+
+
+@state_of("version", key=("name",))
+@dataclass(frozen=True, slots=True)
+class Version:
+    name: str
+
+
+DAY = date(2026, 1, 2)
+PLACE = {"stream_id": 1, "partition_id": "0"}
+NO_LETTERS = {**PLACE, "claimed_by": "c", "transform_version": "v", "committed_at": "2026-01-01T00:00:00.000000Z"}
+
+
+def text_of(*steps: Step, rehearse: bool = False) -> str:
+    return run_batch(Script("a test", steps), rehearse)[0]
+
+
+def values_of(script: Script | BatchCommit) -> dict[str, Any]:
+    """Return the values by the variables that the text declares for them."""
+    text, given = run_batch(batch_script(script) if isinstance(script, BatchCommit) else script, rehearse=False)
+    return dict(zip(DECLARED.findall(text), given, strict=True))
+
+
+def rows_of(table: str, *rows: Row) -> list[list[Any]]:
+    placed = [(7 + at, 0, row) for at, row in enumerate(rows)]
+    return orjson.loads(values_of(commit_with({type(rows[0]): placed}))[f"rows_of_{table}"])
+
+
+class TestTheText:
+    def test_of_a_statement_that_reads_declares_its_parameters_with_their_types(self) -> None:
+        text, given = ask_batch("read_checkpoint", PLACE)
+        assert text.startswith("SET NOCOUNT ON;\nDECLARE @stream_id int = ?, @partition_id varchar(8000) = ?;\nSELECT ")
+        assert given == [1, "0"]
+
+    def test_of_a_statement_without_parameters_declares_nothing(self) -> None:
+        text, given = ask_batch("read_commit_numbers", {})
+        assert text.startswith("SET NOCOUNT ON;\n\nSELECT ")
+        assert given == []
+
+    def test_of_one_statement_without_a_condition_is_plain_and_the_same_as_of_a_read(self) -> None:
+        values = {**PLACE, "sequence_number": 5, "anchored_at": "2026-01-01T00:00:00.000000Z"}
+        script = Script("a test", (Step("anchor_partition", values, answers=True),), may_repeat=True)
+        assert run_batch(script, rehearse=False) == ask_batch("anchor_partition", values)
+
+    def test_of_one_statement_with_a_condition_or_of_a_rehearsal_is_a_transaction(self) -> None:
+        claimed = Step("close_gaps", PLACE)
+        assert "COMMIT TRANSACTION;" in text_of(replace(claimed, expect=1))
+        assert text_of(claimed, rehearse=True).endswith("ROLLBACK TRANSACTION;")
+
+    def test_of_a_rehearsal_differs_only_in_how_it_ends(self) -> None:
+        script = every_script()["replay carrying"]
+        done, rehearsed = (run_batch(script, rehearse) for rehearse in (False, True))
+        assert rehearsed == (done[0].replace("COMMIT TRANSACTION;", "ROLLBACK TRANSACTION;"), done[1])
+        assert rehearsed[0].count("ROLLBACK") == 1
+
+    def test_checks_each_step_that_expects_by_a_number_of_its_own(self) -> None:
+        one = Step("count_commit", PLACE, expect=1, keeps="commit_number")
+        many = Step("settle_letters", NO_LETTERS, many=[], expect=0)
+        text = text_of(one, many)
+        assert f"IF @@ROWCOUNT <> 1 THROW {UNMET}, 'count_commit touched" in text
+        assert f"IF @@ROWCOUNT <> @expected_of_step_1 THROW {UNMET + 1}, 'settle_letters touched" in text
+
+    def test_keeps_numbers_from_nought_in_variables_and_ends_with_them(self) -> None:
+        text = text_of(Step("count_commit", PLACE, keeps="commit_number"), Step("close_gaps", PLACE, counts="closed"))
+        assert "\nDECLARE @commit_number bigint = 0, @closed bigint = 0;\n" in text
+        assert "SET @closed = @closed + @@ROWCOUNT;" in text
+        assert text.endswith("SELECT @commit_number AS commit_number, @closed AS closed;")
+
+    def test_adds_the_steps_up_that_count_one_number(self) -> None:
+        text = text_of(*[Step("close_gaps", PLACE, counts="closed")] * 2)
+        assert text.count("SET @closed = @closed + @@ROWCOUNT;") == 2
+        assert text.count("@closed bigint") == 1
+
+    def test_is_the_same_object_for_scripts_of_one_shape(self) -> None:
+        one, other = commit_of((Home,), first=False, letters=True), commit_of((Home,), first=False, letters=True)
+        several = replace(other, settled=replace(other.settled, letters=[*other.settled.letters] * 3))
+        later = replace(several, committed_at=datetime(2027, 1, 1, tzinfo=UTC))
+        assert run_batch(batch_script(one), False)[0] is run_batch(batch_script(later), False)[0]
+        retry = retry_of((Home,))
+        more = replace(retry, claimed_by="claim-2", outcomes=retry.outcomes * 2)
+        assert run_batch(retry_script(retry), False)[0] is run_batch(retry_script(more), False)[0]
+
+    def test_names_no_class_without_rows(self) -> None:
+        text, _ = run_batch(
+            batch_script(commit_with({Home: [], SensorReading: [(7, 0, row_of(SensorReading))]})), False
+        )
+        assert "hubledger.home" not in text
+
+    def test_of_a_commit_without_gaps_names_none(self) -> None:
+        assert "sequence_gap" not in run_batch(batch_script(commit_of((), first=False, letters=False)), False)[0]
+
+    def test_of_a_replay_carries_everything_with_it(self) -> None:
+        tables = (
+            "retracted_row sensor_reading event_hub_dead_letter batch_ledger replay_progress replay_state replay_job"
+        )
+        text, _ = every_run()["replay carrying"]
+        assert [table for table in tables.split() if f"hubledger.{table}" not in text] == []
+
+
+class TestParameters:
+    def test_that_steps_share_are_sent_once(self) -> None:
+        values = values_of(commit_of(ROW_CLASSES, first=False, letters=True))
+        assert (values["stream_id"], values["partition_id"], values["sequence_number"]) == (1, "0", 7)
+        assert (values["first_sequence_number"], values["last_sequence_number"]) == (7, 7)
+        assert (values["offset_token"], values["commit_id"], values["expected"]) == ("448", str(ID), 6)
+        assert (values["written"], values["dead_lettered"], values["rows_written"]) == (0, 1, len(ROW_CLASSES))
+
+    def test_that_steps_share_with_different_values_are_a_fault_of_the_script(self) -> None:
+        steps = Step("count_commit", PLACE), Step("close_gaps", {**PLACE, "partition_id": "1"})
+        with pytest.raises(ValueError, match=r"^close_gaps gives partition_id a different value"):
+            text_of(*steps)
+        gap = {"first_sequence_number": 1, "last_sequence_number": 1}
+        many = [Step("settle_gap", PLACE, many=[{**gap, "status": status}]) for status in ("healed", "absent")]
+        with pytest.raises(ValueError, match=r"^settle_gap gives gaps a different value"):
+            text_of(*many)
+
+    def test_that_are_missing_are_a_fault_of_the_script(self) -> None:
+        with pytest.raises(KeyError, match="partition_id"):
+            text_of(Step("count_commit", {"stream_id": 1}))
+
+    def test_that_the_script_keeps_are_not_sent_even_when_a_step_gives_them(self) -> None:
+        commit = every_script()["replay carrying"]
+        given = next(step.values for step in commit.steps if step.statement == "advance_replay")
+        assert {"rows_retracted", "letters_added", "letters_resolved"} <= set(given)
+        assert (
+            set(values_of(commit)) & {"commit_number", "rows_retracted", "letters_added", "letters_resolved"} == set()
+        )
+        without = every_script()["replay home"]
+        assert values_of(without)["letters_added"] == 0
+
+    def test_of_a_first_commit_expect_nothing(self) -> None:
+        assert "expected" not in values_of(commit_of((), first=True, letters=False))
+
+    def test_that_are_instants_are_texts_in_utc_without_a_zone(self) -> None:
+        there = datetime(2026, 1, 1, 5, 45, 0, 1, tzinfo=timezone(timedelta(hours=5, minutes=45)))
+        values = values_of(replace(commit_of((), first=True, letters=False), committed_at=there))
+        assert values["committed_at"] == values["updated_at"] == "2026-01-01T00:00:00.000001"
+        assert values["enqueued_at"] == "2026-01-01T00:00:00.000000"
+
+    def test_of_a_step_of_many_that_has_none_are_an_empty_array(self) -> None:
+        values = values_of(Script("a test", (Step("settle_letters", NO_LETTERS, many=[], expect=0),)))
+        assert (values["letters"], values["expected_of_step_0"]) == ("[]", 0)
+
+    def test_of_a_table_named_like_a_parameter_have_a_variable_of_their_own(self) -> None:
+        assert "rows_of_version" in values_of(commit_with({Version: [(7, 0, Version("a"))]}))
+
+    def test_of_gaps_are_arrays_and_absent_numbers_a_count(self) -> None:
+        values = values_of(with_gap(commit_of((), first=False, letters=False)))
+        assert orjson.loads(values["gaps"]) == [[6, 6, "absent"]]
+        assert (values["absent"], values["first_sequence_number"]) == (1, 6)
+
+    def test_of_an_aggregation_run_are_those_of_the_run(self) -> None:
+        assert values_of(every_script()["run result"]) == {
+            "job": RUN.job,
+            "cut_from": "{}",
+            "cut_to": '{"1/0":1}',
+            "staging_id": "s",
+            "run_number": 3,
+            "run_id": "r",
+            "closed_at": "2026-01-01T00:00:00.000000",
+        }
+
+
+class TestRows:
+    def test_that_are_appended_are_arrays_of_position_and_columns(self) -> None:
+        assert rows_of("sensor_reading", row_of(SensorReading)) == [
+            [7, 0, "home-1", "sensor-1", "carbon_monoxide", None, 5, "2026-01-01T00:00:00.000000"]
+        ]
+
+    def test_of_several_states_of_a_key_only_the_newest_is_sent(self) -> None:
+        assert rows_of("home", Home("a", "x", True), Home("b", "x", True), Home("a", "y", False)) == [
+            [9, "a", "y", False],
+            [8, "b", "x", True],
+        ]
+
+    def test_keep_every_digit_of_a_number(self) -> None:
+        amounts = [Decimal("12345678901234567890.0123456789"), Decimal("1E+3"), Decimal("-0.10"), None]
+        sent = rows_of("price", *(Price(amount, 0.1, DAY, True) for amount in amounts))
+        texts = ("12345678901234567890.0123456789", "1000", "-0.10", None)
+        assert [row[2:] for row in sent] == [[text, 0.1, "2026-01-02", True] for text in texts]
+        assert rows_of("price", Price(Decimal("1.50000000000000"), 0.1, DAY, True))[0][2] == "1.50000000000000"
+        ends = [replace(row_of(SensorReading), ppm=number) for number in (2**63 - 1, -(2**63))]
+        assert [row[6] for row in rows_of("sensor_reading", *ends)] == [2**63 - 1, -(2**63)]
+
+    @pytest.mark.parametrize(
+        "row",
+        [
+            Home("\ud800", "x", True),
+            SensorReading("a", "b", "c", None, 2**64, EPOCH),
+            SensorReading("a", "b", "c", None, -(2**63) - 1, EPOCH),
+            SensorReading("a", "b", "c", None, 1, datetime(2026, 1, 1)),  # noqa: DTZ001
+            SensorReading("a", "b", "c", None, 1, None),  # type: ignore[arg-type]
+            SensorReading("a", "b", "c", b"bytes", 1, EPOCH),  # type: ignore[arg-type]
+            Price(Decimal(1), 0.1, "today", True),  # type: ignore[arg-type]
+            *(Price(Decimal(1), ratio, DAY, True) for ratio in (float("nan"), float("inf"), float("-inf"))),
+            *(Price(Decimal(text), 0.1, DAY, True) for text in ("0.12345678901", "1E-11", "NaN", "Infinity")),
+        ],
+        ids=str,
+    )
+    def test_that_no_column_holds_are_refused_data(self, row: Row) -> None:
+        with pytest.raises(DataRefused, match=r"^the rows cannot be written as JSON: "):
+            rows_of("any", row)
+
+
+class TestLetters:
+    @staticmethod
+    def sent(*letters: DeadLetter) -> list[list[Any]]:
+        commit = commit_of((), first=True, letters=True)
+        return orjson.loads(values_of(replace(commit, settled=replace(commit.settled, letters=letters)))["letters"])
+
+    @staticmethod
+    def letter(body: bytes = b"", error: str = "why", **properties: object) -> DeadLetter:
+        event = Event(SequenceNumber(7), "448", EPOCH, error, properties, body)
+        return DeadLetter(event, "unknown", "builtins.ValueError", error, "0123456789abcdef", "waiting")
+
+    def test_are_sent_whole_with_their_bodies_in_hex(self) -> None:
+        (letter,) = orjson.loads(values_of(commit_of((), first=True, letters=True))["letters"])
+        assert letter == [
+            7, "448", "2026-01-01T00:00:00.000000", None, "{}", b"body".hex(), 1, "unknown", "builtins.ValueError",
+            "why", "0123456789abcdef", "test/1", "waiting", "2026-01-01T00:00:00.000000", "2026-01-01T00:00:00.000000",
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize("body", [b"", b"\x00\xff", "👩‍👩‍👧".encode(), bytes(range(256)) * 3600], ids=len)
+    def test_have_bodies_of_any_bytes_and_properties_of_any_form(self, body: bytes) -> None:
+        properties: dict[str, Any] = {"tenant": "ß👩", "deep": {"a": ['"', "\\", "\x00"]}}
+        ((*_, _, _, _, _, text, digits, _, _, _, _, _, _, _, _, _),) = self.sent(self.letter(body, **properties))
+        assert (orjson.loads(text), bytes.fromhex(digits)) == (properties, body)
+
+    def test_have_each_texts_of_their_own(self) -> None:
+        given = [self.letter(bytes(number), n="x" * number) for number in range(5)]
+        texts = [(orjson.loads(letter[4]), bytes.fromhex(letter[5])) for letter in self.sent(*given)]
+        assert texts == [({"n": "x" * number}, bytes(number)) for number in range(5)]
+
+    @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\x00\ufdd0\uffff", "x" * 5_000, '"\\\n👩‍👩‍👧'], ids=ascii)
+    def test_lose_lone_surrogates_and_nothing_else(self, text: str) -> None:
+        (letter,) = self.sent(self.letter(error=text))
+        assert letter[3] == letter[9] == text.replace("\ud800", "?").replace("\udfff", "?")
+
+    def test_of_a_retry_are_outcomes(self) -> None:
+        values = values_of(retry_script(retry_of(())))
+        assert orjson.loads(values["letters"]) == [
+            [
+                7, "waiting", 1, "2026-01-01T00:00:00.000000", "unknown", "builtins.ValueError", "why",
+                "0123456789abcdef", None,
+            ]
+        ]  # fmt: skip
+        resolved = values_of(retry_script(retry_of((Home,))))
+        assert orjson.loads(resolved["letters"]) == [
+            [7, "resolved", 1, None, None, None, None, None, "its rows were written"]
+        ]
+        assert (values["claimed_by"], values["touched_by"], values["expected_of_step_1"]) == ("claim-1", "claim-1", 1)
+        assert (values["kind"], values["why"], values["done_by"]) == ("retry", "", "invocation-2")
+        assert (values["sequence_numbers"], values["committed_at"]) == ("[[7]]", "2026-01-01T00:00:00.000000")
+
+    def test_of_a_retry_that_were_not_resolved_count_as_dead_lettered(self) -> None:
+        commit = retry_of((SensorReading,))
+        more = (*commit.outcomes, LetterOutcome(SequenceNumber(9), "exhausted", why="gone", attempted=False))
+        values = values_of(retry_script(replace(commit, outcomes=more)))
+        assert (values["written"], values["filtered"], values["dead_lettered"], values["rows_written"]) == (1, 0, 1, 1)
+        assert (values["first_sequence_number"], values["last_sequence_number"]) == (7, 9)
+
+    def test_of_a_move_go_where_the_move_leads_from_where_it_may_begin(self) -> None:
+        values = values_of(move_script(move_of("requeue"), 1))
+        assert (values["sources"], values["status"]) == (",waiting,exhausted,", "waiting")
+        assert (values["move_id"], values["claimed_by"]) == ("move-1", "")
+        assert (values["done_by"], values["why"], values["kind"]) == ("somebody", "because", "requeue")
+        keeper = values_of(move_script(replace(move_of("release"), claimed_by="claim-1"), 1))
+        assert keeper["claimed_by"] == "claim-1"
+
+
+@holds_for(MOVED)
+def test_a_move_leaves_an_attempt_unless_it_is_a_release(move: Any) -> None:
+    assert ("dead_letter_attempt" in every_run()[f"move {move}"][0]) is (move != "release")
+
+
+@holds_for(every_script())
+def test_every_step_that_expects_has_an_error_of_its_own(name: str) -> None:
+    errors = [step.otherwise() for step in every_script()[name].steps if step.otherwise is not None]
+    assert all(isinstance(error, Exception) and not isinstance(error, ValueError) for error in errors)
+    assert not name.startswith("retry ") or {type(error) for error in errors} == {LetterConflict}
+
+
+def test_a_read_gives_each_parameter_that_its_statement_declares() -> None:
+    wanted: Mapping[str, Any] = {**PLACE, "claimed_by": "c", "sequence_numbers": "[[7]]", "more": 1}
+    assert ask_batch("read_claimed_letters", wanted)[1] == [1, "0", "[[7]]", "c"]

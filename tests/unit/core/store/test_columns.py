@@ -1,0 +1,115 @@
+"""core/store/columns.py: instants as texts that sort as times do, and values back from columns."""
+
+import json
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.store.columns import (
+    day_of,
+    day_text,
+    instant_of,
+    instant_or_none,
+    instant_text,
+    instant_texts,
+    key_text,
+    storable,
+)
+from core.store.partitions import keys_json
+
+ZONES = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+INSTANTS = st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29), timezones=st.one_of(st.just(UTC), ZONES))  # noqa: DTZ001
+
+
+@given(INSTANTS)
+def test_a_text_equals_isoformat_in_utc(moment: datetime) -> None:
+    expected = moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    assert instant_text(moment) == expected
+
+
+@given(INSTANTS)
+def test_a_text_reads_back_as_the_same_instant(moment: datetime) -> None:
+    assert datetime.fromisoformat(instant_text(moment)) == moment
+
+
+@given(st.lists(INSTANTS, max_size=8))
+def test_a_column_of_instants_is_the_texts_of_each(moments: list[datetime]) -> None:
+    assert instant_texts(moments) == [instant_text(moment) for moment in moments]
+
+
+def test_a_column_with_one_time_without_a_zone_is_refused() -> None:
+    with pytest.raises(ValueError, match="has no time zone"):
+        instant_texts([datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1)])  # noqa: DTZ001
+
+
+@given(INSTANTS, INSTANTS)
+def test_texts_sort_as_times_do(one: datetime, other: datetime) -> None:
+    assert (instant_text(one) < instant_text(other)) == (one < other)
+
+
+@given(st.datetimes(timezones=st.none()))
+def test_a_time_without_a_zone_is_no_instant(moment: datetime) -> None:
+    with pytest.raises(ValueError, match="has no time zone"):
+        instant_text(moment)
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), "2026-01-02T03:04:05.000000Z"),
+        (datetime(2026, 1, 2, 3, 4, 5, 60, tzinfo=UTC), "2026-01-02T03:04:05.000060Z"),
+        (datetime(1, 1, 1, tzinfo=UTC), "0001-01-01T00:00:00.000000Z"),
+        (datetime(2026, 3, 29, 2, 30, tzinfo=ZoneInfo("Europe/Berlin")), "2026-03-29T01:30:00.000000Z"),
+        (datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"), fold=1), "2026-10-25T01:30:00.000000Z"),
+        (datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin")), "2026-10-25T00:30:00.000000Z"),
+    ],
+    ids=str,
+)
+def test_known_instants_have_known_texts(moment: datetime, text: str) -> None:
+    assert instant_text(moment) == text
+
+
+@given(st.integers(-86_399, 86_399))
+def test_an_offset_of_seconds_is_not_rounded(seconds: int) -> None:
+    moment = datetime(2026, 1, 1, 12, tzinfo=timezone(timedelta(seconds=seconds)))
+    assert datetime.fromisoformat(instant_text(moment)) == moment
+
+
+@given(INSTANTS)
+def test_an_instant_is_the_same_from_each_engine(moment: datetime) -> None:
+    assert instant_of(instant_text(moment)) == moment
+    assert instant_of(moment.astimezone(UTC).replace(tzinfo=None)) == moment
+    assert instant_of(instant_text(moment)).tzinfo is UTC
+
+
+def test_an_empty_column_of_instants_has_none() -> None:
+    assert instant_or_none(None) is None
+    assert instant_or_none("2026-01-01T00:00:00.000000Z") == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_a_day_is_the_same_from_each_engine() -> None:
+    assert day_of("2026-01-02") == day_of(date(2026, 1, 2)) == date(2026, 1, 2)
+    assert day_text(date(2026, 1, 2)) == "2026-01-02"
+    with pytest.raises(ValueError, match="is not a date"):
+        day_text("2026-01-02")  # type: ignore[arg-type]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_text_that_utf_8_holds_stays_as_it_is(text: str) -> None:
+    assert storable(text) == text
+
+
+def test_a_text_loses_its_lone_surrogates() -> None:
+    assert storable("a\ud800b\udfff") == "a?b?"
+
+
+def test_keys_are_texts_of_their_parts_and_a_number_that_is_not_finite_is_no_key() -> None:
+    key = ("a", 1, date(2026, 1, 2), datetime(2026, 1, 1, tzinfo=UTC), Decimal("1E+3"))
+    assert json.loads(keys_json([key, ("b", float("nan")), ("\ud800",), (2**63,)])) == [
+        ["a", 1, "2026-01-02", "2026-01-01T00:00:00.000000Z", "1000"]
+    ]
+    assert key_text(Decimal("0.10")) == "0.10"

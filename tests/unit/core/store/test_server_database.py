@@ -1,0 +1,286 @@
+"""core/store/sqlserver/database.py before a driver that fails on demand; what a real server does is in tests/sql."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from core.errors import (
+    CheckpointConflict,
+    CommitOutcomeUnknown,
+    DataRefused,
+    LetterConflict,
+    ReplayConflict,
+    SchemaMismatch,
+    StoreMisconfigured,
+    StoreUnavailable,
+)
+from core.ingest.ingest import IngestReport, Means, ingest_batch
+from core.model.clock import Clock
+from core.model.commits import BatchCommit
+from core.model.events import Event, EventBatch, PartitionId
+from core.model.letters import LetterClaim
+from core.model.rows import ReferenceKey, Row, row_table
+from core.model.spans import SequenceNumber
+from core.model.transform import Transform
+from core.replay.job import JobMove
+from core.store.aggregation import Aggregations
+from core.store.database import write
+from core.store.memory import Memory
+from core.store.queries import load_migrations
+from core.store.sqlserver.database import SqlServerDatabase
+from core.store.sqlserver.odbc import Access
+from core.transforms.home_security import Home
+from tests.fakes.odbc_driver import Error, FakeDriver, When, fault, lost, unmet
+from tests.fakes.store import Store
+from tests.sql.statements import RUN, STAGED, commit_of, every_run, move_of, replay_of, retry_of
+from tests.sql.values import EPOCH, ID, ROW_CLASSES
+
+CONNECTION = "SERVER=host;UID=app;PWD=secret"
+PARTITION = commit_of((), first=True, letters=False).partition
+SEVEN = SequenceNumber(7)
+TAKEN = "Violation of PRIMARY KEY constraint '{}'. Cannot insert duplicate key in object 'hubledger.x'."
+TIMED_OUT = Error("HYT00", "[HYT00] Query timeout expired (0) (SQLExecute)")
+NOT_OURS = fault("42000", 51199, "a step that this script does not have")
+
+
+def store_of(driver: FakeDriver, schema: str = "hubledger", memory: Memory | None = None) -> Store:
+    return Store(SqlServerDatabase(CONNECTION, schema=schema, access=Access(lambda: driver)), memory)
+
+
+def first_commit(store: Store, classes: tuple[type, ...] = ()) -> BatchCommit:
+    store.read_partition(PARTITION)
+    return commit_of(classes, first=True, letters=True)
+
+
+def calls_of(driver: FakeDriver, call: Callable[[], object]) -> int:
+    before = len(driver.server.executed)
+    call()
+    return len(driver.server.executed) - before
+
+
+class TestAPartition:
+    def test_that_is_not_known_gets_a_stream_and_has_no_checkpoint(self, store: Store, driver: FakeDriver) -> None:
+        state = store.read_partition(PARTITION)
+        assert (state.stream_id, state.checkpoint) == (1, None)
+        assert PartitionId("0") in driver.server.executed[-1][1]
+
+    def test_is_anchored_once_and_knows_when_its_stream_was_opened(self, store: Store) -> None:
+        state = store.anchor_partition(store.read_partition(PARTITION), SequenceNumber(5), EPOCH)
+        assert (state.anchor, state.opened_at, state.checkpoint) == (5, EPOCH, None)
+        assert store.anchor_partition(state, SequenceNumber(6), EPOCH) == state
+
+    def test_moves_its_checkpoint_with_a_commit_that_gives_its_number(self, store: Store) -> None:
+        commit = first_commit(store)
+        assert store.commit_batch(commit) == 1
+        assert store.read_partition(PARTITION) == commit.state_after(1)
+
+
+def test_a_transaction_is_one_call_whatever_it_carries(committed: FakeDriver) -> None:
+    store = store_of(committed)
+    commit = replace(commit_of(ROW_CLASSES, first=False, letters=True), state=store.read_partition(PARTITION))
+    aggregations = Aggregations(store.database)
+    assert calls_of(committed, lambda: store.commit_batch(commit)) == 1
+    assert calls_of(committed, lambda: store.commit_retry(retry_of(ROW_CLASSES))) == 1
+    assert calls_of(committed, lambda: store.commit_replay(replay_of(ROW_CLASSES, letters=True))) == 1
+    assert calls_of(committed, lambda: store.rehearse_replay(replay_of(ROW_CLASSES, letters=True))) == 1
+    assert calls_of(committed, lambda: store.move_replay(JobMove(ID, "pause", "somebody", "", EPOCH))) == 1
+    assert calls_of(committed, lambda: aggregations.open_run(RUN)) == 1
+    assert calls_of(committed, lambda: aggregations.commit_run(RUN, STAGED, EPOCH)) == 1
+    assert calls_of(committed, lambda: store.move_letters(move_of("discard"))) == 2  # the stream is looked up
+
+
+class TestTheSchema:
+    def test_is_checked_once_before_anything_is_executed(self, store: Store, driver: FakeDriver) -> None:
+        store.read_partition(PARTITION)
+        store.read_partition(PARTITION)
+        checks = ["schema_migration" in text for text, _ in driver.server.executed]
+        assert checks.index(True) == 0
+        assert checks.count(True) == 1
+
+    @pytest.mark.parametrize(
+        ("version", "hint"), [(0, "core.store.migrate"), (1, "core.store.migrate"), (99, "0098 breaking_x.*newer code")]
+    )
+    def test_that_this_code_does_not_run_on_is_refused(
+        self, store: Store, driver: FakeDriver, version: int, hint: str
+    ) -> None:
+        driver.server.version = version
+        driver.server.answers["m.version, m.name"] = [(98, "breaking_x"), (99, "parcels")]
+        with pytest.raises(SchemaMismatch, match=hint):
+            store.read_partition(PARTITION)
+        assert driver.open == []
+
+    def test_that_is_newer_and_only_adds_is_worked_on(self, store: Store, driver: FakeDriver) -> None:
+        driver.server.version = 99
+        driver.server.answers["m.version, m.name"] = [(98, "not_breaking_x"), (99, "parcels")]
+        store.read_partition(PARTITION)
+        asked = [given for text, given in driver.server.executed if "m.version, m.name" in text]
+        assert asked == [[load_migrations("sqlserver")[-1].version]]
+
+    def test_of_a_different_name_is_named_everywhere(self, committed: FakeDriver) -> None:
+        committed.server.schema = "trial_7"
+        committed.server.answers["MIN(d.due_at)"] = [(None,)]
+        store = store_of(committed, schema="trial_7")
+        store.read_references([ReferenceKey(Home, ("a",))])
+        store.database.ask("audit_ledgers", stream_id=1, partition_id="0")
+        store.claim_letters(LetterClaim(PARTITION.stream, "claim-1", EPOCH, EPOCH, 1))
+        store.next_due_at(PARTITION.stream)
+        store.commit_retry(retry_of(ROW_CLASSES))
+        store.commit_replay(replay_of(ROW_CLASSES, letters=True))
+        assert [text for text, _ in committed.server.executed if "hubledger." in text] == []
+        assert all("trial_7." in text for text, _ in committed.server.executed)
+
+
+EVERY_CLASS = f"replay {'+'.join(row_table(each).name for each in ROW_CLASSES)} letters"
+COMMIT_TEXT, RETRY_TEXT, REPLAY_TEXT = (
+    every_run()[name][0] for name in ("commit first nothing letters", "retry nothing", EVERY_CLASS)
+)
+COMMON: dict[str, tuple[Error, type[Exception], bool]] = {
+    "a value too long": (fault("22001", 2628), DataRefused, True),
+    "a row that stands already": (fault("23000", 2627, TAKEN.format("pk_sensor_reading")), DataRefused, True),
+    "a deadlock": (fault("40001", 1205), StoreUnavailable, False),
+    "an unknown one": (fault("42000", 99999), StoreUnavailable, False),
+    "a number of no step": (NOT_OURS, StoreUnavailable, True),
+    "a missing table": (fault("42S02", 208), SchemaMismatch, False),
+    "a login that was withdrawn": (fault("28000", 18456), StoreMisconfigured, False),
+    "the line cut": (lost(), CommitOutcomeUnknown, False),
+    "a statement too slow": (TIMED_OUT, CommitOutcomeUnknown, False),
+}
+RACED = (fault("23000", 2627, TAKEN.format("pk_home")), StoreUnavailable, True)
+FAULTS: dict[str, dict[str, tuple[Error, type[Exception], bool]]] = {
+    "a batch": COMMON
+    | {
+        "the checkpoint moved": (unmet(COMMIT_TEXT, "_checkpoint"), CheckpointConflict, True),
+        "another was first": (
+            fault("23000", 2627, TAKEN.format("pk_event_hub_checkpoint")),
+            CheckpointConflict,
+            True,
+        ),
+    },
+    "a retry": COMMON
+    | {
+        "no such partition": (unmet(RETRY_TEXT, "count_commit"), LetterConflict, True),
+        "letters that were taken": (unmet(RETRY_TEXT, "settle_letters"), LetterConflict, True),
+    },
+    "a replay": COMMON
+    | {
+        "events after the checkpoint": (unmet(REPLAY_TEXT, "count_replay"), ReplayConflict, True),
+        "another was further": (unmet(REPLAY_TEXT, "advance_replay"), ReplayConflict, True),
+        "a job that does not run": (unmet(REPLAY_TEXT, "hold_replay_job"), ReplayConflict, True),
+        "two wrote one state": RACED,
+    },
+}
+WRITES: dict[str, Callable[[Store], object]] = {
+    "a batch": lambda store: store.commit_batch(commit_of((), first=True, letters=True)),
+    "a retry": lambda store: store.commit_retry(retry_of(())),
+    "a replay": lambda store: store.commit_replay(replay_of(ROW_CLASSES, letters=True)),
+}
+
+
+@pytest.mark.parametrize("when", [When.AT_ONCE, When.LATE], ids=["at once", "at nextset"])
+@pytest.mark.parametrize(("what", "case"), [(what, case) for what, cases in FAULTS.items() for case in cases])
+def test_a_fault_has_its_name_and_a_doubtful_connection_is_dropped(
+    committed: FakeDriver, what: str, case: str, when: When
+) -> None:
+    if what == "a batch":
+        committed.server.checkpoints.clear()
+    error, named, kept = FAULTS[what][case]
+    store = store_of(committed)
+    committed.server.faults = [(when, error)]
+    with pytest.raises(named) as caught:
+        WRITES[what](store)
+    assert caught.value.__cause__ is error
+    assert len(committed.open) == int(kept)
+    assert WRITES[what](store) == (1 if what == "a batch" else 2)
+    assert len(committed.connections) == (1 if kept else 2)
+
+
+def test_a_race_for_a_state_or_a_gap_is_passing_and_only_where_a_step_races(committed: FakeDriver) -> None:
+    store = store_of(committed)
+    for key, raised in (("pk_home", StoreUnavailable), ("pk_sequence_gap", DataRefused)):
+        committed.server.faults = [(When.AT_ONCE, fault("23000", 2627, TAKEN.format(key)))]
+        with pytest.raises(raised):
+            store.commit_retry(retry_of((Home,)))
+
+
+class TestALostAnswer:
+    def test_of_a_read_is_unavailable(self, store: Store, driver: FakeDriver) -> None:
+        store.read_partition(PARTITION)
+        driver.connections[0].lost = True
+        with pytest.raises(StoreUnavailable):
+            store.read_partition(PARTITION)
+        assert store.read_partition(PARTITION).stream_id == 1
+
+    def test_before_the_commit_left_is_unavailable(self, store: Store, driver: FakeDriver) -> None:
+        commit = first_commit(store)
+        store.close()
+        driver.refusals = [lost()]
+        with pytest.raises(StoreUnavailable):
+            store.commit_batch(commit)
+        assert driver.server.commits == []
+
+    @pytest.mark.parametrize(
+        ("part", "call"),
+        [
+            (
+                "UPDATE TOP (@most) d",
+                lambda store: store.claim_letters(LetterClaim(PARTITION.stream, "c", EPOCH, EPOCH, 1)),
+            ),
+            ("CHARINDEX(", lambda store: store.move_letters(move_of("discard"))),
+            ("CHARINDEX(", lambda store: store.move_replay(JobMove(ID, "pause", "somebody", "", EPOCH))),
+            (
+                "SET status = 'healed'",
+                lambda store: write(store.database, "x", "close_gaps", stream_id=1, partition_id="0"),
+            ),
+        ],
+        ids=["a claim", "a move", "a move of a job", "a write"],
+    )
+    def test_of_a_script_that_may_repeat_is_unavailable(
+        self, committed: FakeDriver, part: str, call: Callable[[Store], object]
+    ) -> None:
+        committed.server.refused = (part, lost())
+        with pytest.raises(StoreUnavailable):
+            call(store_of(committed))
+        assert committed.open == []
+
+    @pytest.mark.parametrize("first", [When.AFTER, When.AT_ONCE, When.LATE], ids=["stands", "at once", "at nextset"])
+    def test_of_a_batch_is_settled_and_each_event_committed_once(self, driver: FakeDriver, first: When) -> None:
+        driver.server.faults = [(first, lost())]
+        report = ingest(driver)
+        assert ([commit.events for commit in report.commits], report.redelivered) == ([5], 0)
+        assert len(driver.server.commits) == (1 if first is When.AFTER else 2)
+        assert driver.server.checkpoints["0"][3:] == (1, str(report.commits[0].commit_id))
+
+    def test_of_a_commit_of_somebody_else_does_not_count_as_ours(self, store: Store, driver: FakeDriver) -> None:
+        store.commit_batch(first_commit(store))
+        driver.server.checkpoints["0"] = (4, "256", "2026-01-01T00:00:00.0000000", 1, str(ID))
+        report = ingest(driver)
+        assert (report.commits, report.redelivered) == ((), 5)
+
+
+def ingest(driver: FakeDriver) -> IngestReport:
+    def nothing(event: Event, references: object) -> Iterable[Row]:
+        return ()
+
+    numbers = iter(range(100, 200))
+    clock = Clock(lambda: EPOCH, lambda: UUID(int=next(numbers)))
+    given = tuple(Event(SequenceNumber(number), str(number), EPOCH, None, {}, b"") for number in range(5))
+    store = store_of(driver, memory=Memory(timedelta(seconds=60)))
+    return ingest_batch(EventBatch(PARTITION, given, "i"), Means(store, Transform("quiet/1", nothing), clock))
+
+
+class TestConnections:
+    def test_are_one_a_thread_and_close_closes_all(self, store: Store, driver: FakeDriver) -> None:
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(lambda _: store.read_partition(PARTITION), range(30)))
+        assert len(driver.connections) == len({connection.thread for connection in driver.connections})
+        store.close()
+        assert driver.open == []
+
+    def test_are_opened_again_after_a_close(self, store: Store) -> None:
+        commit = first_commit(store)
+        store.close()
+        assert store.commit_batch(commit) == 1

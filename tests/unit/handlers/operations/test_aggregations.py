@@ -1,0 +1,176 @@
+"""handlers/operations/aggregations.py and the timer of handlers/aggregation.py, over an engine that does nothing."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.aggregation.tick import HOME_ACTIVITY
+from handlers.app import app
+from tests.fakes.aggregation_engines import ingest
+from tests.fakes.builders import reading
+from tests.fakes.engines import SqliteEngine
+from tests.unit.handlers.running import Reply, Running, functions
+
+PROBLEM = "application/problem+json"
+BAD_BODIES = {
+    "not JSON": (b"{", "body"),
+    "nothing": (b"", "body"),
+    "an array": (b"[]", "body"),
+    "null": (b"null", "body"),
+    "an unknown field": (b'{"jobs": "home_activity"}', "jobs"),
+    "another job": (b'{"job": "flight"}', "job"),
+    "a hostile job": (b'{"job": "\'; DROP TABLE aggregation_run; --"}', "job"),
+    "a number": (b'{"job": 1}', "job"),
+    "no text": (b"\xff", "body"),
+    "a long job": (b'{"job": "' + b"h" * 5000 + b'"}', "job"),
+    "deep": (b"[" * 4000, "body"),
+}
+BAD_PARAMETERS = {
+    "limit": ["0", "-1", "101", "1.5", "x", "9" * 30, "\u0663", "1e2", " 1", str(2**63)],
+    "cursor": ["x", "!", "9" * 1001, "WyJhIixbMV1d", "' OR 1=1", "<script>"],
+    "before": ["1"],
+}
+
+
+class Aggregating(Running):
+    """The app with a spark-submit that does nothing."""
+
+    def commit(self) -> None:
+        """Commit a reading."""
+        ingest(app().store, [reading()])
+
+    def start(self, body: object, **headers: str) -> Reply:
+        """Request a step."""
+        return self.post("start_aggregation", body, None, **headers)
+
+    def runs(self, **params: str) -> Reply:
+        """List the runs."""
+        return self.get("list_aggregations", None, **params)
+
+    def fail(self) -> None:
+        """End the newest run, as a person would by hand."""
+        store = app().aggregation_store
+        run = store.read_standing(HOME_ACTIVITY).last_run
+        assert run is not None
+        store.fail_run(run, "by hand", run.planned_at)
+
+
+@pytest.fixture
+def aggregating(
+    sqlite: SqliteEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Aggregating]:
+    script = tmp_path / "spark-submit"
+    script.write_text("#!/bin/sh\nexit 1\n")
+    script.chmod(0o755)
+    made = Aggregating(sqlite, caplog, monkeypatch)
+    made.restart(SPARK_ENGINE="local", SPARK_SUBMIT=str(script))
+    yield made
+    made.close()
+
+
+def test_the_timer_submits_a_run_and_logs_one_line(aggregating: Aggregating) -> None:
+    aggregating.commit()
+    functions()["aggregate"](None)
+    (line,) = aggregating.lines
+    assert (line["msg"], line["action"], line["did"]) == ("aggregation advanced", "aggregate", ["submitted"])
+    assert (line["number"], line["attempt"], line["status"]) == (1, 1, "submitted")
+
+
+def test_without_an_engine_the_timer_does_nothing_and_a_request_is_refused(aggregating: Aggregating) -> None:
+    aggregating.restart(SPARK_ENGINE="none")
+    functions()["aggregate"](None)
+    assert aggregating.lines == []
+    refused = aggregating.start({})
+    assert (refused.status, refused.media, refused.body["type"]) == (409, PROBLEM, "urn:hubledger:problem:conflict")
+    assert "SPARK_ENGINE" in refused.body["detail"]
+    listed = aggregating.runs()
+    assert (listed.status, listed.body["runs"]) == (200, [])
+
+
+def test_a_request_starts_a_run_once_and_the_list_shows_it(aggregating: Aggregating) -> None:
+    aggregating.commit()
+    first, second = aggregating.start({}), aggregating.start({"job": "home_activity"})
+    assert (first.status, first.media, first.body["did"]) == (202, "application/json", ["submitted"])
+    assert second.body["run"]["number"] == 1
+    body = aggregating.runs().body
+    assert (body["job"], body["cut"], body["reached"], body["next"]) == ("home_activity", {}, {"1/0": 1}, None)
+    (run,) = body["runs"]
+    assert (run["cut_to"], run["status"], run["engine"]) == ({"1/0": 1}, "submitted", "local")
+    assert run["planned_at"].endswith("Z")
+    assert run["closed_at"] is None
+    logged = [(line["action"], line["who"]) for line in aggregating.lines if line["msg"] == "request done"]
+    assert logged == [("start_aggregation", "unknown (a holder of the key)")] * 2
+
+
+def test_the_same_request_under_a_key_is_answered_the_same_and_a_different_one_is_refused(
+    aggregating: Aggregating,
+) -> None:
+    key = {"Idempotency-Key": "k-1"}
+    aggregating.commit()
+    first = aggregating.start({}, **key)
+    aggregating.fail()
+    assert aggregating.start(b'{ "job" : "home_activity" }', **key) == first
+    other = aggregating.start({"job": "other"}, **key)
+    assert (other.status, other.fields) == (400, ["job"])
+    assert [run["number"] for run in aggregating.runs().body["runs"]] == [1]
+
+
+def test_a_body_that_is_wrong_is_refused_and_starts_nothing(aggregating: Aggregating) -> None:
+    aggregating.commit()
+    for case, (body, field) in BAD_BODIES.items():
+        refused = aggregating.start(body)
+        assert (refused.status, refused.media, refused.fields) == (400, PROBLEM, [field]), case
+        assert "Traceback" not in json.dumps(refused.body), case
+    too_large = aggregating.start(b'{"job": "' + b"h" * 300_000 + b'"}')
+    assert (too_large.status, too_large.body["type"]) == (413, "urn:hubledger:problem:body-too-large")
+    assert aggregating.runs().body["runs"] == []
+
+
+def test_a_request_without_a_key_or_not_of_json_is_refused_and_starts_nothing(aggregating: Aggregating) -> None:
+    aggregating.commit()
+    for key in ("", "a b"):
+        refused = aggregating.start({}, **{"Idempotency-Key": key})
+        assert (refused.status, refused.fields) == (400, ["Idempotency-Key"])
+    plain = aggregating.start({}, **{"Content-Type": "text/plain"})
+    assert (plain.status, plain.body["type"]) == (415, "urn:hubledger:problem:not-json")
+    assert aggregating.runs().body["runs"] == []
+
+
+def test_a_parameter_that_is_wrong_is_refused_by_its_name(aggregating: Aggregating) -> None:
+    for name, values in BAD_PARAMETERS.items():
+        for value in values:
+            refused = aggregating.runs(**{name: value})
+            assert (refused.status, refused.fields) == (400, [name]), value
+
+
+def test_runs_come_in_pages_by_cursor(aggregating: Aggregating) -> None:
+    for _ in range(3):
+        aggregating.commit()
+        aggregating.start({})
+        aggregating.fail()
+    first = aggregating.runs(limit="2").body
+    second = aggregating.runs(limit="1", cursor=first["next"]).body
+    assert [run["number"] for run in first["runs"]] == [3, 2]
+    assert [run["number"] for run in second["runs"]] == [1]
+    assert (second["runs"][0]["failure"], second["next"]) == ("by hand", None)
+    damaged = aggregating.runs(cursor="A" + first["next"][1:-1] + "A")
+    assert (damaged.status, damaged.fields) == (400, ["cursor"])
+
+
+def test_faults_are_problems_and_show_no_secret(aggregating: Aggregating) -> None:
+    aggregating.restart(SPARK_ENGINE="livy", LAKE_CONNECTION="AccountKey=hunter2")
+    for reply in (aggregating.start({}), aggregating.runs()):
+        assert (reply.status, reply.media, reply.body["fault"]) == (503, PROBLEM, "SettingsRefused")
+        assert "LIVY_URL" in reply.body["detail"]
+        assert "hunter2" not in json.dumps(reply.body)
+
+
+def test_an_engine_that_is_not_there_is_a_problem_that_names_its_setting(aggregating: Aggregating) -> None:
+    aggregating.restart(SPARK_SUBMIT="/none/spark-submit")
+    aggregating.commit()
+    refused = aggregating.start({})
+    assert (refused.status, refused.body["type"]) == (503, "urn:hubledger:problem:unavailable")
+    assert refused.body["fault"] == "EngineRefused"
+    assert refused.body["detail"].startswith("SPARK_SUBMIT: ")

@@ -1,0 +1,266 @@
+"""handlers/operations/replays.py, with the activities and the timer of handlers/replays.py, over a hub in memory."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from core.model.events import Event
+from core.model.rows import References
+from core.transforms import home_security
+from handlers.app import app
+from tests.fakes.builders import event
+from tests.fakes.engines import SqliteEngine
+from tests.fakes.memory_hub import MemoryHub
+from tests.unit.handlers.running import HOME, MOTION, Reply, Running, functions, reply_of, request
+
+HOSTILE = "<script>alert(1)</script>'; DROP TABLE home; --{{7*7}}../../etc/passwd"
+REFUSED: dict[str, tuple[object, str]] = {
+    "no reason": ({}, "reason"),
+    "a reason that is too short": ({"reason": "x"}, "reason"),
+    "a reason that is too long": ({"reason": "x" * 401}, "reason"),
+    "a reason of another type": ({"reason": 7}, "reason"),
+    "an unknown field": ({"reason": "good enough", "force": True}, "force"),
+    "a hostile field": ({"reason": "good enough", HOSTILE: 1}, HOSTILE),
+    "a dry run that is neither": ({"reason": "good enough", "dry_run": "no"}, "dry_run"),
+    "partitions that are no list": ({"reason": "good enough", "partitions": "1"}, "partitions"),
+    "no partitions": ({"reason": "good enough", "partitions": []}, "partitions"),
+    "a hostile partition": ({"reason": "good enough", "partitions": [HOSTILE]}, "partitions[0]"),
+    "a partition that is not there": ({"reason": "good enough", "partitions": ["9"]}, "partitions"),
+    "a number that is a number": ({"reason": "good enough", "from": {"sequence_number": 1}}, "from.sequence_number"),
+    "a number below zero": ({"reason": "good enough", "from": {"sequence_number": "-1"}}, "from.sequence_number"),
+    "a number of 65 bits": ({"reason": "good enough", "to": {"sequence_number": str(2**63)}}, "to.sequence_number"),
+    "a place in two ways": ({"reason": "good enough", "to": {"sequence_number": "1", "offset": "1"}}, "to"),
+    "a place in no way": ({"reason": "good enough", "from": {}}, "from"),
+    "a hostile offset": ({"reason": "good enough", "from": {"offset": HOSTILE}}, "from.offset"),
+    "an offset of all partitions": ({"reason": "good enough", "from": {"offset": "64"}}, "from"),
+    "a time without a zone": (
+        {"reason": "good enough", "to": {"enqueued_at": "2026-01-01T00:00:00"}}, "to.enqueued_at"
+    ),
+    "a range backwards": (
+        {"reason": "good enough", "from": {"sequence_number": "3"}, "to": {"sequence_number": "1"}}, "to"
+    ),
+    "a time backwards": (
+        {"reason": "good enough", "from": {"enqueued_at": "2026-01-02T00:00:00Z"},
+         "to": {"enqueued_at": "2026-01-01T00:00:00Z"}}, "to"
+    ),
+    "a range of 10^12 events": (
+        {"reason": "good enough", "from": {"sequence_number": "0"}, "to": {"sequence_number": str(10**12)}}, "to"
+    ),
+    "a range behind the checkpoint": ({"reason": "good enough", "from": {"sequence_number": "4"}}, "from"),
+    "a list": ([], "body"),
+    "nothing": (None, "body"),
+}  # fmt: skip
+
+
+class Client:
+    """A Durable client without any instance."""
+
+    def __init__(self) -> None:
+        self.started: list[list[str]] = []
+
+    async def get_status(self, instance: str) -> None:
+        return None
+
+    async def start_new(self, name: str, instance: str, given: str) -> None:
+        self.started.append([name, instance, given])
+
+
+class Replays(Running):
+    """The app over four events of partition 1, with a hub that holds them."""
+
+    client: Client
+    hub: MemoryHub
+
+    def begin(self) -> None:
+        """Ingest the events, and let the app have the hub."""
+        self.client = Client()
+        bodies = [HOME, MOTION, b"{", MOTION]
+        self.ingest([0, 1, 2, 3], bodies)
+        self.hub = MemoryHub({"1": [event(number, body) for number, body in enumerate(bodies)]})
+        hub: Any = self.hub
+        app.value = replace(app(), hub=hub)
+
+    def start(self, body: object) -> Reply:
+        """Request a replay."""
+        return self._driven("start_replay", body)
+
+    def show(self, job: str, name: str = "show_replay", **params: str) -> Reply:
+        """Show a job, or its diff."""
+        return self.get(name, {"job_id": job}, **params)
+
+    def move(self, job: str, verb: str) -> Reply:
+        """Pause, resume or cancel a job."""
+        body, route = {"reason": "because I say so"}, {"job_id": job}
+        name = f"{verb}_replay"
+        return self._driven(name, body, route) if verb == "resume" else self.post(name, body, route)
+
+    def work(self, job: str) -> Any:
+        """Do all the work of a job, and return the last answer of an activity."""
+        for _ in range(100):
+            opened = functions()["open_replay_job"](job)
+            if not opened.get("partitions"):
+                return opened
+            for id in opened["partitions"]:
+                done = functions()["replay_pieces"]({"job_id": job, "partition_id": id})
+                if "error" in done:
+                    return done
+        raise AssertionError("the job did not end")
+
+    def watch(self, client: Any) -> None:
+        """Let the timer tick."""
+        asyncio.run(client_function("watch_replays")(None, client=client))
+
+    def _driven(self, name: str, body: object, route: Mapping[str, str] | None = None) -> Reply:
+        asked = request("POST", body, route_params=route)
+        return reply_of(asyncio.run(client_function(name)(asked, client=self.client)))
+
+
+def client_function(name: str) -> Any:
+    """The function inside the middleware that makes a Durable client."""
+    return vars(functions()[name])["client_function"]
+
+
+@pytest.fixture
+def replays(
+    sqlite: SqliteEngine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Replays]:
+    made = Replays(sqlite, caplog, monkeypatch)
+    made.begin()
+    yield made
+    made.close()
+
+
+def test_a_replay_is_accepted_as_a_dry_run_and_its_orchestration_started(replays: Replays) -> None:
+    reply = replays.start({"reason": "the transform was mended"})
+    body = reply.body
+    assert (reply.status, reply.media) == (202, "application/json")
+    assert reply.headers["Location"] == f"/api/replays/{body['job_id']}"
+    assert (body["status"], body["dry_run"], body["total"], body["done"]) == ("planned", True, 4, 0)
+    assert (body["requested_by"], body["reason"]) == ("unknown (a holder of the key)", "the transform was mended")
+    assert [(one["partition_id"], one["first"], one["last"], one["next"]) for one in body["partitions"]] == [
+        ("1", "0", "3", "0")
+    ]
+    assert replays.client.started == [["drive_replay", f"replay-{body['job_id']}", body["job_id"]]]
+    shown = replays.show(body["job_id"])
+    assert (shown.status, shown.body) == (200, body)
+
+
+def renamed(event: Event, references: References) -> list[Any]:
+    """The rows of the transform, of a sensor with a different id."""
+    rows = home_security.transform(event, references)
+    return [replace(row, sensor_id="other") for row in rows if hasattr(row, "sensor_id")]
+
+
+def test_a_dry_run_is_worked_through_and_shows_its_diff_and_then_the_real_one_is_made(replays: Replays) -> None:
+    newer = replace(app().transform, version="home_security/2", rows_of=renamed)
+    app.value = replace(app(), transform=newer)
+    job = replays.start({"reason": "look first"}).body["job_id"]
+    assert replays.work(job) == {"partitions": []}
+    dry = replays.show(job).body
+    assert (dry["status"], dry["done"], dry["counts"]["events_changed"]) == ("done", 4, 2)
+    counts = dry["counts"]
+    assert (counts["rows_added"], counts["rows_removed"], counts["rows_changed"], counts["states_left"]) == (0, 0, 2, 1)
+    first = replays.show(job, "show_replay_diff", limit="1").body
+    second = replays.show(job, "show_replay_diff", limit="1", cursor=first["next"]).body
+    (shown,) = first["events"]
+    assert (shown["partition_id"], shown["sequence_number"], shown["outcome"]) == ("1", "1", "written")
+    assert [(one["table"], one["columns"]) for one in shown["changed"]] == [
+        ("sensor_reading", {"sensor_id": ["h", "other"]})
+    ]
+    assert [one["sequence_number"] for one in second["events"]] == ["3"]
+    assert second["next"] is None
+    asked = {"reason": "and now for good", "dry_run": False, "partitions": ["1"], "from": {"sequence_number": "1"}}
+    job = replays.start(asked).body["job_id"]
+    replays.work(job)
+    real = replays.show(job).body
+    assert (real["status"], real["dry_run"], real["counts"]["rows_written"]) == ("done", False, 2)
+    assert replays.sqlite.sql("SELECT sequence_number, sensor_id FROM sensor_reading ORDER BY 1") == [
+        (1, "other"), (3, "other"),
+    ]  # fmt: skip
+    assert [kept.transform_version for kept in replays.sqlite.replays()] == ["home_security/2"]
+
+
+def test_a_second_replay_of_a_range_in_work_is_refused_and_names_the_first(replays: Replays) -> None:
+    first = replays.start({"reason": "the first", "dry_run": False, "to": {"sequence_number": "2"}})
+    second = replays.start({"reason": "the second", "dry_run": False, "from": {"sequence_number": "2"}})
+    assert (second.status, second.media) == (409, "application/problem+json")
+    assert second.body["type"] == "urn:hubledger:problem:replay-overlap"
+    assert second.body["job_id"] == first.body["job_id"]
+    assert replays.start({"reason": "a dry one"}).status == 202
+    assert replays.start({"reason": "beside it", "dry_run": False, "from": {"sequence_number": "3"}}).status == 202
+
+
+def test_a_job_is_paused_resumed_and_cancelled_and_says_by_whom_and_why(replays: Replays) -> None:
+    job = replays.start({"reason": "to be steered", "dry_run": False}).body["job_id"]
+    paused, again = replays.move(job, "pause"), replays.move(job, "pause")
+    assert (paused.status, paused.body["status"]) == (200, "paused")
+    assert (again.status, again.body["status"], again.body["replay_status"]) == (409, 409, "paused")
+    assert again.body["detail"] == "pause: the replay is paused"
+    assert replays.work(job) == {"partitions": []}
+    resumed, cancelled, late = (replays.move(job, verb) for verb in ("resume", "cancel", "resume"))
+    assert (resumed.body["status"], cancelled.body["status"], late.status) == ("running", "cancelled", 409)
+    assert [(one["move"], one["why"]) for one in cancelled.body["history"]] == [
+        (name, "because I say so") for name in ("pause", "resume", "cancel")
+    ]
+    assert len(replays.client.started) == 2
+    assert replays.sqlite.replays() == []
+
+
+def test_jobs_are_listed_by_pages_the_newest_first(replays: Replays) -> None:
+    for number in range(3):
+        replays.start({"reason": f"number {number}"})
+    first = replays.get("list_replays", limit="2").body
+    second = replays.get("list_replays", limit="2", cursor=first["next"]).body
+    assert [one["reason"] for one in first["replays"]] == ["number 2", "number 1"]
+    assert ([one["reason"] for one in second["replays"]], second["next"]) == (["number 0"], None)
+    wrong = replays.get("list_replays", cursor="nonsense")
+    assert (wrong.status, wrong.fields) == (400, ["cursor"])
+
+
+def test_whatever_is_wrong_with_a_request_is_a_problem_that_names_the_field_and_changes_nothing(
+    replays: Replays,
+) -> None:
+    for case, (body, field) in REFUSED.items():
+        reply = replays.start(b"" if body is None else body)
+        assert (reply.status, reply.media) == (400, "application/problem+json"), case
+        assert reply.fields == [field], case
+        assert "Traceback" not in json.dumps(reply.body), case
+    assert replays.sqlite.sql("SELECT COUNT(*) FROM replay_job") == [(0,)]
+
+
+def test_a_job_that_is_not_there_is_not_found_and_an_id_that_is_none_is_refused(replays: Replays) -> None:
+    missing = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
+    assert (replays.show(missing).status, replays.move(missing, "cancel").status) == (404, 404)
+    hostile = replays.show(HOSTILE)
+    assert (hostile.status, hostile.fields) == (400, ["job_id"])
+
+
+def test_a_hub_that_does_not_answer_holds_the_job_and_is_named_there(replays: Replays) -> None:
+    job = replays.start({"reason": "while the hub is away", "dry_run": False}).body["job_id"]
+    replays.hub.fails = lambda: True
+    assert replays.work(job) == {"error": "HubUnreachable"}
+    shown = replays.show(job).body
+    assert (shown["status"], shown["fault"]) == ("running", "the hub does not answer")
+    refused = replays.start({"reason": "by time", "from": {"enqueued_at": "2026-01-01T00:00:00Z"}})
+    assert (refused.status, refused.body["fault"]) == (503, "HubUnreachable")
+    replays.hub.fails = lambda: False
+    replays.work(job)
+    mended = replays.show(job).body
+    assert (mended["status"], mended["fault"]) == ("done", None)
+
+
+def test_the_timer_drives_every_job_that_is_open(replays: Replays) -> None:
+    class Gone(Client):
+        async def start_new(self, name: str, instance: str, given: str) -> None:
+            raise OSError("no extension")
+
+    jobs = [replays.start({"reason": "to be watched"}).body["job_id"] for _ in range(2)]
+    replays.move(replays.start({"reason": "not this one"}).body["job_id"], "pause")
+    replays.watch(Gone())
+    client = Client()
+    replays.watch(client)
+    assert sorted(one[2] for one in client.started) == sorted(jobs)

@@ -1,0 +1,67 @@
+"""handlers/operations/status.py: the books, also while the hub does not answer."""
+
+from tests.unit.handlers.running import HOME, MOTION, Running
+
+
+def test_the_status_of_an_empty_store_is_balanced(running: Running) -> None:
+    reply = running.get("status")
+    assert (reply.status, reply.media, reply.headers["Cache-Control"]) == (200, "application/json", "no-store")
+    assert reply.body.pop("hub_fault").startswith("the hub did not answer: telemetry, ")
+    letters = reply.body.pop("letters")
+    assert (letters["open"], letters["dead_lettered"], bool(letters["counted_at"])) == (0, 0, True)
+    assert reply.body.pop("at")
+    assert reply.body == {
+        "event_hub": "telemetry",
+        "consumer_group": "cg",
+        "ledger_balanced": True,
+        "numbers": 0,
+        "accounted": 0,
+        "written": 0,
+        "filtered": 0,
+        "dead_lettered": 0,
+        "held": 0,
+        "absent": 0,
+        "lag": None,
+        "open_gaps": 0,
+        "oldest_open_letter": None,
+        "partitions": [],
+    }
+
+
+def test_the_status_shows_the_books_of_each_partition_although_the_hub_does_not_answer(running: Running) -> None:
+    running.ingest([0, 1, 2], [HOME, MOTION, b"{"])
+    running.ingest([0], [HOME], partition_id="10")
+    for number in (0, 1):
+        running.ingest([number], [HOME], partition_id="2")
+    running.sqlite.sql("UPDATE event_hub_checkpoint SET sequence_number = ? WHERE partition_id = '2'", 2**62)
+    body = running.get("status").body
+    assert (body["accounted"], body["written"], body["dead_lettered"], body["ledger_balanced"]) == (6, 5, 1, False)
+    first, second, third = body["partitions"]
+    assert first == {
+        "partition_id": "1",
+        "hub_end": None,
+        "checkpoint": "2",
+        "first": "0",
+        "enqueued_at": "2026-11-21T02:15:00.295942Z",
+        "lag": None,
+        "lag_seconds": None,
+        "balanced": True,
+        "commits": 1,
+        "open_gaps": 0,
+        "numbers": 3,
+        "accounted": 3,
+        "written": 2,
+        "filtered": 0,
+        "dead_lettered": 1,
+        "held": 0,
+        "absent": 0,
+    }
+    assert (second["partition_id"], second["balanced"], second["checkpoint"]) == ("2", False, str(2**62))
+    assert (third["partition_id"], third["checkpoint"]) == ("10", "0")
+
+
+def test_the_status_shows_the_stream_of_the_settings_only(running: Running) -> None:
+    running.ingest([0], [HOME])
+    running.restart(EVENTHUB_CONSUMER_GROUP="other")
+    body = running.get("status").body
+    assert (body["consumer_group"], body["accounted"], body["partitions"]) == ("other", 0, [])

@@ -1,0 +1,111 @@
+"""The app's functions as the worker calls them, in this process, over an embedded store; no hub listens at its port."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import azure.functions as func
+import pytest
+
+from handlers import aggregation as aggregation_timer
+from handlers import api, dead_letters, gaps, ingest, replays, watch
+from handlers.app import aggregation, app
+from tests.fakes.engines import SqliteEngine
+from tests.fakes.host_events import decode, metadata_of
+
+HOME = b'{"kind":"registration","home_id":"home-1","time_zone":"Europe/Berlin","armed":true}'
+MOTION = b'{"kind":"motion","home_id":"home-1","sensor_id":"h","state":"idle","observed_at":"2026-01-01T12:00:00Z"}'
+SETTINGS = {
+    "STORE_PATIENCE_SECONDS": "0",
+    "EVENTHUB": "Endpoint=sb://localhost:1;SharedAccessKeyName=n;SharedAccessKey=azE=;UseDevelopmentEmulator=true",
+    "EVENTHUB_NAME": "telemetry",
+    "EVENTHUB_CONSUMER_GROUP": "cg",
+}
+
+
+@cache
+def functions() -> Mapping[str, Callable[..., Any]]:
+    """Return the functions that the worker calls, by name."""
+    all_of_them = func.FunctionApp()
+    for module in (ingest, gaps, watch, dead_letters, replays, aggregation_timer, api):
+        all_of_them.register_functions(module.bp)
+    return {one.get_function_name(): one.get_user_function() for one in all_of_them.get_functions()}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer of the API."""
+
+    status: int
+    media: str
+    headers: Mapping[str, str]
+    body: Any
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields that a problem names."""
+        return [one["field"] for one in self.body.get("errors", [])]
+
+
+def reply_of(response: func.HttpResponse) -> Reply:
+    """Read a response."""
+    octets = response.get_body()
+    body = json.loads(octets) if octets else None
+    return Reply(response.status_code, response.mimetype, dict(response.headers), body)
+
+
+def request(method: str, body: object = None, **given: Any) -> func.HttpRequest:
+    """Make a request, by default of JSON and under a new key."""
+    headers = {"Content-Type": "application/json", "Idempotency-Key": uuid4().hex, **given.pop("headers", {})}
+    octets = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+    return func.HttpRequest(method, "/api", headers=headers, body=octets, **given)
+
+
+class Running:
+    """The app over `sqlite`, with the log lines that it wrote."""
+
+    def __init__(self, sqlite: SqliteEngine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sqlite = sqlite
+        self._caplog = caplog
+        caplog.set_level("INFO", "hubledger")
+        self._monkeypatch = monkeypatch
+        self.restart(**SETTINGS, **sqlite.environment())
+
+    def restart(self, **settings: str) -> None:
+        """Let the next call put the app together, with these settings besides those before."""
+        self.close()
+        for name, value in settings.items():
+            self._monkeypatch.setenv(name, value)
+
+    def without(self, *settings: str) -> None:
+        """Take settings away before the first call."""
+        for name in settings:
+            self._monkeypatch.delenv(name)
+
+    def close(self) -> None:
+        """Close the app."""
+        if app.value is not None:
+            app.value.close()
+        app.value = aggregation.value = None
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """The log lines so far."""
+        return [vars(record) for record in self._caplog.records if record.name.startswith("hubledger")]
+
+    def ingest(self, numbers: list[int], bodies: list[bytes], partition_id: str = "1") -> None:
+        """Let the trigger have a batch."""
+        events = decode(metadata_of(numbers, partition_id=partition_id), bodies)
+        functions()["ingest"](events, SimpleNamespace(invocation_id="i-1"))
+
+    def get(self, operation: str, route: Mapping[str, str] | None = None, **params: str) -> Reply:
+        """Call a function that reads."""
+        return reply_of(functions()[operation](request("GET", params=params, route_params=route)))
+
+    def post(self, operation: str, body: object, route: Mapping[str, str] | None = None, **headers: str) -> Reply:
+        """Call a function that changes."""
+        return reply_of(functions()[operation](request("POST", body, route_params=route, headers=headers)))

@@ -1,0 +1,42 @@
+"""handlers/app.py: the app is put together once, by the first who uses it."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+
+from core.errors import SettingsRefused
+from handlers.app import OnFirstUse, app
+from tests.unit.handlers.running import Running
+
+
+def test_all_who_use_a_value_first_at_once_get_the_same_one() -> None:
+    made: list[object] = []
+    start = Barrier(4)
+
+    def make() -> object:
+        made.append(object())
+        return made[-1]
+
+    value = OnFirstUse(make)
+
+    def use(_: int) -> object:
+        start.wait(10)
+        return value()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(use, range(4))) == set(made)
+    assert len(made) == 1
+
+
+def test_the_app_is_put_together_without_reaching_the_database_or_the_hub(running: Running) -> None:
+    running.sqlite.path.unlink()
+    assert app() is app()
+    assert not running.sqlite.path.exists()
+
+
+def test_settings_that_are_refused_are_refused_to_each_user(running: Running) -> None:
+    running.without("STORE_CONNECTION")
+    for _ in range(2):
+        with pytest.raises(SettingsRefused, match="STORE_CONNECTION"):
+            app()

@@ -1,0 +1,98 @@
+"""handlers/web/answering.py: a request under a key runs once, and a failed one may be sent again."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from core.errors import StoreUnavailable
+from core.idempotency import KEPT_FOR, KeptKey, KeyClaim
+from handlers.web.answering import once
+from handlers.web.operation import Answer
+from handlers.web.problems import Problem, invalid, of_fault, problem_response
+from tests.fakes.builders import EPOCH
+
+CLAIM = KeyClaim("key", "a" * 64, EPOCH)
+
+
+class Keys:
+    """A KeyStore in memory for one key."""
+
+    def __init__(self) -> None:
+        self.kept: KeptKey | None = None
+        self.claimed: list[KeyClaim] = []
+
+    def read_key(self, key: str) -> KeptKey | None:
+        return self.kept
+
+    def claim_key(self, claim: KeyClaim) -> bool:
+        self.claimed.append(claim)
+        self.kept = KeptKey(claim.request_hash, claim.claimed_at, claim.expires_at, None)
+        return True
+
+    def keep_answer(self, claim: KeyClaim, answer: str) -> None:
+        assert self.kept is not None
+        self.kept = replace(self.kept, answer=answer)
+
+    def release_key(self, claim: KeyClaim) -> None:
+        self.kept = None
+
+
+def done() -> Answer:
+    return Answer(b'{"job":"1"}', 202, {"Location": "/api/replays/1"})
+
+
+def not_done() -> Answer:
+    raise AssertionError("this must not run")
+
+
+def test_the_first_request_runs_and_the_second_is_answered_the_same() -> None:
+    keys = Keys()
+    first = once(CLAIM, keys, done)
+    again = once(replace(CLAIM, claimed_at=EPOCH + timedelta(hours=1)), keys, not_done)
+    assert first == again == done()
+
+
+@pytest.mark.parametrize("trouble", [invalid("field", "why"), StoreUnavailable("no answer"), KeyboardInterrupt()])
+def test_a_request_that_failed_may_come_again(trouble: BaseException) -> None:
+    keys = Keys()
+
+    def fail() -> Answer:
+        raise trouble
+
+    with pytest.raises(type(trouble)):
+        once(CLAIM, keys, fail)
+    assert once(CLAIM, keys, done) == done()
+
+
+def test_a_different_request_under_the_key_is_refused() -> None:
+    keys = Keys()
+    once(CLAIM, keys, done)
+    with pytest.raises(Problem) as caught:
+        once(replace(CLAIM, request_hash="b" * 64), keys, not_done)
+    assert caught.value.kind.status == 422
+
+
+def test_a_request_that_is_in_work_is_not_run_beside_itself() -> None:
+    keys = Keys()
+    keys.claim_key(CLAIM)
+    with pytest.raises(Problem) as caught:
+        once(CLAIM, keys, not_done)
+    assert (caught.value.kind.status, caught.value.headers["Retry-After"]) == (409, "2")
+
+
+def test_a_key_is_free_again_after_its_time() -> None:
+    keys = Keys()
+    once(CLAIM, keys, done)
+    late = replace(CLAIM, claimed_at=EPOCH + KEPT_FOR, request_hash="b" * 64)
+    assert once(late, keys, done) == done()
+
+
+def test_a_fault_that_may_pass_says_when_to_come_again_and_keeps_secrets() -> None:
+    from core.errors import StoreMisconfigured
+
+    passing = problem_response(of_fault(StoreUnavailable("no answer")))
+    lasting = problem_response(of_fault(StoreMisconfigured("STORE_CONNECTION: login failed, PWD=hunter2")))
+    assert (passing.status_code, passing.headers["Retry-After"]) == (503, "5")
+    assert "Retry-After" not in lasting.headers
+    assert b"hunter2" not in lasting.get_body()

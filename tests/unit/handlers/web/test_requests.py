@@ -1,0 +1,190 @@
+"""handlers/web: requests.py, cursors.py and bodies.py read a request completely, or refuse it by the field's name."""
+
+import base64
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import azure.functions as func
+import msgspec
+import pytest
+
+from handlers.web.bodies import shown
+from handlers.web.cursors import cursor_of, key_of
+from handlers.web.operation import Answered, Call, Instant, NumberText, Shape, number_of, operation, utc
+from handlers.web.problems import Problem
+from handlers.web.requests import (
+    LARGEST_BODY,
+    UNKNOWN,
+    idempotency_key,
+    read_body,
+    read_path,
+    read_query,
+    refuse_without_role,
+    who,
+)
+
+
+class Inner(Shape):
+    number: NumberText
+
+
+class Given(Shape):
+    ONE_OF = ("name", "inner")
+
+    count: Annotated[int, msgspec.Meta(ge=1, le=10)] = 1
+    at: Instant | None = None
+    name: str | None = None
+    inner: list[Inner] | None = None
+
+
+class Told(Answered):
+    pass
+
+
+@operation("a test", "tests")
+def tested(call: Call[Inner, Given, Given]) -> Told:
+    return Told()
+
+
+def request(body: bytes = b"", *, headers: dict[str, str] | None = None, **params: Any) -> func.HttpRequest:
+    given = {"content-type": "application/json", **(headers or {})}
+    return func.HttpRequest("POST", "/api/test", headers=given, params=params, route_params={"number": "7"}, body=body)
+
+
+def field_of(caught: pytest.ExceptionInfo[Problem]) -> list[str]:
+    return [one.field for one in caught.value.errors]
+
+
+def test_path_query_and_body_are_read_into_their_shapes() -> None:
+    asked = request(b'{"name":"a","at":"2026-01-01T01:00:00+01:00"}', count="3", code="secret", clientId="x")
+    query, body = read_query(asked, tested), read_body(asked, tested)
+    assert read_path(asked, tested) == Inner(number="7")
+    assert query == Given(count=3)
+    assert isinstance(body, Given)
+    assert (body.name, utc(body.at, "at")) == ("a", datetime(2026, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("params", "field"),
+    [({"count": "11"}, "count"), ({"count": "x"}, "count"), ({"more": "1"}, "more"), ({"at": "now"}, "at")],
+)
+def test_a_parameter_is_refused_by_its_name(params: dict[str, Any], field: str) -> None:
+    with pytest.raises(Problem) as caught:
+        read_query(request(**params), tested)
+    assert field_of(caught) == [field]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b'{"name":1}', "name"),
+        (b'{"name":"a","more":1}', "more"),
+        (b'{"inner":[{"number":"1"},{"number":"x"}]}', "inner[1].number"),
+        (b'{"inner":[{}]}', "inner[0].number"),
+        (b'{"inner":[{"number":"1","a.b":2}]}', "inner[0].a.b"),
+        (b'{"name":"a","inner":[]}', "inner"),
+        (b"{}", "name"),
+        (b"[]", "body"),
+        (b"{", "body"),
+    ],
+)
+def test_a_field_of_the_body_is_refused_by_its_place(body: bytes, field: str) -> None:
+    with pytest.raises(Problem) as caught:
+        read_body(request(body), tested)
+    assert (field_of(caught), caught.value.kind.status) == ([field], 400)
+
+
+def test_a_body_that_is_too_large_or_not_json_is_refused() -> None:
+    with pytest.raises(Problem) as large:
+        read_body(request(b" " * (LARGEST_BODY + 1)), tested)
+    with pytest.raises(Problem) as other:
+        read_body(request(b"{}", headers={"content-type": "text/html"}), tested)
+    assert (large.value.kind.status, other.value.kind.status) == (413, 415)
+
+
+def test_a_sequence_number_of_more_than_63_bits_is_refused() -> None:
+    assert number_of(str(2**63 - 1), "n") == 2**63 - 1
+    with pytest.raises(Problem):
+        number_of(str(2**63), "n")
+
+
+@pytest.mark.parametrize("key", ["", "k" * 101, "a b", "ß", "a\n"])
+def test_a_key_that_is_none_is_refused(key: str) -> None:
+    with pytest.raises(Problem):
+        idempotency_key(request(headers={"idempotency-key": key}))
+
+
+NAMES = {"": UNKNOWN, "  ": UNKNOWN, "ada@example.org": "ada@example.org", "a\nb\x00c": "abc", "x" * 999: "x" * 200}
+
+
+@pytest.mark.parametrize(("header", "name"), NAMES.items())
+def test_who_is_what_the_platform_says_without_what_would_break_a_log(header: str, name: str) -> None:
+    assert who(request(headers={"x-ms-client-principal-name": header})) == name
+
+
+def principal(*roles: str) -> str:
+    claims = [{"typ": "roles", "val": role} for role in roles]
+    return base64.b64encode(json.dumps({"claims": claims}).encode()).decode()
+
+
+def test_a_role_is_required_only_where_changes_are_reserved_for_it() -> None:
+    refuse_without_role(request(), None)
+    refuse_without_role(request(headers={"x-ms-client-principal": principal("a", "b")}), "b")
+    for given in (
+        "",
+        principal("a"),
+        "no base64",
+        base64.b64encode(b"[]").decode(),
+        base64.b64encode(b"\xff").decode(),
+    ):
+        with pytest.raises(Problem) as caught:
+            refuse_without_role(request(headers={"x-ms-client-principal": given}), "b")
+        assert caught.value.kind.status == 403
+
+
+class TestCursors:
+    KEY = (datetime(2026, 1, 1, tzinfo=UTC), "0", 2**62)
+
+    def test_a_cursor_gives_back_its_key_to_its_own_query(self) -> None:
+        cursor = cursor_of(Given(count=2), self.KEY)
+        assert key_of(Given(count=2), cursor, tuple[datetime, str, int]) == self.KEY
+        assert cursor.isascii() and "=" not in cursor
+
+    def test_a_cursor_of_a_different_query_is_refused(self) -> None:
+        with pytest.raises(Problem, match="a different query"):
+            key_of(Given(count=3), cursor_of(Given(count=2), self.KEY), tuple[datetime, str, int])
+
+    @pytest.mark.parametrize("cursor", ["", "x", "é", "W10", "bnVsbA", "WyJhIiwxXQ", "a" * 999])
+    def test_what_is_no_cursor_is_refused(self, cursor: str) -> None:
+        with pytest.raises(Problem):
+            key_of(Given(), cursor, tuple[datetime, str, int])
+
+    def test_a_cursor_that_was_changed_is_refused(self) -> None:
+        cursor = cursor_of(Given(), self.KEY)
+        changed = 0
+        for at in range(len(cursor)):
+            damaged = cursor[:at] + ("A" if cursor[at] != "A" else "B") + cursor[at + 1 :]
+            try:
+                key: Any = key_of(Given(), damaged, tuple[datetime, str, int])
+            except Problem:
+                continue
+            assert key != self.KEY
+            changed += 1
+        assert changed < len(cursor)
+
+
+class TestBodies:
+    def test_octets_that_are_no_text_are_shown_all_the_same(self) -> None:
+        assert shown(b"a\xffb", 3, "text").shown == "a\ufffdb"
+        assert shown(b"a\xffb", 3, "hex").shown == "61ff62"
+
+    @pytest.mark.parametrize("body", [b"{", b"", b"\xff", b"[" * 100_000])
+    def test_a_body_that_is_no_json_is_named_so_and_not_shown(self, body: bytes) -> None:
+        answer = shown(body, len(body), "json")
+        assert (answer.shown, bool(answer.fault)) == (None, True)
+
+    def test_a_long_body_is_cut_and_says_so(self) -> None:
+        answer = shown(b"12345", 9, "text")
+        assert (answer.shown, answer.truncated, answer.bytes) == ("12345", True, 9)
+        assert shown(b"12345", 9, "json").shown is None

@@ -1,0 +1,134 @@
+"""The nodes of the emulator: who may attach which link, and the answers of $management."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from local.event_hubs.codec import Described, Symbol, UInt, ULong, decode, encode
+from local.event_hubs.frames import ACCEPTED, ATTACH, DETACH, DISPOSITION, REJECTED, SOURCE, TRANSFER
+from local.event_hubs.hubs import HubSettings
+from local.event_hubs.readers import Faults
+from local.event_hubs.sections import APPLICATION_PROPERTIES, PROPERTIES, VALUE, sections
+from local.event_hubs.tokens import LISTEN, Grant
+from tests.unit.local.event_hubs.messages import message, transfer
+from tests.unit.local.event_hubs.peer import PARTITION, Peer, make_broker, publisher
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_a_link_to_an_unknown_or_unsupported_node_is_refused_with_its_condition() -> None:
+    colour = Described(ULong(SOURCE), [PARTITION, *[None] * 6, {Symbol("colour"): "red"}])
+    idempotent = Symbol("com.microsoft:idempotent-producer")
+    attaches: list[tuple[str, Callable[[Peer], None]]] = [
+        ("amqp:not-found", lambda peer: peer.attach_reader("nowhere/ConsumerGroups/hubledger/Partitions/0")),
+        ("amqp:not-found", lambda peer: peer.attach_reader("telemetry/ConsumerGroups/nobody/Partitions/0")),
+        ("amqp:not-found", lambda peer: peer.attach_reader("telemetry")),
+        ("amqp:not-found", lambda peer: peer.attach_reader("")),
+        ("amqp:invalid-field", lambda peer: peer.attach_reader("amqps://[")),
+        (
+            "com.microsoft:argument-out-of-range",
+            lambda peer: peer.attach_reader("telemetry/ConsumerGroups/hubledger/Partitions/4"),
+        ),
+        ("amqp:not-implemented", lambda peer: peer.attach_sender("telemetry/Publishers/device-1")),
+        ("amqp:not-implemented", lambda peer: peer.attach_sender(capabilities=idempotent)),
+        ("amqp:not-implemented", lambda peer: peer.send(ATTACH, "r", UInt(0), True, None, None, colour)),
+        (
+            "amqp:not-implemented",
+            lambda peer: peer.send(ATTACH, "t", UInt(0), False, None, None, None, Described(ULong(0x30), [])),
+        ),
+    ]
+    found = []
+    for _, attach in attaches:
+        peer = Peer(make_broker()).begin()
+        attach(peer)
+        found.append(peer.refusals())
+    assert found == [[condition] for condition, _ in attaches]
+
+
+async def test_a_link_without_a_token_or_without_the_right_is_refused() -> None:
+    for grant in (None, Grant(("telemetry",), frozenset({LISTEN}), 2**62)):
+        peer = Peer(make_broker(), grant).begin()
+        peer.attach_sender()
+        assert peer.refusals() == ["amqp:unauthorized-access"]
+
+
+async def test_hubs_are_found_in_any_case() -> None:
+    peer = Peer(make_broker(HubSettings("Telemetry", 1, ("HubLedger",)))).begin()
+    peer.attach_reader("TELEMETRY/consumergroups/HUBLEDGER/partitions/0")
+    assert peer.refusals() == []
+
+
+def answer_to(operation: str, *properties: Any) -> dict[int, Any]:
+    """Send a request about the hub to $management and return the sections of the answer."""
+    peer = Peer(make_broker()).begin()
+    peer.attach_sender("$management", handle=0)
+    peer.attach_reader("$management", handle=1)
+    peer.grant(10)
+    asked = {"name": "telemetry", "operation": operation, "type": "com.microsoft:eventhub"}
+    head = encode(Described(ULong(PROPERTIES), [*properties])) if properties else b""
+    peer.put(transfer(head + encode(Described(ULong(APPLICATION_PROPERTIES), asked))))
+    answer = next(payload for code, _, payload in peer.frames() if code == TRANSFER)
+    return {section.code: decode(answer, section.body)[0] for section in sections(answer)}
+
+
+async def test_an_answer_repeats_the_very_message_id() -> None:
+    answer = answer_to("READ", ULong(7))
+    assert answer[PROPERTIES][5] == 7
+    assert answer[APPLICATION_PROPERTIES]["status-code"] == 200
+    assert answer[VALUE]["partition_ids"] == ["0", "1", "2", "3"]
+
+
+async def test_an_unknown_management_operation_is_not_emulated() -> None:
+    answer = answer_to("DELETE")[APPLICATION_PROPERTIES]
+    assert answer["status-code"] == 501
+    assert "DELETE" in answer["status-description"]
+
+
+async def test_a_lost_connection_frees_its_readers_places() -> None:
+    broker = make_broker()
+    for _ in range(8):
+        peer = Peer(broker).begin()
+        peer.attach_reader()
+        assert peer.refusals() == []
+        peer.connection.connection_lost(None)
+    assert not broker.connections
+
+
+async def test_the_sixth_reader_without_an_epoch_is_refused() -> None:
+    peer = Peer(make_broker()).begin()
+    for handle in range(6):
+        peer.attach_reader(handle=handle)
+    [refused] = [fields[2].value for code, fields, _ in peer.frames() if code == DETACH]
+    assert refused[0] == "amqp:resource-limit-exceeded"
+    assert "there are 5 receivers on partition 0 in consumer group hubledger already" in refused[1]
+
+
+async def test_the_higher_or_equal_epoch_takes_over() -> None:
+    cases: list[tuple[tuple[int | None, ...], set[int]]] = [
+        ((None, 0), {0}),
+        ((0, 0), {0}),
+        ((1, 2), {0}),
+        ((2, 1), {1}),
+        ((0, None), {1}),
+        ((0, 0, None), {0, 2}),
+    ]
+    for epochs, refused in cases:
+        broker = make_broker()
+        peers = [Peer(broker).begin() for _ in epochs]
+        for peer, epoch in zip(peers, epochs, strict=True):
+            peer.attach_reader(epoch=epoch)
+        stolen = [["amqp:link:stolen"] if number in refused else [] for number in range(len(epochs))]
+        assert [peer.refusals() for peer in peers] == stolen, epochs
+        for peer in peers:
+            peer.connection.connection_lost(None)
+        assert not broker.connections
+
+
+async def test_as_many_sends_as_were_throttled_are_rejected() -> None:
+    peer = publisher(make_broker(faults=Faults(throttled_sends=2)))
+    for number in range(3):
+        peer.put(transfer(message(), number))
+    states = [fields[4] for code, fields, _ in peer.frames() if code == DISPOSITION]
+    assert [state.descriptor for state in states] == [REJECTED, REJECTED, ACCEPTED]
+    assert states[0].value[0].value[0] == "com.microsoft:server-busy"
