@@ -68,7 +68,7 @@ serve: $(VENV)/local.done ## Serve the pages of what a demo kept until Ctrl-C: A
 	@$(BIN)/python -m local.serve $(if $(FOLDER),--folder $(FOLDER)) $(if $(PORT),--port $(PORT))
 
 test: $(VENV)/dev.done $(VENV)/spark.done ## Run every test that this machine can run
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -rs tests
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -rs --durations=50 tests
 
 check: $(VENV)/dev.done ## Format, lint, types, import rules and the fast tests
 	@$(BIN)/ruff format --check --quiet . || { echo "make format mends this" >&2; exit 1; }
