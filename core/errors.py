@@ -14,7 +14,8 @@
         ├── HubUnreachable         the hub did not answer, or not in time
         ├── HubRefused             the hub does not know our names or our token: a setting has to change
         ├── GapNotHealed           missing events are being read back from the hub, and the time is up
-        ├── StreamIncarnationChanged   the hub was recreated, restored or failed over since our checkpoint
+        ├── PartitionStopped       a partition is stopped on purpose until its cause is gone
+        │   └── StreamIncarnationChanged   the hub was recreated, restored or failed over since our checkpoint
         ├── EngineUnreachable      the Spark engine did not answer: it may have carried out the request
         ├── EngineRefused          the Spark engine refused the request: a setting has to change
         ├── LakeUnreachable        the lake did not answer, or holds a pointer that cannot be read
@@ -31,7 +32,10 @@
 A **data** fault becomes a dead letter in `core/settle/settle.py`. An **infrastructure** fault is never caught for good.
 """
 
+from typing import Literal
 from uuid import UUID
+
+StopReason = Literal["incarnation", "outage", "held"]
 
 
 class HubledgerError(Exception):
@@ -112,8 +116,16 @@ class GapNotHealed(InfrastructureFault):
         self.last = last
 
 
-class StreamIncarnationChanged(InfrastructureFault):
+class PartitionStopped(InfrastructureFault):
+    """A partition is stopped on purpose; the store records the stop, and pages and alerts show it."""
+
+    reason: StopReason
+
+
+class StreamIncarnationChanged(PartitionStopped):
     """An event at or before the checkpoint was enqueued after it, or the hub ends before it: the hub is a new one."""
+
+    reason: StopReason = "incarnation"
 
     def __init__(self, partition: object, sequence_number: int, checkpoint: int, *, is_end: bool = False) -> None:
         seen = f"the hub ends at {sequence_number}, before" if is_end else f"event {sequence_number} was enqueued after"

@@ -1,9 +1,10 @@
 """Ingest a batch: read the partition, decide, write once. The walk of docs/one-event.md."""
 
 from bisect import bisect_left
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused
+from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, PartitionStopped, StoreFault
 from core.ingest.anchor import choose_anchor
 from core.ingest.gaps import NOT_HEALING, Healing, Wound, gap_rows, pieces
 from core.ingest.guard import Guarded, guard
@@ -121,6 +122,20 @@ def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
 
     Raises InfrastructureFault; the commits before it stand, and their events are dropped when the batch comes again.
     """
+    try:
+        return _ingest(batch, means)
+    except PartitionStopped as stop:
+        record_stop(batch.partition, stop, means)
+        raise
+
+
+def record_stop(partition: Partition, stop: PartitionStopped, means: Means) -> None:
+    """Record a stop for pages and alerts; when the store fails too, the next attempt records it."""
+    with suppress(StoreFault):
+        means.store.note_stop(means.store.read_partition(partition), stop.reason, str(stop), means.clock.now())
+
+
+def _ingest(batch: EventBatch, means: Means) -> IngestReport:
     progress, isolation, known = Progress(), Isolation(REFUSAL_LIMIT), batch
     while not progress.reached(batch.events[-1]):
         reading = read(known, means)

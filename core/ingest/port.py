@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Protocol
 
+from core.errors import StopReason
 from core.model.commits import BatchCommit, PartitionState
 from core.model.events import Partition
 from core.model.rows import ReferenceKey, Row
@@ -40,3 +41,9 @@ class IngestStore(Protocol):
 
     def close_gaps(self, partition: Partition) -> None:
         """Record the open gaps up to the checkpoint as healed: the hub has delivered their events after all."""
+
+    def note_stop(self, state: PartitionState, reason: StopReason, detail: str, at: datetime) -> None:
+        """Record that a partition is stopped, or count one more attempt; the next read of its state shows the stop."""
+
+    def clear_stop(self, state: PartitionState, reason: StopReason) -> None:
+        """Delete a stop; the next read of the state no longer shows it."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from core.errors import CheckpointConflict, InfrastructureFault, StreamIncarnationChanged
+from core.errors import CheckpointConflict, InfrastructureFault, PartitionStopped, StreamIncarnationChanged
 from core.ingest.gaps import Wound
-from core.ingest.ingest import Means, heal, read_anchored
+from core.ingest.ingest import Means, heal, read_anchored, record_stop
 from core.model.commits import BatchCommit, PartitionState, SequenceGap, Settled
 from core.model.events import Partition
 from core.model.hub import BEFORE_FIRST, Extent
@@ -68,6 +68,8 @@ class SilenceCheck:
             except CheckpointConflict:
                 continue  # another owner commits there
             except InfrastructureFault as fault:
+                if isinstance(fault, PartitionStopped):
+                    record_stop(partition, fault, self.means)
                 yield Unhealed(partition, fault)
             else:
                 if healed is not None:

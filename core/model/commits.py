@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from core.errors import StopReason
 from core.model.events import Event, Partition, Position
 from core.model.rows import PlacedRow, row_table
 from core.model.spans import SequenceNumber
@@ -27,11 +28,21 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionStop:
+    """The record that a partition was stopped on purpose: since when, and how often the stop was met."""
+
+    reason: StopReason
+    detail: str
+    attempts: int
+    stopped_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionState:
     """The state of a partition before a commit; without a checkpoint, nothing was committed yet.
 
     Only then it has the time at which the stream was opened and, once that is decided, the anchor: the partition's
-    first number.
+    first number. `stops` are the stops that stood when the state was read.
     """
 
     partition: Partition
@@ -39,6 +50,11 @@ class PartitionState:
     checkpoint: Checkpoint | None
     anchor: SequenceNumber | None = None
     opened_at: datetime | None = None
+    stops: tuple[PartitionStop, ...] = ()
+
+    def stop_for(self, reason: StopReason) -> PartitionStop | None:
+        """Return the stop of this reason, if the partition was stopped for it."""
+        return next((stop for stop in self.stops if stop.reason == reason), None)
 
     @property
     def next_number(self) -> SequenceNumber:
@@ -130,4 +146,4 @@ class BatchCommit:
         """Return the partition's state once this is committed under a number."""
         last = self.last
         checkpoint = Checkpoint(last.sequence_number, last.offset, last.enqueued_at, commit_number, self.commit_id)
-        return PartitionState(self.partition, self.state.stream_id, checkpoint)
+        return PartitionState(self.partition, self.state.stream_id, checkpoint, stops=self.state.stops)

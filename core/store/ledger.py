@@ -10,12 +10,13 @@ from core.ledger.books import CountedLetters, PartitionBooks, PartitionLedger
 from core.ledger.explain import MOST_CHANGES, LedgerRange, NotedGap, Whereabouts, WrittenRow
 from core.ledger.recount import CommitRows, RowCount
 from core.letters.listing import LetterKey
-from core.model.commits import LetterStatus
+from core.model.commits import LetterStatus, PartitionStop
 from core.model.events import PartitionId
 from core.model.rows import row_table
 from core.model.spans import SequenceNumber, Span
 from core.store.columns import instant_of, instant_text, row_reader, span_values
 from core.store.listing import LetterListing
+from core.store.partitions import stop_of
 from core.store.script import of_rows
 from core.store.stream import OneStream
 
@@ -36,6 +37,12 @@ class Ledger:
             if one.fresh_commits >= REMEMBERED_FROM:
                 self._remember(one)
         return books
+
+    def read_stops(self) -> Mapping[PartitionId, tuple[PartitionStop, ...]]:
+        stops: dict[PartitionId, tuple[PartitionStop, ...]] = {}
+        for id, *stop in self._stream.ask("read_stream_stops"):
+            stops[PartitionId(id)] = (*stops.get(PartitionId(id), ()), stop_of(stop))
+        return stops
 
     def count_letters(self) -> CountedLetters:
         found = self._stream.ask("count_letters")

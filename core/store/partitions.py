@@ -1,14 +1,21 @@
 """Partitions in SQL: their state, their references, and the transaction of a batch."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-from core.errors import CheckpointConflict, DataRefused
-from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, Settled
+from core.errors import CheckpointConflict, DataRefused, StopReason
+from core.model.commits import (
+    BatchCommit,
+    Checkpoint,
+    DeadLetter,
+    PartitionState,
+    PartitionStop,
+    Settled,
+)
 from core.model.events import Partition, Stream
 from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
@@ -19,6 +26,7 @@ from core.store.script import RowVerb, Script, Step, of_rows
 
 Values = dict[str, Any]
 NO_KEYS = "[]"
+STOP_LENGTH = 2_000  # characters of the detail that are stored
 
 
 class Partitions:
@@ -100,14 +108,29 @@ class Partitions:
         values = {"stream_id": self.open_stream(partition.stream), "partition_id": partition.partition_id}
         write(self._database, str(partition), "close_gaps", **values)
 
+    def note_stop(self, state: PartitionState, reason: StopReason, detail: str, at: datetime) -> None:
+        values = {"detail": storable(detail)[:STOP_LENGTH], "stopped_at": instant_text(at)}
+        self._change_stop("note_stop", state, reason, **values)
+
+    def clear_stop(self, state: PartitionState, reason: StopReason) -> None:
+        self._change_stop("clear_stop", state, reason)
+
+    def _change_stop(self, statement: str, state: PartitionState, reason: StopReason, **values: str) -> None:
+        try:
+            write(self._database, str(state.partition), statement, **place_of(state), reason=reason, **values)
+        finally:
+            if self._memory:
+                self._memory.forget(state.partition)
+
     def _read(self, partition: Partition) -> PartitionState:
         stream_id = self.open_stream(partition.stream)
         key = {"stream_id": stream_id, "partition_id": partition.partition_id}
+        stops = tuple(map(stop_of, self._database.ask("read_stops", **key)))
         found = self._database.ask("read_checkpoint", **key)
         if found:
-            return PartitionState(partition, stream_id, _checkpoint_of(found[0]))
+            return PartitionState(partition, stream_id, _checkpoint_of(found[0]), stops=stops)
         ((anchor, opened_at),) = self._database.ask("read_anchor", **key)
-        return PartitionState(partition, stream_id, None, anchor, instant_of(opened_at))
+        return PartitionState(partition, stream_id, None, anchor, instant_of(opened_at), stops)
 
     def _read_rows(self, keys: Iterable[ReferenceKey]) -> dict[ReferenceKey, Row]:
         rows: dict[ReferenceKey, Row] = {}
@@ -218,3 +241,9 @@ def _ledger_values(commit: BatchCommit) -> Values:
 def _checkpoint_of(row: tuple[Any, ...]) -> Checkpoint:
     number, offset, enqueued_at, commit_number, commit_id = row
     return Checkpoint(SequenceNumber(number), offset, instant_of(enqueued_at), commit_number, UUID(commit_id))
+
+
+def stop_of(row: Sequence[Any]) -> PartitionStop:
+    """Return the stop that a row of reason, detail, attempts and time holds."""
+    reason, detail, attempts, stopped_at = row
+    return PartitionStop(reason, detail, attempts, instant_of(stopped_at))

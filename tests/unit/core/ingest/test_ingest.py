@@ -98,6 +98,9 @@ class TestTheNormalWay:
         with pytest.raises(StreamIncarnationChanged):
             ingest(store, event(0, "reading a", at=event(99).enqueued_at))
         assert ranges(store) == [(0, 4)]
+        (stop,) = store.read_partition(partition()).stops
+        assert (stop.reason, stop.attempts) == ("incarnation", 1)
+        assert "event 0 was enqueued after the checkpoint at 4" in stop.detail
 
     def test_memory_running_out_writes_nothing_and_goes_on(self) -> None:
         def transform(event: Event, references: object) -> list[object]:

@@ -141,6 +141,7 @@ def test_a_hub_that_ends_before_the_checkpoint_is_another_one_and_the_others_go_
     assert "the hub ends at -1, before the checkpoint at 9" in str(fault.fault)
     assert isinstance(healed, Healed)
     assert world.ranges() == [(0, 9, 0)]
+    assert [stop.attempts for stop in world.store.read_partition(partition("0")).stops] == [2]
 
 
 def test_a_hub_that_cannot_be_asked_at_all_is_a_fault_of_the_look(world: World) -> None:

@@ -1,0 +1,29 @@
+-- name: read_stops
+-- Read the stops of a partition.
+-- params: stream_id, partition_id
+SELECT reason, detail, attempts, stopped_at
+  FROM partition_stop
+ WHERE stream_id = :stream_id AND partition_id = :partition_id
+ ORDER BY reason;
+
+-- name: read_stream_stops
+-- Read the stops of all partitions of a stream.
+-- params: stream_id
+SELECT partition_id, reason, detail, attempts, stopped_at
+  FROM partition_stop
+ WHERE stream_id = :stream_id
+ ORDER BY LENGTH(partition_id), partition_id, reason;
+
+-- name: note_stop
+-- Store a stop, for the first time or once more.
+-- params: stream_id, partition_id, reason, detail, stopped_at
+INSERT INTO partition_stop (stream_id, partition_id, reason, detail, attempts, stopped_at)
+VALUES (:stream_id, :partition_id, :reason, :detail, 1, :stopped_at)
+ON CONFLICT (stream_id, partition_id, reason) DO UPDATE
+   SET detail = excluded.detail, attempts = attempts + 1;
+
+-- name: clear_stop
+-- Delete a stop: the partition goes on.
+-- params: stream_id, partition_id, reason
+DELETE FROM partition_stop
+ WHERE stream_id = :stream_id AND partition_id = :partition_id AND reason = :reason;

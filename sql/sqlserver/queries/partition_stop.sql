@@ -1,0 +1,38 @@
+-- name: read_stops
+-- Read the stops of a partition.
+-- params: stream_id int, partition_id varchar(8000)
+SELECT s.reason, s.detail, s.attempts, s.stopped_at
+  FROM hubledger.partition_stop AS s
+ WHERE s.stream_id = @stream_id AND s.partition_id = @partition_id
+ ORDER BY s.reason;
+
+-- name: read_stream_stops
+-- Read the stops of all partitions of a stream.
+-- params: stream_id int
+SELECT s.partition_id, s.reason, s.detail, s.attempts, s.stopped_at
+  FROM hubledger.partition_stop AS s
+ WHERE s.stream_id = @stream_id
+ ORDER BY LEN(s.partition_id), s.partition_id, s.reason;
+
+-- name: note_stop
+-- Store a stop, for the first time or once more.
+-- params: stream_id int, partition_id varchar(8000), reason varchar(8000), detail nvarchar(4000), stopped_at datetime2(7)
+UPDATE hubledger.partition_stop
+   SET detail = @detail, attempts = attempts + 1
+ WHERE stream_id = @stream_id AND partition_id = @partition_id AND reason = @reason;
+BEGIN TRY
+    INSERT INTO hubledger.partition_stop (stream_id, partition_id, reason, detail, attempts, stopped_at)
+    SELECT @stream_id, @partition_id, @reason, @detail, 1, @stopped_at
+     WHERE NOT EXISTS (
+           SELECT 1 FROM hubledger.partition_stop AS s
+            WHERE s.stream_id = @stream_id AND s.partition_id = @partition_id AND s.reason = @reason);
+END TRY
+BEGIN CATCH
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- stopped by another at the same moment
+END CATCH;
+
+-- name: clear_stop
+-- Delete a stop: the partition goes on.
+-- params: stream_id int, partition_id varchar(8000), reason varchar(8000)
+DELETE FROM hubledger.partition_stop
+ WHERE stream_id = @stream_id AND partition_id = @partition_id AND reason = @reason;

@@ -1,0 +1,46 @@
+"""What every store promises of partitions that are stopped on purpose."""
+
+from datetime import timedelta
+
+from core.model.commits import PartitionStop
+from core.model.spans import SequenceNumber
+from tests.fakes.builders import EPOCH, commit, partition, settled
+from tests.fakes.store import Store
+
+P = partition()
+LATER = EPOCH + timedelta(days=1)
+
+
+def test_a_partition_has_no_stop_until_one_is_noted(store: Store) -> None:
+    assert store.read_partition(P).stops == ()
+
+
+def test_a_stop_keeps_its_first_time_and_counts_its_attempts(store: Store) -> None:
+    state = store.read_partition(P)
+    store.note_stop(state, "outage", "40 of 50 events fail", LATER)
+    store.note_stop(state, "outage", "45 of 50 events fail", LATER + timedelta(minutes=1))
+    state = store.read_partition(P)
+    assert state.stops == (PartitionStop("outage", "45 of 50 events fail", 2, LATER),)
+    assert state.stop_for("incarnation") is None
+    assert store.read_partition(partition("1")).stops == ()
+
+
+def test_a_stop_is_cleared_alone(store: Store) -> None:
+    state = store.read_partition(P)
+    store.note_stop(state, "outage", "all fail", LATER)
+    store.note_stop(state, "incarnation", "a new hub", LATER)
+    store.clear_stop(store.read_partition(P), "outage")
+    assert [stop.reason for stop in store.read_partition(P).stops] == ["incarnation"]
+
+
+def test_a_commit_leaves_the_stop(store: Store) -> None:
+    state = store.anchor_partition(store.read_partition(P), SequenceNumber(0), LATER)
+    store.note_stop(state, "outage", "all fail", LATER)
+    store.commit_batch(commit(store.read_partition(P), 0, 4, settled({}, filtered=5)))
+    assert [stop.reason for stop in store.read_partition(P).stops] == ["outage"]
+
+
+def test_the_detail_of_a_stop_is_cut(store: Store) -> None:
+    state = store.read_partition(P)
+    store.note_stop(state, "held", "ü" * 5_000, LATER)
+    assert store.read_partition(P).stops[0].detail == "ü" * 2_000
