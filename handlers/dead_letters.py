@@ -21,6 +21,7 @@ bp = df.Blueprint()
 ORCHESTRATOR = "keep_dead_letters"
 PAUSE = timedelta(seconds=5)  # while due letters cannot be claimed: another keeper has them, or the store fails
 STALLED_AFTER = timedelta(minutes=30)  # without a new round; the longest round sleeps 10 minutes
+CLOCKS_DIFFER = timedelta(minutes=1)  # between two instances
 _ENDED = ("Completed", "Failed", "Terminated", "Canceled")
 
 Round = Generator[Any, Any, None]
@@ -30,6 +31,7 @@ def keep_dead_letters(context: df.DurableOrchestrationContext) -> Round:
     """Run one round: sleep until a letter is due, or claim and retry due letters. Then begin anew, without history."""
     wake_at = datetime.fromisoformat((yield context.call_activity("find_due_at", None)))
     if wake_at > context.current_utc_datetime:
+        context.set_custom_status(wake_at.isoformat())
         yield context.create_timer(wake_at)
     else:
         chunks = yield context.call_activity("claim_letters", None)
@@ -104,30 +106,40 @@ def retry_letters(chunk: dict, context: func.Context) -> dict[str, Any]:  # the 
 async def watch_dead_letters(timer: func.TimerRequest, client: Any) -> None:
     """Start the keeper unless it runs: every minute, and when an instance starts. To start it twice does no harm."""
     try:
-        instance_id = await asyncio.to_thread(_instance_id)
+        instance_id, look = await asyncio.to_thread(_keeping)
     except InfrastructureFault as fault:
         _log_fault("watch_dead_letters", fault)
         return
-    await keep_running(client, instance_id, datetime.now(UTC))
+    await keep_running(client, instance_id, datetime.now(UTC), look)
 
 
-async def keep_running(client: Any, instance_id: str, now: datetime) -> None:
-    """Start the keeper unless it runs; end a stalled one, so that the next tick starts it again."""
+async def keep_running(client: Any, instance_id: str, now: datetime, look: timedelta) -> None:
+    """Start the keeper unless it runs; end one that is stalled or sleeps too long: the next tick starts it again."""
     status = await client.get_status(instance_id)
     state = status.runtime_status.value if status and status.runtime_status else None
     if state is None or state in _ENDED:
         await client.start_new(ORCHESTRATOR, instance_id)
         log.info("keeper started", extra={"action": "watch_dead_letters", "instance_id": instance_id, "was": state})
-    elif state != "Suspended" and status.last_updated_time.replace(tzinfo=UTC) < now - STALLED_AFTER:
-        await client.terminate(instance_id, "no new round for too long")
-        log.warning("keeper stalled", extra={"action": "watch_dead_letters", "instance_id": instance_id})
+    elif state != "Suspended" and (why := _stalled(status, now, look)):
+        await client.terminate(instance_id, why)
+        facts = {"action": "watch_dead_letters", "instance_id": instance_id, "error": why}
+        log.warning("keeper stalled; the next tick starts it again", extra=facts)
 
 
-def _instance_id() -> str:
+def _stalled(status: Any, now: datetime, look: timedelta) -> str | None:
+    """Return why the keeper has to be started again, or None. A clock that was ahead makes it sleep too long."""
+    if status.last_updated_time.replace(tzinfo=UTC) < now - STALLED_AFTER:
+        return "no new round for too long"
+    if status.custom_status and datetime.fromisoformat(status.custom_status) > now + look + CLOCKS_DIFFER:
+        return f"it sleeps until {status.custom_status}: the clock was ahead"
+    return None
+
+
+def _keeping() -> tuple[str, timedelta]:
     from handlers.app import app
 
     own = app()
-    return f"dead-letters-{own.keeper.store.open_stream(own.settings.stream)}"
+    return f"dead-letters-{own.keeper.store.open_stream(own.settings.stream)}", own.settings.letter_look
 
 
 def _log_fault(action: str, fault: InfrastructureFault) -> None:

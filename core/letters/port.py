@@ -46,8 +46,12 @@ class LetterStore(Protocol):
         the answer is lost (StoreUnavailable), letters may stay claimed until the lease ends.
         """
 
-    def read_claimed(self, hold: LetterHold) -> tuple[ClaimedLetter, ...]:
-        """Return those of these letters that the claim still holds, whole, rising by sequence number."""
+    def begin_chunk(self, hold: LetterHold, run: str) -> tuple[ClaimedLetter, ...]:
+        """Take over the letters that the claim still holds, and return them whole, rising by sequence number.
+
+        From then on the run holds them, so nothing can begin under this claim again. The same call repeated has no
+        further effect.
+        """
 
     def begin_lone_try(self, hold: LetterHold, began_at: datetime, until: datetime) -> None:
         """Note that these letters are about to be tried, each alone, and extend the hold; other claims stay."""
@@ -69,8 +73,11 @@ class LetterStore(Protocol):
         The moved ones were touched by the move's id. A release leaves no attempt. CommitOutcomeUnknown: send it again.
         """
 
-    def next_due_at(self, stream: Stream) -> datetime | None:
-        """Return when the first letter of the stream is due, or its lease ends; None when none waits or is retried."""
+    def next_due_at(self, stream: Stream, latest: datetime) -> datetime | None:
+        """Return when the first letter of the stream is due, or its lease ends; None when none waits or is retried.
+
+        The result lies in the past when a letter waits for a time after `latest`: a clock that was ahead set that time.
+        """
 
 
 class MatchingStore(Protocol):

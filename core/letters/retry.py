@@ -44,7 +44,7 @@ def next_due_at(keeper: Keeper) -> datetime | None:
 
     Letters that fail later may be due sooner: never sleep longer on it than a short, set time.
     """
-    return keeper.store.next_due_at(keeper.stream)
+    return keeper.store.next_due_at(keeper.stream, keeper.clock.now() + keeper.letters.longest_wait)
 
 
 def claim_due(keeper: Keeper) -> tuple[LetterChunk, ...]:
@@ -55,7 +55,8 @@ def claim_due(keeper: Keeper) -> tuple[LetterChunk, ...]:
     """
     policy, now = keeper.letters, keeper.clock.now()
     token = str(keeper.clock.new_id())
-    claim = LetterClaim(keeper.stream, token, now, now + policy.lease, policy.chunk * policy.fan_out)
+    until, latest = now + policy.lease, now + policy.longest_wait
+    claim = LetterClaim(keeper.stream, token, now, until, latest, policy.chunk * policy.fan_out)
     return chunks_of(keeper.store.claim_letters(claim), token, policy.chunk)
 
 
@@ -64,18 +65,26 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
 
     Never raises for the content of a letter. Raises InfrastructureFault: the outcomes committed before it stand, and
     the other letters are released if the store can be reached, or else fall free when the lease ends.
+
+    A chunk begins once: if its process dies, the chunk is not tried again under this claim, whoever calls. The letters
+    count a lost claim when the lease ends.
     """
+    begun = replace(chunk, claimed_by=str(keeper.clock.new_id()))
     try:
         state = keeper.store.read_partition(keeper.stream.partition(chunk.partition_id))
-        hold = LetterHold(state, chunk.sequence_numbers, chunk.claimed_by)
+        letters = keeper.store.begin_chunk(
+            LetterHold(state, chunk.sequence_numbers, chunk.claimed_by), begun.claimed_by
+        )
+        hold = LetterHold(state, chunk.sequence_numbers, begun.claimed_by)
         retry = _ChunkRetry(keeper, hold, Trial(keeper.transform, keeper.clock, keeper.letters, invocation_id))
-        retry.run()
+        retry.run(letters)
         if retry.left:
-            released = release(replace(chunk, sequence_numbers=tuple(retry.left)), keeper)
+            released = release(replace(begun, sequence_numbers=tuple(retry.left)), keeper)
             retry.count(released=len(released.moved), lost=len(released.unmoved))
     except InfrastructureFault:
         with suppress(InfrastructureFault):
-            release(chunk, keeper)
+            for held in (begun, chunk):  # the fault may have come before the chunk began
+                release(held, keeper)
         raise
     return retry.report
 
@@ -95,8 +104,7 @@ class _ChunkRetry:
     def __post_init__(self) -> None:
         self.report = RetryReport(self.hold.partition.partition_id)
 
-    def run(self) -> None:
-        letters = self.keeper.store.read_claimed(self.hold)
+    def run(self, letters: Letters) -> None:
         self.count(lost=len(set(self.hold.sequence_numbers)) - len(letters))
         for part in _parts(self._made_whole(letters)):
             while part:

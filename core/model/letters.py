@@ -65,6 +65,11 @@ class LetterPolicy:
     fan_out: int = 16
     lease: timedelta = timedelta(seconds=300)
 
+    @property
+    def longest_wait(self) -> timedelta:
+        """The longest time that a letter waits; a clock that was ahead makes it longer."""
+        return max(self.backoff.ceiling, self.backoff.base)
+
 
 @dataclass(frozen=True, slots=True)
 class LetterPosition:
@@ -111,12 +116,14 @@ class LetterChunk:
 
 @dataclass(frozen=True, slots=True)
 class LetterClaim:
-    """A request for up to `most` letters of a stream that are due."""
+    """A request for up to `most` letters of a stream that are due by `claimed_at`, or that wait for a time after
+    `latest`: only a clock that was ahead sets such a time."""
 
     stream: Stream
     claimed_by: str
     claimed_at: datetime
     claimed_until: datetime
+    latest: datetime
     most: int
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from core.errors import LetterConflict
-from core.model.events import Event, PartitionId, Stream
+from core.model.events import Event, PartitionId, Stream, number_of
 from core.model.letters import (
     MOVES,
     ClaimedLetter,
@@ -38,13 +38,15 @@ class Letters(Partitions):
             "claimed_by": claim.claimed_by,
             "claimed_at": instant_text(claim.claimed_at),
             "claimed_until": instant_text(claim.claimed_until),
+            "latest": instant_text(claim.latest),
             "most": claim.most,
         }
         return tuple(map(_claimed_position_of, write(self._database, str(claim.stream), "claim_letters", **values)))
 
-    def read_claimed(self, hold: LetterHold) -> tuple[ClaimedLetter, ...]:
-        found = self._database.ask("read_claimed_letters", **_hold_values(hold), claimed_by=hold.claimed_by)
-        return tuple(map(_claimed_letter_of, found))
+    def begin_chunk(self, hold: LetterHold, run: str) -> tuple[ClaimedLetter, ...]:
+        values = {**_hold_values(hold), "claimed_by": hold.claimed_by, "run": run}
+        begun = map(_claimed_letter_of, write(self._database, str(hold.partition), "begin_chunk", **values))
+        return tuple(sorted(begun, key=number_of))
 
     def begin_lone_try(self, hold: LetterHold, began_at: datetime, until: datetime) -> None:
         values = {**_hold_values(hold), "claimed_by": hold.claimed_by}
@@ -66,8 +68,9 @@ class Letters(Partitions):
         script = move_script(move, self.open_stream(move.partition.stream))
         return tuple(FoundLetter(*row) for row in self._database.run(script).rows)
 
-    def next_due_at(self, stream: Stream) -> datetime | None:
-        ((due_at,),) = self._database.ask("next_due_at", stream_id=self.open_stream(stream))
+    def next_due_at(self, stream: Stream, latest: datetime) -> datetime | None:
+        stream_id = self.open_stream(stream)
+        ((due_at,),) = self._database.ask("next_due_at", stream_id=stream_id, latest=instant_text(latest))
         return instant_or_none(due_at)
 
 

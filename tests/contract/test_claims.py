@@ -1,12 +1,25 @@
 """What every store promises of claims: what is due, once, until the lease ends."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from core.model.events import Event
-from tests.fakes.builders import NOON, STREAM, claim, commit, event, hold, keep_letters, letter, partition, settled
+from tests.fakes.builders import (
+    LATEST,
+    NOON,
+    STREAM,
+    claim,
+    commit,
+    event,
+    hold,
+    keep_letters,
+    letter,
+    partition,
+    settled,
+)
 from tests.fakes.kept import Engine
 from tests.fakes.store import Store
 
@@ -72,7 +85,7 @@ def test_streams_are_claimed_apart(store: Store) -> None:
     other = partition(group="other")
     store.commit_batch(commit(store.read_partition(other), 0, 0, settled({}, letters=[letter(event(0))])))
     assert len(store.claim_letters(claim())) == 1
-    assert store.next_due_at(other.stream) == NOON
+    assert store.next_due_at(other.stream, LATEST) == NOON
 
 
 class TestALeaseThatEnded:
@@ -105,8 +118,17 @@ class TestALeaseThatEnded:
         keep_letters(store, {0: "a"})
         numbers(store, "claim-1")
         numbers(store, "claim-2", at=NOON + LEASE)
-        assert store.read_claimed(hold(store, [0], "claim-1")) == ()
-        assert len(store.read_claimed(hold(store, [0], "claim-2"))) == 1
+        assert store.begin_chunk(hold(store, [0], "claim-1"), "run-1") == ()
+        assert len(store.begin_chunk(hold(store, [0], "claim-2"), "run-2")) == 1
+
+
+def test_a_chunk_begins_once_whoever_asks(store: Store, engine: Engine) -> None:
+    keep_letters(store, {0: "a", 1: "b"})
+    numbers(store)
+    assert len(store.begin_chunk(hold(store, [0, 1]), "run-1")) == 2
+    assert store.begin_chunk(hold(store, [0, 1]), "run-2") == ()
+    assert len(store.begin_chunk(hold(store, [0, 1]), "run-1")) == 2  # the same call, after a lost answer
+    assert {kept.claimed_by for kept in engine.letters()} == {"run-1"}
 
 
 def test_a_lone_try_holds_the_letter_on(store: Store, engine: Engine) -> None:
@@ -132,7 +154,7 @@ def test_a_claimed_letter_is_read_whole(store: Store) -> None:
     state = store.read_partition(partition())
     store.commit_batch(commit(state, 0, 4, settled({}, letters=[letter(given)], filtered=4)))
     numbers(store)
-    (read,) = store.read_claimed(hold(store, [4]))
+    (read,) = store.begin_chunk(hold(store, [4]), "run-1")
     assert read.event == given
     assert (read.body_kept, read.attempts, read.lost_claims, read.sequence_number) == (True, 1, 0, 4)
 
@@ -142,7 +164,7 @@ def test_a_body_that_was_not_kept_is_read_as_such(store: Store, engine: Engine) 
     (kept,) = engine.letters()
     assert (kept.body, kept.body_kept) == (b"", False)
     numbers(store)
-    (read,) = store.read_claimed(hold(store, [0]))
+    (read,) = store.begin_chunk(hold(store, [0]), "run-1")
     assert (read.event.body, read.body_kept) == (b"", False)
 
 
@@ -151,31 +173,31 @@ def test_only_letters_that_the_claim_holds_are_read_and_in_order(store: Store) -
     keep_letters(store, {10: "later"}, due_at=NOON + LEASE)
     numbers(store)
     asked = hold(store, [9, 5, 5, 1, 10, 77])
-    assert [one.sequence_number for one in store.read_claimed(asked)] == [1, 5, 9]
-    assert [one.sequence_number for one in store.read_claimed(hold(store, [5]))] == [5]
-    assert store.read_claimed(hold(store, [1, 5, 9], "claim-2")) == ()
-    assert store.read_claimed(hold(store, [])) == ()
+    assert store.begin_chunk(hold(store, [1, 5, 9], "claim-2"), "run-2") == ()
+    assert store.begin_chunk(hold(store, []), "run-0") == ()
+    assert [one.sequence_number for one in store.begin_chunk(hold(store, [5]), "run-3")] == [5]
+    assert [one.sequence_number for one in store.begin_chunk(asked, "run-1")] == [1, 9]
 
 
 class TestTheNextOneDue:
     def test_is_none_where_nothing_waits(self, store: Store) -> None:
-        assert store.next_due_at(STREAM) is None
+        assert store.next_due_at(STREAM, LATEST) is None
         keep_letters(store, {0: "a"}, status="exhausted")
-        assert store.next_due_at(STREAM) is None
+        assert store.next_due_at(STREAM, LATEST) is None
 
     def test_is_the_earliest_of_all_partitions(self, store: Store) -> None:
         for place, minutes in (("0", 7), ("1", 5), ("2", 9)):
             keep_letters(store, {0: "a"}, place, due_at=NOON + timedelta(minutes=minutes, microseconds=3))
-        assert store.next_due_at(STREAM) == NOON + timedelta(minutes=5, microseconds=3)
+        assert store.next_due_at(STREAM, LATEST) == NOON + timedelta(minutes=5, microseconds=3)
 
     def test_is_the_end_of_the_lease_of_what_is_claimed(self, store: Store) -> None:
         keep_letters(store, {0: "a"})
         numbers(store)
-        assert store.next_due_at(STREAM) == NOON + LEASE
+        assert store.next_due_at(STREAM, LATEST) == NOON + LEASE
 
     def test_is_an_aware_instant(self, store: Store) -> None:
         keep_letters(store, {0: "a"}, due_at=datetime(2026, 7, 1, 12, tzinfo=UTC))
-        due = store.next_due_at(STREAM)
+        due = store.next_due_at(STREAM, LATEST)
         assert due is not None
         assert due.tzinfo is not None
 
@@ -192,5 +214,23 @@ def test_a_claim_is_seen_by_others_at_once(make_store: Callable[[], Store]) -> N
 def test_five_thousand_letters_are_claimed_and_read(store: Store) -> None:
     keep_letters(store, {number: str(number) for number in range(5_000)})
     assert numbers(store, most=5_000) == list(range(5_000))
-    read = store.read_claimed(hold(store, range(5_000)))
+    read = store.begin_chunk(hold(store, range(5_000)), "run-1")
     assert [one.event.body for one in read] == [str(number).encode() for number in range(5_000)]
+
+
+class TestAClockThatWasAhead:
+    AHEAD = NOON + timedelta(days=30)
+
+    def test_leaves_letters_that_are_due_at_once_when_it_is_right_again(self, store: Store) -> None:
+        keep_letters(store, {0: "a"}, due_at=self.AHEAD)
+        keep_letters(store, {1: "b"}, due_at=NOON + timedelta(minutes=59))
+        latest = NOON + timedelta(hours=1)
+        assert store.next_due_at(STREAM, latest) == datetime.min.replace(tzinfo=UTC)
+        claimed = store.claim_letters(replace(claim(), latest=latest))
+        assert [one.position.sequence_number for one in claimed] == [0]
+        assert store.next_due_at(STREAM, latest) == NOON + LEASE
+
+    def test_keeps_the_leases_that_it_gave(self, store: Store) -> None:
+        keep_letters(store, {0: "a"}, due_at=NOON)
+        assert numbers(store, "claim-1", at=self.AHEAD) == [0]
+        assert store.claim_letters(replace(claim("claim-2"), latest=NOON + timedelta(hours=1))) == ()

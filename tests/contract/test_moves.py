@@ -13,7 +13,19 @@ from core.model.commits import LetterStatus
 from core.model.letters import MOVES, LetterMove, Move
 from core.model.spans import SequenceNumber
 from tests.contract.test_retries import resolved, retry
-from tests.fakes.builders import NOON, STREAM, claim, commit, event, hold, keep_letters, letter, partition, settled
+from tests.fakes.builders import (
+    LATEST,
+    NOON,
+    STREAM,
+    claim,
+    commit,
+    event,
+    hold,
+    keep_letters,
+    letter,
+    partition,
+    settled,
+)
 from tests.fakes.kept import Engine
 from tests.fakes.store import Store
 
@@ -55,7 +67,7 @@ def test_a_discarded_letter_says_when_and_why_and_is_never_due(store: Store, eng
     store.move_letters(move("discard", 0))
     (kept,) = engine.letters()
     assert (kept.status, kept.due_at, kept.settled_at, kept.settled_why) == ("discarded", None, LATER, "because")
-    assert store.next_due_at(STREAM) is None
+    assert store.next_due_at(STREAM, LATEST) is None
 
 
 def test_a_requeued_letter_is_due_when_it_is_asked_for_and_its_attempts_begin_anew(

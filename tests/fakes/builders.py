@@ -18,6 +18,7 @@ from core.transforms.home_security import Home, HomeAlert, SensorReading
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 NOON = EPOCH + timedelta(days=1)  # when a FakeClock begins
+LATEST = datetime(9999, 1, 1, tzinfo=UTC)  # after every time that a letter of a test is due
 HUB = "namespace/telemetry"
 PATIENCE = timedelta(seconds=30)  # of a store, where tests race
 
@@ -118,7 +119,7 @@ def claim(
 ) -> LetterClaim:
     """A claim of whatever is due at NOON."""
     now = at or NOON
-    return LetterClaim(STREAM, claimed_by, now, now + timedelta(seconds=lease), most)
+    return LetterClaim(STREAM, claimed_by, now, now + timedelta(seconds=lease), LATEST, most)
 
 
 def settled(placed: Mapping[int, Sequence[Row]], *, letters: Sequence[DeadLetter] = (), filtered: int = 0) -> Settled:

@@ -44,7 +44,7 @@ READS = {
 }
 LETTERS = {
     "claim_letters": "claim_letters",
-    "read_claimed_letters": "read_claimed",
+    "begin_chunk": "begin_chunk",
     "begin_lone_try": "begin_lone_try",
     "count_commit": "commit_retry",
     "find_letters": "find_letters",

@@ -25,6 +25,8 @@ class HeldLetters:
         done = self._database.run(script, rehearse)
         if first.statement == "claim_letters":
             self._note_claim(first, done)
+        elif first.statement == "begin_chunk":
+            self._note_begun(first, done)
         elif first.statement == "begin_lone_try":
             self._note_lone_try(first)
         elif first.statement == "count_commit":
@@ -45,6 +47,12 @@ class HeldLetters:
             _, held_until = self.held.get((partition_id, number), ("", at))
             assert held_until <= at, f"{partition_id}/{number} is held until {held_until} and was claimed at {at}"
             self.held[partition_id, number] = (step.values["claimed_by"], until)
+
+    def _note_begun(self, step: Step, done: Outcome) -> None:
+        for number, *_ in done.rows:
+            holder, until = self.held[step.values["partition_id"], number]
+            assert holder in (step.values["claimed_by"], step.values["run"]), f"{number} was begun twice"
+            self.held[step.values["partition_id"], number] = (step.values["run"], until)
 
     def _note_lone_try(self, step: Step) -> None:
         for key in _keys(step):

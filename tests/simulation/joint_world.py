@@ -19,7 +19,7 @@ from core.model.events import PartitionId
 from core.model.letters import LetterChunk, LetterPosition
 from core.model.spans import SequenceNumber
 from core.store.database import Waiting
-from tests.fakes.builders import STREAM, batch, partition
+from tests.fakes.builders import LATEST, STREAM, batch, partition
 from tests.fakes.faulty_database import Killed
 from tests.fakes.store import Store
 from tests.simulation.held_letters import HeldLetters
@@ -155,7 +155,7 @@ class JointWorld(ReplayWorld):
         """Time passes until no letter waits any more."""
         store = self._troubled().remembering(timedelta(seconds=60), self.clock.monotonic)
         for _ in range(2_000):
-            due = store.next_due_at(STREAM)
+            due = store.next_due_at(STREAM, LATEST)
             if due is None:
                 return
             self.clock.seconds += max(0.0, (due - self.clock.now()).total_seconds())

@@ -20,7 +20,7 @@ from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.store.database import Waiting
 from core.transforms.home_security import Home, SensorReading
-from tests.fakes.builders import STREAM, FakeClock, batch, event, ids, partition
+from tests.fakes.builders import LATEST, STREAM, FakeClock, batch, event, ids, partition
 from tests.fakes.faulty_database import Fault, FaultyStore, Killed
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
@@ -103,7 +103,7 @@ class LetterWorld:
     def _settle_all(self) -> None:
         for turn in range(5_000):
             number = turn % KEEPERS
-            due = self._store.next_due_at(STREAM)
+            due = self._store.next_due_at(STREAM, LATEST)
             if due is None:
                 return
             self.clock.seconds += max(0.0, (due - self.clock.now()).total_seconds())

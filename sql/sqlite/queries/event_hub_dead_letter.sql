@@ -43,7 +43,8 @@ VALUES (:stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at
 
 -- name: claim_letters
 -- Claim letters that are due, or whose lease has ended: the holder died, which counts once its lone try had begun.
--- params: stream_id, claimed_by, claimed_at, claimed_until, most
+-- A letter that waits for a time after the latest got it from a clock that was ahead, so it is due too.
+-- params: stream_id, claimed_by, claimed_at, claimed_until, latest, most
 UPDATE event_hub_dead_letter
    SET lost_claims = CASE WHEN status = 'retrying' AND (lost_claims = 0 OR began_at IS NOT NULL) THEN lost_claims + 1
                           ELSE lost_claims END,
@@ -51,20 +52,21 @@ UPDATE event_hub_dead_letter
        began_at = NULL
  WHERE rowid IN (
        SELECT d.rowid FROM event_hub_dead_letter AS d
-        WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying') AND d.due_at <= :claimed_at
+        WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying')
+          AND (d.due_at <= :claimed_at OR d.status = 'waiting' AND d.due_at > :latest)
         ORDER BY d.due_at
         LIMIT :most)
 RETURNING partition_id, sequence_number, lost_claims;
 
--- name: read_claimed_letters
--- Read the letters of a list that the claim still holds, whole.
--- params: stream_id, partition_id, sequence_numbers, claimed_by
-SELECT sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, attempts, lost_claims
-  FROM event_hub_dead_letter
+-- name: begin_chunk
+-- Take the letters of a list that the claim still holds over to a run, and read them whole: a claim is begun only once.
+-- params: stream_id, partition_id, sequence_numbers, claimed_by, run
+UPDATE event_hub_dead_letter
+   SET claimed_by = :run
  WHERE stream_id = :stream_id AND partition_id = :partition_id
    AND sequence_number IN (SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n)
-   AND status = 'retrying' AND claimed_by = :claimed_by
- ORDER BY sequence_number;
+   AND status = 'retrying' AND claimed_by IN (:claimed_by, :run)
+RETURNING sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, attempts, lost_claims;
 
 -- name: begin_lone_try
 -- Mark letters that are about to be tried, each alone: if the process dies of it, the end of the lease frees them.
@@ -112,6 +114,13 @@ SELECT sequence_number, status, claimed_by
  ORDER BY sequence_number;
 
 -- name: next_due_at
--- Read when the next letter is due, or its lease ends; NULL when none waits.
--- params: stream_id
-SELECT MIN(due_at) FROM event_hub_dead_letter WHERE stream_id = :stream_id AND status IN ('waiting', 'retrying');
+-- Read when the next letter is due, or its lease ends; NULL when none waits. A letter that waits for a time after the
+-- latest got it from a clock that was ahead, so it is due now.
+-- params: stream_id, latest
+SELECT CASE WHEN w.last_due_at > :latest THEN '0001-01-01T00:00:00.000000Z' ELSE w.first_due_at END
+  FROM (SELECT
+        (SELECT MIN(d.due_at) FROM event_hub_dead_letter AS d
+          WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying')) AS first_due_at,
+        (SELECT MAX(d.due_at) FROM event_hub_dead_letter AS d
+          WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying')
+            AND d.status = 'waiting') AS last_due_at) AS w;

@@ -74,7 +74,8 @@ SELECT @stream_id, @partition_id, l.sequence_number,
 
 -- name: claim_letters
 -- Claim letters that are due, or whose lease has ended: the holder died, which counts once its lone try had begun.
--- params: stream_id int, claimed_by nvarchar(4000), claimed_at datetime2(7), claimed_until datetime2(7), most int
+-- A letter that waits for a time after the latest got it from a clock that was ahead, so it is due too.
+-- params: stream_id int, claimed_by nvarchar(4000), claimed_at datetime2(7), claimed_until datetime2(7), latest datetime2(7), most int
 UPDATE TOP (@most) d
    SET lost_claims = CASE WHEN d.status = 'retrying' AND (d.lost_claims = 0 OR d.began_at IS NOT NULL)
                           THEN d.lost_claims + 1 ELSE d.lost_claims END,
@@ -82,19 +83,20 @@ UPDATE TOP (@most) d
        began_at = NULL
 OUTPUT inserted.partition_id, inserted.sequence_number, inserted.lost_claims
   FROM hubledger.event_hub_dead_letter AS d
- WHERE d.stream_id = @stream_id AND d.status IN ('waiting', 'retrying') AND d.due_at <= @claimed_at;
+ WHERE d.stream_id = @stream_id AND d.status IN ('waiting', 'retrying')
+   AND (d.due_at <= @claimed_at OR d.status = 'waiting' AND d.due_at > @latest);
 
--- name: read_claimed_letters
--- Read the letters of a list that the claim still holds, whole.
--- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), claimed_by nvarchar(4000)
-SELECT d.sequence_number, d.offset_token, d.enqueued_at, d.partition_key,
-       d.properties, d.body, d.body_kept, d.attempts, d.lost_claims
+-- name: begin_chunk
+-- Take the letters of a list that the claim still holds over to a run, and read them whole: a claim is begun only once.
+-- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), claimed_by nvarchar(4000), run nvarchar(4000)
+UPDATE d
+   SET claimed_by = @run
+OUTPUT inserted.sequence_number, inserted.offset_token, inserted.enqueued_at, inserted.partition_key, inserted.properties, inserted.body, inserted.body_kept, inserted.attempts, inserted.lost_claims
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
    AND d.sequence_number IN (
        SELECT n.sequence_number FROM OPENJSON(@sequence_numbers) WITH (sequence_number bigint '$[0]') AS n)
-   AND d.status = 'retrying' AND d.claimed_by = @claimed_by
- ORDER BY d.sequence_number;
+   AND d.status = 'retrying' AND d.claimed_by IN (@claimed_by, @run);
 
 -- name: begin_lone_try
 -- Mark letters that are about to be tried, each alone: if the process dies of it, the end of the lease frees them.
@@ -153,8 +155,10 @@ SELECT d.sequence_number, d.status, d.claimed_by
  ORDER BY d.sequence_number;
 
 -- name: next_due_at
--- Read when the next letter is due, or its lease ends; NULL when none waits.
--- params: stream_id int
-SELECT MIN(d.due_at) AS due_at
-  FROM hubledger.event_hub_dead_letter AS d
- WHERE d.stream_id = @stream_id AND d.status IN ('waiting', 'retrying');
+-- Read when the next letter is due, or its lease ends; NULL when none waits. A letter that waits for a time after the
+-- latest got it from a clock that was ahead, so it is due now.
+-- params: stream_id int, latest datetime2(7)
+SELECT CASE WHEN w.last_due_at > @latest THEN CONVERT(datetime2(7), '0001-01-01') ELSE w.first_due_at END AS due_at
+  FROM (SELECT MIN(d.due_at) AS first_due_at, MAX(CASE WHEN d.status = 'waiting' THEN d.due_at END) AS last_due_at
+          FROM hubledger.event_hub_dead_letter AS d
+         WHERE d.stream_id = @stream_id AND d.status IN ('waiting', 'retrying')) AS w;

@@ -9,6 +9,7 @@ import pytest
 
 from handlers.dead_letters import ORCHESTRATOR, PAUSE, STALLED_AFTER, keep_dead_letters, keep_running
 
+LOOK = timedelta(minutes=10)
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CHUNKS = [{"sequence_numbers": [number], "alone": number > 2} for number in (1, 2, 3, 4)]
 
@@ -19,6 +20,10 @@ class Context:
     def __init__(self) -> None:
         self.current_utc_datetime = NOW
         self.begun_again = False
+        self.custom_status: str | None = None
+
+    def set_custom_status(self, given: str) -> None:
+        self.custom_status = given
 
     def call_activity(self, name: str, given: Any) -> tuple[str, Any]:
         return (name, given)
@@ -49,6 +54,7 @@ def test_a_round_with_nothing_due_asks_once_sleeps_and_begins_again() -> None:
     due_at = NOW + timedelta(seconds=30)
     asked, context = a_round(due_at.isoformat())
     assert asked == [("find_due_at", None), ("timer", due_at)]
+    assert context.custom_status == due_at.isoformat()
     assert context.begun_again
 
 
@@ -72,15 +78,20 @@ def test_a_round_that_finds_due_letters_and_gets_none_pauses() -> None:
 class Client:
     """The Durable client of a task hub with one instance, in this state."""
 
-    def __init__(self, state: str | None, age: timedelta = timedelta()) -> None:
+    def __init__(self, state: str | None, age: timedelta = timedelta(), sleeps: timedelta | None = timedelta()) -> None:
         self.state = state
+        self._wakes_at = None if sleeps is None else (NOW + sleeps).isoformat()
         self._updated_at = NOW - age
         self.done: list[str] = []
 
     async def get_status(self, instance_id: str) -> Any:
         if self.state is None:
             return SimpleNamespace(runtime_status=None)
-        return SimpleNamespace(runtime_status=SimpleNamespace(value=self.state), last_updated_time=self._updated_at)
+        return SimpleNamespace(
+            runtime_status=SimpleNamespace(value=self.state),
+            last_updated_time=self._updated_at,
+            custom_status=self._wakes_at,
+        )
 
     async def start_new(self, name: str, instance_id: str) -> None:
         self.done.append(f"start {name} {instance_id}")
@@ -90,7 +101,7 @@ class Client:
 
 
 def watched(client: Client) -> list[str]:
-    asyncio.run(keep_running(client, "dead-letters-1", NOW))
+    asyncio.run(keep_running(client, "dead-letters-1", NOW, LOOK))
     return client.done
 
 
@@ -110,3 +121,13 @@ def test_a_keeper_without_a_new_round_for_too_long_is_ended_so_that_a_new_one_ca
 
 def test_a_keeper_that_somebody_suspended_stays_so() -> None:
     assert watched(Client("Suspended", timedelta(days=7))) == []
+
+
+@pytest.mark.parametrize("sleeps", [None, -LOOK, LOOK, LOOK + timedelta(seconds=59)])
+def test_a_keeper_that_wakes_in_time_is_left_alone(sleeps: timedelta | None) -> None:
+    assert watched(Client("Running", sleeps=sleeps)) == []
+
+
+def test_a_keeper_that_sleeps_beyond_its_next_look_is_ended_because_the_clock_was_ahead() -> None:
+    assert watched(Client("Running", sleeps=timedelta(hours=3))) == ["terminate dead-letters-1"]
+    assert watched(Client("Suspended", sleeps=timedelta(hours=3))) == []

@@ -57,7 +57,7 @@ class TestAChunk:
         assert counts(report) == {"resolved": 3, "waiting": 1, "exhausted": 1}
         assert (report.commits, report.rows_written) == (1, 3)
         assert world.statuses() == ["resolved", "resolved", "waiting", "exhausted", "resolved"]
-        assert world.faulty.calls == ["claim_letters", "read_partition", "read_claimed", "commit_retry"]
+        assert world.faulty.calls == ["claim_letters", "read_partition", "begin_chunk", "commit_retry"]
 
     def test_asks_for_its_references_in_one_call(self) -> None:
         world = World()
@@ -222,6 +222,17 @@ class TestProcessKillers:
         assert (killer.status, killer.error_class, killer.attempts) == ("exhausted", "crash", 1)
         assert "died" in killer.error
         assert self.deaths == 3
+
+    def test_are_not_taken_up_again_under_a_claim_that_died(self) -> None:
+        world = self.world()
+        (chunk,) = claim_due(world.keeper)
+        with pytest.raises(Killed):
+            retry_chunk(chunk, world.keeper, "retry-1")
+        again = retry_chunk(chunk, world.another(world.faulty, world.keeper.transform, seed=1), "retry-1")
+        assert counts(again) == {"lost": 3}
+        assert self.deaths == 1
+        self.keep(world)
+        assert (world.letter(1).error_class, self.deaths) == ("crash", 3)
 
     def test_take_no_other_letter_with_them(self) -> None:
         world = self.world()

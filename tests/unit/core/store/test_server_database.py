@@ -126,8 +126,8 @@ class TestTheSchema:
         store = store_of(committed, schema="trial_7")
         store.read_references([ReferenceKey(Home, ("a",))])
         store.database.ask("audit_ledgers", stream_id=1, partition_id="0")
-        store.claim_letters(LetterClaim(PARTITION.stream, "claim-1", EPOCH, EPOCH, 1))
-        store.next_due_at(PARTITION.stream)
+        store.claim_letters(LetterClaim(PARTITION.stream, "claim-1", EPOCH, EPOCH, EPOCH, 1))
+        store.next_due_at(PARTITION.stream, EPOCH)
         store.commit_retry(retry_of(ROW_CLASSES))
         store.commit_replay(replay_of(ROW_CLASSES, letters=True))
         assert [text for text, _ in committed.server.executed if "hubledger." in text] == []
@@ -227,7 +227,7 @@ class TestALostAnswer:
         [
             (
                 "UPDATE TOP (@most) d",
-                lambda store: store.claim_letters(LetterClaim(PARTITION.stream, "c", EPOCH, EPOCH, 1)),
+                lambda store: store.claim_letters(LetterClaim(PARTITION.stream, "c", EPOCH, EPOCH, EPOCH, 1)),
             ),
             ("CHARINDEX(", lambda store: store.move_letters(move_of("discard"))),
             ("CHARINDEX(", lambda store: store.move_replay(JobMove(ID, "pause", "somebody", "", EPOCH))),

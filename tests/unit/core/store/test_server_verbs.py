@@ -67,7 +67,7 @@ class TestLetters:
         committed.server.answers["UPDATE TOP (@most) d"] = [("3", 7, 0), ("0", 9, 2)]
         there = datetime(2026, 1, 1, 2, tzinfo=timezone(timedelta(hours=2)))
         until = there + timedelta(seconds=300)
-        got = store.claim_letters(LetterClaim(PARTITION.stream, "claim-1", there, until, 1_600))
+        got = store.claim_letters(LetterClaim(PARTITION.stream, "claim-1", there, until, until, 1_600))
         assert got == (
             ClaimedPosition(LetterPosition(PartitionId("3"), SEVEN), 0),
             ClaimedPosition(LetterPosition(PartitionId("0"), SequenceNumber(9)), 2),
@@ -77,16 +77,18 @@ class TestLetters:
             "claimed_by": "claim-1",
             "claimed_at": "2026-01-01T00:00:00.000000",
             "claimed_until": "2026-01-01T00:05:00.000000",
+            "latest": "2026-01-01T00:05:00.000000",
             "most": 1_600,
         }
 
     def test_that_are_claimed_are_read_whole(self, store: Store, committed: FakeDriver) -> None:
         row = (7, "448", "2026-01-01T00:00:00.0000000", "key", '{"a": [1]}', b"\x00\xff", True, 3, 1)
-        committed.server.answers["d.body, d.body_kept"] = [row]
-        (read,) = store.read_claimed(hold(7, 9))
+        committed.server.answers["SET claimed_by = @run"] = [row]
+        (read,) = store.begin_chunk(hold(7, 9), "run-1")
         assert read.event == Event(SEVEN, "448", EPOCH, "key", {"a": [1]}, b"\x00\xff")
         assert (read.body_kept, read.attempts, read.lost_claims) == (True, 3, 1)
-        assert committed.server.executed[-1][1] == [1, "0", "[[7], [9]]", "claim-1"]
+        given = values(committed)
+        assert (given["sequence_numbers"], given["claimed_by"], given["run"]) == ("[[7], [9]]", "claim-1", "run-1")
 
     def test_are_marked_before_a_lone_try(self, store: Store, committed: FakeDriver) -> None:
         store.begin_lone_try(hold(7), EPOCH, EPOCH + timedelta(seconds=300))
@@ -111,7 +113,7 @@ class TestLetters:
         self, store: Store, committed: FakeDriver, text: str | None, due: datetime | None
     ) -> None:
         committed.server.answers["MIN(d.due_at)"] = [(text,)]
-        assert store.next_due_at(PARTITION.stream) == due
+        assert store.next_due_at(PARTITION.stream, EPOCH) == due
 
 
 class TestARehearsal:
