@@ -9,27 +9,27 @@
     ├── RowsRefused                the database refuses the rows of this event                      (data)
     ├── ReplayRefused              the requested range cannot be replayed
     ├── ReplayOverlap              a different replay is working on part of the range
-    └── InfrastructureFault        always escapes the handler, so that the host retries
+    └── InfrastructureFault        always leaves the handler, so that the host retries
         ├── BatchRefused           the host's batch is incomplete; nothing is guessed
         ├── HubUnreachable         the hub did not answer, or not in time
-        ├── HubRefused             the hub does not know our names or our token: a setting has to change
-        ├── GapNotHealed           missing events are being read back from the hub, and the time is up
+        ├── HubRefused             the hub does not accept our names or our token: a setting has to change
+        ├── GapNotHealed           the time was up before all missing events were read back from the hub
         ├── PartitionStopped       a partition is stopped on purpose until its cause is gone
         │   └── StreamIncarnationChanged   the hub was recreated, restored or failed over since our checkpoint
-        ├── EngineUnreachable      the Spark engine did not answer: it may have carried out the request
+        ├── EngineUnreachable      the Spark engine did not answer: it is unknown whether it carried out the request
         ├── EngineRefused          the Spark engine refused the request: a setting has to change
         ├── LakeUnreachable        the lake did not answer, or holds a pointer that cannot be read
         └── StoreFault
             ├── CheckpointConflict     another owner committed first; nothing was written
-            ├── LetterConflict         the claim of this retry has lost letters; nothing was written
+            ├── LetterConflict         the claim of this retry lost letters; nothing was written
             ├── ReplayConflict         the replay has progressed, or has stopped; nothing was written
             ├── CommitOutcomeUnknown   the answer to a commit was lost; read the checkpoint or the letters again
             ├── DataRefused            the database refuses a row of this commit; nothing was written
-            ├── StoreMisconfigured     login, database, driver or token: the setting has to change
+            ├── StoreMisconfigured     the login, database, driver or token is wrong: a setting has to change
             ├── SchemaMismatch         the database's schema is older or newer than this code
             └── StoreUnavailable       the database did not answer, or not in time; nothing was written
 
-A **data** fault becomes a dead letter in `core/settle/settle.py`. An **infrastructure** fault is never caught for good.
+A **data** fault becomes a dead letter in `core/settle/settle.py`. An **infrastructure** fault always reaches the host.
 """
 
 from typing import Literal
@@ -88,7 +88,7 @@ class ReplayOverlap(HubledgerError):
 
 
 class InfrastructureFault(HubledgerError):
-    """A fault of no event: the invocation fails and the host retries it."""
+    """A fault that no event causes: the invocation fails and the host retries it."""
 
 
 class BatchRefused(InfrastructureFault):
@@ -109,7 +109,7 @@ class GapNotHealed(InfrastructureFault):
     def __init__(self, partition: object, first: int, last: int) -> None:
         super().__init__(
             f"{partition}: events {first} to {last} are missing, and the time to read them back from the hub is up;"
-            " the events before them are committed, and the next try goes on from there (HEAL_DEADLINE_SECONDS)"
+            " the events before them are committed, and the next try continues from there (HEAL_DEADLINE_SECONDS)"
         )
         self.partition = partition
         self.first = first
@@ -140,11 +140,11 @@ class StreamIncarnationChanged(PartitionStopped):
 
 
 class EngineUnreachable(InfrastructureFault):
-    """The Spark engine sent no valid answer: it may have carried out a submit or not."""
+    """The Spark engine sent no valid answer: it is unknown whether it carried out the request."""
 
 
 class EngineRefused(InfrastructureFault):
-    """The Spark engine refuses a request: nothing was started."""
+    """The Spark engine refused a request: nothing was started."""
 
 
 class LakeUnreachable(InfrastructureFault):
@@ -180,7 +180,7 @@ class ReplayConflict(StoreFault):
 
 
 class LetterConflict(StoreFault):
-    """The claim of a retry does not hold all its letters any more."""
+    """The claim of a retry no longer holds all its letters."""
 
     def __init__(self, partition: object, claimed_by: str) -> None:
         super().__init__(
@@ -192,15 +192,15 @@ class LetterConflict(StoreFault):
 
 
 class CommitOutcomeUnknown(StoreFault):
-    """The connection failed during the commit, which may stand or not."""
+    """The connection failed during the commit: it is unknown whether the commit stands."""
 
 
 class DataRefused(StoreFault):
-    """The database refuses a value or a constraint of this commit."""
+    """The database refuses this commit: a value does not fit its column, or breaks a constraint."""
 
 
 class StoreMisconfigured(StoreFault):
-    """The setting of the store cannot work."""
+    """The settings of the store cannot work."""
 
 
 class SchemaMismatch(StoreFault):

@@ -1,18 +1,18 @@
-"""Idempotency keys: a request under a key is carried out once, and every repetition gets the same answer."""
+"""Idempotency keys: a request with a key is carried out once, and every repetition gets the same answer."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, Protocol
 
 KEPT_FOR = timedelta(days=1)  # the time for which an answer is stored
-WORK_AT_MOST = timedelta(minutes=10)  # the host ends an invocation before: a process that claimed the key is dead then
+WORK_AT_MOST = timedelta(minutes=10)  # the host ends invocations earlier: the process of an older claim is dead
 
 KeyStatus = Literal["free", "answered", "other_request", "in_work"]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyClaim:
-    """A request that claims its key; `request_hash` is of method, route and body."""
+    """A request that claims its key; `request_hash` covers its method, route and body."""
 
     key: str
     request_hash: str
@@ -25,13 +25,13 @@ class KeyClaim:
 
     @property
     def abandoned_before(self) -> datetime:
-        """The time before which a claim without an answer is of a process that has died."""
+        """The time before which a claim without an answer counts as abandoned: its process died."""
         return self.claimed_at - WORK_AT_MOST
 
 
 @dataclass(frozen=True, slots=True)
 class KeptKey:
-    """A key in the store; without an answer, its request is in work, or its process has died."""
+    """A key in the store; without an answer, its request is still running, or its process died."""
 
     request_hash: str
     claimed_at: datetime
@@ -40,7 +40,7 @@ class KeptKey:
 
 
 def standing(claim: KeyClaim, kept: KeptKey | None) -> KeyStatus:
-    """Return the status of a key for a request, which may claim it only if it is free."""
+    """Return the status of a key for a request; the request may claim it only if it is free."""
     if kept is None or kept.expires_at <= claim.claimed_at:
         return "free"
     if kept.request_hash != claim.request_hash:
@@ -57,10 +57,10 @@ class KeyStore(Protocol):
         """Return the stored key, or None."""
 
     def claim_key(self, claim: KeyClaim) -> bool:
-        """Claim a key that is free by `standing`; False when another request was faster. Deletes expired keys."""
+        """Claim a key that `standing` calls free; False when another request was first. Deletes expired keys."""
 
     def keep_answer(self, claim: KeyClaim, answer: str) -> None:
-        """Store the answer under a key, unless another request has claimed it since."""
+        """Store the answer under a key, unless another request has claimed the key since."""
 
     def release_key(self, claim: KeyClaim) -> None:
-        """Free the key of a request that was not carried out, so that it may come again at once."""
+        """Free the key of a request that was not carried out, so that the request may come again at once."""

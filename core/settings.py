@@ -1,4 +1,4 @@
-"""The settings of the app: read once into a frozen value, with every fault reported together."""
+"""The settings of the app: read once into a frozen value; all faults are reported together."""
 
 import json
 import re
@@ -24,7 +24,7 @@ LIVY_DIALECTS = ("apache", "synapse", "fabric")
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """The place of aggregation. `jobs` is the folder or address of the programs; None: those next to the app."""
+    """The settings of aggregation. `jobs` is the folder or address of the programs; None: the app's own folder."""
 
     engine: str
     submit: str
@@ -67,13 +67,13 @@ class Settings:
 
     @property
     def namespace(self) -> str:
-        """The host of the hub, as the trigger's partition context names it: without a port."""
+        """The host name of the hub, without a port, as the trigger's partition context has it."""
         endpoint = _ENDPOINT.search(self.hub_connection or "")
         return endpoint[1] if endpoint else (self.hub_namespace or "")
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:
-    """Return all settings, or raise SettingsRefused with every fault and the name of its setting."""
+    """Return all settings. Raises SettingsRefused with every fault and the name of its setting."""
     reader = _Reader(environment)
     settings = Settings(
         store_connection=reader.store(),
@@ -149,7 +149,7 @@ class _Reader:
         try:
             moment = datetime.fromisoformat(value)
         except ValueError:
-            moment = datetime.min  # noqa: DTZ901 - it has no zone, and is refused because of that
+            moment = datetime.min  # noqa: DTZ901 - it has no zone, so it is refused below
         if moment.tzinfo is None:
             self.faults.append(f"{name} must be first, latest or a time with its offset (RFC 3339), not {value!r}")
             return "first"
@@ -229,7 +229,7 @@ class _Reader:
         )
 
     def _needed(self, name: str, engine: str) -> str:
-        """Return an address that only its own engine needs: LIVY_URL for livy."""
+        """Return the address of an engine, which only that engine needs: LIVY_URL for livy."""
         value = (self._environment.get(name) or "").rstrip("/")
         if name == f"{engine.upper()}_URL" and not value.startswith(("https://", "http://")):
             self.faults.append(f"{name} must be an address, https://..., for SPARK_ENGINE={engine}")

@@ -1,7 +1,7 @@
 """`python -m core.worker`: ingest events without the Functions host, sharing partitions with its peers.
 
-It also retries dead letters when they are due, and checks for gaps. One log line for each batch on stdout, as JSON.
-SIGTERM or Ctrl-C finishes the batch in work and releases the partitions.
+The worker also retries dead letters when they are due, and checks for gaps. It logs one line of JSON for each batch on
+stdout. After SIGTERM or Ctrl-C, it finishes the current batch and releases its partitions.
 """
 
 import argparse
@@ -46,13 +46,13 @@ log = logging.getLogger("hubledger.worker")
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds: the trigger's retry policy has the same
 CHECK_EVERY = 60.0  # seconds between two checks for gaps
-LETTER_PAUSE = timedelta(seconds=5)  # when letters are due and none can be claimed: another keeper has them
-LONGEST_SPAN = 3600  # seconds between balancings, or until an owner counts as gone
+LETTER_PAUSE = timedelta(seconds=5)  # for letters that are due but cannot be claimed: another keeper has them
+LONGEST_SPAN = 3600  # seconds: the limit of --interval and --expiry
 
 
 @dataclass(frozen=True, slots=True)
 class Pausing:
-    """The pauses of a failed batch: sleep, in seconds, and chance (0 to 1)."""
+    """The means of the pauses after a failed batch: sleep, in seconds, and chance (0 to 1)."""
 
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     chance: Callable[[], float] = random.random
@@ -70,7 +70,7 @@ class Ingestion:
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
 
     async def take(self, batch: EventBatch) -> None:
-        """Commit a batch, however long it takes. The loss of the partition cancels this, but never during a commit."""
+        """Commit a batch, however long it takes. The loss of the partition cancels it, but never during a commit."""
         pause = FIRST_PAUSE
         while True:
             try:
@@ -91,7 +91,7 @@ class Ingestion:
 
 
 async def _finished(work: Coroutine[Any, Any, None]) -> None:
-    """Await work, also after a cancellation: its thread continues, and may be about to commit."""
+    """Await work, even after a cancellation: its thread continues, and may be about to commit."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)
@@ -104,7 +104,7 @@ async def _finished(work: Coroutine[Any, Any, None]) -> None:
 
 async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
     """Receive until a signal comes. Raises HubledgerError when the settings, the store or the hub cannot work."""
-    from core.store.ownership import Ownerships, SqlCheckpointStore  # it needs the SDK, which is heavy
+    from core.store.ownership import Ownerships, SqlCheckpointStore  # here, because it loads the heavy SDK
 
     settings = read_settings(os.environ)
     transform = load_transform(settings.transform)
@@ -133,9 +133,9 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
 async def keep_letters(
     keeper: Keeper, look: timedelta, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> None:
-    """Retry due letters until it is cancelled; never sleep longer than `look`, for new letters may be due sooner.
+    """Retry due letters until cancelled; never sleep longer than `look`, because new letters may be due sooner.
 
-    The thread of a cancelled round finishes it; if it dies, that is harmless, for its claims end with their lease.
+    The thread of a cancelled round finishes the round. If the thread dies, its claims end with their lease.
     """
     while True:
         pause = await asyncio.to_thread(keep_round, keeper, look)
@@ -143,7 +143,7 @@ async def keep_letters(
 
 
 def keep_round(keeper: Keeper, look: timedelta) -> timedelta:
-    """Retry the letters that are due now; return how long to sleep. After a fault, its letters are due again later."""
+    """Retry the letters that are due now; return the time to sleep. After a fault, its letters are due again later."""
     try:
         due_at, now = next_due_at(keeper), keeper.clock.now()
         if due_at is None or due_at > now:
@@ -159,14 +159,14 @@ def keep_round(keeper: Keeper, look: timedelta) -> timedelta:
 
 
 async def _check_for_gaps(silence: SilenceCheck) -> None:
-    """Check now and then: no batch shows events that retention has cut after the last one that was read."""
+    """Check from time to time: no batch shows the loss of events that retention removed after the last one read."""
     while True:
         await asyncio.sleep(CHECK_EVERY)
         await _finished(asyncio.to_thread(check_gaps, silence))
 
 
 def check_gaps(silence: SilenceCheck) -> None:
-    """Check all partitions once, and log each gap; a fault is logged, and the next check comes later."""
+    """Check all partitions once, and log each gap; a fault is logged, and the next check tries again."""
     try:
         for checked in silence.run("worker"):
             if isinstance(checked, Healed):
@@ -179,7 +179,7 @@ def check_gaps(silence: SilenceCheck) -> None:
 
 
 async def _beside(receiving: Coroutine[Any, Any, None], *others: Coroutine[Any, Any, None]) -> None:
-    """Run the other loops for as long as events are received; a bug in any ends all."""
+    """Run the other loops for as long as events are received; a bug in one ends all."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(other) for other in others]
         await receiving
@@ -188,7 +188,7 @@ async def _beside(receiving: Coroutine[Any, Any, None], *others: Coroutine[Any, 
 
 
 async def _until_signal(receiving: Coroutine[Any, Any, None]) -> None:
-    """Cancel the work once, however many signals come; it then releases its partitions."""
+    """Cancel the work once, however many signals come; the work then releases its partitions."""
     signalled = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -207,7 +207,7 @@ def _log_failure(partition_id: str | None, error: Exception) -> None:
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object for each record, with its extra fields."""
+    """Formats each record as one JSON object, with its extra fields."""
 
     _own = frozenset(vars(logging.makeLogRecord({})))
 

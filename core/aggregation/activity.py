@@ -12,8 +12,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class HomeActivity:
     """One kind of sensor of one home in the 15 minutes from `window_start`, by the time of the observations.
 
-    `active` counts readings of state active. Parts per million are in integer hundredths, None where no sensor measures
-    them; sums are integers, so that increments and a rebuild agree to the bit.
+    `active` counts the readings whose state is active. Parts per million are integer hundredths; None where no sensor
+    measures them. Sums are integers, so that increments and a rebuild agree to the bit.
     """
 
     home_id: str
@@ -30,7 +30,7 @@ class HomeActivity:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredHome:
-    """A home as its latest registration says."""
+    """A home, as its latest registration describes it."""
 
     home_id: str
     time_zone: str
@@ -49,7 +49,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """The shown period: the time before `until`, in steps. `length` and `step` are whole windows."""
+    """The period that a page shows: it ends at `until` and is cut into steps. `length` and `step` are whole windows."""
 
     until: datetime
     length: timedelta

@@ -1,5 +1,5 @@
-"""The lake's pointer: the list of files that are the aggregate at a cut. It is swapped whole, so that no reader sees a
-part of a run."""
+"""The lake's pointer: the list of files that are the aggregate at a cut. A swap replaces the whole pointer, so that no
+reader sees a part of a run."""
 
 import json
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut
 
-LISTED = 256  # the limit of runs in a pointer; then the next run writes everything once
+LISTED = 256  # the most runs in a pointer; the run after them writes everything anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Pointer:
 
     @staticmethod
     def of_json(text: bytes) -> "Pointer":
-        """Return the pointer of a stored text; ValueError or KeyError when the text is no pointer."""
+        """Parse a pointer; raises ValueError or KeyError for any other text."""
         given = json.loads(text)
         cut = Cut(json.dumps(given["cut"], sort_keys=True, separators=(",", ":")))
         return Pointer(given["job"], given["number"], cut, tuple(LakeRun(**run) for run in given["runs"]))
@@ -69,7 +69,7 @@ def empty_pointer(job: str) -> Pointer:
 
 
 def pointer_after(pointer: Pointer, committed: Sequence[AggregationRun], location: str) -> Pointer:
-    """Return the pointer with the committed runs that follow it; it ends before a run that is not in this lake.
+    """Return the pointer with the committed runs that follow it, up to the first run that is not in this lake.
 
     A snapshot holds everything up to its run, so it needs no run before it.
     """

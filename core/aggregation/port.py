@@ -8,22 +8,23 @@ from core.aggregation.runs import AggregationRun, Staged, Standing
 
 
 class AggregationStore(Protocol):
-    """Runs and the aggregate; `tests/contract` checks every engine. Any method may raise StoreUnavailable.
+    """Stores runs and the aggregate; `tests/contract` checks every engine. Any method may raise StoreUnavailable.
 
-    A method that returns a bool is a compare and set: False, with nothing written, when another process was first.
+    A method that returns a bool is a compare and set: it returns False and writes nothing when another process was
+    first.
     """
 
     def read_standing(self, job: str) -> Standing:
-        """Return the progress of a job, and the cut that the checkpoints allow: all of it from one statement."""
+        """Return the progress of a job and the cut that the checkpoints allow, both from one statement."""
 
     def open_run(self, run: AggregationRun) -> bool:
-        """Write a run, with the intent to submit it, if the cut is where it begins and no run is open."""
+        """Write a run and the intent to submit it, if the job's cut is where the run begins and no run is open."""
 
     def renew_intent(self, run: AggregationRun, attempt: int, intent_at: datetime) -> bool:
         """Write the intent to submit an open run again, as the same attempt or the next."""
 
     def note_submitted(self, run: AggregationRun, engine_job_id: str, submitted_at: datetime) -> bool:
-        """Write the id that the engine has given to this attempt."""
+        """Write the id that the engine gave to this attempt."""
 
     def fail_run(self, run: AggregationRun, failure: str, closed_at: datetime) -> bool:
         """Close an open run without a result; the cut does not move."""

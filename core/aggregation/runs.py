@@ -12,7 +12,7 @@ from core.aggregation.spark import JobState
 
 RunStatus = Literal["submitting", "submitted", "committed", "failed"]
 
-# A commit number for each partition, as canonical JSON: {"1/0":17}. Compared as text, so there is one form only.
+# A commit number for each partition, as canonical JSON: {"1/0":17}. Cuts are compared as text, so there is one form.
 Cut = NewType("Cut", str)
 NO_CUT = Cut("{}")
 
@@ -27,7 +27,7 @@ def cut_of(commit_numbers: Mapping[tuple[int, str], int]) -> Cut:
 class AggregationRun:
     """One run: the commits after `cut_from` up to `cut_to`.
 
-    `intent_at`: the time of the decision to submit it last; `submits`: the number of submits over all attempts.
+    `intent_at`: the time of the last decision to submit it; `submits`: the number of submits over all attempts.
     `engine_job_id` is None until the engine's answer is known. The counts and the place in the lake are known when the
     run is closed.
     """
@@ -86,10 +86,10 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """The limits of the time and the tries of a run.
+    """The limits of a run: its times and its tries.
 
-    `grace`: until a submit without an answer, or a job that the engine does not show, counts as lost. `deadline`: the
-    longest time of a job. `rest`: the pause between a failed run and the next one.
+    `grace`: how long to wait before a submit without an answer, or a job that the engine does not list, counts as lost.
+    `deadline`: the longest time of a job. `rest`: the pause between a failed run and the next one.
     """
 
     grace: timedelta = timedelta(minutes=10)
@@ -101,7 +101,11 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True)
 class EngineAnswer:
-    """The answer of the engine about an attempt of a run; both None when it was not asked, or did not answer."""
+    """The engine's answer about an attempt of a run.
+
+    `job_id` is None when the engine lists no job of this name, `state` when the engine was not asked for it; both are
+    None when the engine did not answer.
+    """
 
     job_id: str | None
     state: JobState | None
@@ -112,10 +116,10 @@ class Step(Enum):
     """The next step of an open run."""
 
     COMMIT = auto()  # its result is staged completely
-    ADOPT = auto()  # a submit whose answer was lost has started a job
-    SUBMIT_AGAIN = auto()  # it has started none
-    TRY_AGAIN = auto()  # this attempt has failed
-    GIVE_UP = auto()  # the last attempt has failed
+    ADOPT = auto()  # a submit whose answer was lost started a job
+    SUBMIT_AGAIN = auto()  # a submit whose answer was lost started no job
+    TRY_AGAIN = auto()  # this attempt failed
+    GIVE_UP = auto()  # the last attempt failed
     WAIT = auto()
 
 
@@ -144,12 +148,12 @@ def _step_after_submit(run: AggregationRun, answer: EngineAnswer, now: datetime,
 def _goes_on(run: AggregationRun, answer: EngineAnswer, now: datetime, limits: RunLimits) -> bool:
     waited = now - (run.submitted_at or run.intent_at)
     if answer.state is JobState.LOST:
-        return waited <= limits.grace  # engines show a new job late
+        return waited <= limits.grace  # engines list a new job late
     return answer.state in (JobState.RUNNING, None) and waited <= limits.deadline
 
 
 def planned_run(job: str, standing: Standing, engine: str, now: datetime) -> AggregationRun | None:
-    """Return the run from the job's cut to the cut that the checkpoints allow; None when no commit came since."""
+    """Return the run from the job's cut to the cut that the checkpoints allow; None when there are no new commits."""
     if standing.reached == standing.cut:
         return None
     number = standing.number + 1

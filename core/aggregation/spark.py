@@ -1,4 +1,4 @@
-"""The port to a Spark engine: submit a job under a name of ours, find it again, and read its state."""
+"""The port to a Spark engine: submit a job under a name that we choose, find it by that name, and read its state."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """A program of `jobs/` ("aggregate_home_activity.py"), its arguments, and the name by which it is found again."""
+    """A program of `jobs/` ("aggregate_home_activity.py"), its arguments, and the name under which `find` finds it."""
 
     name: str
     program: str
@@ -15,7 +15,7 @@ class JobRequest:
 
 
 class JobState(Enum):
-    """The state of a job. LOST: the engine answers, and does not know the job."""
+    """The state of a job. LOST: the engine answers, but does not know the job."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -33,11 +33,11 @@ class SparkEngine(Protocol):
     def submit(self, request: JobRequest) -> str:
         """Start a job and return its id.
 
-        Raises EngineUnreachable when the job may have been started or not, EngineRefused when it was not.
+        Raises EngineUnreachable when it is unknown whether the job was started, EngineRefused when it was not.
         """
 
     def find(self, name: str) -> str | None:
-        """Return the id of a running or ended job that was submitted under this name; None where there is none."""
+        """Return the id of a running or ended job that was submitted under this name; None when there is none."""
 
     def state(self, job_id: str) -> JobState:
         """Return the state of a job."""

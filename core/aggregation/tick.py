@@ -1,9 +1,9 @@
 """Aggregate the commits since the last run, one step of a run in each tick. Spark computes, this module commits.
 
-A run covers exactly the commits between two cuts, so late events, resolved letters and replays come with the run of
-their commit. Its row, with the intent to submit, is committed before the engine is called, and the name of the job
-follows from the row: a later tick finds the job by its name or submits it again. A job that runs twice stages two
-complete results, of which one is committed. So a tick may be lost, doubled or interrupted anywhere.
+A run covers exactly the commits between two cuts, so late events, resolved letters and replays belong to the run of
+their commit. The run's row, with the intent to submit, is committed before the engine is called, and the name of the
+job follows from the row: a later tick finds the job by its name or submits it again. A job that runs twice stages two
+complete results, of which one is committed. So a tick may be lost, run twice or be interrupted at any point.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ PROGRAM = "aggregate_home_activity.py"
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """The means of a tick. `lake` is None where results stay in SQL alone; every job gets the `arguments`."""
+    """The means of a tick. `lake` is None where results stay in SQL; every job gets the `arguments`."""
 
     store: AggregationStore
     engine: SparkEngine
@@ -34,7 +34,7 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class AggregationReport:
-    """The steps of a tick, in words, and the run that it left. `published`: the lake's pointer is up to date."""
+    """The steps of a tick, in words, and the last run after it. `published`: the lake's pointer is up to date."""
 
     did: tuple[str, ...]
     run: AggregationRun | None
@@ -42,9 +42,9 @@ class AggregationReport:
 
 
 def aggregate(own: Aggregation, job: str = HOME_ACTIVITY) -> AggregationReport:
-    """Take the open run one step further, and begin the next one where none is open.
+    """Take the open run one step further, and begin the next run when none is open.
 
-    Raises InfrastructureFault; the writes before it stand, and the next tick goes on from there.
+    Raises InfrastructureFault; the writes before the fault stand, and the next tick continues from there.
     """
     did: list[str] = []
     standing = own.store.read_standing(job)
@@ -109,7 +109,7 @@ def _submit_again(own: Aggregation, run: AggregationRun, attempt: int) -> str:
 
 
 def _submit(own: Aggregation, run: AggregationRun) -> str:
-    """Submit a job whose intent stands; without an answer, a later tick looks for its name."""
+    """Submit a job whose intent is stored. If no answer comes, a later tick looks for the job's name."""
     try:
         job_id = own.engine.submit(JobRequest(run.job_name, PROGRAM, _arguments(own, run)))
     except EngineUnreachable:

@@ -8,8 +8,8 @@ from core.model.events import Event
 from core.model.hub import HubReader
 from core.model.spans import SequenceNumber
 
-# Where a stream begins: at the first event that the hub holds, at the first one enqueued since the stream was opened,
-# or since a time.
+# Where a stream begins: at the first event that the hub holds ("first"), at the first event that was enqueued after the
+# stream was opened ("latest"), or at the first event from a time on.
 Anchoring = Literal["first", "latest"] | datetime
 
 
@@ -18,7 +18,7 @@ def choose_anchor(
 ) -> SequenceNumber:
     """Return the first number of a partition without a commit; `in_hand` is the first event that was delivered.
 
-    Where no event was enqueued at or after the time yet, it is the next number that the hub gives.
+    While no event has been enqueued at or after the time, the anchor is the next number that the hub will give.
     """
     if anchoring == "first":
         return _first_held(state, hub, in_hand)
@@ -28,9 +28,9 @@ def choose_anchor(
 
 
 def _first_held(state: PartitionState, hub: HubReader, in_hand: Event | None) -> SequenceNumber:
-    """Return the first number that the hub holds, or the event in hand, which retention may have cut meanwhile.
+    """Return the lower of the hub's first number and that of the event in hand.
 
-    No number is before 0.
+    Retention may have removed that event meanwhile. No number is lower than 0, so number 0 needs no call to the hub.
     """
     if in_hand is None:
         return hub.extent(state.partition).beginning

@@ -18,7 +18,7 @@ from core.model.spans import SequenceNumber, Span
 
 @dataclass(frozen=True, slots=True)
 class Healing:
-    """The means to heal gaps: the hub, the place from which its events count, and the longest time of one try."""
+    """The means to heal gaps: the hub, where the stream begins in it, and the time limit of one try."""
 
     hub: HubReader
     anchoring: Anchoring = "first"
@@ -27,7 +27,7 @@ class Healing:
 
 @dataclass(frozen=True, slots=True)
 class Wound:
-    """A gap of a partition, the new events in hand up to its end, and the invocation that found it."""
+    """A gap of a partition, the new events of the batch up to its end, and the invocation that found it."""
 
     state: PartitionState
     gap: Span
@@ -36,7 +36,10 @@ class Wound:
 
     @property
     def read_from(self) -> SequenceNumber:
-        """The first number to read: the checkpoint where the gap follows it, for the guard to compare its event."""
+        """The first number to read: the checkpoint's own number when the gap follows the checkpoint.
+
+        The guard then compares that event with the checkpoint.
+        """
         checkpoint = self.state.checkpoint
         if checkpoint is not None and self.gap.first == checkpoint.sequence_number + 1:
             return checkpoint.sequence_number
@@ -44,9 +47,9 @@ class Wound:
 
 
 def pieces(wound: Wound, healing: Healing, now: Callable[[], datetime]) -> Iterator[EventBatch]:
-    """Yield the events of a gap, from the hub and in hand, as batches; the numbers that they leave out are absent.
+    """Yield the events of a gap, from the hub and in hand, as batches; numbers that are in no batch are absent.
 
-    Raises GapNotHealed between two pieces when the time is up; the first piece is always yielded.
+    Raises GapNotHealed between two pieces when the time is up, but always yields the first piece.
     """
     partition, gap = wound.state.partition, wound.gap
     deadline = now() + healing.patience
@@ -66,7 +69,7 @@ def _each_once(events: Iterable[Event]) -> Iterator[Event]:
 
 
 def gap_rows(run: Sequence[Event], committed: Span, asked: Span) -> list[SequenceGap]:
-    """Return the parts of a range: healed or absent where a commit of these events covers it, else open."""
+    """Return the parts of the `asked` range: healed or absent where a commit of these events covers it, else open."""
     covered = asked.overlap(committed)
     if covered is None:
         return []
@@ -100,7 +103,7 @@ def gap_facts(partition: Partition, gap: Span, report: HealingReport) -> dict[st
 
 
 class _NoHub:
-    """Takes the place of a hub where there is none: every question is a fault."""
+    """Stands in when no hub is configured: every call raises HubUnreachable."""
 
     def partitions(self) -> tuple[Partition, ...]:
         raise self._fault("the partitions of the hub")

@@ -11,9 +11,10 @@ from core.model.spans import SequenceNumber, Span
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """The new events of a batch (none when all were seen before), for the numbers from `first` on.
+    """The new events of a batch, from number `first` on; none when all are redelivered.
 
-    `gap` reaches from the first to the last missing number; None when the hub was read for all of it.
+    `gap` reaches from the first to the last missing number; None when none is missing, or when the hub was already
+    asked for all of them.
     """
 
     run: tuple[Event, ...]
@@ -47,7 +48,7 @@ def _redelivered(batch: EventBatch, checkpoint: Checkpoint) -> int:
 
 def _missing(events: tuple[Event, ...], first: SequenceNumber) -> Span | None:
     last = events[-1].sequence_number
-    if last - first + 1 == len(events):  # they rise, so none is missing
+    if last - first + 1 == len(events):  # the numbers rise, so none is missing
         return None
     below = next(place for place, event in enumerate(events) if event.sequence_number != first + place)
     above = next((place for place, event in enumerate(reversed(events)) if event.sequence_number != last - place), 0)

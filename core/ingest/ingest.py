@@ -1,4 +1,4 @@
-"""Ingest a batch: read the partition, decide, write once. The walk of docs/one-event.md."""
+"""Ingest a batch: read the partition, decide, write once. docs/one-event.md walks through it."""
 
 from bisect import bisect_left
 from contextlib import suppress
@@ -19,13 +19,13 @@ from core.model.transform import Transform
 from core.settle.isolate import Isolation
 from core.settle.settle import reference_keys, scheduled, settle
 
-CONFLICT_LIMIT = 5  # in a row, before the host has to retry: each one means that another owner committed
-REFUSAL_LIMIT = 200  # in one invocation; the host's retry does the rest, without the events that were committed
+CONFLICT_LIMIT = 5  # conflicts in a row, before the host has to retry: each means that another owner committed
+REFUSAL_LIMIT = 200  # refusals in one invocation; the host's retry continues after the events that were committed
 
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """The outcome of a batch and of the gaps before and inside it, whose commits come before those of the batch."""
+    """The outcome of a batch and of the gaps before and inside it; the commits of the gaps come first."""
 
     batch: EventBatch
     commits: tuple[BatchCommit, ...]
@@ -58,7 +58,7 @@ def _among(events: tuple[Event, ...], commit: BatchCommit) -> int:
 
 @dataclass(slots=True)
 class Progress:
-    """The progress of a batch: its commits, the gaps that were healed, and the commit in doubt."""
+    """The progress of a batch: its commits, the gaps that were healed, and a commit whose answer was lost."""
 
     commits: list[BatchCommit] = field(default_factory=list)
     gaps: list[Span] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Reading:
     references: References
 
     def wound(self, batch: EventBatch) -> Wound | None:
-        """Return the gap that has to be healed before the batch goes on, or None."""
+        """Return the gap that has to be healed before the batch continues, or None."""
         gap = self.guarded.gap
         if gap is None:
             return None
@@ -118,9 +118,10 @@ class Means:
 
 
 def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
-    """Commit the new events of a batch once, in order, in one transaction; missing events before them come first.
+    """Commit the new events of a batch once, in order, in one transaction.
 
-    Raises InfrastructureFault; the commits before it stand, and their events are dropped when the batch comes again.
+    Missing events before them are committed first. Raises InfrastructureFault; the commits before the fault stand, and
+    the guard drops their events on redelivery.
     """
     try:
         return _ingest(batch, means)
@@ -163,7 +164,7 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
 
 
 def read(batch: EventBatch, means: Means) -> Reading:
-    """READ: from memory in the steady state, else one call for the state and one for unknown references."""
+    """READ the state and the references: from memory in the steady state, else with one call for each."""
     state = read_anchored(batch.partition, means, batch.events[0])
     guarded = guard(batch, state)
     keys = reference_keys(guarded.run, means.transform) if guarded.gap is None else ()
@@ -171,7 +172,7 @@ def read(batch: EventBatch, means: Means) -> Reading:
 
 
 def read_anchored(partition: Partition, means: Means, in_hand: Event | None = None) -> PartitionState:
-    """Return the partition's state; a partition without a checkpoint or an anchor is anchored, for good."""
+    """Return the partition's state; anchor a partition that has neither a checkpoint nor an anchor, for good."""
     state = means.store.read_partition(partition)
     if state.checkpoint is not None or state.anchor is not None:
         return state
@@ -180,7 +181,7 @@ def read_anchored(partition: Partition, means: Means, in_hand: Event | None = No
 
 
 def _heal_batch(batch: EventBatch, wound: Wound, means: Means, progress: Progress) -> EventBatch:
-    """Commit the gap; return the batch, which then knows that missing numbers of this range are absent."""
+    """Commit the gap; return the batch marked as asked: numbers of this range that are still missing are absent."""
     try:
         means.store.note_gap(wound.state, wound.gap, means.clock.now())
     except CheckpointConflict:  # the state was remembered, and another owner has committed meanwhile
@@ -193,9 +194,9 @@ def _heal_batch(batch: EventBatch, wound: Wound, means: Means, progress: Progres
 
 
 def heal(wound: Wound, means: Means) -> list[BatchCommit]:
-    """Commit the events of a gap that the hub holds, piece by piece; if another owner does the same, one of them wins.
+    """Commit the events of a gap that the hub holds, piece by piece; if two owners do so at once, one of them wins.
 
-    Raises GapNotHealed, HubUnreachable and the faults of a commit; the next try goes on after the last commit.
+    Raises GapNotHealed, HubUnreachable and the faults of a commit; the next try continues after the last commit.
     """
     commits: list[BatchCommit] = []
     for piece in pieces(wound, means.healing, means.clock.now):

@@ -12,35 +12,35 @@ from core.model.spans import SequenceNumber, Span
 
 
 class IngestStore(Protocol):
-    """The promises of every engine; `tests/contract` checks them. All methods may be called from several threads.
+    """Stores partitions and commits; `tests/contract` checks every engine. Several threads may call all methods.
 
     Any method may raise StoreUnavailable; then nothing was written.
     """
 
     def read_partition(self, partition: Partition) -> PartitionState:
-        """Return the partition's stream and checkpoint; a stream that the store does not know yet is opened."""
+        """Return the partition's stream and checkpoint; open a stream that the store does not know yet."""
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
-        """Return the `state_of` rows that stand for these keys; keys without a row are left out."""
+        """Return the current `state_of` rows of these keys; keys without a row are left out."""
 
     def commit_batch(self, commit: BatchCommit) -> int:
         """Write checkpoint, rows, letters, ledger and gaps in one transaction; return the commit number.
 
-        Raises CheckpointConflict (the checkpoint is not where the commit expects it) and DataRefused, both with
-        nothing written, and CommitOutcomeUnknown when the answer was lost.
+        Raises CheckpointConflict (the checkpoint is not where the commit expects it) and DataRefused; neither writes
+        anything. Raises CommitOutcomeUnknown when the answer was lost.
         """
 
     def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
-        """Anchor a partition without a commit at a number, unless it has an anchor; return its state."""
+        """Anchor a partition without a commit at a number, unless it has an anchor already; return its state."""
 
     def note_gap(self, state: PartitionState, gap: Span, found_at: datetime) -> None:
-        """Record a gap that is being healed; each further try is counted.
+        """Record a gap that is being healed, and count each further try.
 
-        Raises CheckpointConflict when the checkpoint is not where the state has it: then there may be no gap.
+        Raises CheckpointConflict when the checkpoint has moved since the state was read: there may be no gap any more.
         """
 
     def close_gaps(self, partition: Partition) -> None:
-        """Record the open gaps up to the checkpoint as healed: the hub has delivered their events after all."""
+        """Record the open gaps up to the checkpoint as healed: the hub delivered their events after all."""
 
     def note_stop(self, state: PartitionState, reason: StopReason, detail: str, at: datetime) -> None:
         """Record that a partition is stopped, or count one more attempt; the next read of its state shows the stop."""

@@ -1,4 +1,4 @@
-"""Heal a gap at the end of a partition that has fallen silent: no later batch would ever show it."""
+"""Heal a gap at the end of a partition that has fallen silent: no later batch would reveal it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -42,7 +42,8 @@ class Unhealed:
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """A partition behind the hub's end: the number that it waits for, and since when it was seen to wait for it."""
+    """A partition behind the hub's end: the number that it waits for, and the time of the first check that found it
+    waiting for that number."""
 
     waits_for: SequenceNumber
     since: datetime
@@ -50,10 +51,10 @@ class Standstill:
 
 @dataclass(slots=True)
 class SilenceCheck:
-    """Checks every partition from time to time; `means.store` must not remember, for other processes commit too.
+    """Checks every partition from time to time; `means.store` must have no memory, because other processes commit too.
 
     A partition is healed when it has waited for the same number for as long as `grace`, and the hub's newest event is
-    as old: until then the events may be on their way. If they arrive after all, one of both commits wins.
+    at least as old: until then the events may be on their way. If they arrive after all, one of the two commits wins.
     """
 
     means: Means
@@ -61,7 +62,7 @@ class SilenceCheck:
     standing: dict[Partition, Standstill] = field(default_factory=dict)
 
     def run(self, invocation_id: str) -> Iterator[Healed | Unhealed]:
-        """Check all partitions once, and go on to the next one after a fault."""
+        """Check all partitions once; after a fault, continue with the next partition."""
         for partition in self.means.healing.hub.partitions():
             try:
                 healed = self._check(partition, invocation_id)
@@ -77,7 +78,7 @@ class SilenceCheck:
 
     def _check(self, partition: Partition, invocation_id: str) -> Healed | None:
         state = read_anchored(partition, self.means)
-        extent = self.means.healing.hub.extent(partition)  # read after the state, which may change meanwhile
+        extent = self.means.healing.hub.extent(partition)  # read second: an older end may lie before the checkpoint
         if state.checkpoint is not None and extent.last < state.checkpoint.sequence_number:
             raise StreamIncarnationChanged(partition, extent.last, state.checkpoint.sequence_number, is_end=True)
         if extent.last < state.next_number:
@@ -99,7 +100,7 @@ class SilenceCheck:
         return now - seen.since >= self.grace and now - extent.last_enqueued_at >= self.grace
 
     def _close(self, gap: Span, extent: Extent, invocation_id: str, partition: Partition) -> list[BatchCommit]:
-        """Commit the numbers up to the hub's end as absent; a conflict means that another owner has committed."""
+        """Commit the numbers up to the hub's end as absent; a conflict means that another owner committed first."""
         state = self.means.store.read_partition(partition)
         if state.next_number > gap.last:
             return []
@@ -110,7 +111,7 @@ class SilenceCheck:
 
 @dataclass(frozen=True, slots=True)
 class HubEnd:
-    """The position of a commit after which the hub holds nothing; the hub can be read on from the offset."""
+    """The position of a commit that ends where the hub ends; reading can continue from its offset."""
 
     sequence_number: SequenceNumber
     offset: str

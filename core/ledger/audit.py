@@ -1,4 +1,4 @@
-"""The audit: check that the ledger's ranges tile the log without hole or overlap, and that the letters match them."""
+"""The audit: check that the ledger's ranges cover the log without hole or overlap, and that the letters match them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from core.ledger.books import PartitionLedger
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 
-FAULT_LIMIT = 100  # of one kind and partition: of more, the first ones show the place
+FAULT_LIMIT = 100  # faults that are reported of one kind and partition: the first ones show where to look
 
 FaultKind = Literal[
     "hole",
@@ -30,7 +30,7 @@ FaultKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class RangeFault:
-    """A range that does not begin where the one before it ended."""
+    """A range that does not begin where the range before it ended."""
 
     commit_number: int
     previous_last: SequenceNumber
@@ -39,7 +39,7 @@ class RangeFault:
 
 @dataclass(frozen=True, slots=True)
 class LetterFault:
-    """A range whose letters are more or fewer than it counts."""
+    """A range that counts a different number of letters than it has."""
 
     commit_number: int
     first: SequenceNumber
@@ -50,7 +50,7 @@ class LetterFault:
 
 @dataclass(frozen=True, slots=True)
 class RememberedSum:
-    """The sum that the store remembers of a partition: the count of ranges up to a commit, and of their numbers."""
+    """The sum that the store remembers of a partition: the ranges up to a commit, and their numbers, counted."""
 
     commit_number: int
     commits: int
@@ -59,7 +59,7 @@ class RememberedSum:
 
 @dataclass(frozen=True, slots=True)
 class LedgerFault:
-    """One fault of a ledger, with the numbers that it is about."""
+    """One fault of a ledger, and the range of numbers that it concerns."""
 
     partition_id: PartitionId
     kind: FaultKind
@@ -92,32 +92,33 @@ class Audit:
 
 
 class AuditStore(Protocol):
-    """Reads all ranges of one stream: that takes seconds for millions of them."""
+    """Reads all ranges of one stream, which takes seconds for millions of ranges."""
 
     def audit_ledgers(self, partition_id: PartitionId | None) -> tuple[PartitionLedger, ...]:
-        """Return the ledgers of all partitions or one, summed from the first range, not from a remembered sum."""
+        """Return the ledgers of all partitions, or of one, summed from the first range, not from a remembered sum."""
 
     def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
         """Return the first number of a partition that counts; None in a store that is older than anchors."""
 
     def find_range_faults(self, partition_id: PartitionId, most: int) -> tuple[RangeFault, ...]:
-        """Return the first ranges that do not begin where the one before ended."""
+        """Return the first ranges that do not begin where the range before them ended."""
 
     def find_letter_faults(self, partition_id: PartitionId, at_least: int, most: int) -> tuple[LetterFault, ...]:
-        """Return the first ranges that count `at_least` letters or more, and have more or fewer."""
+        """Return the first ranges that count `at_least` letters or more but have a different number of them."""
 
     def find_missing_commits(self, partition_id: PartitionId, most: int) -> tuple[tuple[int, int], ...]:
-        """Return the first ranges of commit numbers, up to the partition's last, that the ledger has no row of."""
+        """Return the first ranges of commit numbers, up to the partition's last, for which the ledger has no row."""
 
     def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int]:
-        """Count the letters that replays made of events with a different outcome before, and those that exist."""
+        """Count the letters that replays recorded as made from events that were no letters before, and how many of them
+        exist."""
 
     def find_stale_sum(self, partition_id: PartitionId) -> RememberedSum | None:
         """Return the remembered sum of a partition, if its ranges up to that commit have a different sum."""
 
 
 def audit(store: AuditStore, partition_id: PartitionId | None) -> Audit:
-    """READ the ledgers, and the places of faults in those that do not balance; DECIDE which faults there are."""
+    """READ the ledgers, and where those that do not balance have faults; DECIDE which faults there are."""
     ledgers = store.audit_ledgers(partition_id)
     return Audit(tuple(AuditedPartition(one, tuple(_faults(store, one))) for one in ledgers))
 
@@ -176,7 +177,7 @@ def _letter_faults(store: AuditStore, ledger: PartitionLedger) -> Iterator[Ledge
         found = store.find_letter_faults(id, 0, FAULT_LIMIT)
         if not found:
             text = f"there are {ledger.letters} letters, but the ledger counts {ledger.dead_lettered}"
-            text = f"{text}: some letters are of numbers that no range has"
+            text = f"{text}: some letters have numbers that no range covers"
             yield LedgerFault(id, "letters_outside", ledger.first, ledger.last, text)
     for one in found:
         text = f"commit {one.commit_number} dead-lettered {one.dead_lettered} events, but has {one.letters} letters"
@@ -184,18 +185,18 @@ def _letter_faults(store: AuditStore, ledger: PartitionLedger) -> Iterator[Ledge
 
 
 def _missing_commits(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
-    """Yield the commits without a row: a missing batch is also a hole, a missing retry or replay shows only here."""
+    """Yield the commits without a row. A missing batch is also a hole; a missing retry or replay shows only here."""
     id = ledger.partition.partition_id
     for first, last in store.find_missing_commits(id, FAULT_LIMIT):
         named = f"commit {first}" if first == last else f"commits {first} to {last}"
-        yield LedgerFault(id, "commits", ledger.first, ledger.checkpoint, f"the ledger has no row of {named}")
+        yield LedgerFault(id, "commits", ledger.first, ledger.checkpoint, f"the ledger has no row for {named}")
 
 
 def _replay_letters(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
     id = ledger.partition.partition_id
     made, found = store.count_replay_letters(id)
     if made != found:
-        text = f"replays made {made} letters of events that were no letters before, but {found} of them exist"
+        text = f"replays made {made} letters from events that were no letters before, but {found} of them exist"
         yield LedgerFault(id, "replay_letters", ledger.first, ledger.last, text)
 
 

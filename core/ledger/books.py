@@ -10,7 +10,7 @@ from core.model.commits import LetterStatus
 from core.model.events import Partition, PartitionId
 from core.model.spans import SequenceNumber
 
-READS = 5  # of the books, while commits come between one statement and the next
+READS = 5  # times that the books are read, at most, while commits come between two statements
 
 
 class _Outcomes:
@@ -61,7 +61,7 @@ class PartitionLedger(_Outcomes):
 class PartitionBooks(_Outcomes):
     """The ledger of a partition, summed. `summed_to` is the commit number up to which the store remembers the sum.
 
-    A store that is older than anchors has none: its ledger begins at `first`.
+    In a store that is older than anchors, `anchor` is None and the ledger begins at `first`.
     """
 
     partition_id: PartitionId
@@ -84,18 +84,18 @@ class PartitionBooks(_Outcomes):
 
     @property
     def numbers(self) -> int:
-        """The count of numbers from the anchor to the checkpoint, all of which have to be accounted for."""
+        """The count of numbers from the anchor to the checkpoint; each of them has to be accounted for."""
         return self.checkpoint - (self.first if self.anchor is None else self.anchor) + 1
 
     @property
     def balanced(self) -> bool:
-        """True when the ranges tile the log from the anchor to the checkpoint, and each number has one outcome."""
+        """True when the ranges cover the log from the anchor to the checkpoint, and each number has one outcome."""
         return self.holes == 0 and self.last == self.checkpoint and self.accounted == self.numbers
 
 
 @dataclass(frozen=True, slots=True)
 class CountedLetters:
-    """The letters of a stream by status; replays made `replayed` of them, of events with a different outcome before."""
+    """The letters of a stream by status. Replays made `replayed` of them from events that were no letters before."""
 
     counts: Mapping[LetterStatus, int]
     replayed: int
@@ -103,8 +103,8 @@ class CountedLetters:
 
 @dataclass(frozen=True, slots=True)
 class LetterBooks:
-    """The letters of a stream by status at one moment, and the number that the ledger requires: `dead_lettered` of
-    batches and `replayed` of replays. `oldest` is the open letter that failed first."""
+    """The letters of a stream by status at one moment, and the number that the ledger requires: `dead_lettered` from
+    batches and `replayed` from replays. `oldest` is the open letter that failed first."""
 
     counts: Mapping[LetterStatus, int]
     dead_lettered: int
@@ -113,7 +113,7 @@ class LetterBooks:
 
     @property
     def balanced(self) -> bool:
-        """True when there are as many letters as batches and replays have made."""
+        """True when there are as many letters as batches and replays made."""
         return sum(self.counts.values()) == self.dead_lettered + self.replayed
 
     @property
@@ -145,7 +145,7 @@ class BookStore(Protocol):
     """Reads the books of one stream."""
 
     def read_books(self) -> tuple[PartitionBooks, ...]:
-        """Return the books of every partition, by number. Ranges that were summed once are not read again."""
+        """Return the books of every partition, in order. Ranges in a remembered sum are not read again."""
 
     def count_letters(self) -> CountedLetters:
         """Count the letters of each status, and those that replays made, at one moment."""
@@ -155,12 +155,15 @@ class BookStore(Protocol):
 
 
 def read_books(store: BookStore) -> Books:
-    """Return the books now. Letters are counted one by one: for millions of them that takes a while."""
+    """Return the books now. Letters are counted one by one, which takes a while for millions of letters."""
     return Books(store.read_books(), read_letter_books(store))
 
 
 def read_letter_books(store: BookStore) -> LetterBooks:
-    """Return the letters of one moment: count again while they do not balance, until no commit came meanwhile."""
+    """Return the letters of one moment.
+
+    While they do not balance, count again, until no commit comes during the count.
+    """
     partitions = store.read_books()
     for _ in range(READS):
         counted = store.count_letters()
@@ -177,14 +180,14 @@ def read_letter_books(store: BookStore) -> LetterBooks:
 
 
 def _in_between(letters: LetterBooks, before: Sequence[PartitionBooks], after: Sequence[PartitionBooks]) -> LetterBooks:
-    """Return the letters with the count of the ledger that fits best, between the books before and after them."""
+    """Return the letters with the ledger count that fits best, between the books before and the books after them."""
     least, most = (sum(one.dead_lettered for one in partitions) for partitions in (before, after))
     fitting = sum(letters.counts.values()) - letters.replayed
     return replace(letters, dead_lettered=min(max(fitting, least), most))
 
 
 def lag_of(books: PartitionBooks | None, hub_end: int | None) -> int | None:
-    """Count the events after the checkpoint; None while the hub does not answer. A hub end of -1: the hub is empty."""
+    """Count the events after the checkpoint; None while the hub does not answer. A hub that ends at -1 is empty."""
     if hub_end is None:
         return None
     if hub_end == -1:
@@ -193,7 +196,7 @@ def lag_of(books: PartitionBooks | None, hub_end: int | None) -> int | None:
 
 
 def lag_time(books: PartitionBooks | None, lag: int | None, now: datetime) -> timedelta | None:
-    """Return the longest time that the first event after the checkpoint can have waited; None where it is unknown."""
+    """Return the longest time that the first event after the checkpoint can have waited; None when it is unknown."""
     if lag is None or (lag and books is None):
         return None
     return max(timedelta(), now - books.enqueued_at) if lag and books else timedelta()

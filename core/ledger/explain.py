@@ -1,4 +1,4 @@
-"""Explain the outcome of one sequence number from everything that the store knows of it."""
+"""Explain the outcome of one sequence number from everything that the store knows about it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class NotedGap:
 
 @dataclass(frozen=True, slots=True)
 class WrittenRow:
-    """A row that carries the number; `ordinal` counts the appended rows of an event, None is a state."""
+    """A row that carries the number; `ordinal` counts the appended rows of an event, and is None for a state."""
 
     table: str
     ordinal: int | None
@@ -67,8 +67,8 @@ class WrittenRow:
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """The facts that the store has of a number. `range` is the last one that begins at or before it, and may end before
-    it. `changes` are the later replays and retries that touched it, the newest first."""
+    """The facts that the store has about a number. `range` is the last range that begins at or before the number, and
+    may end before it. `changes` are the later replays and retries that touched the number, the newest first."""
 
     checkpoint: SequenceNumber
     first: SequenceNumber | None
@@ -82,7 +82,7 @@ class Whereabouts:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The outcome of a number, in one word and in one sentence, and all that shows it."""
+    """The outcome of a number, in one word and in one sentence, and the evidence."""
 
     partition_id: PartitionId
     sequence_number: SequenceNumber
@@ -92,14 +92,17 @@ class Explanation:
 
 
 class ExplanationStore(Protocol):
-    """Reads all that a store knows of one number."""
+    """Reads everything that a store knows about one number."""
 
     def find_whereabouts(self, partition_id: PartitionId, number: SequenceNumber) -> Whereabouts | None:
-        """Return None for a partition without a commit. States have no index by number: whole tables are read."""
+        """Return the facts about a number; None for a partition without a commit.
+
+        States have no index by number, so whole tables are read.
+        """
 
 
 def explain(partition_id: PartitionId, number: SequenceNumber, store: ExplanationStore) -> Explanation | None:
-    """READ all that is known of a number and DECIDE its outcome; None for a partition without a commit."""
+    """READ everything that is known about a number and DECIDE its outcome; None for a partition without a commit."""
     found = store.find_whereabouts(partition_id, number)
     if found is None:
         return None
@@ -114,7 +117,7 @@ def _outcome(number: SequenceNumber, found: Whereabouts) -> tuple[Outcome, str]:
     if found.first is None or number < found.first:
         return "before_first", "It is before the first number of the ledger: the stream was anchored later."
     if found.range is None or number > found.range.last:
-        return "missing", "No range of the ledger has it: the books are not balanced."
+        return "missing", "No range of the ledger covers it: the books are not balanced."
     if found.letter is not None and found.letter.letter.status != "resolved":
         letter = found.letter.letter
         return "dead_lettered", f"It is a dead letter, {letter.status}, after {_count(letter.attempts, 'attempt')}."
@@ -133,9 +136,9 @@ def _open(found: Whereabouts) -> str:
 
 
 def _perhaps_since(deciding: Sequence[LedgerRange], states_declared: bool) -> str:
-    """Name the last replay that may have had this event: it had only some events of its range, which were staged."""
+    """Name the newest replay that may have included this event: it replayed only the staged events of its range."""
     able = [one.commit_number for one in deciding if set(_possible(one, states_declared)) & {"written", "filtered"}]
-    some = "had only some events of its range, and may have left no row of this one"
+    some = "had only some events of its range, and may have left no row for this event"
     return f"; commit {able[0]}, a replay, {some}" if able else ""
 
 
@@ -147,10 +150,11 @@ def _writing(found: Whereabouts) -> str:
 
 
 def _deciding(changes: Sequence[LedgerRange]) -> list[LedgerRange]:
-    """Return the newest changes, back to one that had every event of its range, whose outcome replaced all before."""
+    """Return the newest changes, down to the first that covered every event of its range: it replaced all older
+    outcomes."""
     deciding = []
     for change in changes:
-        if change.absent < change.last - change.first + 1:  # else it had no event of its range
+        if change.absent < change.last - change.first + 1:  # else it covered no event of its range
             deciding.append(change)
         if change.absent == 0:
             break
@@ -179,14 +183,14 @@ def _without_trace(found: Whereabouts) -> tuple[Outcome, str]:
 
 
 def _possible(of: LedgerRange, states_declared: bool) -> Iterator[Outcome]:
-    """Yield the outcomes that a range allows for an event without a row and a letter."""
+    """Yield the outcomes that a range allows for an event without a row or a letter."""
     if of.written and states_declared:
         yield "written"
     if of.filtered:
         yield "filtered"
     if of.held:
         yield "held"
-    if of.absent == of.last - of.first + 1 and of.kind == "batch":  # others are in a gap that says so
+    if of.absent == of.last - of.first + 1 and of.kind == "batch":  # any other absent number is in a gap that says so
         yield "absent"
 
 

@@ -11,15 +11,15 @@ from core.model.events import PartitionId
 from core.model.hub import Extent, HubReader
 from core.model.spans import SequenceNumber, Span
 
-MOST_NUMBERS = 10_000_000  # of a partition whose rows are recounted at once
-MOST_EVENTS = 20_000  # of a partition that are read from the hub at once
-ABSENT_LIMIT, HOLE_LIMIT = 1_000, 100  # ranges that are read, and that are reported
+MOST_NUMBERS = 10_000_000  # numbers of a partition whose rows one recount counts
+MOST_EVENTS = 20_000  # events of a partition that one recount reads from the hub
+ABSENT_LIMIT, HOLE_LIMIT = 1_000, 100  # absent ranges that are read, and holes that are reported
 LAST_NUMBER = SequenceNumber(2**63 - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class RowCount:
-    """The rows of one table in a range. No commit that covers their number has written the `unaccounted` ones."""
+    """The rows of one table in a range. `unaccounted` counts the rows that no commit covering their number wrote."""
 
     table: str
     rows: int
@@ -28,7 +28,7 @@ class RowCount:
 
 @dataclass(frozen=True, slots=True)
 class CommitRows:
-    """A commit that appended more or fewer rows than the tables hold, with the rows that replays have retracted."""
+    """A commit that appended more or fewer rows than the tables hold; rows that replays retracted count as held."""
 
     commit_number: int
     kind: str
@@ -40,7 +40,7 @@ class CommitRows:
 
 @dataclass(frozen=True, slots=True)
 class RowRecount:
-    """The count of rows in a range, and the faults."""
+    """The number of rows in a range, and the faults."""
 
     span: Span
     rows: int
@@ -49,10 +49,8 @@ class RowRecount:
 
 @dataclass(frozen=True, slots=True)
 class HubRecount:
-    """The events of a range that the hub holds. `not_held` numbers are missing between them and were never in a gap.
-
-    Retention leaves no such holes, compaction does. Without a `span`, the hub holds no event of the range.
-    """
+    """The events of a range that the hub holds. `not_held` are numbers between them that are missing and were never in
+    a gap: retention leaves no such holes, compaction does. Without a `span`, the hub holds no event of the range."""
 
     extent: Extent
     span: Span | None
@@ -67,21 +65,21 @@ class RecountStore(Protocol):
     """Reads the rows of one stream by partition and range."""
 
     def count_rows(self, partition_id: PartitionId, span: Span) -> tuple[RowCount, ...]:
-        """Count the rows of a range in every table of the transform. Reads all of them."""
+        """Count the rows of a range in every table of the transform. Reads all these rows."""
 
     def find_row_faults(self, partition_id: PartitionId, span: Span, most: int) -> tuple[CommitRows, ...]:
-        """Return the first commits wholly in a range that appended more or fewer rows than the tables hold."""
+        """Return the first commits that lie wholly in a range and appended more or fewer rows than the tables hold."""
 
     def find_absent(self, partition_id: PartitionId, span: Span, most: int) -> tuple[Span, ...]:
-        """Return the absent ranges that overlap this one, rising."""
+        """Return the absent ranges that overlap this range, in order."""
 
 
 def window(
     ledger: PartitionLedger, first: SequenceNumber | None, last: SequenceNumber | None, most: int
 ) -> Span | None:
-    """Return up to `most` numbers to recount: from `first` where it is given, else those that end at `last`.
+    """Return up to `most` numbers to recount: those from `first` on if it is given, else those that end at `last`.
 
-    None where the ledger has none of them.
+    None when the ledger has none of these numbers.
     """
     until = ledger.checkpoint if last is None else min(last, ledger.checkpoint)
     since = SequenceNumber(until - most + 1) if first is None else first
@@ -93,7 +91,7 @@ def window(
 def recount_rows(audited: AuditedPartition, span: Span, store: RecountStore) -> RowRecount:
     """Find rows that no commit accounts for, and commits with missing or additional rows.
 
-    States are only checked for the former: newer states replace them without a trace.
+    For states, only the first check is possible: newer states replace them without a trace.
     """
     ledger = audited.ledger
     id, reach = ledger.partition.partition_id, _to_the_ends(span, ledger)
@@ -104,7 +102,10 @@ def recount_rows(audited: AuditedPartition, span: Span, store: RecountStore) -> 
 
 
 def _to_the_ends(span: Span, ledger: PartitionLedger) -> Span:
-    """Return the span, extended to all numbers where it ends with the ledger: no commit has written rows there."""
+    """Return the span; if it ends with the ledger, extend it to the largest number: no commit has written rows there.
+
+    Likewise, a span that begins with the ledger is extended to number 0.
+    """
     first = SequenceNumber(0) if span.first == ledger.first else span.first
     return Span(first, LAST_NUMBER if span.last == ledger.checkpoint else span.last)
 
@@ -135,7 +136,7 @@ def recount_hub(
     if held is None:
         return HubRecount(extent, None, 0, 0, (), lag, tuple(faults))
     numbers = [event.sequence_number for event in hub.read_range(ledger.partition, *held.ends, deadline)]
-    held = held.overlap(Span(hub.extent(ledger.partition).beginning, extent.last)) or held  # retention goes on
+    held = held.overlap(Span(hub.extent(ledger.partition).beginning, extent.last)) or held  # retention continues
     numbers = [number for number in numbers if number >= held.first]
     absent = [one for each in store.find_absent(id, held, ABSENT_LIMIT) if (one := each.overlap(held))]
     faults += _found_after_all(id, numbers, absent)

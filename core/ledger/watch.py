@@ -1,7 +1,7 @@
-"""The watch: once a minute, the facts that alerts rest on (docs/alerts.md): the books compared with the hub.
+"""The watch: once a minute, compare the books with the hub and log the facts that alerts need (docs/alerts.md).
 
-No tick needs the one before it: facts of the past come from times in the store. So a tick that is lost, doubled or run
-by a different instance changes nothing.
+No tick needs the tick before it: facts about the past come from times in the store. So a tick that is lost, runs twice
+or runs in a different instance changes nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,10 +15,10 @@ from core.model.events import Partition, PartitionId, Stream
 from core.model.hub import HubReader
 from core.model.spans import SequenceNumber
 
-# The alert on a silent watch waits as long: some watch reports absent events, or that alert fires.
+# An alert fires when the watch is silent for this long, so no absent event goes unreported.
 ABSENT_WITHIN = timedelta(minutes=15)
-STOPPED_AFTER = timedelta(minutes=5)  # as long as the longest invocation is likely to take
-READ_FROM = timedelta(minutes=1)  # for a shorter lag the event is not read from the hub: the checkpoint says enough
+STOPPED_AFTER = timedelta(minutes=5)  # as long as the longest likely invocation
+READ_FROM = timedelta(minutes=1)  # for a shorter lag, the checkpoint's time is close enough: the hub is not read
 
 
 class WatchStore(Protocol):
@@ -28,19 +28,19 @@ class WatchStore(Protocol):
         """Return the books of every partition."""
 
     def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
-        """Return the first number of a partition that counts; None before its first contact."""
+        """Return the first number of a partition that counts; None for a partition without an anchor."""
 
     def read_last_batches(self) -> Mapping[PartitionId, datetime]:
         """Return the time of the newest batch of each partition."""
 
     def count_absent(self, since: datetime) -> int:
-        """Count the numbers that commits since a time have found absent."""
+        """Count the numbers that commits since a time found absent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """The sources of the watch. `letters` counts them, `enqueued_at` returns the time of a letter's event, `ends` reads
-    the last number of each partition from the hub (-1: none yet)."""
+    """The sources of the watch. `letters` counts the letters, `enqueued_at` returns the time of a letter's event, and
+    `ends` reads the last number of each partition from the hub (-1: none yet)."""
 
     stream: Stream
     store: WatchStore
@@ -61,7 +61,7 @@ class LaggingPartition:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The facts that the watch has read at one moment."""
+    """The facts that the watch read at one moment."""
 
     at: datetime
     books: Books
@@ -71,12 +71,12 @@ class Observation:
 
 
 def watch(own: Watching, now: datetime) -> dict[str, object]:
-    """READ and DECIDE: return the facts of one tick, as its log line has them. Raises InfrastructureFault."""
+    """READ and DECIDE: return the facts of one tick, the fields of its log line. Raises InfrastructureFault."""
     return watch_facts(own.stream.event_hub, observe(own, now))
 
 
 def observe(own: Watching, now: datetime) -> Observation:
-    """READ. The ends come first: events that are committed meanwhile do not seem to wait."""
+    """READ the facts. The ends are read first, so that events committed meanwhile do not seem to wait."""
     ends = own.ends()
     books = Books(own.store.read_books(), own.letters())
     oldest = books.letters.oldest
@@ -90,7 +90,7 @@ def observe(own: Watching, now: datetime) -> Observation:
 
 
 def watch_facts(event_hub: str, seen: Observation) -> dict[str, object]:
-    """DECIDE. Numbers of seconds are never negative: clocks differ."""
+    """DECIDE the fields of the log line. Clocks differ, so negative seconds become 0."""
     waits = [_age(one.since, seen.at) for one in seen.lagging if one.since is not None]
     letter_at = seen.oldest_letter_at
     return {
@@ -117,14 +117,14 @@ def _lagging(
 
 
 def _following(own: Watching, id: PartitionId, books: PartitionBooks | None) -> SequenceNumber:
-    """Return the first number that is not accounted for; numbers before the anchor of a partition never are."""
+    """Return the first number that has to be accounted for next; numbers before the anchor never have to be."""
     if books is not None:
         return SequenceNumber(books.checkpoint + 1)
     return own.store.find_anchor(id) or SequenceNumber(0)
 
 
 def _since(own: Watching, books: PartitionBooks | None, partition: Partition, now: datetime) -> datetime | None:
-    """Return the time at which the oldest waiting event was enqueued; for a short lag, that of the checkpoint."""
+    """Return the time at which the oldest waiting event was enqueued; for a short lag, the checkpoint's time."""
     longest = lag_time(books, 1, now)
     if books is not None and longest is not None and longest < READ_FROM:
         return books.enqueued_at
@@ -133,7 +133,7 @@ def _since(own: Watching, books: PartitionBooks | None, partition: Partition, no
 
 
 def _has_stopped(one: LaggingPartition, now: datetime) -> bool:
-    """Return True when its oldest event has waited long, or is gone, and no batch was committed for as long."""
+    """Return True when the oldest event has waited for STOPPED_AFTER or is gone, and no batch came for as long."""
     waits = one.since is None or now - one.since >= STOPPED_AFTER
     return waits and (one.moved_at is None or now - one.moved_at >= STOPPED_AFTER)
 

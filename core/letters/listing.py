@@ -1,4 +1,4 @@
-"""Letters as an operator reads them: by filter and page, by cause, and one with all its attempts."""
+"""Letters as an operator reads them: by filter and page, by cause, and single letters with all their attempts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ OPEN: tuple[LetterStatus, ...] = ("waiting", "retrying", "held", "exhausted")
 
 @dataclass(frozen=True, slots=True)
 class LetterFilter:
-    """Selects the letters that fit all given fields. Times are those of the failure; `failed_before` is excluded."""
+    """Selects the letters that fit all given fields. `failed_from` is included, `failed_before` is excluded."""
 
     fingerprint: str | None = None
     status: LetterStatus | None = None
@@ -67,7 +67,7 @@ class ListedLetter:
 
 @dataclass(frozen=True, slots=True)
 class LetterAttempt:
-    """A retry or a move of a letter: the status after it, who did it and why, and the error of a retry."""
+    """A retry or a move of a letter: the status after it, its author and reason, and the error of a retry."""
 
     attempt: int
     kind: str
@@ -84,7 +84,7 @@ class LetterAttempt:
 
 @dataclass(frozen=True, slots=True)
 class WholeLetter:
-    """A letter with the other parts of its event but the body, and its attempts."""
+    """A letter with its attempts and all parts of its event except the body."""
 
     letter: ListedLetter
     offset: str

@@ -1,4 +1,4 @@
-"""Move letters without a retry: as a person orders, once the count is agreed, or to give a claim back."""
+"""Move letters without a retry: on a person's order, if the expected count is right, or to give a claim back."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,9 +22,9 @@ from core.model.letters import (
 )
 from core.model.spans import SequenceNumber
 
-ORDER_LIMIT = 10_000  # letters of one order: the report counts the rest, which waits for the next order
+ORDER_LIMIT = 10_000  # letters of one order: the report counts the rest, which need another order
 TRANSACTION_LIMIT = 1_000  # letters
-LENGTHS = (100, 400)  # characters that are stored of who ordered a move, and why
+LENGTHS = (100, 400)  # characters that are stored of the name of the mover, and of the reason
 
 OrderedMove = Literal["requeue", "discard"]
 
@@ -42,7 +42,7 @@ RELEASED = Mover("keeper", "it was not tried")
 
 @dataclass(frozen=True, slots=True)
 class LetterOrder:
-    """The order of a person: the move, the letters, the count that the person saw, and the reason."""
+    """The order of a person: the move, the letters, the number of letters that the person saw, and the reason."""
 
     move: OrderedMove
     chosen: LetterFilter | Selection
@@ -52,14 +52,14 @@ class LetterOrder:
 
 @dataclass(frozen=True, slots=True)
 class CountDiffers:
-    """The number of letters that this move is open to has changed; nothing was moved."""
+    """The number of letters that this move is allowed for has changed; nothing was moved."""
 
     found: int
 
 
 @dataclass(frozen=True, slots=True)
 class OrderReport:
-    """The outcome of an order: `left` letters of the filter wait for another one."""
+    """The outcome of an order: `left` letters of the filter need another order."""
 
     matched: int
     report: MoveReport
@@ -67,7 +67,7 @@ class OrderReport:
 
 
 def carry_out(order: LetterOrder, matching: MatchingStore, keeper: Keeper) -> OrderReport | CountDiffers:
-    """READ which letters are meant, and move them if the count is as expected; the oldest of a filter come first.
+    """READ the letters that are meant, and move them if the count is as expected; a filter begins with the oldest.
 
     A letter that changes meanwhile is reported as unmoved. An order that is sent again finds its letters moved already.
     """
@@ -79,19 +79,19 @@ def carry_out(order: LetterOrder, matching: MatchingStore, keeper: Keeper) -> Or
 
 
 def requeue(positions: Iterable[LetterPosition], keeper: Keeper, mover: Mover) -> MoveReport:
-    """Make waiting or exhausted letters due now, as a person orders; their attempts begin anew."""
+    """Make waiting or exhausted letters due now, on a person's order; their attempts begin anew."""
     return _move("requeue", positions, keeper, mover)
 
 
 def discard(positions: Iterable[LetterPosition], keeper: Keeper, mover: Mover) -> MoveReport:
-    """Give letters up for good, as a person orders, also held ones and those that are being retried."""
+    """Give letters up for good, on a person's order, including held letters and letters that are being retried."""
     return _move("discard", positions, keeper, mover)
 
 
 def release(chunk: LetterChunk, keeper: Keeper) -> MoveReport:
-    """Give back the letters of a chunk that its claim still holds and that were not settled: no attempt is counted.
+    """Give back the letters of a chunk that its claim still holds and that were not settled; no attempt is counted.
 
-    They are due after a short pause, so that the fault may pass.
+    These letters are due after a short pause, so that the fault may pass.
     """
     positions = [LetterPosition(chunk.partition_id, number) for number in chunk.sequence_numbers]
     return _move("release", positions, keeper, RELEASED, chunk.claimed_by)
@@ -115,7 +115,7 @@ def _chosen(
 def _move(
     move: Move, positions: Iterable[LetterPosition], keeper: Keeper, mover: Mover, claimed_by: str | None = None
 ) -> MoveReport:
-    """Move up to a thousand letters of a partition in each transaction; those moved before a fault stay moved."""
+    """Move up to a thousand letters of a partition in each transaction; letters moved before a fault stay moved."""
     moved: list[LetterPosition] = []
     unmoved: list[Unmoved] = []
     for partition_id, numbers in _by_transaction(positions):
@@ -132,7 +132,7 @@ def _move(
 
 
 def _stamped(move: Move, keeper: Keeper, mover: Mover, partition: Partition) -> LetterMove:
-    """Return a move of no letters yet, with its id and its times."""
+    """Return a move with its id and times, and no letters yet."""
     clock, (by, why) = keeper.clock, LENGTHS
     now = clock.now()
     pause = keeper.letters.backoff.pause(1, clock.chance()) if move == "release" else timedelta()
@@ -141,7 +141,7 @@ def _stamped(move: Move, keeper: Keeper, mover: Mover, partition: Partition) -> 
 
 
 def _send(move: LetterMove, store: LetterStore) -> Sequence[FoundLetter]:
-    """Send a move, and again when its answer was lost: the second time it only reports."""
+    """Send a move. If the answer is lost, send it again: it then only reports."""
     try:
         return store.move_letters(move)
     except CommitOutcomeUnknown:

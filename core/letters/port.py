@@ -1,4 +1,4 @@
-"""The store that letters need, and all else that they are retried and moved with."""
+"""The store that letters need, and the other means to retry and move them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,69 +28,70 @@ Selection = tuple[LetterPosition, ...]
 
 
 class LetterStore(Protocol):
-    """The letters that the commits of batches have written. `MOVES` has the changes of status that are allowed."""
+    """Stores letters. `MOVES` has the changes of status that are allowed."""
 
     def open_stream(self, stream: Stream) -> int:
-        """Return the id of a stream; a stream that the store does not know yet is opened."""
+        """Return the id of a stream; open a stream that the store does not know yet."""
 
     def read_partition(self, partition: Partition) -> PartitionState:
-        """Return the partition's stream and checkpoint; a stream that the store does not know yet is opened."""
+        """Return the partition's stream and checkpoint; open a stream that the store does not know yet."""
 
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
-        """Return the `state_of` rows that stand for these keys; keys without a row are left out."""
+        """Return the current `state_of` rows of these keys; keys without a row are left out."""
 
     def claim_letters(self, claim: LetterClaim) -> tuple[ClaimedPosition, ...]:
-        """Claim letters that wait and are due, and those whose lease has ended; no letter is ever held twice.
+        """Claim letters that wait and are due, and letters whose lease has ended; no letter is ever held twice.
 
-        A letter of an ended lease counts one more lost claim, once its lone try had begun or if it never lost one. When
-        the answer is lost (StoreUnavailable), letters may stay claimed until the lease ends.
+        A letter whose lease ended counts one more lost claim, if its lone try had begun or if it never lost a claim
+        before. When the answer is lost (StoreUnavailable), letters may stay claimed until the lease ends.
         """
 
     def begin_chunk(self, hold: LetterHold, run: str) -> tuple[ClaimedLetter, ...]:
-        """Take over the letters that the claim still holds, and return them whole, rising by sequence number.
+        """Take over the letters that the claim still holds, and return them whole, in order of sequence number.
 
         From then on the run holds them, so nothing can begin under this claim again. The same call repeated has no
         further effect.
         """
 
     def begin_lone_try(self, hold: LetterHold, began_at: datetime, until: datetime) -> None:
-        """Note that these letters are about to be tried, each alone, and extend the hold; other claims stay."""
+        """Note that these letters are about to be tried, each alone, and extend their lease if the claim holds them."""
 
     def commit_retry(self, commit: RetryCommit) -> int:
         """Write rows, outcomes, attempts and a ledger row in one transaction; return its commit number.
 
-        The partition's checkpoint row is locked and its commit number raised, and it stays where it is. Raises
+        The partition's checkpoint row is locked and its commit number raised. The checkpoint does not move. Raises
         LetterConflict (the claim does not hold all letters) and DataRefused (also for rows that the new holder of a
-        letter has written), both with nothing written, and CommitOutcomeUnknown when the answer was lost.
+        letter wrote); neither writes anything. Raises CommitOutcomeUnknown when the answer was lost.
         """
 
     def find_letters(self, hold: LetterHold) -> tuple[FoundLetter, ...]:
-        """Return these letters as they stand, under any claim; those that do not exist are left out."""
+        """Return these letters as they are now, under any claim; letters that do not exist are left out."""
 
     def move_letters(self, move: LetterMove) -> tuple[FoundLetter, ...]:
-        """Move those of these letters whose state allows it, with an attempt each, and return all as they stand then.
+        """Move the letters whose status allows it, add an attempt to each, and return all of them as they are then.
 
-        The moved ones were touched by the move's id. A release leaves no attempt. CommitOutcomeUnknown: send it again.
+        The moved ones carry the move's id in `touched_by`. A release adds no attempt. After CommitOutcomeUnknown, send
+        the move again.
         """
 
     def next_due_at(self, stream: Stream, latest: datetime) -> datetime | None:
-        """Return when the first letter of the stream is due, or its lease ends; None when none waits or is retried.
+        """Return the time when the first letter is due or its lease ends; None when none waits or is being retried.
 
-        The result lies in the past when a letter waits for a time after `latest`: a clock that was ahead set that time.
+        The time is in the past when a letter waits for a time after `latest`: a clock that was ahead set that time.
         """
 
 
 class MatchingStore(Protocol):
-    """The letters that a person's order is about, of those in one of some statuses."""
+    """Finds the letters of a person's order, among those in given statuses."""
 
     def count_matching(self, wanted: LetterFilter, statuses: Sequence[LetterStatus]) -> int:
         """Count the letters that fit a filter."""
 
     def find_matching(self, wanted: LetterFilter, statuses: Sequence[LetterStatus], most: int) -> Selection:
-        """Return the positions of the letters that fit a filter, those that failed first."""
+        """Return the positions of letters that fit a filter; the letters that failed first come first."""
 
     def find_selected(self, positions: Selection, statuses: Sequence[LetterStatus]) -> Selection:
-        """Return those of these positions that have such a letter."""
+        """Return the positions among these that have such a letter."""
 
 
 @dataclass(frozen=True, slots=True)

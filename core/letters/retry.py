@@ -1,12 +1,12 @@
 """Retry dead letters: claim those that are due, and settle them chunk by chunk.
 
-SQL is the schedule (`due_at`), and the caller of these functions is only its alarm clock: to call them too often, too
-late, twice at once or never again loses nothing and applies nothing twice.
+SQL is the schedule (`due_at`); the caller is only an alarm clock. If it calls too often, too late, twice at once or
+never again, nothing is lost and nothing is applied twice.
 
-A chunk takes one transaction, unless a fault needs more. A transaction that the database refuses is halved
-until the bad letters stand alone; they become class `refused` with the words of the database. Letters that the claim
-lost are left out, and the others are retried. A transaction whose answer was lost is settled by reading its letters:
-those that it touched carry the claim and are not `retrying` any more.
+A chunk takes one transaction, unless a fault needs more. A run that the database refuses is halved until the bad
+letters stand alone; they get class `refused` and the database's error. Letters that the claim lost are left out, and
+the others are retried. When the answer to a transaction is lost, its letters are read: the letters that it settled
+carry the claim and are no longer `retrying`.
 """
 
 from collections.abc import Sequence
@@ -34,24 +34,25 @@ from core.model.spans import SequenceNumber
 from core.settle.isolate import Isolation
 from core.settle.settle import reference_keys
 
-IDLE_TURNS = 5  # in a row that settled no letter of a run; after them the fault goes to the caller
+IDLE_TURNS = 5  # turns in a row that settle no letter of a run; then the fault goes to the caller
 
 Letters = tuple[ClaimedLetter, ...]
 
 
 def next_due_at(keeper: Keeper) -> datetime | None:
-    """Return when the next letter is due, or a lease ends; None when none waits. In the past when some are due now.
+    """Return the time when the next letter is due or a lease ends; None when none waits.
 
-    Letters that fail later may be due sooner: never sleep longer on it than a short, set time.
+    The time is in the past when letters are due now. Letters that fail later may be due sooner: never sleep on this
+    answer longer than a short, fixed time.
     """
     return keeper.store.next_due_at(keeper.stream, keeper.clock.now() + keeper.letters.longest_wait)
 
 
 def claim_due(keeper: Keeper) -> tuple[LetterChunk, ...]:
-    """Claim letters that are due, as many as `fan_out` chunks hold, and return their ids. Empty when none is due.
+    """Claim letters that are due, as many as `fan_out` chunks hold, and return their ids; empty when none is due.
 
-    Each is held until the lease ends; retry every chunk before that. Those marked `alone` come last and are better run
-    one after another: any of them may have killed a process.
+    The claim holds until the lease ends; retry every chunk before that. Chunks marked `alone` come last; run them one
+    after another, because each of their letters may have killed a process.
     """
     policy, now = keeper.letters, keeper.clock.now()
     token = str(keeper.clock.new_id())
@@ -63,11 +64,11 @@ def claim_due(keeper: Keeper) -> tuple[LetterChunk, ...]:
 def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> RetryReport:
     """Try the letters of a chunk that its claim still holds, commit their outcomes, and report them.
 
-    Never raises for the content of a letter. Raises InfrastructureFault: the outcomes committed before it stand, and
-    the other letters are released if the store can be reached, or else fall free when the lease ends.
+    Never raises for the content of a letter. Raises InfrastructureFault: the outcomes committed before the fault stand.
+    The other letters are released if the store can be reached; otherwise the lease frees them when it ends.
 
-    A chunk begins once: if its process dies, the chunk is not tried again under this claim, whoever calls. The letters
-    count a lost claim when the lease ends.
+    A chunk begins once: if its process dies, nobody tries the chunk again under this claim. Its letters count a lost
+    claim when the lease ends.
     """
     begun = replace(chunk, claimed_by=str(keeper.clock.new_id()))
     try:
@@ -91,7 +92,7 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
 
 @dataclass(slots=True)
 class _ChunkRetry:
-    """A chunk in work: its report, the refused letters, and the letters `left`, which could not be tried."""
+    """The retry of one chunk: its report, the refused letters, and the letters `left`, which could not be tried."""
 
     keeper: Keeper
     hold: LetterHold
@@ -115,7 +116,7 @@ class _ChunkRetry:
         self.report = replace(self.report, **{name: getattr(self.report, name) + by for name, by in more.items()})
 
     def _made_whole(self, letters: Sequence[ClaimedLetter]) -> list[ClaimedLetter]:
-        """Fetch the events of letters without a body from the hub, until its first fault: the others are `left`."""
+        """Fetch the events of letters without a body from the hub; after its first fault, the others are `left`."""
         whole: list[ClaimedLetter] = []
         for letter in letters:
             if letter.body_kept:
@@ -132,7 +133,7 @@ class _ChunkRetry:
         return whole
 
     def _settle(self, run: Letters) -> Letters:
-        """Settle a run in one transaction; return the letters of it that have to be tried again."""
+        """Settle a run in one transaction; return the letters that have to be tried again."""
         commit = self._plan(run)
         try:
             self.keeper.store.commit_retry(commit)
@@ -142,7 +143,7 @@ class _ChunkRetry:
         return ()
 
     def _plan(self, run: Letters) -> RetryCommit:
-        """READ the references of the events, and DECIDE. A letter that may kill the process is marked before."""
+        """READ the references of the events, and DECIDE. A letter that may kill the process is marked first."""
         store = self.keeper.store
         if run[0].lost_claims and is_to_run(run[0]):
             now = self.trial.clock.now()
@@ -160,8 +161,8 @@ class _ChunkRetry:
             self.count(**{outcome.status: 1})
 
     def _after_fault(self, run: Letters, commit: RetryCommit, fault: StoreFault) -> Letters:
-        """Report the letters that the claim lost, and return those that it holds. After a lost answer, the letters
-        that the commit touched are settled."""
+        """Report the letters that the claim lost, and return the letters that it holds. After a lost answer, letters
+        that the commit touched count as settled."""
         found = {letter.sequence_number: letter for letter in self.keeper.store.find_letters(self._held(run))}
         touched = {number for number, letter in found.items() if letter.touched_by == self.hold.claimed_by}
         held = {number for number in touched if found[number].status == "retrying"}
@@ -173,7 +174,7 @@ class _ChunkRetry:
         return self._after_idle_turn(run, fault) if len(again) == len(run) else again
 
     def _after_idle_turn(self, run: Letters, fault: StoreFault) -> Letters:
-        """Return the letters to try again: the claim holds all of them, and none was settled."""
+        """Return the letters to try again after a turn that settled none, while the claim holds all of them."""
         if isinstance(fault, DataRefused):
             return self._after_refusal(run, fault)
         self.idle_turns += 1
@@ -194,13 +195,13 @@ class _ChunkRetry:
 
 
 def _parts(letters: Sequence[ClaimedLetter]) -> list[Letters]:
-    """Return the letters that never lost a claim as one part, and after it each of the others as its own."""
+    """Return the letters that never lost a claim as one part, followed by each other letter as a part of its own."""
     ordinary = tuple(letter for letter in letters if not letter.lost_claims)
     return [ordinary, *((letter,) for letter in letters if letter.lost_claims)]
 
 
 def _with_event(letter: ClaimedLetter, event: Event | None) -> ClaimedLetter:
-    """Return the letter with the body of its own event: a different event of this number is that of another hub."""
+    """Return the letter with the body of its own event: a different event with this number is from another hub."""
     own = letter.event
     if event is None or (event.sequence_number, event.enqueued_at) != (own.sequence_number, own.enqueued_at):
         return letter

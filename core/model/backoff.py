@@ -1,4 +1,4 @@
-"""Exponential backoff with full jitter: the pause of a letter before its next attempt. Chance is passed in."""
+"""Exponential backoff with full jitter: the pause of a letter before its next attempt. The caller passes chance in."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -6,8 +6,8 @@ from datetime import timedelta
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The longest pause is `base` after the first attempt, `factor` times as long after each further one, up to
-    `ceiling`; after `attempts` there is no other attempt."""
+    """The terms of the pauses. The longest pause is `base` after the first attempt, and `factor` times as long after
+    each further attempt, up to `ceiling`. `attempts` is the number of attempts in all."""
 
     base: timedelta = timedelta(seconds=30)
     ceiling: timedelta = timedelta(hours=1)
@@ -26,7 +26,7 @@ class Backoff:
         return timedelta(seconds=seconds) if seconds < self.ceiling.total_seconds() else self.ceiling
 
     def pause(self, attempts: int, chance: float) -> timedelta:
-        """Return a pause from none to the longest, in proportion to chance (0 to 1), which spreads letters in time."""
+        """Return a pause: the longest times `chance` (0 to 1), so that letters are not all retried at once."""
         return self.longest(attempts) * chance
 
     def is_spent(self, attempts: int) -> bool:

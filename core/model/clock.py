@@ -8,7 +8,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Gives the time (aware UTC), new ids, and chance (0 to 1) for backoff; without chance, pauses are longest."""
+    """Gives the time (aware UTC), new ids, and chance (0 to 1) for backoff. By default every pause is the longest."""
 
     now: Callable[[], datetime]
     new_id: Callable[[], UUID]

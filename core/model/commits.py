@@ -18,7 +18,7 @@ LetterStatus = Literal["waiting", "retrying", "held", "resolved", "exhausted", "
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The last number of a partition that is committed; `commit_number` counts its commits of every kind, from 1."""
+    """The last committed number of a partition; `commit_number` counts its commits of every kind, from 1."""
 
     sequence_number: SequenceNumber
     offset: str
@@ -41,8 +41,8 @@ class PartitionStop:
 class PartitionState:
     """The state of a partition before a commit; without a checkpoint, nothing was committed yet.
 
-    Only then it has the time at which the stream was opened and, once that is decided, the anchor: the partition's
-    first number. `stops` are the stops that stood when the state was read.
+    Only a state without a checkpoint has `opened_at`, the time at which the stream was opened, and, once it is decided,
+    `anchor`, the partition's first number. `stops` are the stops that were recorded when the state was read.
     """
 
     partition: Partition
@@ -68,9 +68,9 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """An event that could not become rows, whole and with the reason; `fingerprint` groups letters of one cause.
+    """A whole event that could not become rows, and the reason; `fingerprint` groups letters of one cause.
 
-    A waiting letter without a `due_at` is due when it is written; without `keeps_body` only the hub has the body.
+    A waiting letter without a `due_at` is due when it is written. Without `keeps_body`, only the hub has the body.
     """
 
     event: Event
@@ -99,7 +99,7 @@ class Settled:
 
     @property
     def rows_appended(self) -> int:
-        """The number of rows that no later commit replaces: all but states."""
+        """The number of rows that no later commit replaces: all except states."""
         return sum([len(placed) for row_class, placed in self.rows.items() if not row_table(row_class).key])
 
 
@@ -114,7 +114,7 @@ class SequenceGap:
 
 @dataclass(frozen=True, slots=True)
 class BatchCommit:
-    """All that one transaction writes for the numbers `first` to `last`, of which the hub no longer has `absent`."""
+    """All that one transaction writes for the numbers `first` to `last`; the hub no longer has `absent` of them."""
 
     state: PartitionState
     commit_id: UUID
@@ -143,7 +143,7 @@ class BatchCommit:
         return self.last.sequence_number - self.first + 1 - self.absent
 
     def state_after(self, commit_number: int) -> PartitionState:
-        """Return the partition's state once this is committed under a number."""
+        """Return the partition's state after this commit, under its commit number."""
         last = self.last
         checkpoint = Checkpoint(last.sequence_number, last.offset, last.enqueued_at, commit_number, self.commit_id)
         return PartitionState(self.partition, self.state.stream_id, checkpoint, stops=self.state.stops)

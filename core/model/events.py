@@ -9,7 +9,7 @@ from typing import NewType, Protocol
 from core.model.spans import SequenceNumber, Span
 
 PartitionId = NewType("PartitionId", str)
-BATCH_EVENTS = 500  # of one transaction; host.json has the same limit for the trigger
+BATCH_EVENTS = 500  # the most events of one transaction; host.json has the same limit for the trigger
 
 number_of = attrgetter("sequence_number")
 
@@ -56,9 +56,9 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
-    """The events of one invocation: one partition, at least one event, sequence numbers rising.
+    """The events of one invocation: one partition, at least one event, in order of sequence number.
 
-    `asked` is the range that the hub was read for: the numbers of it that the batch leaves out are absent.
+    `asked` is the range that the hub was asked for: its numbers that are not in the batch are absent.
     """
 
     partition: Partition
@@ -68,7 +68,7 @@ class EventBatch:
 
 
 class Position(Protocol):
-    """The end of a commit: an event, or the hub's end after which nothing is left."""
+    """The end of a commit: an event, or the end of the hub."""
 
     @property
     def sequence_number(self) -> SequenceNumber: ...
@@ -81,5 +81,5 @@ class Position(Protocol):
 
 
 def stream_of(namespace: str, event_hub: str, consumer_group: str) -> Stream:
-    """Return the stream under its name in our tables: "namespace/hub", without the port of an emulator's address."""
+    """Return the stream as our tables name it: "namespace/hub", without the port of an emulator's address."""
     return Stream(f"{namespace.partition(':')[0]}/{event_hub}", consumer_group)

@@ -1,4 +1,4 @@
-"""The reads of the hub apart from the trigger's batches: the ends of a partition, single events, and ranges."""
+"""The reads of the hub besides the trigger's batches: the ends of a partition, single events, and ranges."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Protocol
 from core.model.events import Event, Partition
 from core.model.spans import SequenceNumber
 
-# A place in a partition: a number, an offset (a text, never compared), or the time from which events were enqueued.
+# A place in a partition: a number, an offset (a text, never compared), or the first event enqueued from a time on.
 Place = SequenceNumber | str | datetime
 
 BEFORE_FIRST = "-1"  # the offset before the first event that the hub holds
@@ -16,9 +16,9 @@ BEFORE_FIRST = "-1"  # the offset before the first event that the hub holds
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The ends of a partition: no event before `beginning` is held, and `last` is the newest number (-1: none yet).
+    """The ends of a partition: the hub holds no event before `beginning`; `last` is the newest number (-1: none yet).
 
-    `beginning` is `last` + 1 where the hub holds no event.
+    `beginning` is `last` + 1 when the hub holds no event.
     """
 
     beginning: SequenceNumber
@@ -27,9 +27,9 @@ class Extent:
 
 
 class HubReader(Protocol):
-    """Reads the hub through a separate consumer group. Every method may be called from several threads.
+    """Reads the hub through a separate consumer group. Several threads may call every method.
 
-    Any of them may raise HubUnreachable or HubRefused; the latter names the setting that has to change.
+    Any method may raise HubUnreachable or HubRefused; the latter names the setting that has to change.
     """
 
     def partitions(self) -> tuple[Partition, ...]:
@@ -39,7 +39,7 @@ class HubReader(Protocol):
         """Return the ends of a partition at this moment."""
 
     def first_at(self, partition: Partition, place: Place) -> Event | None:
-        """Return the first event at or after a place, or None while the hub has none there."""
+        """Return the first event at or after a place, or None while the hub has no such event."""
 
     def find_event(self, partition: Partition, sequence_number: SequenceNumber) -> Event | None:
         """Return the event of exactly this number, or None when the hub does not hold it."""
@@ -47,7 +47,7 @@ class HubReader(Protocol):
     def read_range(
         self, partition: Partition, first: SequenceNumber, last: SequenceNumber, deadline: datetime
     ) -> Generator[Event, None, None]:
-        """Yield the events of a range in order; at the end, the numbers that did not come are not in the hub.
+        """Yield the events of a range in order; after the last one, numbers that are not yielded are not in the hub.
 
-        Close the generator when you stop before its end.
+        Close the generator if you stop before its end.
         """

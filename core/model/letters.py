@@ -1,9 +1,10 @@
-"""Dead letters: the states they pass through, the policy of each class of error, and the values of a retry.
+"""Dead letters: their statuses, the policy of each class of error, and the values of a retry.
 
-A letter is `waiting` until it is due. A keeper claims it for a while, the lease, and it is `retrying`. The outcome of
-the retry makes it `resolved`, `waiting` again or `exhausted`. Every change of state is one of MOVES, and one
-transaction with its effect. `resolved` and `discarded` are final. A person's discard takes a letter from the keeper
-that is retrying it: that keeper's commit finds it gone and writes nothing of it. Nothing makes a letter `held` yet.
+A letter is `waiting` until it is due. A keeper then claims it for a limited time, the lease, and it is `retrying`. The
+outcome of the retry makes it `resolved`, `waiting` again or `exhausted`. Every change of status is one of MOVES and
+happens in the same transaction as its effect. `resolved` and `discarded` are final. A person's discard takes a letter
+from the keeper that is retrying it: that keeper's commit conflicts and writes nothing of the letter. Nothing makes a
+letter `held` yet.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,10 +19,10 @@ from core.model.spans import SequenceNumber
 
 Move = Literal["claim", "resolve", "fail", "exhaust", "release", "requeue", "discard", "free"]
 
-LOST_CLAIMS = 3  # claims whose holder died while it tried this letter alone: it is not tried again
+LOST_CLAIMS = 3  # a letter that lost so many claims, whose holders died while they tried it alone, is not tried again
 
-# Finds an event in the hub, where its body was not stored; None when the hub no longer has it. InfrastructureFault when
-# the hub does not answer.
+# Finds an event in the hub when its body was not stored; None when the hub no longer has it. Raises InfrastructureFault
+# when the hub does not answer.
 EventFinder = Callable[[Partition, SequenceNumber], Event | None]
 
 
@@ -34,14 +35,14 @@ class Allowed:
 
 
 MOVES: Mapping[Move, Allowed] = {
-    "claim": Allowed(("waiting", "retrying"), "retrying"),  # from retrying when the lease has ended
+    "claim": Allowed(("waiting", "retrying"), "retrying"),  # from retrying only when the lease has ended
     "resolve": Allowed(("retrying",), "resolved"),
-    "fail": Allowed(("retrying",), "waiting"),  # once more, after a pause
+    "fail": Allowed(("retrying",), "waiting"),  # it is tried again after a pause
     "exhaust": Allowed(("waiting", "retrying"), "exhausted"),
     "release": Allowed(("retrying",), "waiting"),  # not tried: no attempt is counted
     "requeue": Allowed(("waiting", "exhausted"), "waiting"),  # a person orders it: due now, attempts begin anew
     "discard": Allowed(("waiting", "retrying", "exhausted", "held"), "discarded"),
-    "free": Allowed(("held",), "waiting"),  # the letter of its key before it is settled
+    "free": Allowed(("held",), "waiting"),  # the earlier letter of its key is settled
 }
 
 # The status of a letter of each class after a failed attempt, while attempts are left.
@@ -50,14 +51,14 @@ AFTER_FAILURE: Mapping[ErrorClass, LetterStatus] = {
     "reference": "waiting",  # the row may come later
     "refused": "waiting",  # the table may be repaired
     "unknown": "waiting",  # the next deployment may fix the bug
-    "crash": "exhausted",  # a person has to look before it kills another process
+    "crash": "exhausted",  # a person must look at it before it kills another process
 }
 
 
 @dataclass(frozen=True, slots=True)
 class LetterPolicy:
-    """The settings of letters. `chunk` letters are one transaction, `fan_out` chunks one claim, which holds for the
-    length of `lease`."""
+    """The settings of letters. A transaction takes `chunk` letters and a claim takes `fan_out` chunks; the claim holds
+    for the time of `lease`."""
 
     backoff: Backoff = field(default_factory=Backoff)
     keep_bodies: bool = True
@@ -81,9 +82,9 @@ class LetterPosition:
 
 @dataclass(frozen=True, slots=True)
 class LetterChunk:
-    """Letters of one partition under one claim: ids alone, so that it can travel through an orchestration.
+    """The ids of letters of one partition under one claim; small enough for the history of an orchestration.
 
-    `alone`: a claim of each was lost before, so each is tried alone; run such a chunk after the others.
+    `alone`: each letter lost a claim before, so each is tried alone; run such a chunk after the others.
     """
 
     partition_id: PartitionId
@@ -102,7 +103,7 @@ class LetterChunk:
 
     @staticmethod
     def from_json(given: Mapping[str, object]) -> "LetterChunk":
-        """Return the chunk of a JSON object; KeyError, TypeError or ValueError for any other object."""
+        """Parse a chunk; raises KeyError, TypeError or ValueError for any other object."""
         numbers = given["sequence_numbers"]
         if not isinstance(numbers, Sequence):
             raise TypeError(f"sequence_numbers must be a list, not {numbers!r}")
@@ -129,7 +130,7 @@ class LetterClaim:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedPosition:
-    """A letter that a claim holds, and how many claims of it were lost before."""
+    """A letter that a claim holds, and the number of claims that it lost before."""
 
     position: LetterPosition
     lost_claims: int
@@ -137,7 +138,7 @@ class ClaimedPosition:
 
 @dataclass(frozen=True, slots=True)
 class LetterHold:
-    """The letters of one partition under a claim, which may have lost some of them."""
+    """The letters of one partition under a claim; the claim may have lost some of them since."""
 
     state: PartitionState
     sequence_numbers: tuple[SequenceNumber, ...]
@@ -150,7 +151,7 @@ class LetterHold:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedLetter:
-    """A letter as it is read for a retry. `event` has an empty body when the body was not stored."""
+    """A letter as a retry reads it. `event` has an empty body when the body was not stored."""
 
     event: Event
     body_kept: bool
@@ -164,8 +165,8 @@ class ClaimedLetter:
 
 @dataclass(frozen=True, slots=True)
 class LetterOutcome:
-    """The outcome of a letter. `failure` is None when the reason stays; a waiting letter has `due_at`, a settled one
-    has `why`; `attempted` is False when the transform was not run."""
+    """The outcome of a letter. `failure` is None when the reason stays the same; a waiting letter has `due_at`, any
+    other letter has `why`; `attempted` is False when the transform was not run."""
 
     sequence_number: SequenceNumber
     status: LetterStatus
@@ -177,7 +178,7 @@ class LetterOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RetryCommit:
-    """All that one transaction writes of a retry: rows, outcomes, attempts, and a ledger row of kind `retry`."""
+    """Everything that one transaction of a retry writes: rows, outcomes, attempts, and a ledger row of kind `retry`."""
 
     state: PartitionState
     claimed_by: str
@@ -189,7 +190,7 @@ class RetryCommit:
 
     @property
     def partition(self) -> Partition:
-        """The partition whose commits this counts with; its checkpoint does not move."""
+        """The partition whose commit number this commit raises; the checkpoint does not move."""
         return self.state.partition
 
     @property
@@ -199,9 +200,9 @@ class RetryCommit:
 
 @dataclass(frozen=True, slots=True)
 class LetterMove:
-    """A move of letters that runs no transform. Sent twice under one `move_id`, it has the effect of once.
+    """A move of letters that runs no transform. A move that is sent twice under one `move_id` takes effect once.
 
-    `claimed_by`: only letters that this claim holds; None for any claim. `due_at` is for letters that wait afterwards.
+    `claimed_by` limits the move to letters that this claim holds; None: any. `due_at` is for letters that then wait.
     """
 
     move: Move
@@ -217,7 +218,7 @@ class LetterMove:
 
 @dataclass(frozen=True, slots=True)
 class FoundLetter:
-    """A letter as it stands, and the claim or move that touched it last."""
+    """A letter's current status, and the claim or move that touched the letter last."""
 
     sequence_number: SequenceNumber
     status: LetterStatus
@@ -226,7 +227,7 @@ class FoundLetter:
 
 @dataclass(frozen=True, slots=True)
 class Unmoved:
-    """A letter that a move was not allowed for; `status` is None where there is no such letter."""
+    """A letter that a move was not allowed for; `status` is None when there is no such letter."""
 
     position: LetterPosition
     status: LetterStatus | None
@@ -234,7 +235,7 @@ class Unmoved:
 
 @dataclass(frozen=True, slots=True)
 class MoveReport:
-    """The letters that an order moved, and those that it did not."""
+    """The letters that an order moved, and the letters that it did not move."""
 
     moved: tuple[LetterPosition, ...]
     unmoved: tuple[Unmoved, ...]
@@ -242,8 +243,8 @@ class MoveReport:
 
 @dataclass(frozen=True, slots=True)
 class RetryReport:
-    """The counts of a chunk's letters by outcome. The claim lost the `lost` ones, and nothing of them was written; the
-    `released` ones were not tried and wait."""
+    """The counts of a chunk's letters by outcome. `lost`: the claim lost them, and nothing of them was written.
+    `released`: they were not tried and wait again."""
 
     partition_id: PartitionId
     resolved: int = 0
@@ -259,7 +260,7 @@ class RetryReport:
 
 
 def chunks_of(claimed: Sequence[ClaimedPosition], claimed_by: str, most: int) -> tuple[LetterChunk, ...]:
-    """Cut a claim into chunks of one partition each, in order of position; letters to try alone come last."""
+    """Cut a claim into chunks of one partition each, in order of position; letters that are tried alone come last."""
     groups: dict[tuple[bool, PartitionId], list[SequenceNumber]] = {}
     for each in sorted(claimed, key=lambda one: one.position.sequence_number):
         groups.setdefault((each.lost_claims > 0, each.position.partition_id), []).append(each.position.sequence_number)

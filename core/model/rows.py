@@ -1,4 +1,4 @@
-"""The rows that a transform returns, which name their table once, and the references that it may look up."""
+"""The rows that a transform returns, the tables that they name, and the references that a transform may look up."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, dataclass, fields
@@ -8,7 +8,7 @@ from core.errors import InvalidTransform, MissingReference
 
 
 class Row(Protocol):
-    """A frozen dataclass under `@appended_to` or `@state_of`."""
+    """A frozen dataclass that is declared with `@appended_to` or `@state_of`."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -45,7 +45,7 @@ def appended_to(table: str) -> Callable[[type[RowType]], type[RowType]]:
 
 
 def state_of(table: str, key: tuple[str, ...]) -> Callable[[type[RowType]], type[RowType]]:
-    """Declare rows of which one stands for each key: that of the newest sequence number."""
+    """Declare rows of which the table keeps one for each key: the row of the newest sequence number."""
 
     def declare(row_class: type[RowType]) -> type[RowType]:
         columns = _columns(row_class)
@@ -58,7 +58,7 @@ def state_of(table: str, key: tuple[str, ...]) -> Callable[[type[RowType]], type
 
 
 def row_table(row_class: type) -> RowTable:
-    """Return the table of a row class; InvalidTransform when it was never declared."""
+    """Return the table of a row class; InvalidTransform when the class was never declared."""
     try:
         return _TABLES[row_class]
     except KeyError:
@@ -93,7 +93,7 @@ class ReferenceKey(NamedTuple):
 
 
 def keys_by_class(keys: Iterable[ReferenceKey]) -> dict[type, list[tuple[Any, ...]]]:
-    """Group keys by row class: a store reads once per class."""
+    """Group keys by row class, because a store reads once for each class."""
     wanted: dict[type, list[tuple[Any, ...]]] = {}
     for key in keys:
         wanted.setdefault(key.row_class, []).append(key.key)
@@ -101,7 +101,7 @@ def keys_by_class(keys: Iterable[ReferenceKey]) -> dict[type, list[tuple[Any, ..
 
 
 class References:
-    """The `state_of` rows that a transform may look up: those of the store, and those of earlier events."""
+    """The `state_of` rows that a transform may look up: from the store, and from earlier events of the batch."""
 
     __slots__ = ("_rows",)
 
@@ -112,12 +112,12 @@ class References:
         return cast("RowType | None", self._rows.get(ReferenceKey(row_class, key)))
 
     def get(self, row_class: type[RowType], *key: object) -> RowType:
-        """Return the row that stands for a key; MissingReference where there is none."""
+        """Return the current row of a key; MissingReference when there is none."""
         row = self.find(row_class, *key)
         if row is None:
             raise MissingReference(f"{row_table(row_class).name} {', '.join(map(str, key))} is not registered")
         return row
 
     def learn(self, row: Row) -> None:
-        """Show later events a state that an earlier one wrote."""
+        """Show later events a state that an earlier event wrote."""
         self._rows[ReferenceKey.of(row)] = row

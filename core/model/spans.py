@@ -28,14 +28,14 @@ class Span:
         return self.first <= other.first and other.last <= self.last
 
     def overlap(self, other: "Span") -> "Span | None":
-        """Return the numbers that both spans have; None when there are none."""
+        """Return the numbers that are in both spans; None when there are none."""
         first, last = max(self.first, other.first), min(self.last, other.last)
         return Span(first, last) if first <= last else None
 
     def runs(self, numbers: Iterable[int]) -> "Iterator[tuple[Span, bool]]":
-        """Cut the span into runs of numbers that are given (True) and runs that are not.
+        """Cut the span into runs of numbers that are given (True) and runs of numbers that are not (False).
 
-        The given numbers rise, each comes once, and all lie in the span.
+        The given numbers must rise, come once each, and lie in the span.
         """
         following = int(self.first)
         for _, run in groupby(enumerate(numbers), key=lambda placed: placed[1] - placed[0]):
@@ -48,7 +48,7 @@ class Span:
             yield span(following, self.last), False
 
     def holes(self, numbers: Iterable[int]) -> "list[Span]":
-        """Return the runs of this span that no given number is in; the numbers are as for `runs`."""
+        """Return the runs of this span without any given number; the numbers are as for `runs`."""
         return [run for run, is_given in self.runs(numbers) if not is_given]
 
 
@@ -58,7 +58,7 @@ def span(first: int, last: int) -> Span:
 
 
 def joined(before: Sequence[Span], after: Sequence[Span], limit: int) -> tuple[Span, ...]:
-    """Return both lists as one, with spans that touch made one; spans above the limit are left out."""
+    """Return both lists as one, touching spans joined; spans above the limit are left out."""
     spans = list(before)
     for one in after:
         if spans and spans[-1].last + 1 == one.first:

@@ -9,7 +9,7 @@ from core.model.rows import ReferenceKey, References, Row
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """A transform module, read once. `row_classes` are those in its namespace: a replay retracts rows of them."""
+    """A transform module, read once. `row_classes` are those in its namespace; a replay retracts their rows."""
 
     version: str
     rows_of: Callable[[Event, References], Iterable[Row]]

@@ -1,8 +1,8 @@
-"""The diff of a dry run: per event the rows that would be added, removed and changed, by column.
+"""The diff of a dry run: for each event, the rows that would be added, removed and changed, by column.
 
 The diff of an event is JSON: `outcome` (written, filtered, dead_lettered), `error` of a letter, and the lists `added`
 and `removed` (table, row) and `changed` (table, row, columns: name to [before, after]). The rows of an event in one
-appended table are compared in their order; a state is compared with the one that stands under its key.
+appended table are compared in order; a state is compared with the current state of its key.
 """
 
 import json
@@ -16,7 +16,7 @@ from core.model.rows import ReferenceKey, Row, row_table
 from core.model.spans import SequenceNumber
 from core.replay.pieces import EventDiff, Rehearsal, RehearsedPiece, ReplayCommit, StandingState
 
-SHOWN = 1_000  # events of a partition whose diff is stored; the counts are of all
+SHOWN = 1_000  # events of a partition whose diff is stored; the counts cover all events
 
 States = Mapping[ReferenceKey, StandingState]
 Document = dict[str, Any]
@@ -49,7 +49,7 @@ class _Change:
 def rehearsed_piece(commit: ReplayCommit, rehearsal: Rehearsal, standing: States) -> RehearsedPiece:
     """Return the counts of a rehearsed commit, and the diffs of its first events that would change.
 
-    `standing` are the states under the keys that the commit writes, as they were before it.
+    `standing` has the states of the keys that the commit writes, as they were before the commit.
     """
     changes = dict(_changes(commit, rehearsal, standing))
     room = max(0, SHOWN - commit.progress.counts.events_changed)
@@ -68,7 +68,7 @@ def rehearsed_piece(commit: ReplayCommit, rehearsal: Rehearsal, standing: States
 
 
 def newest_states(commit: ReplayCommit) -> dict[ReferenceKey, tuple[SequenceNumber, Row]]:
-    """Return the states that a commit would set, each by the last event that writes it."""
+    """Return the states that a commit would set, each with the last event that writes it."""
     return {
         ReferenceKey.of(row): (SequenceNumber(number), row)
         for row_class, placed in commit.settled.rows.items()
@@ -78,7 +78,7 @@ def newest_states(commit: ReplayCommit) -> dict[ReferenceKey, tuple[SequenceNumb
 
 
 def document(row: Row) -> Document:
-    """Return the columns of a row as JSON holds them: instants are RFC 3339 in UTC."""
+    """Return the columns of a row in the form that JSON holds: instants are RFC 3339 in UTC."""
     return {name: _plain(getattr(row, name)) for name in row_table(type(row)).columns}
 
 

@@ -1,8 +1,8 @@
 """Replay jobs: the request of a person, the states that a job passes through, and its progress.
 
 A job works through a range of each partition, piece by piece. Each piece is one transaction that also moves the
-progress of the job, by compare and set: so a piece is done once, however many work on the job, and a job that is not
-`running` does not proceed. The ranges of jobs that are planned, running or paused do not overlap, except dry runs.
+progress of the job, by compare and set: so a piece is done once, however many workers drive the job, and a job that is
+not `running` does not proceed. The ranges of planned, running and paused jobs do not overlap, except dry runs.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """A job before it begins. `asked` is the range as JSON, in the words of the person."""
+    """A job before it begins. `asked` is the range as JSON, as the person requested it."""
 
     job_id: UUID
     stream: Stream
@@ -70,10 +70,10 @@ class ReplayRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReplayCounts:
-    """The counts of a replay so far. A dry run counts what it would have done, and the changes.
+    """The counts of a replay so far. A dry run counts the events, letters and rows that a replay would change.
 
-    `gone` numbers are not in the hub and have no letter. `states_left` are states of the range that their event did
-    not write again: they stay as they are.
+    `gone` counts numbers that are not in the hub and have no letter. `states_left` counts states of the range that
+    their event did not write again: they stay as they are.
     """
 
     events: int = 0
@@ -97,7 +97,7 @@ class ReplayCounts:
 
 
 COUNTS: tuple[str, ...] = tuple(ReplayCounts.__dataclass_fields__)
-MOST_GONE_RANGES = 1_000  # that a partition lists; `gone` counts the numbers of all of them
+MOST_GONE_RANGES = 1_000  # ranges that a partition lists; `gone` counts the numbers of all ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class PartitionProgress:
 
 @dataclass(frozen=True, slots=True)
 class ReplayJob:
-    """A job as it stands. `fault` is what holds it up, or what ended it; `history` has a JSON object a line."""
+    """A job as it is now. `fault` is the fault that holds it up or ended it; `history` has one JSON object per line."""
 
     request: ReplayRequest
     status: ReplayStatus
@@ -155,7 +155,7 @@ class Replayable:
 
 @dataclass(frozen=True, slots=True)
 class JobMove:
-    """A change of the status of a job, who makes it and why."""
+    """A change of the status of a job, with its author and reason."""
 
     job_id: UUID
     move: ReplayMove

@@ -16,18 +16,18 @@ from core.replay.job import MOST_GONE_RANGES, PartitionProgress, ReplayCounts
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a range that is one transaction: the events that are left of it, rising; the others are gone."""
+    """A part of a range that is one transaction: its events that still exist, in order; the other numbers are gone."""
 
     span: Span
     events: tuple[Event, ...]
 
     @property
     def gone_ranges(self) -> tuple[Span, ...]:
-        """The numbers of the span that no event has."""
+        """The numbers of the span without an event."""
         return tuple(self.span.holes(event.sequence_number for event in self.events))
 
     def cut(self, events: int) -> tuple["Piece", "Piece | None"]:
-        """Return the piece up to the event after so many events, and the rest; None when all events are in the first.
+        """Return a piece with the first `events` events, and the rest; None as the rest when no event is left.
 
         A piece that has any events must be cut after at least one.
         """
@@ -39,17 +39,17 @@ class Piece:
 
 
 class StoredEvents(Protocol):
-    """The events of a range that are not only in the hub."""
+    """Finds the events of a range that are stored outside the hub."""
 
     def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
-        """Return the first events of a range that letters have with their body, or else that are staged, rising."""
+        """Return the first events of a range that letters have with their body, or that are staged, in order."""
 
 
 class PieceReader:
-    """Cuts the rest of a range into pieces; a number that no letter, no staged event and no event of the hub has is
-    gone.
+    """Cuts the rest of a range into pieces; a number without a letter, a staged event or an event in the hub is gone.
 
-    Where several have an event, the one of the letter is taken, for it is the one that failed; then the staged one.
+    Where several sources have an event, the letter's is taken, because that is the event that failed; else the staged
+    one.
     """
 
     def __init__(
@@ -59,10 +59,10 @@ class PieceReader:
         self._state = state
         self._events = events
         self._most = most
-        self._read: list[Event] = []  # of the hub, and not in a piece yet
+        self._read: list[Event] = []  # events from the hub that are not in a piece yet
 
     def next_piece(self, left: Span) -> Piece:
-        """Return the first piece of a range that is not empty; the range begins where the piece before ended."""
+        """Return the first piece of a range, which must not be empty and begins where the piece before it ended."""
         self._read += islice(self._events, self._most - len(self._read))
         last = self._read[-1].sequence_number if len(self._read) == self._most else left.last
         kept = self._store.read_kept_events(self._state, Span(left.first, last), self._most)
@@ -82,7 +82,7 @@ class PieceReader:
 
 @dataclass(frozen=True, slots=True)
 class CarriedState:
-    """A state as an event of the range wrote it, for the events after it to see."""
+    """A state that an event of the range wrote; the events after it see it."""
 
     number: SequenceNumber
     row: Row
@@ -90,22 +90,22 @@ class CarriedState:
 
 @dataclass(frozen=True, slots=True)
 class StandingState:
-    """A state, and the event of this partition that wrote it; None where an event of a different partition did.
+    """A state, and the event of this partition that wrote it; None when an event of a different partition wrote it.
 
-    A replay never replaces the state of a different partition: their numbers have no order among each other.
+    A replay never replaces the state of a different partition: numbers of two partitions have no common order.
     """
 
     row: Row
     written_by: SequenceNumber | None
 
     def gives_way_to(self, number: int) -> bool:
-        """Return True when a state that this event writes replaces it."""
+        """Return True when a state that an event with this number writes replaces this state."""
         return self.written_by is not None and self.written_by <= number
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayCommit:
-    """All that one transaction writes of a replay; `row_classes` are the tables that its events are taken out of."""
+    """All that one transaction of a replay writes; it removes the old rows of its events from the `row_classes`."""
 
     job_id: UUID
     state: PartitionState
@@ -113,18 +113,18 @@ class ReplayCommit:
     settled: Settled
     carried: Mapping[ReferenceKey, CarriedState]
     row_classes: tuple[type, ...]
-    progress: PartitionProgress  # as it was read: the transaction happens only if it still stands
+    progress: PartitionProgress  # as it was read: the transaction conflicts if it has moved
     transform_version: str
     committed_at: datetime
 
     @property
     def partition(self) -> Partition:
-        """The partition whose commits this counts with; its checkpoint does not move."""
+        """The partition whose commit number this commit raises; the checkpoint does not move."""
         return self.state.partition
 
     @property
     def touched_by(self) -> str:
-        """The name of this replay in the letters that it touches last."""
+        """The name of this replay in the letters that it touches."""
         return f"replay-{self.job_id}"
 
     @property
@@ -133,7 +133,7 @@ class ReplayCommit:
 
     @property
     def succeeded(self) -> tuple[SequenceNumber, ...]:
-        """The numbers of the replayed events that are no letters."""
+        """The numbers of the replayed events that did not become letters."""
         failed = {letter.event.sequence_number for letter in self.settled.letters}
         return tuple([number for number in self.numbers if number not in failed])
 
@@ -143,7 +143,7 @@ class ReplayCommit:
 
     @property
     def gone_ranges(self) -> tuple[Span, ...]:
-        """All ranges that are gone so far, as the progress lists them."""
+        """All ranges that are gone so far, in the form in which the progress lists them."""
         return joined(self.progress.gone_ranges, self.piece.gone_ranges, MOST_GONE_RANGES)
 
     @property
@@ -180,7 +180,7 @@ class Rehearsal:
 
 @dataclass(frozen=True, slots=True)
 class EventDiff:
-    """The changes to the rows of one event, as JSON; `core/replay/diff.py` has its form."""
+    """The changes to the rows of one event, as JSON; `core/replay/diff.py` describes the form."""
 
     partition_id: PartitionId
     sequence_number: SequenceNumber

@@ -1,8 +1,8 @@
-"""Decide what a piece of a replay writes: run the transform of today over its events, with the states of that time.
+"""Decide what a piece of a replay writes: run the current transform over its events, with the states of that time.
 
-A replayed event sees of each state the newest that an event before it wrote: one that this replay wrote and carries
-from piece to piece, or one that stands from before. Where there is none, for states have no history, it sees the state
-that stands now, as the retry of a letter does.
+A replayed event sees the newest version of each state that an event before it wrote: a version that this replay wrote
+and carries from piece to piece, or one that was there before the replay. If there is no such version, because states
+have no history, the event sees the current state, as the retry of a letter does.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,14 +25,14 @@ from core.settle.settle import scheduled, settle
 
 @dataclass(frozen=True, slots=True)
 class KnownStates:
-    """The states that a piece refers to: those that stand, and those that the replay carries from piece to piece."""
+    """The states that a piece refers to: the current ones, and those that the replay carries from piece to piece."""
 
     standing: Mapping[ReferenceKey, StandingState] = field(default_factory=dict)
     carried: Mapping[ReferenceKey, CarriedState] = field(default_factory=dict)
 
 
 class ReplayReferences(References):
-    """The references of a replay, as they were before the event in work, which has the number `at`."""
+    """The references of a replay, as they were before event `at`."""
 
     __slots__ = ("_standing", "at", "carried")
 
@@ -56,7 +56,7 @@ class ReplayReferences(References):
 
 @dataclass(frozen=True, slots=True)
 class ReplayTrial:
-    """The means to replay the pieces of one partition; `refused` has the words of the database by refused event."""
+    """The means to replay the pieces of one partition; `refused` maps each refused event to the database's error."""
 
     job_id: UUID
     state: PartitionState
@@ -93,12 +93,12 @@ def plan_replay(
 
 
 def _written_by(piece: Piece, references: ReplayReferences) -> dict[ReferenceKey, CarriedState]:
-    """Return the states that this piece wrote, for the events after it."""
+    """Return the states that this piece wrote: the events after it see them."""
     return {key: state for key, state in references.carried.items() if state.number >= piece.span.first}
 
 
 def _over(references: ReplayReferences, trial: ReplayTrial) -> Transform:
-    """Return the transform over these references, which refuses the isolated events."""
+    """Return the transform over these references; it refuses the isolated events."""
 
     def rows_of(event: Event, learning: References) -> Iterable[Row]:
         words = trial.refused.get(event.sequence_number)

@@ -21,23 +21,26 @@ from core.replay.pieces import (
 
 
 class ReplayStore(Protocol):
-    """Jobs and their progress. A change of a job conflicts where its status or progress is not as expected."""
+    """Stores jobs and their progress. A change of a job conflicts when its status or progress is not as expected."""
 
     def read_partition(self, partition: Partition) -> PartitionState:
-        """Return the partition's stream and checkpoint; a stream that the store does not know yet is opened."""
+        """Return the partition's stream and checkpoint; open a stream that the store does not know yet."""
 
     def read_replayable(self, stream: Stream) -> tuple[Replayable, ...]:
         """Return the numbers of each partition that can be replayed; partitions without a commit are left out."""
 
     def open_replay(self, request: ReplayRequest) -> None:
-        """Write a new job, planned. Raises ReplayOverlap, with nothing written, where an open job holds part of its
-        range; dry runs hold none. CommitOutcomeUnknown when the answer was lost."""
+        """Write a new job, planned.
+
+        Raises ReplayOverlap, with nothing written, when an open job holds part of its range; dry runs hold no range.
+        Raises CommitOutcomeUnknown when the answer was lost.
+        """
 
     def find_replay(self, job_id: UUID) -> ReplayJob | None:
-        """Return a job as it stands."""
+        """Return a job as it is now, or None."""
 
     def read_replays(self, stream: Stream, most: int, before: tuple[datetime, UUID] | None) -> tuple[ReplayJob, ...]:
-        """Return jobs of a stream, the newest first, after the one that was requested at that time under that id."""
+        """Return jobs of a stream, the newest first; with `before`, only those after the job of that time and id."""
 
     def read_open_replays(self, stream: Stream) -> tuple[UUID, ...]:
         """Return the jobs of a stream that are planned or running."""
@@ -48,35 +51,35 @@ class ReplayStore(Protocol):
         """Return the diffs of a dry run that come after an event, by partition and number."""
 
     def move_replay(self, move: JobMove) -> bool:
-        """Change a job's status where REPLAY_MOVES allows it; False, and nothing changed, if not."""
+        """Change a job's status if REPLAY_MOVES allows it; otherwise return False and change nothing."""
 
     def note_replay_fault(self, job_id: UUID, fault: str | None, at: datetime) -> None:
-        """Record the fault that holds an open job up, or None when it goes on."""
+        """Record the fault that holds up an open job, or None when the job continues."""
 
     def read_standing_states(
         self, state: PartitionState, keys: Iterable[ReferenceKey]
     ) -> Mapping[ReferenceKey, StandingState]:
-        """Return the `state_of` rows that stand for these keys, as events of this partition see them."""
+        """Return the current `state_of` rows of these keys, as events of this partition see them."""
 
     def read_carried(
         self, job_id: UUID, partition_id: PartitionId, keys: Iterable[ReferenceKey]
     ) -> Mapping[ReferenceKey, CarriedState]:
-        """Return the states under these keys that the pieces of a job have written so far."""
+        """Return the states of these keys that the pieces of a job have written so far."""
 
     def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
-        """Return the first events of a range that letters have with their body, or else that are staged, rising."""
+        """Return the first events of a range that letters have with their body, or that are staged, in order."""
 
     def commit_replay(self, commit: ReplayCommit) -> int:
         """Retract the rows of the events, write their new rows, settle their letters, write a ledger row, remove the
-        staged events, and move the progress, in one transaction; return its commit number. The checkpoint does not
-        move, and its commit number is raised.
+        staged events, and move the progress, in one transaction; return its commit number. The partition's commit
+        number is raised, but its checkpoint does not move.
 
-        Raises ReplayConflict (the progress has moved, or the job does not run) and DataRefused, both with nothing
-        written, and CommitOutcomeUnknown when the answer was lost.
+        Raises ReplayConflict (the progress has moved, or the job does not run) and DataRefused; neither writes
+        anything. Raises CommitOutcomeUnknown when the answer was lost.
         """
 
     def rehearse_replay(self, commit: ReplayCommit) -> Rehearsal:
-        """Commit without the rows of the job, roll it back, and return the effects. Raises DataRefused."""
+        """Do a commit except for the job's own rows, roll it back, and return its effects. Raises DataRefused."""
 
     def note_rehearsal(self, rehearsed: RehearsedPiece) -> None:
         """Move the progress of a dry run, and write its diffs. Raises ReplayConflict and CommitOutcomeUnknown."""
@@ -84,4 +87,7 @@ class ReplayStore(Protocol):
     def close_replay(
         self, job: ReplayJob, progress: PartitionProgress, row_classes: Iterable[type], at: datetime
     ) -> None:
-        """Close a partition without pieces left, and count the states left; the last partition ends the job."""
+        """Close a partition that has no piece left, and count the states that were not written again.
+
+        The last partition ends the job.
+        """

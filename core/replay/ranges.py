@@ -1,4 +1,4 @@
-"""Turn the request of a person into numbers: which events of which partitions are replayed, and which are left out."""
+"""Turn a person's request into numbers: the events of each partition to replay, and those to leave out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from core.replay.job import LeftOut, PartitionRange, Replayable
 
 @dataclass(frozen=True, slots=True)
 class ReplayOrder:
-    """The request of a person: `partitions` is None for all, `start` and `end` for the ends of the ledger.
+    """The request of a person: `partitions` None means all, `start` and `end` None mean the ends of the ledger.
 
-    A range by number or offset holds both its ends; one by time ends before `end`. `asked` is the range as JSON.
+    A range by number or offset includes both ends; a range by time ends before `end`. `asked` is the range as JSON.
     """
 
     partitions: tuple[PartitionId, ...] | None
@@ -29,7 +29,7 @@ class ReplayOrder:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The limits of a request: the stream, the numbers that can be replayed, and the largest number of events."""
+    """The limits of a request: the stream, the numbers that can be replayed, and the most events of a range."""
 
     stream: Stream
     replayable: Sequence[Replayable]
@@ -41,9 +41,10 @@ Ranges = tuple[tuple[PartitionRange, ...], tuple[LeftOut, ...]]
 
 
 def ranges_of(order: ReplayOrder, reach: Reach) -> Ranges:
-    """Return the numbers to replay of each partition, and the partitions without any of them.
+    """Return the numbers to replay of each partition, and the partitions that have none.
 
-    Raises ReplayRefused, which names the field; HubUnreachable or HubRefused when the hub is needed and cannot answer.
+    Raises ReplayRefused, which names the field. Raises HubUnreachable or HubRefused when the hub is needed and does not
+    answer.
     """
     _refuse_backwards(order, reach.most_events)
     found = [_range_of(order, one, reach) for one in _chosen(order, reach.replayable)]
@@ -65,19 +66,21 @@ def _refuse_backwards(order: ReplayOrder, most: int) -> None:
         raise ReplayRefused("to", f"the range is backwards: it ends at {end.isoformat()}, not after its beginning")
     for field, place in (("from", start), ("to", end)):
         if isinstance(place, str) and (order.partitions is None or len(order.partitions) != 1):
-            raise ReplayRefused(field, "an offset belongs to one partition: name that one")
+            raise ReplayRefused(field, "an offset belongs to one partition: name that partition")
 
 
 def _refuse_too_many(field: str, events: int, most: int) -> None:
     if events > most:
-        raise ReplayRefused(field, f"the range has {events} events, and REPLAY_MOST_EVENTS allows {most}")
+        raise ReplayRefused(field, f"the range has {events} events, but REPLAY_MOST_EVENTS allows {most}")
 
 
 def _chosen(order: ReplayOrder, replayable: Sequence[Replayable]) -> Iterator[Replayable]:
     known = {one.partition_id: one for one in replayable}
     for partition_id in known if order.partitions is None else dict.fromkeys(order.partitions):
         if partition_id not in known:
-            raise ReplayRefused("partitions", f"no event of partition {partition_id} is committed, so none to replay")
+            raise ReplayRefused(
+                "partitions", f"no event of partition {partition_id} is committed, so there is nothing to replay"
+            )
         yield known[partition_id]
 
 

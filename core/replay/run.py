@@ -1,7 +1,7 @@
 """Replay: accept the request of a person, and work through it piece by piece, each piece one transaction.
 
-SQL is the truth, and the caller of these functions only drives: to call them too often, twice at once, too late or
-never again repeats nothing and loses nothing, for a piece moves the progress of its job in its own transaction.
+SQL holds the progress; the caller only drives the job. If it calls too often, too late, twice at once or never again,
+nothing is lost and nothing is done twice, because each piece moves the progress of its job in its own transaction.
 """
 
 from collections.abc import Callable, Collection
@@ -28,10 +28,10 @@ from core.replay.ranges import Reach, ReplayOrder, ranges_of
 from core.settle.isolate import Isolation
 from core.settle.settle import reference_keys
 
-CONFLICT_LIMIT = 5  # in a row that settled no piece of a partition; after them the fault goes to the caller
-KEEPER = "replay"  # who moves a job that no person moves
+CONFLICT_LIMIT = 5  # conflicts in a row that settle no piece of a partition; then the fault goes to the caller
+KEEPER = "replay"  # the author of a move that no person orders
 
-Settle = Callable[[ReplayCommit], ReplayCounts]  # commit it, or rehearse it
+Settle = Callable[[ReplayCommit], ReplayCounts]  # commits a piece, or rehearses it
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class ReplayMeans:
 
 @dataclass(frozen=True, slots=True)
 class SliceReport:
-    """The outcome of a slice of work: `is_over` when nothing is left of the partition, or the job does not run."""
+    """The outcome of a slice of work. `is_over`: nothing is left of the partition, or the job does not run."""
 
     partition_id: PartitionId
     is_over: bool
@@ -61,7 +61,7 @@ class SliceReport:
 
 
 def request_replay(order: ReplayOrder, means: ReplayMeans, most_events: int) -> ReplayJob:
-    """Open the job that a person requests, `planned`, with its numbers and with all that is left out of it.
+    """Open the job that a person requests: `planned`, with its numbers and with the numbers that are left out.
 
     Raises ReplayRefused for a range that cannot be replayed, ReplayOverlap when a different job holds part of it.
     """
@@ -84,7 +84,7 @@ def request_replay(order: ReplayOrder, means: ReplayMeans, most_events: int) -> 
 
 
 def open_partitions(job_id: UUID, means: ReplayMeans) -> tuple[PartitionId, ...]:
-    """Begin a planned job, and return its partitions with work left; none when it does not run."""
+    """Begin a planned job, and return its partitions with work left; none when the job does not run."""
     job = means.store.find_replay(job_id)
     if job is not None and job.status == "planned":
         means.store.move_replay(_move(job_id, "begin", "", means))
@@ -97,7 +97,7 @@ def open_partitions(job_id: UUID, means: ReplayMeans) -> tuple[PartitionId, ...]
 def replay_slice(job_id: UUID, partition_id: PartitionId, means: ReplayMeans, until: datetime) -> SliceReport:
     """Work on one partition of a running job until a time, or until nothing is left; the first piece is always done.
 
-    Raises InfrastructureFault; the pieces before it stand. A hub that is not the one we knew ends the job as `failed`.
+    Raises InfrastructureFault; the pieces before the fault stand. If the hub is a new one, the job ends as `failed`.
     """
     work = _Slice(job_id, means, until)
     while True:
@@ -118,7 +118,7 @@ def replay_slice(job_id: UUID, partition_id: PartitionId, means: ReplayMeans, un
 
 
 def note_fault(job_id: UUID, fault: InfrastructureFault | None, means: ReplayMeans) -> None:
-    """Record with the job the fault that holds it up, or None when it goes on."""
+    """Record the fault that holds up a job, or None when the job continues."""
     means.store.note_replay_fault(job_id, None if fault is None else str(fault), means.clock.now())
 
 
@@ -130,7 +130,7 @@ def _opened(request: ReplayRequest, store: ReplayStore) -> ReplayJob:
             store.open_replay(request)
     job = store.find_replay(request.job_id)
     if job is None:
-        raise CommitOutcomeUnknown(f"replay {request.job_id} was opened and cannot be read; look for it in the list")
+        raise CommitOutcomeUnknown(f"replay {request.job_id} was opened but cannot be read; look for it in the list")
     return job
 
 
@@ -140,7 +140,7 @@ def _move(job_id: UUID, move: ReplayMove, fault: str, means: ReplayMeans) -> Job
 
 @dataclass(slots=True)
 class _Slice:
-    """The work on one partition, and the events that the database refuses, with its words."""
+    """The work on one partition; `refused` maps each refused event to the database's error."""
 
     job_id: UUID
     means: ReplayMeans
@@ -151,7 +151,7 @@ class _Slice:
     refused: dict[SequenceNumber, str] = field(default_factory=dict)
 
     def go_on(self, job: ReplayJob, progress: PartitionProgress) -> bool:
-        """Replay piece after piece; return True at the end of the partition, which is closed then."""
+        """Replay piece after piece until the time is up; return True once the partition is at its end and closed."""
         means = self.means
         state = means.store.read_partition(means.stream.partition(progress.range.partition_id))
         settle = self._rehearse if job.request.is_dry_run else self._commit
@@ -175,7 +175,7 @@ class _Slice:
     def _settle(
         self, piece: Piece, progress: PartitionProgress, state: PartitionState, settle: Settle
     ) -> PartitionProgress:
-        """Settle a piece, in parts where the database refuses it; return the progress after it."""
+        """Settle a piece, in parts if the database refuses it; return the progress after the piece."""
         isolation, left = Isolation(refused=self.refused), piece
         while True:
             part, rest = left.cut(len(isolation.next_run(left.events)))
@@ -212,7 +212,7 @@ class _Slice:
         return commit.counts
 
     def _rehearse(self, commit: ReplayCommit) -> ReplayCounts:
-        """Do it, roll it back, and store the changes."""
+        """Run a commit, roll it back, and store the changes that it would make."""
         store = self.means.store
         keys = newest_states(commit)
         standing = store.read_standing_states(commit.state, keys) if keys else {}
@@ -222,6 +222,6 @@ class _Slice:
 
 
 def _after(progress: PartitionProgress, commit: ReplayCommit, counts: ReplayCounts) -> PartitionProgress:
-    """Return the progress once a commit stands; the store counts more exactly."""
+    """Return the progress after a commit; the store has the more exact counts."""
     counted = progress.counts.plus(counts)
     return replace(progress, next_number=commit.next_number, gone_ranges=commit.gone_ranges, counts=counted)

@@ -1,10 +1,11 @@
 """Isolate the events whose rows the database refuses: halve the run until each of them stands alone.
 
-A refused transaction says that its run holds at least one bad event. The next transaction takes the first half of that
-run. If it is committed, the bad event is in the other half; if it is refused, in this one. Each call halves the
-suspects, so one bad event in a run of n costs log2(n) + 1 calls more than its refusal and the commit that stands, and
-it never prevents the others from being committed. From the second bad event on, a transaction reaches as far as the
-last two lay apart, and twice as far after each success: where many events are bad, they are soon tried alone.
+A refused transaction shows that its run holds at least one bad event. The next transaction takes the first half of that
+run. If it is committed, the bad event is in the other half; if it is refused, the bad event is in this half. Each call
+halves the suspects. One bad event in a run of n therefore costs log2(n) + 1 calls besides the first refusal and the
+last commit, and all other events are committed. From the second bad event on, a transaction takes as many events as lay
+between the last two bad ones, and twice as many after each success: where many events are bad, they are soon tried
+alone.
 """
 
 from bisect import bisect_left
@@ -31,10 +32,10 @@ Item = TypeVar("Item", bound=Numbered)
 
 @dataclass(slots=True)
 class Isolation:
-    """The refused events found so far, and where the next one is suspected. Runs rise by sequence number.
+    """The refused events found so far, and the place of the next suspects. Runs are in order of sequence number.
 
-    `suspects_end` is the number after the run that is known to hold a bad event. `reach` is how many events to try
-    at once where none is suspected, None for all. After `limit` refusals the fault goes to the caller, None for never.
+    `suspects_end` is the number after the run that is known to hold a bad event. `reach` is the number of events to try
+    at once when none is suspected; None: all. After `limit` refusals the fault goes to the caller; None: never.
     """
 
     limit: int | None = None
@@ -44,15 +45,15 @@ class Isolation:
     refusals: int = 0
 
     def next_run(self, run: tuple[Item, ...]) -> tuple[Item, ...]:
-        """Return the part of a run to try next: the first half of the suspects; without suspects, all in reach."""
+        """Return the part of a run to try next: the first half of the suspects, or all events in reach if none are."""
         suspects = bisect_left(run, self.suspects_end, key=number_of)
         return run[: max(1, suspects // 2)] if suspects > 0 else run[: self.reach]
 
     def note_refusal(self, run: Sequence[Numbered], fault: DataRefused) -> None:
         """Note that nothing of this run was written.
 
-        Raises the fault again after too many refusals, and when an event is refused alone although it is a letter
-        already: then the rows are not the cause.
+        Raises the fault again after too many refusals. Also raises it when an event is refused alone although it is
+        already a letter: then its rows are not the cause.
         """
         self.refusals += 1
         if not run or (self.limit is not None and self.refusals > self.limit):
@@ -69,12 +70,12 @@ class Isolation:
         self.suspects_end = 0
 
     def note_commit(self, run: Iterable[Numbered]) -> None:
-        """Note that this run was committed; the letter of a refused event says nothing about its neighbours."""
+        """Note that this run was committed, and double the reach unless the run holds a refused event."""
         if self.reach is not None and not any(one.sequence_number in self.refused for one in run):
             self.reach *= 2
 
     def around(self, transform: Transform) -> Transform:
-        """Return the transform with one change: it refuses the isolated events with the words of the database."""
+        """Return the transform with one change: it refuses the isolated events with the database's error."""
         if not self.refused:
             return transform
 

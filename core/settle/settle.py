@@ -1,4 +1,4 @@
-"""Settle each event: its rows, nothing, or a dead letter. The one place that catches what a transform raises."""
+"""Settle each event: its rows, nothing, or a dead letter. The only place that catches the errors of a transform."""
 
 import hashlib
 import re
@@ -52,7 +52,7 @@ def settle(events: Sequence[Event], references: References, transform: Transform
 
 
 def scheduled(settled: Settled, policy: LetterPolicy, clock: Clock, now: datetime) -> Settled:
-    """Return the outcome with the time of the first retry in its letters, and with or without their bodies."""
+    """Return the outcome with the time of the first retry in each letter, and with or without the bodies."""
     if not settled.letters:
         return settled
     return replace(settled, letters=[_scheduled(letter, policy, clock, now) for letter in settled.letters])
@@ -64,7 +64,7 @@ def _scheduled(letter: DeadLetter, policy: LetterPolicy, clock: Clock, now: date
 
 
 def _sink(row_class: type, block: list[PlacedRow], references: References) -> Callable[[PlacedRow], None]:
-    """Return the function that takes rows of a class: it adds them to their block, and shows states to later events."""
+    """Return a function that takes rows of a class: it adds them to their block, and shows states to later events."""
     if not row_table(row_class).key:
         return block.append
 
@@ -76,7 +76,7 @@ def _sink(row_class: type, block: list[PlacedRow], references: References) -> Ca
 
 
 def reference_keys(events: Iterable[Event], transform: Transform) -> set[ReferenceKey]:
-    """Return the reference rows that a run needs; none for an event whose references fail, as its transform will."""
+    """Return the keys of the references that a run needs; none for an event whose references cannot be read."""
     references_of = transform.references_of
     keys: set[ReferenceKey] = set()
     if references_of is None:
@@ -122,7 +122,7 @@ def _class_of(error: Exception) -> ErrorClass:
 
 
 def _fingerprint(name: str, text: str, error: Exception) -> str:
-    """Return the same text for the same fault of other events: it depends on frames and words, not on values."""
+    """Return a text that is the same for the same fault in every event: it depends on frames and words, not values."""
     frames = [frame.name for frame in extract_tb(error.__traceback__)]
     cause = "|".join([name, _VARYING.sub("?", text), *frames[1:]])
     return hashlib.sha256(cause.encode("utf-8", "replace")).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Aggregation runs in SQL: plans, results and the windows that they make."""
+"""Aggregation runs in SQL: plans, results and the windows of the aggregate."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,7 +10,7 @@ from core.store.columns import instant_of, instant_or_none, instant_text
 from core.store.database import Database, write
 from core.store.script import Script, Step
 
-FAILURE_LENGTH = 2_000  # characters that are stored of why a run failed
+FAILURE_LENGTH = 2_000  # characters that are stored of the reason of a failed run
 PREFIX_END = "\x7f"  # after every character that an id may have
 
 
@@ -19,7 +19,7 @@ class _MovedOn(Exception):
 
 
 class Aggregations:
-    """An AggregationStore over a database. It has no patience: a timer is its own retry."""
+    """An AggregationStore over a database. It needs no patience: the next tick of the timer tries again."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -107,7 +107,7 @@ def plan_script(run: AggregationRun) -> Script:
 
 
 def result_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> Script:
-    """Return the transaction of a result: the cut, the windows, the run, and the end of what was staged."""
+    """Return the transaction of a result: move the cut, add the windows, close the run, and delete the staged rows."""
     values = {
         "run_id": run.run_id,
         "job": run.job,

@@ -1,4 +1,4 @@
-"""Between our values and columns: instants and days as texts, and the fields of row classes."""
+"""Convert our values to columns and back: instants and days as texts, and the fields of row classes."""
 
 import json
 import math
@@ -22,7 +22,7 @@ ValuesOf = Callable[[Sequence[PlacedRow], int, str, int], list[Values]]
 
 
 def instant_text(moment: datetime) -> str:
-    """Return an instant as every time is stored: UTC, ISO 8601, always six digits, so that texts sort as times do.
+    """Return the text under which every time is stored: UTC, ISO 8601, six digits, so that texts sort like times.
 
     ValueError for a naive datetime, which names no instant.
     """
@@ -32,7 +32,7 @@ def instant_text(moment: datetime) -> str:
 def instant_texts(moments: Sequence[datetime]) -> list[str]:
     """Return a column of instants as texts.
 
-    msgspec writes it in a tenth of isoformat's time, but rounds odd offsets.
+    msgspec writes them in a tenth of isoformat's time, but rounds odd offsets.
     """
     try:
         written: list[str] = msgspec.to_builtins(moments)
@@ -55,7 +55,7 @@ def _utc(moment: datetime) -> datetime:
 
 
 def day_text(day: date) -> str:
-    """Return a calendar day, ISO 8601; ValueError for a value that is none."""
+    """Return the text of a calendar day, ISO 8601; ValueError for a value that is not a date."""
     if not isinstance(day, date):
         raise ValueError(f"{day!r} is not a date")
     return day.isoformat()
@@ -84,7 +84,7 @@ def key_text(value: object) -> str:
 
 
 def can_stand(value: object) -> bool:
-    """Return True when a column can hold a part of a key."""
+    """Return True when a column can hold this part of a key."""
     if isinstance(value, str):
         return value.isascii() or value == storable(value)
     if isinstance(value, int):
@@ -97,12 +97,12 @@ def can_stand(value: object) -> bool:
 
 
 def storable(text: str) -> str:
-    """Return the text without lone surrogates, which no encoding carries."""
+    """Return the text without lone surrogates, which UTF-8 cannot hold."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def numbers_json(numbers: Sequence[SequenceNumber]) -> str:
-    """Return sequence numbers as both engines read them: an array of arrays of one."""
+    """Return sequence numbers in the form that both engines read: a JSON array of one-element arrays."""
     return json.dumps([[number] for number in numbers])
 
 
@@ -112,7 +112,7 @@ def span_values(span: Span) -> dict[str, SequenceNumber]:
 
 
 def quoted(name: str) -> str:
-    """Return a column's name in brackets, for a field may be named as a keyword is."""
+    """Return a column's name in brackets, because a field may have a keyword as its name."""
     return f"[{name}]"
 
 
@@ -154,8 +154,8 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
 def compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[..., list[str]]) -> ValuesOf:
     """Return a function from placed rows to values, written out and compiled: docs/adr/0006 has the figures.
 
-    Required instants are written a column at a time, `at_<field>`; optional ones one by one. The function raises
-    ValueError for a float that is not finite, which SQL has no value for.
+    Required instants are written a column at a time, `at_<field>`; optional instants one by one. The function raises
+    ValueError for a float that is not finite, because SQL has no value for it.
     """
     fields = fields_of(row_class)
     columns = [name for name, hint in fields if hint is datetime]
@@ -196,10 +196,10 @@ def _finite(value: Any) -> Any:
 
 
 def newest_of_each(table: RowTable, values_of: ValuesOf) -> ValuesOf:
-    """Return a function to the values of states, of each key only the newest."""
+    """Return a function from placed states to values: for each key, only the newest."""
 
     def newest(rows: Sequence[PlacedRow], stream_id: int, partition_id: str, commit_number: int) -> list[Values]:
-        last = {table.key_of(placed[2]): placed for placed in rows}  # rows come in order: the last one stays
+        last = {table.key_of(placed[2]): placed for placed in rows}  # rows come in order, so the last one stays
         return values_of(list(last.values()), stream_id, partition_id, commit_number)
 
     return newest

@@ -1,4 +1,4 @@
-"""Open the database that the settings name, and all that operators ask of it."""
+"""Open the database that the settings name, and the stores that operators read."""
 
 from dataclasses import dataclass
 
@@ -14,9 +14,9 @@ from core.store.stream import OneStream
 
 @dataclass(frozen=True, slots=True)
 class OperatorStores:
-    """The stores behind the HTTP API, all of one stream but homes and keys, which are of all.
+    """The stores behind the HTTP API. Homes and keys are shared by all streams; the others belong to one.
 
-    They have no patience: an operator sees at once what is wrong.
+    They have no patience, so that an operator sees a fault at once.
     """
 
     stream: OneStream
@@ -28,7 +28,7 @@ class OperatorStores:
 
 
 def open_database(settings: Settings) -> Database:
-    """Return a database ready for use; it connects on first use, and says then what is wrong with it."""
+    """Return the database; it connects on first use, and reports its faults then."""
     path = embedded_path(settings.store_connection)
     if path is not None:
         from core.store.sqlite.database import SqliteDatabase

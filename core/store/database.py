@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 class Database(Protocol):
     """Runs statements by name; both engines have the same names, parameters and columns. Instants are texts.
 
-    Every method may be called from several threads, and may raise StoreUnavailable: then nothing was written.
+    Several threads may call every method. Every method may raise StoreUnavailable: then nothing was written.
     """
 
     def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
@@ -25,10 +25,10 @@ class Database(Protocol):
         ...
 
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        """Run a script in one transaction; a rehearsal is rolled back and says what would have come of it.
+        """Run a script in one transaction; a rehearsal is rolled back and returns what a commit would have returned.
 
-        Raises what `otherwise` of a step makes and DataRefused, both with nothing written, and CommitOutcomeUnknown
-        when the answer was lost.
+        Raises the error that `otherwise` of a step makes, and DataRefused; with both, nothing was written. Raises
+        CommitOutcomeUnknown when the answer was lost.
         """
         ...
 
@@ -39,7 +39,7 @@ class Database(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Clock, sleep (both in seconds) and chance (0 to 1) of the retries."""
+    """The clock and the sleep of the retries, in seconds, and their chance (0 to 1)."""
 
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -47,7 +47,7 @@ class Waiting:
 
 
 class PatientDatabase:
-    """Runs statements of a database again, with growing pauses, while it is unavailable and patience lasts.
+    """Repeats a call, with growing pauses, while the database is unavailable and patience lasts.
 
     Only StoreUnavailable is retried: it promises that nothing was written. An unknown outcome goes to the caller.
     """
@@ -84,5 +84,5 @@ class PatientDatabase:
 
 
 def write(database: Database, subject: str, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
-    """Run one statement that may be repeated, and return the rows that it answers with."""
+    """Run one statement that may be repeated, and return its rows."""
     return database.run(Script(subject, (Step(statement, values, answers=True),), may_repeat=True)).rows

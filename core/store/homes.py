@@ -1,4 +1,4 @@
-"""Homes in SQL: registration, alerts, and how far the windows of a home reach."""
+"""Homes in SQL: registrations, alerts, and the last window of a home."""
 
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from core.store.database import Database
 
 
 class Homes:
-    """Reads homes, of all streams."""
+    """Reads homes, which all streams share."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -19,12 +19,12 @@ class Homes:
         return RegisteredHome(found[0][0], found[0][1], bool(found[0][2])) if found else None
 
     def read_alerts(self, home_id: str, since: datetime, until: datetime, most: int) -> tuple[Alert, ...]:
-        """Return a home's alerts of [since, until), the newest first."""
+        """Return a home's alerts in [since, until), the newest first."""
         span = {"since_at": instant_text(since), "until_at": instant_text(until)}
         found = self._database.ask("read_alerts", home_id=home_id, most=most, **span)
         return tuple(Alert(sensor_id, kind, ppm, instant_of(at)) for sensor_id, kind, ppm, at in found)
 
     def read_last_window(self, home_id: str, until: datetime) -> datetime | None:
-        """Return when the last window of a home begins, of those that begin before an instant."""
+        """Return the beginning of the last window of a home that begins before an instant; None when there is none."""
         ((found,),) = self._database.ask("read_last_window", home_id=home_id, until_at=instant_text(until))
         return instant_or_none(found)

@@ -20,7 +20,7 @@ from core.store.partitions import stop_of
 from core.store.script import of_rows
 from core.store.stream import OneStream
 
-REMEMBERED_FROM = 200  # ranges that a reader summed: so many are worth writing the sum down
+REMEMBERED_FROM = 200  # ranges; a reader that summed so many stores the sum
 STATUSES: tuple[LetterStatus, ...] = ("waiting", "retrying", "held", "exhausted", "resolved", "discarded")
 
 
@@ -109,7 +109,7 @@ class Ledger:
         return tuple(counted)
 
     def _remember(self, books: PartitionBooks) -> None:
-        """Of two readers at once one writes: both have read the same."""
+        """Store a sum. If two readers do so at once, one of them writes; both read the same sum."""
         values: dict[str, Any] = {
             "commit_number": books.commit_number,
             "last_sequence_number": books.last,
@@ -157,7 +157,7 @@ class Explanations:
         )
 
     def _gap(self, position: dict[str, Any]) -> NotedGap | None:
-        """The one that reaches the number."""
+        """Return the gap that includes the number, or None."""
         gaps = [
             NotedGap(row[0], row[1], row[2], instant_of(row[3]), row[4])
             for row in self._stream.ask("find_gap", **position)

@@ -26,7 +26,7 @@ from core.store.database import write
 from core.store.partitions import Partitions, Values, place_of, row_steps
 from core.store.script import Script, Step
 
-NOT_RECORDED = ("claim", "release")  # moves that try nothing leave no attempt
+NOT_RECORDED = ("claim", "release")  # moves that try nothing and add no attempt
 
 
 class Letters(Partitions):
@@ -54,7 +54,8 @@ class Letters(Partitions):
         write(self._database, str(hold.partition), "begin_lone_try", **values, **times)
 
     def commit_retry(self, commit: RetryCommit) -> int:
-        """Commit a retry. The remembered checkpoint holds: it stays where it is, and its number is only for the log."""
+        """Commit a retry. The remembered checkpoint is still right: it does not move, and its commit number is only for
+        the log."""
         try:
             return self._database.run(retry_script(commit)).kept["commit_number"]
         finally:
@@ -75,7 +76,7 @@ class Letters(Partitions):
 
 
 def retry_script(commit: RetryCommit) -> Script:
-    """Return the transaction of a retry, in lock order: the partition, rows, letters, their attempts, ledger."""
+    """Return the transaction of a retry, in lock order: partition, rows, letters, attempts, ledger."""
     place, taken = place_of(commit.state), partial(LetterConflict, commit.partition, commit.claimed_by)
     at = instant_text(commit.committed_at)
     shared = {**place, "transform_version": commit.transform_version, "committed_at": at}
@@ -98,7 +99,7 @@ def retry_script(commit: RetryCommit) -> Script:
 
 
 def move_script(move: LetterMove, stream_id: int) -> Script:
-    """Return the transaction of a move; it answers with the letters as they stand then."""
+    """Return the transaction of a move; it answers with the letters as they are after the move."""
     allowed, at = MOVES[move.move], instant_text(move.moved_at)
     numbers = numbers_json(move.sequence_numbers)
     moved = {"stream_id": stream_id, "partition_id": move.partition.partition_id, "sequence_numbers": numbers}
@@ -124,7 +125,7 @@ def _hold_values(hold: LetterHold) -> Values:
 
 
 def _outcome_values(outcome: LetterOutcome) -> Values:
-    """Return the part of `settle_letters` that differs by letter; texts lose what UTF-8 cannot hold."""
+    """Return the parameters of `settle_letters` that differ by letter; texts lose what UTF-8 cannot hold."""
     failure = outcome.failure
     return {
         "sequence_number": outcome.sequence_number,

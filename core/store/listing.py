@@ -31,14 +31,14 @@ class LetterListing:
         self._stream = stream
 
     def list_letters(self, wanted: LetterFilter, behind: LetterKey, most: int) -> tuple[ListedLetter, ...]:
-        """List letters by the narrowest index that the filter has a use for."""
+        """List letters by the narrowest index that fits the filter."""
         name = "list_letters_of_status" if wanted.status else "list_letters"
         name = "list_letters_of_fingerprint" if wanted.fingerprint else name
         found = self._stream.ask(name, **_filter_values(wanted), **_key_values(behind), most=most)
         return tuple(_listed_letter(row) for row in found)
 
     def group_letters(self, wanted: LetterFilter, most: int) -> tuple[LetterGroup, ...]:
-        """Group letters; a group that lost its last letter while it was read is left out."""
+        """Group letters by cause; a group that loses its last letter meanwhile is left out."""
         given = _filter_values(wanted)
         if wanted.error_class is None and wanted.partition_key is None:
             lean = {name: value for name, value in given.items() if name not in ("error_class", "partition_key")}
@@ -65,7 +65,7 @@ class LetterListing:
         return WholeLetter(_listed_letter(listed), offset, json.loads(properties), tuple(map(_attempt, attempts)))
 
     def read_letter_body(self, partition_id: PartitionId, sequence_number: SequenceNumber, most: int) -> bytes:
-        """Return the first `most` octets of a letter's body; empty where there is no letter."""
+        """Return the first `most` bytes of a letter's body; empty when there is no letter."""
         position = {"partition_id": partition_id, "sequence_number": sequence_number}
         found = self._stream.ask("read_letter_body", **position, most=most)
         return bytes(found[0][0]) if found else b""
@@ -89,7 +89,7 @@ class LetterListing:
 
 
 def _filter_values(wanted: LetterFilter) -> dict[str, Any]:
-    """What every statement with a filter binds."""
+    """Return the parameters of every statement with a filter."""
     return {
         "fingerprint": wanted.fingerprint,
         "status": wanted.status,
@@ -110,7 +110,7 @@ def _key_values(key: LetterKey) -> dict[str, Any]:
 
 
 def _listed_letter(row: tuple[Any, ...]) -> ListedLetter:
-    """One answer of the statements that list letters."""
+    """Return the letter of one row of the statements that list letters."""
     values = list(row)
     for at in _INSTANTS:
         values[at] = instant_or_none(values[at])

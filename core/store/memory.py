@@ -1,4 +1,4 @@
-"""The memory of a process: the state of partitions until a fault, and references for a short, set time."""
+"""The memory of a process: the state of partitions until a fault, and references for a short, fixed time."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ class Memory:
     """Remembers reads, so that a batch costs one call in the steady state.
 
     A stale memory is harmless: the compare-and-set refuses the commit, and the partition is read again. `monotonic`
-    gives seconds and only lets references grow old.
+    gives seconds; it is used only for the age of references.
     """
 
     def __init__(self, keep: timedelta, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -28,7 +28,7 @@ class Memory:
         self._lock = threading.Lock()
 
     def state_of(self, partition: Partition) -> PartitionState | None:
-        """Return the remembered state of a partition."""
+        """Return the remembered state of a partition, or None."""
         return self._states.get(partition)
 
     def remember(self, state: PartitionState) -> PartitionState:
@@ -37,17 +37,17 @@ class Memory:
         return state
 
     def forget(self, partition: Partition) -> None:
-        """Forget the state of a partition and the id of its stream: they are read again."""
+        """Forget the state of a partition and the id of its stream, so that both are read again."""
         self._states.pop(partition, None)
         self.stream_ids.pop(partition.stream, None)
 
     def forget_references(self) -> None:
-        """Forget all references: a partition is read anew because others may have written."""
+        """Forget all references: whenever a partition is read again, another process may have written references."""
         with self._lock:
             self._references.clear()
 
     def known(self, keys: Iterable[ReferenceKey]) -> tuple[dict[ReferenceKey, Row], list[ReferenceKey]]:
-        """Return the remembered rows, and the keys of the others."""
+        """Return the remembered rows, and the keys without a remembered row."""
         since = self._monotonic() - self._keep
         rows: dict[ReferenceKey, Row] = {}
         unknown: list[ReferenceKey] = []
@@ -60,17 +60,17 @@ class Memory:
         return rows, unknown
 
     def remember_references(self, found: Mapping[ReferenceKey, Row]) -> None:
-        """Remember rows as of now; a key without a row is never remembered."""
+        """Remember rows, from now on; a key without a row is never remembered."""
         now = self._monotonic()
         with self._lock:
             for key, row in found.items():
-                self._references.pop(key, None)  # to the end: a dict keeps the order of insertion
+                self._references.pop(key, None)  # moves the key to the end: a dict keeps the order of insertion
                 self._references[key] = (now, row)
             while len(self._references) > MOST_REFERENCES:
                 del self._references[next(iter(self._references))]
 
     def forget_states_of(self, settled: Settled) -> None:
-        """Forget the references that a commit writes anew."""
+        """Forget the references that a commit overwrites."""
         for row_class, rows in settled.rows.items():
             if row_table(row_class).key:
                 with self._lock:

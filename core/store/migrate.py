@@ -11,7 +11,7 @@ from core.store.sqlite.schema import migrate_sqlite
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Apply what is missing and say what it was; 1 and one line on stderr when that cannot be done."""
+    """Apply the missing migrations and print their names; on a fault, print one line on stderr and return 1."""
     parser = argparse.ArgumentParser(prog="python -m core.store.migrate", description=__doc__)
     parser.add_argument(
         "--store",

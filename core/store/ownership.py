@@ -1,11 +1,12 @@
 """SqlCheckpointStore: the SDK's checkpoint store on our own tables, so that consumers share partitions without blobs.
 
-Contract: azure.eventhub.aio.CheckpointStore of azure-eventhub 5.15. Beyond its documentation: `last_modified_time` is
-compared as float seconds since the epoch; returned lists are iterated repeatedly and their dicts mutated, so each call
-makes fresh ones; an offset must come back as text, for a number is taken for a sequence number.
+Contract: azure.eventhub.aio.CheckpointStore of azure-eventhub 5.15. Beyond its documentation, the SDK compares
+`last_modified_time` as float seconds since the epoch; it iterates returned lists repeatedly and mutates their dicts, so
+each call makes fresh ones; and an offset must come back as text, because the SDK takes a number for a sequence number.
 
-The SDK stops balancing once everybody has the rounded-down share: 8 partitions may stay 4, 2, 2. So an owner with more
-than the rounded-up share gives one away each time it renews, and the SDK of another one, which lacks some, takes it.
+The SDK stops balancing once every owner has the rounded-down share: 8 partitions may stay at 4, 2, 2. So an owner with
+more than the rounded-up share gives one partition away each time it renews, and the SDK of an owner with too few takes
+it.
 """
 
 import asyncio
@@ -45,25 +46,25 @@ class OwnershipClaim:
 
 
 def surplus(standing: Sequence[Ownership], owner_id: str) -> int:
-    """Count the partitions of an owner above an even share; an owner that has gone counts until it is replaced."""
+    """Count the partitions of an owner above an even share; a dead owner counts until its partitions are taken."""
     owners = {one.owner_id for one in standing if one.owner_id} | {owner_id}
     share = -(-len(standing) // len(owners))
     return max(0, sum(one.owner_id == owner_id for one in standing) - share)
 
 
 class OwnershipStore(Protocol):
-    """The store that consumers need who share partitions outside the Functions host."""
+    """The store that consumers need to share partitions outside the Functions host."""
 
     def read_ownerships(self, stream: Stream) -> tuple[Ownership, ...]:
         """Return every ownership of a stream."""
         ...
 
     def claim_ownership(self, claim: OwnershipClaim) -> bool:
-        """Make an ownership if the expected etag still stands; False, and nothing changed, if not."""
+        """Write an ownership if the expected etag is still right; otherwise return False and change nothing."""
         ...
 
     def read_checkpoints(self, stream: Stream) -> Mapping[PartitionId, tuple[SequenceNumber, str]]:
-        """Return sequence number and offset of every partition's checkpoint in a stream."""
+        """Return the sequence number and the offset of every partition's checkpoint in a stream."""
         ...
 
 
@@ -98,23 +99,23 @@ class Ownerships(Partitions):
 
 
 class SqlCheckpointStore(CheckpointStore):
-    """Ownership by compare and set on etags; checkpoints as the transactions left them, never written from here."""
+    """Claims ownership by compare and set on etags; returns checkpoints from the transactions and never writes any."""
 
     def __init__(self, store: OwnershipStore, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._store = store
         self._now = now
-        self._standing: tuple[Ownership, ...] = ()  # as listed last: the SDK lists right before it claims
+        self._standing: tuple[Ownership, ...] = ()  # the last list: the SDK lists right before it claims
 
     async def list_ownership(
         self, fully_qualified_namespace: str, eventhub_name: str, consumer_group: str, **kwargs: Any
     ) -> Iterable[Claim]:
-        """Every ownership of the hub and group, expired and released ones included."""
+        """Return every ownership of the hub and group, including expired and released ones."""
         names = (fully_qualified_namespace, eventhub_name, consumer_group)
         self._standing = await asyncio.to_thread(self._store.read_ownerships, stream_of(*names))
         return [_claim_of(ownership, names) for ownership in self._standing]
 
     async def claim_ownership(self, ownership_list: Iterable[Claim], **kwargs: Any) -> Iterable[Claim]:
-        """Claim, renew or release (an empty owner_id) each; only those are returned that are this owner's now."""
+        """Claim, renew or release (an empty owner_id) each partition; return only those that this owner now has."""
         won = []
         given_away = self._given_away(ownership_list := list(ownership_list))
         for wanted in ownership_list:
@@ -125,12 +126,12 @@ class SqlCheckpointStore(CheckpointStore):
         return won
 
     async def update_checkpoint(self, checkpoint: dict[str, Any], **kwargs: Any) -> None:
-        """Nothing: our checkpoint moves in the transaction that writes the rows, and nowhere else."""
+        """Do nothing: our checkpoint moves only in the transaction that writes the rows."""
 
     async def list_checkpoints(
         self, fully_qualified_namespace: str, eventhub_name: str, consumer_group: str, **kwargs: Any
     ) -> Iterable[dict[str, Any]]:
-        """How far each partition is committed; a consumer goes on right after it."""
+        """Return the checkpoint of each partition; a consumer continues right after it."""
         names = (fully_qualified_namespace, eventhub_name, consumer_group)
         found = await asyncio.to_thread(self._store.read_checkpoints, stream_of(*names))
         return [
@@ -139,7 +140,7 @@ class SqlCheckpointStore(CheckpointStore):
         ]
 
     def _given_away(self, ownership_list: list[Claim]) -> Claim | None:
-        """One of the renewed, if this owner has more than its share; whoever has less claims it, for it is free."""
+        """Return a renewed claim to give away if this owner has more than its share; an owner with less claims it."""
         etags = {one.etag for one in self._standing if one.owner_id}
         renewed = [wanted for wanted in ownership_list if wanted["owner_id"] and wanted.get("etag") in etags]
         return renewed[-1] if renewed and surplus(self._standing, renewed[-1]["owner_id"]) else None

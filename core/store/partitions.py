@@ -68,7 +68,7 @@ class Partitions:
         return rows
 
     def commit_batch(self, commit: BatchCommit) -> int:
-        """Commit a batch; after a fault the partition is read again, except after refused data: nothing was written."""
+        """Commit a batch; a fault makes the next read go to the database, except refused data, which writes nothing."""
         try:
             number = self._database.run(batch_script(commit)).kept["commit_number"]
         except DataRefused:
@@ -91,7 +91,7 @@ class Partitions:
         return self._memory.remember(anchored) if self._memory else anchored
 
     def note_gap(self, state: PartitionState, gap: Span, found_at: datetime) -> None:
-        """Note a gap; a stale memory makes gaps of its own, and is forgotten then."""
+        """Record a gap. A stale memory shows gaps that do not exist, so it is forgotten on a conflict."""
         try:
             if state.next_number != self._read(state.partition).next_number:
                 raise CheckpointConflict(
@@ -160,7 +160,7 @@ def batch_script(commit: BatchCommit) -> Script:
 
 
 def row_steps(settled: Settled, place: Values) -> list[Step]:
-    """Return the steps that write rows; two transactions may set the same state for the first time at once."""
+    """Return the steps that write rows. Two transactions may insert the same state at once, so that step may race."""
     steps = []
     for row_class, placed in settled.rows.items():
         if placed:
@@ -177,7 +177,7 @@ def place_of(state: PartitionState) -> Values:
 
 
 def keys_json(keys: Iterable[tuple[Any, ...]]) -> str:
-    """Return keys as JSON, less those that no row can have: a database may refuse to compare them."""
+    """Return keys as JSON, without those that no row can have: a database may refuse to compare them."""
     return json.dumps([key for key in keys if all(map(can_stand, key))], default=key_text)
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from core.errors import SchemaMismatch
 
-BREAKING = "breaking_"  # the name of a migration begins so when the code before it cannot run on it
+BREAKING = "breaking_"  # the name of a migration begins with this when older code cannot run on its schema
 SQL = Path(__file__).resolve().parents[2] / "sql"
-ROWS = "rows"  # the type of a parameter that takes many: a JSON array of arrays, of the columns in brackets
+ROWS = "rows"  # the type of a parameter of many: a JSON array of arrays with the columns in brackets
 _HEADER = re.compile(r"-- name: (?P<name>\w+)\n(?P<purpose>(?:-- (?!params:).*\n)+)-- params:(?P<params>.*)\n")
 _COMMA = re.compile(r",\s*(?![^()]*\))")
 _PARAM = re.compile(r"(?P<name>\w+)(?: (?P<type>\w+(?:\([^()]*\))?))?(?: \((?P<columns>[^()]*)\))?")
@@ -18,7 +18,7 @@ _PARAM = re.compile(r"(?P<name>\w+)(?: (?P<type>\w+(?:\([^()]*\))?))?(?: \((?P<c
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A parameter; its type is declared where the engine needs one. `columns` are those of a parameter of many."""
+    """A parameter; it declares its type if the engine needs one. `columns` are the columns of a parameter of many."""
 
     name: str
     type: str = ""
@@ -36,13 +36,13 @@ class Query:
 
     @property
     def params(self) -> tuple[str, ...]:
-        """The names of its parameters; one of many counts as its columns."""
+        """The names of its parameters; a parameter of many counts as its columns."""
         return tuple(dict.fromkeys(name for one in self.declared for name in one.columns or (one.name,)))
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of the schema; its version is the number that its file's name begins with."""
+    """One step of the schema; its version is the number at the beginning of its file's name."""
 
     version: int
     name: str
@@ -52,19 +52,19 @@ class Migration:
 def refuse_breaking(place: str, newer: Iterable[tuple[int, str]], newest: int) -> None:
     """Raise SchemaMismatch when a database has a migration that breaks code that knows migrations up to `newest`.
 
-    All others leave a schema on which older code runs (ADR 22).
+    Older code runs on the schema of every other migration (ADR 22).
     """
     for version, name in newer:
         if name.startswith(BREAKING):
             raise SchemaMismatch(
-                f"{place} has migration {version:04} {name}, on which code that knows up to {newest:04} does not run:"
-                " deploy the newer code"
+                f"{place} has migration {version:04} {name}, but this code knows only migrations up to {newest:04} and"
+                " cannot run on it: deploy the newer code"
             )
 
 
 @cache
 def load_queries(engine: str) -> Mapping[str, Query]:
-    """Return every named statement of an engine ("sqlite"); ValueError for a file that does not keep the form."""
+    """Return every named statement of an engine ("sqlite"); ValueError for a file of a different form."""
     queries: dict[str, Query] = {}
     for path in sorted((SQL / engine / "queries").glob("*.sql")):
         for query in parse_queries(path.read_text(encoding="utf-8"), path.name):

@@ -1,4 +1,4 @@
-"""The transactions of replays: what each writes, and in which order."""
+"""The transactions of replays: the steps of each, in order."""
 
 import hashlib
 import json
@@ -19,11 +19,11 @@ FAULT_LENGTH = 2_000
 
 
 class Overlapped(Exception):
-    """The job was not added: an open job holds a part of its range."""
+    """The job was not added: an open job holds part of its range."""
 
 
 def open_script(request: ReplayRequest, stream_id: int) -> Script:
-    """Return the transaction of a new job: the rows of its partitions' checkpoints are the lock."""
+    """Return the transaction of a new job; it locks the checkpoint rows of the job's partitions."""
     job = {"job_id": str(request.job_id), "stream_id": stream_id}
     at, ranges = instant_text(request.requested_at), {"ranges": ranges_json(request)}
     values = {
@@ -48,7 +48,7 @@ def open_script(request: ReplayRequest, stream_id: int) -> Script:
 
 
 def move_script(move: JobMove) -> Script:
-    """Return the transaction of a job's move; it answers with the job's id when the job moved."""
+    """Return the transaction of a job's move; it answers with the job's id if the job moved."""
     allowed, at = REPLAY_MOVES[move.move], instant_text(move.moved_at)
     entry = {"at": at, "move": move.move, "by": move.by, "why": move.why}
     values = {
@@ -64,14 +64,14 @@ def move_script(move: JobMove) -> Script:
 
 
 def commit_script(commit: ReplayCommit) -> Script:
-    """Return the transaction of a piece: what it writes, then the progress of its job."""
+    """Return the transaction of a piece: first the steps that write it, then the progress of its job."""
     staged = {**place_of(commit.state), "sequence_numbers": numbers_json(commit.numbers)}
     steps = (*_writing_steps(commit), Step("forget_staged", staged), *_progress_steps(commit, commit.counts))
     return Script(f"{commit.partition}: replay {commit.job_id}", steps)
 
 
 def rehearsal_script(commit: ReplayCommit) -> Script:
-    """Return the part of a piece's transaction that writes; it answers with the rows that it takes away."""
+    """Return the part of a piece's transaction that writes; it answers with the rows that it retracts."""
     answer = Step("read_retracted", place_of(commit.state), answers=True)
     return Script(f"{commit.partition}: replay {commit.job_id}", (*_writing_steps(commit), answer))
 
@@ -89,7 +89,7 @@ def note_script(rehearsed: RehearsedPiece) -> Script:
 
 
 def close_script(job: ReplayJob, progress: PartitionProgress, states_left: int, at: datetime) -> Script:
-    """Return the transaction that closes a partition, and the job with its last one."""
+    """Return the transaction that closes a partition; with the last partition, it ends the job."""
     job_id, ended = str(job.request.job_id), instant_text(at)
     held = {"job_id": job_id, "committed_at": ended}
     values = {**held, "partition_id": progress.range.partition_id, "states_left": states_left}
@@ -106,7 +106,7 @@ def close_script(job: ReplayJob, progress: PartitionProgress, states_left: int, 
 
 
 def state_key(key: ReferenceKey) -> str:
-    """Return a digest of a state's table and key, for keys may be longer than an index takes."""
+    """Return a digest of a state's table and key, because a key may be too long for an index."""
     named = json.dumps([row_table(key.row_class).name, *key.key], default=str)
     return hashlib.sha256(named.encode()).hexdigest()
 
@@ -142,7 +142,7 @@ def _writing_steps(commit: ReplayCommit) -> list[Step]:
 
 
 def _row_steps(row_class: type, commit: ReplayCommit) -> list[Step]:
-    """Return the steps that take away the rows of the events in a table, and write their rows of now."""
+    """Return the steps that remove the rows of the events from a table, and write their new ones."""
     table, place, placed = row_table(row_class), place_of(commit.state), commit.settled.rows.get(row_class, ())
     if table.key:
         races = (f"pk_{table.name}",)
@@ -157,7 +157,7 @@ def _row_steps(row_class: type, commit: ReplayCommit) -> list[Step]:
 
 
 def _letter_steps(commit: ReplayCommit, touched: Values, at: str) -> list[Step]:
-    """Return the steps that reopen the letters that there are and add the others."""
+    """Return the steps that reopen existing letters and add the others."""
     letters = [letter_values(letter, commit.transform_version, at) for letter in commit.settled.letters]
     added = Step("add_replayed_letters", touched, many=letters, counts="letters_added")
     return [Step("reopen_letters", touched, many=letters), added] if letters else []

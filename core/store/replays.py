@@ -67,7 +67,7 @@ class Replays(Partitions):
                 self._database.run(script)
             except Overlapped:
                 ((standing,),) = self._database.ask("find_overlap", stream_id=stream_id, ranges=ranges_json(request))
-                if standing is not None:  # else that job has ended meanwhile
+                if standing is not None:  # otherwise that job has ended meanwhile
                     raise ReplayOverlap(UUID(standing)) from None
             else:
                 return
@@ -167,7 +167,7 @@ def _event_of(row: Sequence[Any]) -> Event:
 
 
 def _standing_of(row_class: type, row: Sequence[Any], state: PartitionState) -> tuple[ReferenceKey, StandingState]:
-    """Return a state and its key from the columns that say who wrote it, and its own."""
+    """Return a state and its key. The first columns of the row name its writer, the others are its own."""
     stream_id, partition_id, number, *values = row
     found = row_reader(row_class)(tuple(values))
     is_own = (stream_id, partition_id) == (state.stream_id, state.partition.partition_id)

@@ -1,6 +1,6 @@
-"""The statements of row classes that both engines word alike; `core/store/<engine>/rows.py` has the others.
+"""The statements about row classes that are alike in both engines; `core/store/<engine>/rows.py` has the others.
 
-`prefix` stands before the name of a table ("hubledger."), `mark` before the name of a parameter ("@" or ":").
+`prefix` goes before the name of a table ("hubledger."), `mark` before the name of a parameter ("@" or ":").
 """
 
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from core.model.rows import row_table
 from core.store.columns import quoted
 
 RETRACTED = "stream_id, partition_id, commit_number, table_name, sequence_number, ordinal, row_commit_number, row"
-STANDING = "t.stream_id, t.partition_id, t.sequence_number, "  # the columns that say who wrote a state
+STANDING = "t.stream_id, t.partition_id, t.sequence_number, "  # the columns that name the writer of a state
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The words in which the engines differ here: `limit` goes behind SELECT or to the end."""
+    """The words in which the engines differ here: `top` goes after SELECT, `limit` to the end."""
 
     prefix: str
     mark: str
@@ -22,7 +22,7 @@ class Dialect:
     limit: str
 
     def of_partition(self, alias: str) -> str:
-        """Return the condition that a row is of the partition."""
+        """Return the condition that a row belongs to the partition."""
         return f"{alias}.stream_id = {self.mark}stream_id AND {alias}.partition_id = {self.mark}partition_id"
 
     def in_range(self, alias: str) -> str:
@@ -47,7 +47,7 @@ def count_states_text(row_class: type, sql: Dialect) -> str:
 
 
 def count_rows_text(row_class: type, sql: Dialect) -> str:
-    """Count the rows of a range, and those whose commit is not in the ledger or does not reach their number."""
+    """Count the rows of a range, and those whose commit is not in the ledger or does not cover their number."""
     return (
         "SELECT COUNT(*), COALESCE(SUM(CASE WHEN l.commit_number IS NULL THEN 1 ELSE 0 END), 0)\n"
         f"  FROM {sql.prefix}{row_table(row_class).name} AS t\n"
@@ -59,9 +59,9 @@ def count_rows_text(row_class: type, sql: Dialect) -> str:
 
 
 def row_faults_text(row_classes: tuple[type, ...], sql: Dialect) -> str:
-    """Find the commits wholly in a range that appended a different number of rows than the tables hold of them.
+    """Find the commits that lie wholly in a range and appended a different number of rows than the tables hold.
 
-    Rows that replays took away count as held.
+    Rows that replays retracted count as held.
     """
     tables = [row_table(row_class).name for row_class in row_classes if not row_table(row_class).key]
     named = ", ".join(f"'{name}'" for name in tables) or "NULL"
@@ -89,6 +89,6 @@ def row_faults_text(row_classes: tuple[type, ...], sql: Dialect) -> str:
 
 
 def ordinal_text(row_class: type) -> str:
-    """Number the states of one event in the order of their keys: a state has no ordinal of its own."""
+    """Number the states of one event by their keys, because a state has no ordinal of its own."""
     order = ", ".join(f"t.{quoted(name)}" for name in row_table(row_class).key)
     return f"ROW_NUMBER() OVER (PARTITION BY t.sequence_number ORDER BY {order}) - 1"

@@ -9,11 +9,11 @@ RowVerb = Literal[
     "set",  # set states where the new one is newer
     "retract",  # copy the rows of some events to `retracted_row`
     "delete",  # delete the rows of some events
-    "retract_states",  # copy the states that give way to `retracted_row`
-    "replace_states",  # set states where none stands, or one of this partition that is not newer
+    "retract_states",  # copy the states that will be replaced to `retracted_row`
+    "replace_states",  # set states where there is none, or one of this partition that is not newer
     "count_states",
     "select_states",
-    "select_standing",  # states, after the columns that say who wrote them
+    "select_standing",  # states, after the columns that name their writer
     "select_placed",
     "count_rows",
     "find_row_faults",
@@ -22,7 +22,7 @@ RowVerb = Literal[
 
 @dataclass(frozen=True, slots=True)
 class OfRows:
-    """Names a statement that an engine builds from the fields of row classes; all verbs but one take one class."""
+    """The name of a statement that an engine builds from the fields of row classes; one verb takes several classes."""
 
     verb: RowVerb
     row_classes: tuple[type, ...]
@@ -49,12 +49,12 @@ Named = str | OfRows  # a statement of sql/<engine>/queries, or one that is buil
 class Step:
     """One statement of a transaction.
 
-    `values` are its parameters by name; kept values of earlier steps are parameters too. With `many` it runs once for
-    each: further parameters of a named statement, or the placed rows of a row class. When it touches a different
-    number of rows than `expect`, the transaction ends with the error that `otherwise` makes. `keeps` names the number
-    that the statement gives, `counts` the kept number that the touched rows are added to. The rows of a step that
-    `answers` are the answer of the script. A duplicate of a key in `races` means that another transaction was first:
-    `otherwise`, or StoreUnavailable without one.
+    `values` are its parameters by name; the kept numbers of earlier steps are parameters too. With `many`, the
+    statement runs once for each member: further parameters of a named statement, or placed rows of a row class. If the
+    statement touches a different number of rows than `expect`, the transaction ends with the error that `otherwise`
+    makes. `keeps` names the number that the statement returns; `counts` names the kept number to which the touched rows
+    are added. The rows of the step that `answers` are the answer of the script. A duplicate of a key in `races` means
+    that another transaction was first: the error is that of `otherwise`, or StoreUnavailable without one.
     """
 
     statement: Named
@@ -72,7 +72,8 @@ class Step:
 class Script:
     """The steps of one transaction, in lock order; `subject` names it in errors.
 
-    `may_repeat`: running it twice has the effect of once, so a lost answer is no doubt (StoreUnavailable).
+    `may_repeat`: running it twice does no more than running it once, so a lost answer is StoreUnavailable, which is
+    retried.
     """
 
     subject: str

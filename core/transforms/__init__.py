@@ -1,4 +1,4 @@
-"""The business: modules that turn one event into rows, chosen by the setting TRANSFORM.
+"""The business: modules that turn one event into rows. The setting TRANSFORM names the module.
 
 A transform module offers
 
@@ -7,7 +7,7 @@ A transform module offers
     def references(event: Event) -> Iterable[ReferenceKey]                   optional: the rows it will look up
 
 Both functions are pure: no clock, no I/O, no globals. They run in the trigger, in retry and in replay. A row class that
-is not written any more stays in the module until a replay has retracted its rows.
+is no longer written stays in the module until a replay has retracted its rows.
 """
 
 from importlib import import_module

@@ -42,5 +42,7 @@ def test_a_migration_that_breaks_older_code_is_seen_and_no_other() -> None:
 
 def test_the_first_breaking_migration_beyond_ours_is_named() -> None:
     refuse_breaking("the database", [(10, "more"), (11, "unbreaking_x")], 9)
-    with pytest.raises(SchemaMismatch, match="migration 0011 breaking_x, on which code that knows up to 0009"):
+    with pytest.raises(
+        SchemaMismatch, match="migration 0011 breaking_x, but this code knows only migrations up to 0009"
+    ):
         refuse_breaking("the database", [(10, "more"), (11, "breaking_x"), (12, "breaking_y")], 9)

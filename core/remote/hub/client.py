@@ -1,6 +1,6 @@
-"""Open a client of the hub as the settings say, check once that the hub lets it read, and name its faults.
+"""Open a client of the hub that the settings name, check once that the hub lets it read, and name its faults.
 
-The SDK's async consumer tries for ever when its links are refused: so the sync client checks the access before.
+The SDK's async consumer retries refused links for ever, so the sync client checks the access first.
 """
 
 import threading
@@ -11,16 +11,16 @@ from core.errors import HubRefused, HubUnreachable
 from core.settings import Settings
 
 LINK_TIMEOUT = 20.0  # seconds for the first answer of a link, and for one event
-_STOLEN = "link:stolen"  # refused because a peer reads with an epoch: then group and token are right
+_STOLEN = "link:stolen"  # refused because a peer reads with an epoch: the group and the token are right
 _REFUSED = ("notfound", "not-found", "unauthorized", "404", "401")
 
 
 def open_client(
     settings: Settings, client: Any, credential: Callable[[], Any], consumer_group: str | None = None, **options: Any
 ) -> Any:
-    """Open an EventHubConsumerClient, sync or aio as `client` is, by connection string or else by `credential`.
+    """Open a client of the class `client` (sync or aio), by connection string or else by `credential`.
 
-    The consumer group is that of the trigger by default.
+    The default consumer group is the trigger's.
     """
     group = consumer_group or settings.consumer_group
     if settings.hub_connection is not None:
@@ -31,7 +31,7 @@ def open_client(
 
 
 def open_sync_client(settings: Settings, consumer_group: str | None = None, **options: Any) -> Any:
-    """Open a sync client that does not retry; HubRefused for a connection string that it cannot read."""
+    """Open a sync client that does not retry; HubRefused for a connection string that the SDK cannot read."""
     from azure.eventhub import EventHubConsumerClient
 
     try:
@@ -55,7 +55,7 @@ def sync_credential() -> Any:
 
 
 def check_access(settings: Settings) -> None:
-    """Open one link as a reader of our consumer group; HubRefused or HubUnreachable say in one line what is wrong."""
+    """Open one link in our consumer group. Raises HubRefused or HubUnreachable, which name the fault in one line."""
     from azure.eventhub.exceptions import AuthenticationError, EventHubError
 
     client = open_sync_client(settings)
@@ -80,7 +80,7 @@ def link_fault(settings: Settings, group: str, setting: str, error: Exception) -
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error; the name of its type when it has no text."""
+    """Return the first line of an error, or the name of its type when it has no text."""
     return (str(error) or type(error).__name__).splitlines()[0]
 
 

@@ -16,7 +16,7 @@ BATCH_SIZE, PREFETCH = BATCH_EVENTS, BATCH_EVENTS
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """The terms of sharing: the store of ownership, the interval of balancing, and the expiry of an owner."""
+    """The terms of sharing: the checkpoint store, the time between balancings, and the time until an owner expires."""
 
     checkpoint_store: Any
     interval: timedelta

@@ -6,7 +6,7 @@ from core.errors import HubRefused, HubUnreachable
 from core.model.events import PartitionId
 from core.model.hub import HubReader
 
-KEEP = 2.0  # seconds to remember the ends: Event Hubs answers 50 such calls a second for a whole namespace (quotas)
+KEEP = 2.0  # seconds to remember the ends: Event Hubs answers at most 50 such calls a second for a whole namespace
 
 
 def read_ends(hub: HubReader) -> Mapping[PartitionId, int]:

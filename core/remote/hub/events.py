@@ -1,4 +1,4 @@
-"""Convert the SDK's events to ours. It has texts as bytes; bytes that are not UTF-8 become U+FFFD, as in .NET."""
+"""Convert the SDK's events to ours. The SDK has texts as bytes; bytes that are not UTF-8 become U+FFFD, as in .NET."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from core.model.spans import SequenceNumber
 
 
 def to_event(event: Any) -> Event:
-    """Convert one azure.eventhub.EventData; BatchRefused when the hub did not stamp it."""
+    """Convert one azure.eventhub.EventData; BatchRefused when its number, offset or time is missing."""
     number, offset, enqueued_at = event.sequence_number, event.offset, event.enqueued_time
     if number is None or offset is None or enqueued_at is None:
         raise BatchRefused(f"event {number} is incomplete: the hub sent offset {offset!r}, enqueued time {enqueued_at}")
@@ -25,7 +25,7 @@ def to_event(event: Any) -> Event:
 
 
 def _body(event: Any) -> bytes:
-    """Return the data sections as one body; a body of a different AMQP kind as its text."""
+    """Return the data sections as one body, or the text of a body of a different AMQP kind."""
     message = event.raw_amqp_message
     if message.body_type.value != "data":
         return str(plain_value(message.body)).encode()
@@ -37,7 +37,7 @@ def text_of(value: Any) -> str:
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value as JSON can hold it."""
+    """Return a value in a form that JSON can hold."""
     if isinstance(value, str | int | float | bool | None):
         return value
     if isinstance(value, Mapping):

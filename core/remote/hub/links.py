@@ -1,8 +1,8 @@
-"""One receiving link to a partition, from a place on: opened in milliseconds where the SDK's private names allow it.
+"""One receiving link to a partition, from a place on: it opens in milliseconds if the SDK has the private names for it.
 
-The SDK's `receive` needs half a second to begin and one to end, for it serves partitions in turn and keeps a thread.
-`EventHubConsumer`, which it uses, does the same at once; its name is private, so the public call is the fallback.
-Source: azure-eventhub 5.15, `_consumer.py`.
+The SDK's `receive` needs half a second to begin and one to end, because it serves partitions in turn on a thread of its
+own. It uses `EventHubConsumer`, which begins and ends at once; that name is private, so the public call is the
+fallback. Source: azure-eventhub 5.15, `_consumer.py`.
 """
 
 import queue
@@ -17,22 +17,22 @@ TURN = 0.2  # seconds that a call may wait for events
 
 
 class Link(Protocol):
-    """Receives from one place on. For one thread; errors are the SDK's."""
+    """Receives events from one place on. Only one thread may use a link; errors are the SDK's."""
 
     def receive(self) -> list[Any]:
-        """Return the events that have arrived, possibly none: it waits for a fraction of a second."""
+        """Return the events that have arrived, possibly none; wait for a fraction of a second at most."""
 
     @property
     def is_ready(self) -> bool:
-        """True when the hub has accepted the link: before, it cannot have sent anything."""
+        """True once the hub has accepted the link; until then it cannot have sent anything."""
 
     def close(self) -> None: ...
 
 
 def open_link(client: Any, group: str, partition_id: str, place: Place, count: int) -> Link:
-    """Open a link of an EventHubConsumerClient (sync) that begins with the first event at the place.
+    """Open a link of a sync EventHubConsumerClient that begins with the first event at the place.
 
-    `count` is the limit of events to receive at once.
+    `count` is the most events to receive at once.
     """
     if hasattr(client, "_create_consumer"):
         return _DirectLink(client, group, partition_id, place, count)
@@ -51,14 +51,14 @@ class _DirectLink:
             event_position_inclusive=_is_inclusive(place),
             prefetch=count,
         )
-        self._consumer._keep_alive = 0  # else its thread sleeps for a second before it ends
+        self._consumer._keep_alive = 0  # otherwise its thread sleeps for a second before it ends
         self._watchdog = threading.Timer(OPENING, lambda: cut(self._consumer._handler))
         self._watchdog.daemon = True
         self._watchdog.start()
 
     def receive(self) -> list[Any]:
         if not self.is_ready:
-            self._consumer._open_with_retry()  # one step; `receive` does not report one that fails
+            self._consumer._open_with_retry()  # one step; `receive` would not report its failure
             return []
         self._watchdog.cancel()
         self._consumer.receive(batch=True, max_batch_size=self._count)
@@ -86,7 +86,7 @@ def cut(handler: Any) -> None:
 
 
 class PublicLink:
-    """A link by the public call, which needs a thread and closes its client."""
+    """A link through the public call, which needs a thread and closes its client."""
 
     def __init__(self, client: Any, partition_id: str, place: Place, count: int) -> None:
         self._client = client

@@ -1,7 +1,7 @@
-"""The management link, which stays open: the SDK opens a connection for each request, which costs a third of a second.
+"""A management link that stays open: the SDK opens a connection for each request, which costs a third of a second.
 
-It replaces the client's `_management_request`, and the public methods work as before; where the SDK has no such private
-names, nothing is replaced and they work slowly. Source: azure-eventhub 5.15, `_client_base.py`.
+The link replaces the client's `_management_request`; the public methods work as before. If the SDK does not have these
+private names, nothing is replaced and requests stay slow. Source: azure-eventhub 5.15, `_client_base.py`.
 """
 
 import threading
@@ -17,7 +17,7 @@ _PRIVATE = ("_management_request", "_create_auth", "_amqp_transport", "_address"
 
 
 def keep_management_open(client: Any) -> "Management | None":
-    """Let a sync client send its requests over one open link; return the link, None where the SDK does not allow it."""
+    """Let a sync client send its requests over one open link; return the link, or None if the SDK does not allow it."""
     try:
         from azure.eventhub._pyamqp.error import AMQPException
     except ImportError:
@@ -30,7 +30,7 @@ def keep_management_open(client: Any) -> "Management | None":
 
 
 class Management:
-    """Sends one request at a time; a link that broke while idle is opened again, once.
+    """Sends one request at a time; reopens a link that broke while it was idle, once.
 
     `faults` are the errors of the SDK's private methods.
     """

@@ -1,6 +1,6 @@
 """The hub reader: extents, single events and ranges, through a separate consumer group and the SDK's sync client.
 
-The trigger's readers hold an epoch on their group, which admits no other reader.
+The trigger's readers hold an epoch in their consumer group, which admits no other reader.
 """
 
 import threading
@@ -20,8 +20,8 @@ from core.remote.hub.links import Link, open_link
 from core.remote.hub.management import Management, keep_management_open
 from core.settings import Settings
 
-QUIET = 1.0  # seconds without an event after which the extent is read again
-TRIES = 3  # in a row that a link may break before the hub counts as unreachable
+QUIET = 1.0  # seconds without an event; then the extent is read again
+TRIES = 3  # times in a row that a link may break; then the hub counts as unreachable
 HUB, GROUP = "EVENTHUB_NAME", "HUB_READER_CONSUMER_GROUP"  # the setting that a refusal names
 
 
@@ -84,7 +84,7 @@ class SdkHubReader:
                     raise
 
     def check_access(self) -> None:
-        """Open one link, so that a wrong consumer group is reported now and not with the first gap."""
+        """Open one link, so that a wrong consumer group is reported now and not at the first gap."""
         partition = self.partitions()[0]
         deadline = time.monotonic() + LINK_TIMEOUT
         with self._link(partition, BEFORE_FIRST, 1) as link:
@@ -146,7 +146,7 @@ def _is_after(place: Place, extent: Extent) -> bool:
 
 
 def _events(link: Link, deadline: datetime) -> Iterator[Event | None]:
-    """Yield the events that arrive, and None after a while without any; HubUnreachable when the time is up."""
+    """Yield the events that arrive, and None after QUIET seconds without any; HubUnreachable when the time is up."""
     heard_at = time.monotonic()
     while True:
         arrived = link.receive()

@@ -1,4 +1,4 @@
-"""Spark on Databricks: one-time runs of the Jobs API 2.2, whose idempotency token makes a submit happen once."""
+"""Spark on Databricks: one-time runs of the Jobs API 2.2; with its idempotency token, a repeated submit starts one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,7 @@ class DatabricksEngine:
         self._cluster = cluster
 
     def submit(self, request: JobRequest) -> str:
-        """Start a job; the same name again returns the same run."""
+        """Start a job; a submit under the same name returns the same run."""
         answer = self._http.post("/submit", self._body(request))
         if answer.get("run_id") is None:
             raise EngineUnreachable(f"the answer has no run_id; it has {sorted(answer)}")

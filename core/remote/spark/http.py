@@ -1,4 +1,5 @@
-"""JSON over HTTP, for the engines: an answer, a refusal, or no answer, which decides what may be repeated."""
+"""JSON over HTTP for the engines. A call ends with an answer, a refusal or no answer; that decides whether it may be
+repeated."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,7 +8,7 @@ from core.errors import EngineRefused, EngineUnreachable
 from core.remote.hub.client import first_line
 
 TIMEOUT = (10.0, 30.0)  # seconds: to connect, and between bytes
-_PASSING = (408, 409, 425, 429)  # and everything from 500 on
+_PASSING = (408, 409, 425, 429)  # statuses that count as no answer, like every status from 500 on
 
 Token = Callable[[], str | None]
 
@@ -17,18 +18,18 @@ class NotFound(EngineRefused):
 
 
 class JsonHttp:
-    """Sends requests below one address, with a token where there is one."""
+    """Sends requests to the paths under one address, with a token if the service takes one."""
 
     def __init__(self, address: str, token: Token) -> None:
         self._address = address
         self._token = token
 
     def get(self, path: str, **query: object) -> Mapping[str, Any]:
-        """Read. Raises NotFound, EngineRefused (a setting has to change) or EngineUnreachable."""
+        """Return the answer to a GET. Raises NotFound, EngineRefused (a setting has to change) or EngineUnreachable."""
         return self._call("GET", path, params=query)
 
     def post(self, path: str, body: Mapping[str, Any], **query: object) -> Mapping[str, Any]:
-        """Write; after EngineUnreachable it may have been done."""
+        """Return the answer to a POST; after EngineUnreachable, it is unknown whether the service carried it out."""
         return self._call("POST", path, json=body, params=query)
 
     def delete(self, path: str) -> Mapping[str, Any]:
@@ -62,7 +63,7 @@ def _json(answer: Any, where: str) -> Mapping[str, Any]:
     try:
         found = answer.json()
     except ValueError as error:
-        raise EngineUnreachable(f"{where} with a body that is no JSON") from error
+        raise EngineUnreachable(f"{where} with a body that is not JSON") from error
     if not isinstance(found, dict):
         raise EngineUnreachable(f"{where} with a JSON {type(found).__name__}, not an object")
     return found

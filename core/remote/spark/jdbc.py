@@ -9,7 +9,7 @@ _SERVER = re.compile(r"(?:tcp:)?([^,\\]+)(?:\\[^,]*)?(?:,(\d+))?", re.IGNORECASE
 
 @dataclass(frozen=True, slots=True)
 class JdbcAddress:
-    """The address of a database, without secrets, and the user who signs in; None where a token is used instead."""
+    """The address of a database, without secrets, and the user who signs in; None when a token is used instead."""
 
     url: str
     user: str | None

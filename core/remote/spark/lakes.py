@@ -18,7 +18,7 @@ POINTER = "current.json"
 
 
 class FolderLake:
-    """A Lake on this machine; a lock and a rename take the place of If-Match."""
+    """A Lake on this machine; a lock and a rename replace If-Match."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
@@ -104,7 +104,7 @@ class BlobLake:
 
 
 def open_container(address: str, connection: str | None) -> tuple[Any, str]:
-    """Return the client of the container in an address, and our prefix in it; nothing is connected yet."""
+    """Return a client of the container that an address names, and our prefix in it; nothing is connected yet."""
     from azure.storage.blob import ContainerClient
 
     account, name, prefix = parse_address(address)
@@ -116,7 +116,7 @@ def open_container(address: str, connection: str | None) -> tuple[Any, str]:
 
 
 def parse_address(address: str) -> tuple[str, str, str]:
-    """Return account, container and prefix. Azurite has its account in the path, after an IP address.
+    """Return the account, container and prefix of an address. Azurite has its account in the path, after an IP address.
 
     LakeUnreachable for an address that names no container.
     """

@@ -1,4 +1,4 @@
-"""Spark with a Livy API: Synapse, Fabric and Apache Livy, whose batches differ in details. Ids are opaque texts.
+"""Spark behind a Livy API: Synapse, Fabric and Apache Livy, whose batches differ in details. Ids are opaque texts.
 
 Sources: Livy's REST API, "Spark Batch" of Azure Synapse (2019-11-01-preview), the Livy API of Microsoft Fabric.
 """
@@ -12,7 +12,7 @@ from core.errors import EngineRefused, EngineUnreachable
 from core.remote.spark.http import JsonHttp, NotFound, Token
 
 PAGE, MOST_PAGES = 100, 50
-DUPLICATE = "Duplicate session name"  # Apache Livy: a running batch has this name already
+DUPLICATE = "Duplicate session name"  # the error of Apache Livy when a running batch has this name already
 SMALL = {"driverMemory": "28g", "driverCores": 4, "executorMemory": "28g", "executorCores": 4, "numExecutors": 2}
 CONF = {"spark.sql.session.timeZone": "UTC"}
 _ENDED = {
@@ -43,7 +43,7 @@ class LivyJobs:
 
 
 class LivyEngine:
-    """A SparkEngine. Livy has no token that makes a submit happen once; the name of the batch does it instead."""
+    """A SparkEngine. Livy has no idempotency token, so the name of the batch identifies a repeated submit."""
 
     name = "livy"
 
@@ -60,7 +60,7 @@ class LivyEngine:
             raise
 
     def find(self, name: str) -> str | None:
-        """Return the id of a batch of this name; of several, the first that has not failed."""
+        """Return the id of a batch with this name; of several, the first that has not failed."""
         found = [batch for batch in self._batches() if batch.get("name") == name]
         found.sort(key=lambda batch: _state_of(batch) is JobState.FAILED)
         return _id_of(found[0]) if found else None
@@ -94,5 +94,5 @@ def _state_of(batch: Mapping[str, Any]) -> JobState:
 
 def _id_of(batch: Mapping[str, Any]) -> str:
     if batch.get("id") is None:
-        raise EngineUnreachable(f"the answer has no id of a batch; it has {sorted(batch)}")
+        raise EngineUnreachable(f"the answer has no batch id; it has {sorted(batch)}")
     return str(batch["id"])

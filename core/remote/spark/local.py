@@ -1,4 +1,4 @@
-"""Spark on this machine: spark-submit in a separate process that outlives us, with a folder of the job's name."""
+"""Spark on this machine: spark-submit in a separate process that outlives us, with a folder named like the job."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ echo $$ > "$0/group.new" && mv "$0/group.new" "$0/group"
 
 @dataclass(frozen=True, slots=True)
 class LocalSpark:
-    """The command, the folder of the programs, the folder of jobs, and settings of Spark in addition to ours."""
+    """The command, the folder of the programs, the folder of the jobs, and Spark settings in addition to ours."""
 
     submit: str
     jobs: Path
@@ -41,7 +41,7 @@ class LocalSpark:
 
 
 class LocalEngine:
-    """A SparkEngine. The id of a job is its name, so that it is submitted once."""
+    """A SparkEngine. The id of a job is its name, so that each job is submitted once."""
 
     name = "local"
 
@@ -60,7 +60,7 @@ class LocalEngine:
         except FileExistsError:
             return request.name
         except OSError as error:
-            raise EngineRefused(f"folder {folder} of the job cannot be created: {error}") from error
+            raise EngineRefused(f"the job's folder {folder} cannot be created: {error}") from error
         self._start(command, folder, request)
         return request.name
 
@@ -68,12 +68,12 @@ class LocalEngine:
         return name if (self._spark.memory / name / "group").exists() else None
 
     def state(self, job_id: str) -> JobState:
-        """Return the state of a job; one whose processes are gone without an exit code was killed."""
+        """Return the state of a job; a job whose processes are gone without an exit code was killed."""
         folder = self._spark.memory / job_id
         group = _number_in(folder / "group")
         if group is None:
             return JobState.LOST
-        alive = _is_alive(group)  # before the exit code: a job that ends between the two has written it
+        alive = _is_alive(group)  # before the exit code: a job that ends between these reads has written its code
         code = _number_in(folder / "ended")
         if code is not None:
             return JobState.FAILED if code else JobState.SUCCEEDED
@@ -104,7 +104,7 @@ class LocalEngine:
 
 
 def _environment(command: str) -> dict[str, str]:
-    """Return our environment, with the app importable, and with the Python of this spark-submit."""
+    """Return our environment, with the app on the Python path and the Python of this spark-submit."""
     python = Path(command).parent / "python"
     own = {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)} if python.exists() else {}
     path = os.pathsep.join(filter(None, [str(APP), os.environ.get("PYTHONPATH", "")]))

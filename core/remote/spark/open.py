@@ -31,7 +31,7 @@ def open_engine(settings: Settings) -> SparkEngine | None:
 
 
 def open_lake(settings: Settings) -> Lake | None:
-    """Return the lake, or None where results stay in SQL. Jobs of this machine have a folder by default."""
+    """Return the lake, or None when results stay in SQL. The local engine has a folder by default."""
     spark = settings.spark
     if spark.lake is None:
         return FolderLake(_beside_store(settings) / "lake") if spark.engine == "local" else None

@@ -16,12 +16,12 @@ _lock = threading.Lock()
 
 
 def no_token() -> str | None:
-    """Return None, for a service without tokens."""
+    """Return None: the service takes no token."""
     return None
 
 
 def entra_token(scope: str) -> Token:
-    """Return a function that gets a token for a scope; it raises EngineRefused or EngineUnreachable without one."""
+    """Return a function that gets a token for a scope; it raises EngineRefused or EngineUnreachable when it cannot."""
 
     def token() -> str | None:
         from azure.core.exceptions import AzureError, ClientAuthenticationError

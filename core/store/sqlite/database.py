@@ -24,7 +24,7 @@ class _RolledBack(Exception):
 
 
 class SqliteDatabase:
-    """A Database in one file. `busy_timeout` is how long, in seconds, it waits for another process that writes."""
+    """A Database in one file. `busy_timeout` is the longest wait, in seconds, for another process that writes."""
 
     def __init__(
         self, path: Path, busy_timeout: float = 5.0, connect: Callable[[], sqlite3.Connection] | None = None
@@ -34,7 +34,7 @@ class SqliteDatabase:
         self._texts = {name: query.text for name, query in load_queries("sqlite").items()}
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
-        self._writing = threading.Lock()  # fair within the process, where SQLite's own waiting polls
+        self._writing = threading.Lock()  # fair between threads; SQLite's own waiting polls
 
     def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
         with _faults():
@@ -108,7 +108,7 @@ class SqliteDatabase:
 
 @contextmanager
 def _faults() -> Iterator[None]:
-    """Name what SQLite reports: a fault of a value or a constraint is data, the rest is the database's own state."""
+    """Name the faults of SQLite: a fault of a value or a constraint is DataRefused, any other is StoreUnavailable."""
     try:
         yield
     except (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, OverflowError, ValueError) as error:

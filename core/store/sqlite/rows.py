@@ -1,4 +1,4 @@
-"""The statements of row classes for SQLite, built from their fields: the only SQL text in Python of this engine."""
+"""The statements about row classes for SQLite, built from the classes' fields: this engine's only SQL in Python."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -50,7 +50,7 @@ def rows_text(of: OfRows) -> str:
 
 
 def many_values(step: Step, values: Mapping[str, Any]) -> Iterable[Any]:
-    """Return the values of each time that a step of many runs."""
+    """Return the values of each run of a step of many."""
     many = step.many or ()
     if isinstance(step.statement, str):
         return [{**values, **each} for each in many]
@@ -102,7 +102,7 @@ def _delete(row_class: type) -> str:
 
 
 def _retract_states(row_class: type) -> str:
-    """Copy the states that give way, before they are set; `keys` is a JSON array of [sequence number, key...]."""
+    """Copy the states that will be replaced; `keys` is a JSON array of [sequence number, key...]."""
     table = row_table(row_class)
     matches = " AND ".join(f"t.{quoted(name)} = k.value ->> {place}" for place, name in enumerate(table.key, 1))
     return (
@@ -115,7 +115,7 @@ def _retract_states(row_class: type) -> str:
 
 
 def _select_states(row_class: type, before: str = "") -> str:
-    """Select states by their keys, given as one JSON array of arrays of key values."""
+    """Select states by their keys; `keys` is a JSON array of arrays of key values."""
     table = row_table(row_class)
     columns = before + ", ".join(f"t.{quoted(name)}" for name in table.columns)
     matches = " AND ".join(f"t.{quoted(name)} = k.value ->> {position}" for position, name in enumerate(table.key))
@@ -136,7 +136,7 @@ def _values_of(row_class: type) -> ValuesOf:
 
 @cache
 def _keys_of(row_class: type) -> ValuesOf:
-    """Return a function to the number and the key of each state that is to be set."""
+    """Return a function from placed states to the number and the key of each state that will be set."""
     table, values_of = row_table(row_class), _values_of(row_class)
     number, places = (
         STATE_LINEAGE.index("sequence_number"),

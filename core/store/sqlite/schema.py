@@ -1,4 +1,4 @@
-"""The schema of the embedded store: open a database, check its version, apply what is missing."""
+"""The schema of the embedded store: open a database, check its version, apply missing migrations."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from core.store.queries import Migration, load_migrations, load_queries, refuse_
 
 
 def open_checked(path: Path, busy_timeout: float) -> sqlite3.Connection:
-    """A connection to a database on whose schema this code runs, else SchemaMismatch."""
+    """Open a connection to a database; SchemaMismatch when this code cannot run on its schema."""
     if not path.exists():
         raise SchemaMismatch(f"{path} does not exist: create it with `python -m core.store.migrate`")
     connection = open_database(path, busy_timeout)
@@ -24,7 +24,7 @@ def open_checked(path: Path, busy_timeout: float) -> sqlite3.Connection:
 
 
 def open_database(path: Path, busy_timeout: float) -> sqlite3.Connection:
-    """A connection in autocommit mode, durable at each commit; StoreUnavailable when the file is not a database."""
+    """Open a connection in autocommit mode, durable at each commit; StoreUnavailable when the file is no database."""
     connection: sqlite3.Connection | None = None
     try:
         connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None, check_same_thread=False)
@@ -39,7 +39,7 @@ def open_database(path: Path, busy_timeout: float) -> sqlite3.Connection:
 
 
 def migrate_sqlite(path: Path) -> list[Migration]:
-    """Create or upgrade a database; return what was applied. Safe to run twice, and from two processes at once."""
+    """Create or upgrade a database; return the applied migrations. Safe to run twice, and in two processes at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = open_database(path, busy_timeout=30.0)
     try:

@@ -1,4 +1,4 @@
-"""A script as one T-SQL batch and one round trip: its text, the same for scripts of one shape, and its parameters."""
+"""Compile a script to one T-SQL batch, one round trip: a text that all scripts of one shape share, and parameters."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from core.store.script import Named, Script, Step
 from core.store.sqlserver.json import many_json, rows_json, without_zone
 from core.store.sqlserver.rows import rows_query, rows_values
 
-UNMET = 51100  # THROW of the first step that touched a different number of rows than expected; the next has 51101
+UNMET = 51100  # THROW when step 0 touches a different number of rows than expected; step 1 has 51101
 _CONVERTED = {"datetime2(7)": "CONVERT(datetime2(7), ?, 126)", "uniqueidentifier": "CONVERT(uniqueidentifier, ?)"}
 
 Batch = tuple[str, list[Any]]
@@ -19,7 +19,7 @@ Batch = tuple[str, list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """The part of a step that shapes the text of its batch; the number that a step of many expects is a parameter."""
+    """The part of a step that decides the text of its batch; the number that a step of many expects is a parameter."""
 
     statement: Named
     expects: Literal["nothing", "one", "many"]
@@ -76,7 +76,7 @@ def _kept(shapes: Iterable[_Shape]) -> tuple[str, ...]:
 
 @cache
 def _params(shapes: tuple[_Shape, ...]) -> tuple[Param, ...]:
-    """Return the parameters of all steps, each once, less those that the script keeps itself."""
+    """Return the parameters of all steps, each once, without those that the script keeps itself."""
     params: dict[str, Param] = {}
     kept = _kept(shapes)
     for place, shape in enumerate(shapes):
@@ -126,7 +126,7 @@ def _query(statement: Named) -> Query:
 
 
 def _declare(params: Iterable[Param]) -> str:
-    """Declare every parameter, so that each is given once."""
+    """Declare every parameter, so that each value is sent once."""
     declared = [f"@{param.name} {_type(param)} = {_CONVERTED.get(param.type, '?')}" for param in params]
     return f"DECLARE {', '.join(declared)};" if declared else ""
 

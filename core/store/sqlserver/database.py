@@ -1,4 +1,4 @@
-"""The production database: SQL Server and Azure SQL, one T-SQL batch and one round trip for a whole transaction."""
+"""The production database, SQL Server or Azure SQL: a whole transaction is one T-SQL batch and one round trip."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +15,7 @@ Results = list[list[tuple[Any, ...]]]
 
 
 class SqlServerDatabase:
-    """A Database on a server. `schema` differs from `hubledger` only in tests, which make their own and drop it."""
+    """A Database on a server. Only tests use a `schema` other than `hubledger`: they create their own and drop it."""
 
     def __init__(
         self,
@@ -86,8 +86,12 @@ def _unmet(script: Script, trouble: Trouble) -> Exception | None:
 
 
 def _error_of_duplicate(script: Script, trouble: Trouble) -> Exception:
-    """Return the error of the step that raced, for another transaction was first; any other duplicate is data."""
+    """Return the error of the step that raced, because another transaction was first; other duplicates are data."""
     for step in script.steps:
         if trouble.names_key(step.races):
-            return step.otherwise() if step.otherwise else StoreUnavailable(f"another was first: {trouble.text}")
+            return (
+                step.otherwise()
+                if step.otherwise
+                else StoreUnavailable(f"another transaction was first: {trouble.text}")
+            )
     return _error_of_reading(trouble)

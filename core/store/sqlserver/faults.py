@@ -1,4 +1,5 @@
-"""The faults that SQL Server and its driver report, by their meaning: a condition, refused data, or a passing trouble.
+"""The faults that SQL Server and its driver report, by their meaning: an unmet condition, refused data, or trouble that
+passes.
 
 Numbers and states are Microsoft's: "Database engine events and errors", "Transient fault error codes" of Azure SQL, and
 the SQLSTATE appendix of ODBC. A fault that is not listed counts as passing: a retry is safe, giving up an event is not.
@@ -23,8 +24,8 @@ _SCHEMA = {207, 208, 229, 262, 1934, 2760, 2812}
 _LOST = {64, 233, 10053, 10054, 10060}
 _DATA_STATES = ("22", "23")
 _LOST_STATES = ("08", "HYT00", "HYT01")
-_NO_DRIVER_STATES = ("IM",)  # the driver manager's own: no such data source, no such driver, it does not load
-_NO_DRIVER_TEXT = "Can't open lib"  # unixODBC says it under 01000
+_NO_DRIVER_STATES = ("IM",)  # of the driver manager: no such data source, no such driver, a driver that does not load
+_NO_DRIVER_TEXT = "Can't open lib"  # unixODBC reports it with state 01000
 _REFUSED_LOGIN_STATE = "28000"
 _MISSING_OBJECT = "42S02"
 _WITH_CALL = re.compile(r"\((\d+)\) \(SQL\w+\)(?=; \[|$)")
@@ -36,7 +37,7 @@ class Fault(Enum):
     """The meaning of a fault of the driver."""
 
     THROWN = "a condition of the batch does not hold"
-    DUPLICATE = "a key is there already"
+    DUPLICATE = "a key exists already"
     DATA = "the database refuses a value"
     TRANSIENT = "nothing was written, and a retry may succeed"
     LOST = "the connection failed: the batch that was on its way may have been committed"
@@ -58,19 +59,19 @@ _MEANING: dict[int, Fault] = {
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """An error of the driver, read: its meaning, the server's number where it has one, and its text."""
+    """A parsed error of the driver: its meaning, the server's number if it has one, and its text."""
 
     fault: Fault
     number: int | None
     text: str
 
     def names_key(self, keys: Collection[str]) -> bool:
-        """Return True when the text of a duplicate names one of these keys; the values come after both names."""
+        """Return True when the text of a duplicate names one of these keys: its first two quoted words are names."""
         return any(name in keys for name in _QUOTED.findall(self.text)[:2])
 
 
 def read_trouble(error: BaseException) -> Trouble:
-    """Return the meaning of a pyodbc error; one that is not known is transient, and is logged with its number."""
+    """Return the meaning of a pyodbc error; an unknown error counts as transient and is logged with its number."""
     state, message = _parts(error)
     numbers = _numbers(message)
     for number in numbers:
@@ -80,14 +81,14 @@ def read_trouble(error: BaseException) -> Trouble:
 
 
 def misses_object(error: BaseException) -> bool:
-    """Return True when the requested table is not there, rather than not allowed."""
+    """Return True when the requested table does not exist; False when access to it is denied."""
     return _parts(error)[0] == _MISSING_OBJECT
 
 
 def _numbers(message: str) -> list[int]:
-    """The server's numbers, that of the error itself first.
+    """Return the server's numbers in a message, the number of the error itself first.
 
-    pyodbc writes the call behind the number of the first diagnostic only. A number that stands earlier in the text is
+    pyodbc names the ODBC call only after the number of the first diagnostic, so a number earlier in the text is part of
     a value that the server quotes.
     """
     first = _WITH_CALL.findall(message)[-1:]

@@ -1,4 +1,4 @@
-"""Values as JSON that OPENJSON reads: it decodes what JSON escapes, and the column refuses what is too long."""
+"""Write values as JSON for OPENJSON, which decodes escapes; the column refuses a value that is too long."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
@@ -10,7 +10,7 @@ import orjson
 from core.errors import DataRefused
 from core.store.columns import day_text, instant_text, instant_texts
 
-PLACES = 10  # of a decimal, as OPENJSON is asked for it
+PLACES = 10  # decimal places that OPENJSON is asked for
 
 
 def server_instant_text(moment: datetime) -> str:
@@ -24,7 +24,7 @@ def server_instant_texts(moments: Sequence[datetime]) -> list[str]:
 
 
 def without_zone(value: Any) -> Any:
-    """Return an instant's text without its Z; any other value as it is."""
+    """Return an instant's text without its Z; any other value unchanged."""
     return value.removesuffix("Z") if isinstance(value, str) else value
 
 
@@ -37,7 +37,7 @@ def rows_json(rows: Sequence[Sequence[Any]]) -> str:
 
 
 def many_json(many: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Return the further parameters of a statement of many as a JSON array of arrays, in the order of its columns."""
+    """Return the further parameters of a statement of many as a JSON array of arrays, in the order of the columns."""
     return rows_json([[_sent(name, each[name]) for name in columns] for each in many])
 
 
@@ -48,7 +48,7 @@ def _sent(name: str, value: Any) -> Any:
 
 
 def _written(value: object) -> str:
-    """Return a value as T-SQL reads it; TypeError for what it does not."""
+    """Return a value in the form that T-SQL reads; TypeError for a value of any other type."""
     if isinstance(value, Decimal):
         return _decimal_text(value)
     if isinstance(value, datetime):
@@ -59,8 +59,8 @@ def _written(value: object) -> str:
 
 
 def _decimal_text(value: Decimal) -> str:
-    """Return the exact number; ValueError where the server would round."""
+    """Return the exact text of a number; ValueError when the server would round it."""
     text = f"{value:f}"
     if not value.is_finite() or len(text.partition(".")[2].rstrip("0")) > PLACES:
-        raise ValueError(f"{text} is not a number of {PLACES} decimal places at most")
+        raise ValueError(f"{text} is not a number with at most {PLACES} decimal places")
     return text

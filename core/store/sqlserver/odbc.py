@@ -1,4 +1,4 @@
-"""Sessions with SQL Server: one per thread, opened on first use, dropped after a fault; by token or by string."""
+"""Sessions with SQL Server: one per thread, opened on first use, dropped after a fault, with token or password."""
 
 import math
 import struct
@@ -15,24 +15,24 @@ from core.store.sqlserver.faults import Fault, read_trouble
 TOKEN_SCOPE = "https://database.windows.net/.default"
 ACCESS_TOKEN = 1256  # SQL_COPT_SS_ACCESS_TOKEN of the Microsoft driver
 LONG_TEXT = (-9, 0, 0)  # SQL_WVARCHAR of any length
-SHORT_TEXT = 2_000  # characters, of two units at most: what the driver takes for a text that is not long
+SHORT_TEXT = 2_000  # characters, each of two UTF-16 units at most: the longest text that the driver sends at once
 ONE_PIECE = 2**30  # bytes
 _CREDENTIALS = ("uid=", "user id=", "pwd=", "trusted_connection=", "authentication=")
 
 
 class Driver(Protocol):
-    """What the store needs of pyodbc, which is a module of this form."""
+    """The part of the module pyodbc that the store uses."""
 
     Error: type[Exception]
 
     def connect(self, connection_string: str, /, **options: Any) -> Any:
-        """A connection as DB-API describes it."""
+        """Return a connection as DB-API describes it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """How long a sign-in and a statement may take; both stay well inside an invocation's time."""
+    """The longest times of a sign-in and a statement; both stay well inside the time of an invocation."""
 
     sign_in: timedelta = timedelta(seconds=15)
     statement: timedelta = timedelta(seconds=30)
@@ -41,7 +41,7 @@ class Deadlines:
 class Session:
     """One connection in autocommit mode: every batch opens and ends its own transaction.
 
-    It keeps one cursor: each that is closed costs a round trip of its own, which tells the server to forget the batch.
+    A session keeps one cursor, because closing a cursor costs a round trip, which tells the server to forget the batch.
     """
 
     def __init__(self, connection: Any, driver: Driver) -> None:
@@ -50,9 +50,10 @@ class Session:
         self.fault = driver.Error
 
     def run(self, text: str, given: Sequence[object] = ()) -> list[list[tuple[Any, ...]]]:
-        """Run a batch to its end and return its results: an error after the first one only shows at nextset().
+        """Run a batch to its end and return its results: an error after the first result shows only at nextset().
 
-        Raises the driver's Error. What is read to its end, or closed after a fault, does not keep the connection busy.
+        Raises the driver's Error. A cursor that is read to its end, or closed after a fault, does not keep the
+        connection busy.
         """
         if self._cursor is None:
             self._cursor = self._connection.cursor()
@@ -71,7 +72,7 @@ class Session:
         return [[tuple(row) for row in self._cursor.fetchall()]] if self._cursor.description else []
 
     def close(self) -> None:
-        """Close the connection; one that is lost already is none to complain of."""
+        """Close the connection; the fault of a connection that is lost already is ignored."""
         with suppress(self.fault):
             self._connection.close()
 
@@ -82,18 +83,19 @@ class Session:
 
 
 def _size(value: object) -> tuple[int, int, int] | None:
-    """None leaves it to the driver, which would send a long text piece by piece, behind a round trip of its own."""
+    """Return the size to declare for a value; None leaves it to the driver.
+
+    The driver would send a long text piece by piece, after an extra round trip.
+    """
     return LONG_TEXT if isinstance(value, str) and len(value) > SHORT_TEXT else None
 
 
 def load_driver() -> Driver:
-    """pyodbc, without its pool: a connection that is closed after a fault must not come back."""
+    """Return pyodbc, without its pool: a connection that is closed after a fault must not come back."""
     try:
         import pyodbc
     except ImportError as error:  # its wheel does not bring the ODBC manager
-        raise StoreMisconfigured(
-            f"STORE_CONNECTION: pyodbc cannot be loaded, is unixodbc installed? {error}"
-        ) from error
+        raise StoreMisconfigured(f"STORE_CONNECTION: pyodbc cannot be loaded (install unixodbc): {error}") from error
     pyodbc.pooling = False
     return pyodbc  # type: ignore[no-any-return]
 
@@ -103,7 +105,7 @@ _credential_lock = threading.Lock()
 
 
 def entra_token() -> str:
-    """A token for Azure SQL; azure-identity keeps it and renews it before it expires."""
+    """Return a token for Azure SQL; azure-identity caches it and renews it before it expires."""
     from azure.core.exceptions import AzureError, ClientAuthenticationError
     from azure.identity import DefaultAzureCredential
 
@@ -114,7 +116,7 @@ def entra_token() -> str:
         return str(_credential[0].get_token(TOKEN_SCOPE).token)
     except ClientAuthenticationError as error:
         raise StoreMisconfigured(
-            f"STORE_CONNECTION has no credentials, and no Entra token can be had: {_first_line(error)}"
+            f"STORE_CONNECTION has no credentials, and Entra gives no token: {_first_line(error)}"
         ) from error
     except AzureError as error:
         raise StoreUnavailable(
@@ -124,14 +126,14 @@ def entra_token() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a connection is made with; neither is loaded before it is needed."""
+    """The driver and the token of a connection; neither is loaded before it is needed."""
 
     driver: Callable[[], Driver] = load_driver
     token: Callable[[], str] = entra_token
 
 
 class Connections:
-    """One session per thread. `check` looks at each new one and may refuse it."""
+    """Holds one session per thread. `check` may refuse a new session."""
 
     def __init__(self, open_session: Callable[[], Session], check: Callable[[Session], None]) -> None:
         self._open_session = open_session
@@ -141,7 +143,7 @@ class Connections:
         self._lock = threading.Lock()
 
     def get(self) -> Session:
-        """This thread's session. Raises StoreMisconfigured, SchemaMismatch or StoreUnavailable, in one line."""
+        """Return this thread's session. Raises StoreMisconfigured, SchemaMismatch or StoreUnavailable, in one line."""
         session: Session | None = getattr(self._local, "session", None)
         if session is None:
             session = self._open_session()
@@ -156,7 +158,7 @@ class Connections:
         return session
 
     def drop(self) -> None:
-        """Close this thread's session after a fault: the next call opens and checks a new one."""
+        """Close this thread's session after a fault; the next call opens and checks a new session."""
         session: Session | None = getattr(self._local, "session", None)
         if session is not None:
             self._local.session = None
@@ -166,7 +168,7 @@ class Connections:
             session.close()
 
     def close(self) -> None:
-        """Close all, of every thread."""
+        """Close the sessions of all threads."""
         with self._lock:
             sessions, self._open = self._open, []
             self._local = threading.local()
@@ -175,7 +177,7 @@ class Connections:
 
 
 def connect(connection_string: str, deadlines: Deadlines | None = None, access: Access | None = None) -> Session:
-    """A new session; by Entra token where the string has no credentials of its own."""
+    """Open a session; it signs in by Entra token when the string has no credentials."""
     deadlines, access = deadlines or Deadlines(), access or Access()
     driver = access.driver()
     options: dict[str, Any] = {"autocommit": True, "timeout": _whole_seconds(deadlines.sign_in)}
@@ -191,7 +193,7 @@ def connect(connection_string: str, deadlines: Deadlines | None = None, access: 
 
 
 def token_attribute(token: str) -> bytes:
-    """A token as the driver takes it: UTF-16LE behind its length in bytes."""
+    """Return a token in the form that the driver takes: its length in bytes, then UTF-16LE."""
     encoded = token.encode("utf-16-le")
     return struct.pack("<I", len(encoded)) + encoded
 
@@ -206,7 +208,7 @@ def _sign_in_fault(error: BaseException) -> StoreMisconfigured | StoreUnavailabl
 
 
 def _whole_seconds(deadline: timedelta) -> int:
-    """As the driver takes it, to whom 0 means for ever."""
+    """Return a deadline in the form that the driver takes; at least 1, because 0 means no deadline."""
     return max(1, math.ceil(deadline.total_seconds()))
 
 

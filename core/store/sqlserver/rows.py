@@ -1,6 +1,6 @@
-"""The statements of row classes for SQL Server, built from their fields: the only SQL text in Python of this engine.
+"""The statements about row classes for SQL Server, built from the classes' fields: this engine's only SQL in Python.
 
-Rows of a class come in one JSON variable, `@rows_of_<table>`: arrays of position and columns.
+The rows of a class come in one JSON variable, `@rows_of_<table>`: arrays of position and columns.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ from core.store.sqlserver.json import server_instant_texts
 
 SERVER = Dialect("hubledger.", "@", "TOP (@most) ", "")
 BY_CODE_POINT = "COLLATE Latin1_General_100_BIN2"
-_KEY_TEXT = "nvarchar(4000)"  # of a key: a text of this type can be sought in an index, and none is longer
+_KEY_TEXT = "nvarchar(4000)"  # the type of a text in a key: an index can seek it, and no key text is longer
 _TYPES: dict[type, str] = {
     str: "nvarchar(max)",
     int: "bigint",
@@ -80,14 +80,14 @@ def rows_query(of: OfRows) -> Query:
 
 @cache
 def rows_values(row_class: type) -> ValuesOf:
-    """Return a function from placed rows to what is sent of them: of states, the newest of each key."""
+    """Return a function from placed rows to the values to send: for states, only the newest of each key."""
     table = row_table(row_class)
     values_of = compiled_values(row_class, _position(table), server_instant_texts)
     return newest_of_each(table, values_of) if table.key else values_of
 
 
 def rows_variable(table: RowTable) -> str:
-    """Return the name of the variable that holds a table's rows, which no parameter has."""
+    """Return the name of the variable that holds a table's rows; no parameter has this name."""
     return f"rows_of_{table.name}"
 
 
@@ -107,7 +107,7 @@ def _append(row_class: type) -> str:
 
 
 def _set(row_class: type) -> str:
-    """Update states where they stand and are older, and insert them where none stands: MERGE has known races."""
+    """Update the states that exist and are older, and insert the others: MERGE has known races."""
     older = (
         " WHERE t.stream_id <> @stream_id OR t.partition_id <> @partition_id OR t.sequence_number < r.sequence_number"
     )
@@ -167,7 +167,7 @@ def _delete(row_class: type) -> str:
 
 
 def _select_states(row_class: type, before: str = "") -> str:
-    """Select states by their keys, from the JSON in `@keys`: an array of key values each."""
+    """Select states by their keys; `@keys` is a JSON array of arrays of key values."""
     table, hints = row_table(row_class), dict(fields_of(row_class))
     columns = before + ", ".join(f"t.{quoted(name)}" for name in table.columns)
     typed = ", ".join(
@@ -180,7 +180,7 @@ def _select_states(row_class: type, before: str = "") -> str:
 
 
 def _open_json(row_class: type) -> str:
-    """The rows of a class as T-SQL reads them from their variable: the position, then the columns."""
+    """Return the expression that reads the rows of a class from their variable: the position, then the columns."""
     table = row_table(row_class)
     types = [(name, "bigint") for name in _position(table)]
     types += [(quoted(name), _type(hint, name in table.key)) for name, hint in fields_of(row_class)]
@@ -189,7 +189,8 @@ def _open_json(row_class: type) -> str:
 
 
 def _matches(row_class: type, source: str) -> str:
-    """Texts from JSON carry the database's collation; ids compare by code point, as their columns do."""
+    """Return the condition that the keys match. Texts from JSON have the database's collation, so they are collated by
+    code point, as the columns of ids are."""
     hints = dict(fields_of(row_class))
     return " AND ".join(
         f"t.{quoted(name)} = {source}.{quoted(name)}{f' {BY_CODE_POINT}' if str in types_of(hints[name]) else ''}"
@@ -211,7 +212,7 @@ def _document(row_class: type) -> str:
 
 
 def _json_value(column: str, hint: Any) -> str:
-    """Instants with the T and the Z of RFC 3339: cast to text they have neither."""
+    """Return the JSON value of a column. Instants get the T and the Z of RFC 3339, which a cast to text leaves out."""
     types = types_of(hint)
     if datetime in types:
         return f"REPLACE(CAST({column} AS varchar(33)), ' ', 'T') + 'Z'"

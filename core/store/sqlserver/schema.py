@@ -1,4 +1,4 @@
-"""The schema on SQL Server: check its version, apply what is missing under an application lock."""
+"""The schema on SQL Server: check its version, apply missing migrations under an application lock."""
 
 import re
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ _NAME = re.compile(rf"\b{SCHEMA}\b(?=[.'])")  # as a prefix, or at the end of a 
 
 
 def check_version(session: Session, schema: str) -> None:
-    """SchemaMismatch unless the database has the migrations of this code, and none beyond them that breaks it."""
+    """Raise SchemaMismatch unless the database has all migrations of this code, and no newer one that breaks it."""
     try:
         version = _version(session, schema)
     except session.fault as error:
@@ -31,10 +31,11 @@ def check_version(session: Session, schema: str) -> None:
 
 
 def migrate_server(connection_string: str, schema: str = SCHEMA, access: Access | None = None) -> list[Migration]:
-    """Create or upgrade the schema; return what was applied. Of two at once, the second waits and finds it done.
+    """Create or upgrade the schema; return the applied migrations.
 
-    One transaction, opened and committed by statements of ours: with autocommit off, the driver opens one only when a
-    table is first read or written, and the lock before that would belong to none.
+    If two processes do so at once, the second one waits and finds it done. The transaction is opened and committed by
+    our own statements. With autocommit off, the driver would open one only at the first read or write of a table, too
+    late for the application lock.
     """
     session = connect(connection_string, access=access)
     try:
@@ -46,7 +47,7 @@ def migrate_server(connection_string: str, schema: str = SCHEMA, access: Access 
 
 
 def in_schema(text: str, schema: str) -> str:
-    """The same text for another schema."""
+    """Return the same text for a different schema."""
     return text if schema == SCHEMA else _NAME.sub(schema, text)
 
 

@@ -202,7 +202,7 @@ class TestStaged:
     def test_of_a_part_that_was_staged_it_is_told_that_it_may_have_left_no_row(self, office: Office) -> None:
         world = self.replayed(office, event(6, "quiet"))
         lost = "The hub no longer had it: numbers 6 to 7 are absent"
-        since = "; commit 3, a replay, had only some events of its range, and may have left no row of this one."
+        since = "; commit 3, a replay, had only some events of its range, and may have left no row for this event."
         found = [asked(office, number) for number in (6, 7)]
         assert [(one.outcome, one.sentence) for one in found if one] == [("absent", lost + since)] * 2
         self.assert_balanced(office, world)

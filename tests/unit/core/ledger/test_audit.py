@@ -88,8 +88,8 @@ def test_letters_of_a_range_that_has_none_are_looked_for_where_the_sums_differ()
 def test_a_commit_without_a_row_in_the_ledger_is_told_by_its_number() -> None:
     found = audit(Ledger(missing=((4, 4), (7, 9))), None).faults
     assert [(fault.kind, fault.detail) for fault in found] == [
-        ("commits", "the ledger has no row of commit 4"),
-        ("commits", "the ledger has no row of commits 7 to 9"),
+        ("commits", "the ledger has no row for commit 4"),
+        ("commits", "the ledger has no row for commits 7 to 9"),
     ]
 
 

@@ -114,7 +114,7 @@ def test_what_cannot_be_replayed_is_refused_by_the_field_that_says_it(case: str)
 
 
 def test_more_events_over_all_partitions_than_are_allowed_are_refused() -> None:
-    with pytest.raises(ReplayRefused, match="131 events, and REPLAY_MOST_EVENTS allows 130"):
+    with pytest.raises(ReplayRefused, match="131 events, but REPLAY_MOST_EVENTS allows 130"):
         ranges_of(order(), Reach(STREAM, REACH.replayable, HUB, 130))
 
 

@@ -239,7 +239,7 @@ def fault_of_a_process(environment: dict[str, str]) -> str:
 def test_a_pyodbc_that_does_not_load_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "pyodbc.py").write_text("raise ImportError('libodbc.so.2: cannot open shared object file')")
     assert fault_of_a_process({"PYTHONPATH": str(tmp_path)}) == (
-        "core.errors.StoreMisconfigured: STORE_CONNECTION: pyodbc cannot be loaded, is unixodbc installed?"
+        "core.errors.StoreMisconfigured: STORE_CONNECTION: pyodbc cannot be loaded (install unixodbc):"
         " libodbc.so.2: cannot open shared object file"
     )
 
@@ -248,5 +248,5 @@ def test_a_token_that_nobody_gives_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "pyodbc.py").write_text("")  # the token comes first: nothing of the driver is used
     given = {"PYTHONPATH": str(tmp_path), "AZURE_TOKEN_CREDENTIALS": "EnvironmentCredential"}
     assert fault_of_a_process(given).startswith(
-        "core.errors.StoreMisconfigured: STORE_CONNECTION has no credentials, and no Entra token can be had: "
+        "core.errors.StoreMisconfigured: STORE_CONNECTION has no credentials, and Entra gives no token: "
     )
