@@ -1,7 +1,7 @@
 """Retry dead letters: an eternal orchestration retries the letters that are due, and a timer keeps it running.
 
-The orchestration is only an alarm clock (docs/adr/0012): only ids travel through it, so to lose, purge or double it
-loses and repeats nothing.
+The orchestration is only an alarm clock (docs/adr/0012): only ids travel through it, so losing, purging or doubling
+it loses and repeats nothing.
 """
 
 import asyncio
@@ -102,7 +102,7 @@ def retry_letters(chunk: dict, context: func.Context) -> dict[str, Any]:  # the 
 @bp.timer_trigger(arg_name="timer", schedule="0 * * * * *", run_on_startup=True)
 @bp.durable_client_input(client_name="client")
 async def watch_dead_letters(timer: func.TimerRequest, client: Any) -> None:
-    """Start the keeper unless it runs: every minute, and when an instance starts. To start it twice does no harm."""
+    """Start the keeper unless it runs: every minute, and when an instance starts. Starting it twice does no harm."""
     try:
         instance_id = await asyncio.to_thread(_instance_id)
     except InfrastructureFault as fault:

@@ -30,7 +30,7 @@ class BooksUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """Numbers of events in all partitions. `in_hub` is the number that the hub ever took, None without its answer."""
+    """Numbers of events in all partitions. `in_hub` counts all that the hub ever took; None without its answer."""
 
     in_hub: int | None
     accounted: int

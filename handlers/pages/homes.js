@@ -1,4 +1,4 @@
-// Find homes by the beginning of their ids while it is typed, on the operator's page and on a resident's.
+// Find homes by the beginning of their ids as a person types it, on the operator's page and on a resident's.
 
 import { BASE, get, Problem } from "./api.js";
 import { button, card, el, fault, field } from "./dom.js";
