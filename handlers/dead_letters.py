@@ -27,7 +27,7 @@ Round = Generator[Any, Any, None]
 
 
 def keep_dead_letters(context: df.DurableOrchestrationContext) -> Round:
-    """Run one round: sleep until a letter is due, or claim and retry due letters. Then begin anew, without history."""
+    """Run one round: sleep until a letter is due, or claim and retry due letters. Then begin again, without history."""
     wake_at = datetime.fromisoformat((yield context.call_activity("find_due_at", None)))
     if wake_at > context.current_utc_datetime:
         yield context.create_timer(wake_at)

@@ -31,7 +31,7 @@ class Consumers(Protocol):
         """Raise ChildFailed when one died by itself."""
 
     def kill_one(self) -> None:
-        """Kill one, and start a new one in its place, which goes on from its state."""
+        """Kill one, and start a successor, which continues from its state."""
 
     def end(self) -> None:
         """End all in order, so that their logs are whole."""
@@ -117,7 +117,7 @@ def _restarting(name: str, child: Child) -> Iterator[None]:
 
 @contextmanager
 def ticking(seconds: float, action: Callable[[], None]) -> Iterator[None]:
-    """Call `action` every so many seconds beside the block; it must neither fail nor wait."""
+    """Call `action` at an interval of seconds while the block runs; it must not fail and must not wait."""
     ended = threading.Event()
 
     def tick() -> None:

@@ -1,4 +1,4 @@
-"""Audit the ledger: read every range anew and, on request, recount the rows and the hub."""
+"""Audit the ledger: read every range again and, on request, recount the rows and the hub."""
 
 import threading
 from dataclasses import asdict

@@ -14,7 +14,7 @@ export async function findHomes(place, prefix, cursor = "", before = []) {
     if (own !== asked) return;
     const homes = [...before, ...page.homes];
     place.replaceChildren(homes.length ? el("ul", { class: "homes", "aria-label": "Homes" }, homes.map(link))
-      : el("p", { class: "quiet" }, "No home has an id that begins with this."),
+      : el("p", { class: "quiet" }, "No home id begins with this text."),
     page.next ? button("More", () => findHomes(place, prefix, page.next, homes)) : "");
   } catch (problem) {
     if (!(problem instanceof Problem)) throw problem;

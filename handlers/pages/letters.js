@@ -13,7 +13,7 @@ const PAGE = 50;
 const MOVES = {
   retry: { word: "Retry", title: "Retry letters", done: "to be retried now", grave: false,
     text: (number) =>
-      `${plural(number, "letter")}, waiting or exhausted, will be due now, and their attempts begin anew.` },
+      `${plural(number, "letter")}, waiting or exhausted, will be due now, and their attempts begin again.` },
   discard: { word: "Discard", title: "Discard letters", done: "discarded", grave: true,
     text: (number) =>
       `${plural(number, "letter")} will be discarded for good. The events stay accounted for as dead-lettered.` },

@@ -37,7 +37,7 @@ function list(page, cursor, before, show) {
     ["Why", (one) => one.reason, "wide"],
   ];
   return card("Jobs", page.replays.length ? table("Replays", columns, page.replays)
-    : el("p", {}, "No replay was requested yet."),
+    : el("p", {}, "No replay has been requested yet."),
   el("div", { class: "row" },
     before.length ? button("Newer", () => show(before.at(-1), before.slice(0, -1))) : null,
     page.next ? button("Older", () => show(page.next, [...before, cursor])) : null));
