@@ -1,4 +1,4 @@
-"""Databases for measuring: one that counts the calls to a database, and one that takes every commit at once."""
+"""Databases for measuring: one that counts the calls to a database, and one that accepts every commit at once."""
 
 from typing import Any
 

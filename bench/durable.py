@@ -35,7 +35,7 @@ def step(n: int) -> int:
 
 
 def measure() -> Iterator[Figure]:
-    """Measure the best of a few rounds, since the host starts cold."""
+    """Measure the best of a few rounds, because the host starts cold."""
     logging.getLogger("functions_host").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory(dir=".") as folder:
         rate = max(asyncio.run(_rates(Path(folder))))

@@ -159,7 +159,7 @@ def _many(connection: Any, schema: str, fast: bool) -> Write:
 
 
 def _spaced(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values with times in ODBC's form, since fast_executemany lets the driver convert them."""
+    """Return the values with times in ODBC's form, because fast_executemany lets the driver convert them."""
     return {
         name: without_zone(value).replace("T", " ") if name.endswith("_at") and value else value
         for name, value in values.items()

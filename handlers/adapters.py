@@ -1,4 +1,4 @@
-"""Convert the host's types to ours: completely, or refuse them. Nothing is guessed."""
+"""Convert the host's types to ours completely, or refuse the batch. Nothing is guessed."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ _CONTEXT = ("FullyQualifiedNamespace", "EventHubName", "ConsumerGroup", "Partiti
 def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str) -> EventBatch:
     """Convert the events of an invocation, in the order of the hub; BatchRefused names the missing part.
 
-    All events share the metadata, and each access parses it anew: it is read from the first event only.
+    All events share the metadata, and each access parses it again, so it is read from the first event only.
     """
     metadata = events[0].metadata or {}
     partition = _partition(metadata)

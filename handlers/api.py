@@ -57,7 +57,7 @@ def _register(route: Route) -> None:
 
 @cache
 def operations() -> Mapping[Route, "Operation"]:
-    """Load the operation of each route, with the first request."""
+    """Load the operation of each route, at the first request."""
     found = {}
     for route in ROUTES:
         module, _, name = route.operation.partition(".")
@@ -66,7 +66,7 @@ def operations() -> Mapping[Route, "Operation"]:
 
 
 def _function_of(route: Route) -> Callable[..., Any]:
-    """Make the function of a route; the modules that answer are imported with the first request."""
+    """Make the function of a route; the modules that answer are imported at the first request."""
 
     def respond(req: func.HttpRequest) -> func.HttpResponse:
         from handlers.web.answering import answer

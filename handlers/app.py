@@ -1,4 +1,4 @@
-"""The app of this process, put together on first use: its settings, and all that its functions work with."""
+"""The app of this process, put together on first use: its settings, and everything that its functions use."""
 
 import atexit
 import os
@@ -56,10 +56,10 @@ class LetterCount:
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """One of each for the whole process.
+    """The parts of the app, one of each for the whole process.
 
     `store`, `silence` and `replays` wait for a database that does not answer. The others do not: a person sees the
-    fault at once, and a timer retries. `find_stream` only reaches the database.
+    fault at once, and a timer retries. `find_stream` only shows whether the database can be reached.
     """
 
     settings: Settings
@@ -98,7 +98,7 @@ class App:
 
 
 class OnFirstUse(Generic[Made]):
-    """A value of the process that its first user makes; while making it fails, every user gets the fault."""
+    """A value of the process, made at its first use. While it cannot be made, every use raises the fault."""
 
     def __init__(self, make: Callable[[], Made]) -> None:
         self._make = make
@@ -156,7 +156,7 @@ def _open_aggregation() -> Aggregation | None:
     spark = own.settings.spark
     if spark.engine == "none":
         return None
-    from core.remote.spark.open import job_arguments, open_lake  # needed with an engine only
+    from core.remote.spark.open import job_arguments, open_lake  # needed only with an engine
     from core.remote.spark.open import open_engine as open_spark
 
     engine, lake = open_spark(own.settings), open_lake(own.settings)

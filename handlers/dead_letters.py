@@ -1,7 +1,7 @@
 """Retry dead letters: an eternal orchestration retries the letters that are due, and a timer keeps it running.
 
-The orchestration is only an alarm clock (docs/adr/0012): only ids travel through it, so to lose, purge or double it
-loses and repeats nothing.
+The orchestration is only an alarm clock (docs/adr/0012): only ids travel through it, so losing, purging or doubling
+it loses and repeats nothing.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ Round = Generator[Any, Any, None]
 
 
 def keep_dead_letters(context: df.DurableOrchestrationContext) -> Round:
-    """Run one round: sleep until a letter is due, or claim and retry due letters. Then begin anew, without history."""
+    """Run one round: sleep until a letter is due, or claim and retry due letters. Then begin again, without history."""
     wake_at = datetime.fromisoformat((yield context.call_activity("find_due_at", None)))
     if wake_at > context.current_utc_datetime:
         context.set_custom_status(wake_at.isoformat())
@@ -104,7 +104,7 @@ def retry_letters(chunk: dict, context: func.Context) -> dict[str, Any]:  # the 
 @bp.timer_trigger(arg_name="timer", schedule="0 * * * * *", run_on_startup=True)
 @bp.durable_client_input(client_name="client")
 async def watch_dead_letters(timer: func.TimerRequest, client: Any) -> None:
-    """Start the keeper unless it runs: every minute, and when an instance starts. To start it twice does no harm."""
+    """Start the keeper unless it runs: every minute, and when an instance starts. Starting it twice does no harm."""
     try:
         instance_id, look = await asyncio.to_thread(_keeping)
     except InfrastructureFault as fault:

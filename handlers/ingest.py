@@ -28,8 +28,8 @@ read_times_fast()
     strategy="exponential_backoff", max_retry_count="-1", minimum_interval="00:00:01", maximum_interval="00:00:30"
 )
 def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # noqa: UP006 - the worker reads no list[...]
-    """Ingest a batch. A plain function, so that the worker runs it in its thread pool: database drivers block."""
-    if not events:  # the host may call with an empty receive
+    """Ingest a batch. The function is not async, so the worker runs it in a thread: database drivers block."""
+    if not events:  # the host may call with no events
         return
     from core.ingest.ingest import ingest_batch
     from handlers.adapters import to_batch

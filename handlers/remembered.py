@@ -16,10 +16,11 @@ _background = ThreadPoolExecutor(1, thread_name_prefix="remembered")  # one thre
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """Seconds that a value lives.
+    """The life of a value, in seconds.
 
-    A value is fresh for `fresh` seconds, and from then on looked up again: in the background while it is younger than
-    `limit`, else while the request waits. A look that takes less than `quick` seconds is repeated for every request.
+    A value is fresh for `fresh` seconds. After that, a request has it looked up again: in the background while it is
+    younger than `limit`, else while the request waits. A look that takes less than `quick` seconds is
+    repeated for every request.
     """
 
     fresh: float

@@ -1,4 +1,4 @@
-"""The durable orchestration that drives replays: SQL is the truth, and to lose the orchestration changes nothing."""
+"""The durable orchestration that drives replays: SQL is the truth, and losing the orchestration changes nothing."""
 
 import asyncio
 import logging
@@ -38,7 +38,7 @@ async def watch_replays(timer: func.TimerRequest, client: Any) -> None:
 
 
 def drive_replay(context: df.DurableOrchestrationContext) -> Generator[Any, Any, Any]:
-    """Work on the partitions of a job, slice by slice, until none is left or the job does not run. Only ids travel."""
+    """Work on the partitions of a job, slice by slice, until none is left or the job stops running. Only ids travel."""
     job_id = context.get_input()
     opened = yield context.call_activity("open_replay_job", job_id)
     is_faulty = "error" in opened
@@ -111,7 +111,7 @@ def _means() -> "ReplayMeans":
 
 
 async def drive(client: Any, job_id: str) -> None:
-    """Start the orchestration of a job unless it runs; if that fails, the timer does it. Two at once do no harm."""
+    """Start the orchestration of a job unless it runs; if that fails, the timer starts it. Two starts do no harm."""
     instance = f"replay-{job_id}"
     try:
         status = await client.get_status(instance)

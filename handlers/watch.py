@@ -22,7 +22,7 @@ bp = func.Blueprint()
 @bp.function_name("watch")
 @bp.timer_trigger(arg_name="timer", schedule=os.environ.get("WATCH_SCHEDULE") or "15 * * * * *", use_monitor=False)
 def watch(timer: func.TimerRequest) -> None:
-    """Log the facts. A fault has a log line of its own, which no alert takes for a watch, and fails this tick."""
+    """Log the facts. A fault has its own log line, which no alert mistakes for a watch; it fails this tick."""
     from core.ledger.watch import watch as watch_once
     from handlers.app import app
 

@@ -17,7 +17,7 @@ param location string
 @maxLength(36)
 param principalId string = deployer().objectId
 
-@description('Name of the administrator of the database: only a label, since the id decides.')
+@description('Name of the administrator of the database: only a label, because the id decides.')
 @minLength(1)
 @maxLength(256)
 param principalName string = 'hubledger-deployer'

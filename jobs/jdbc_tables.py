@@ -35,7 +35,7 @@ MICROS = "CONVERT(bigint, DATEDIFF_BIG(microsecond, CONVERT(datetime2(7), '1970-
 class Dialect:
     """The SQL that differs between servers: the prefix of tables, an instant in microseconds since 1970, a JSON member.
 
-    An instant never travels as a JDBC timestamp, since Java reads that in the time zone of its machine.
+    An instant never travels as a JDBC timestamp, because Java reads that in the time zone of its machine.
     """
 
     prefix: str = "hubledger."

@@ -1,4 +1,4 @@
-"""Compute home_activity from all readings into a shadow table, and compare it to the bit with the standing one.
+"""Compute home_activity from all readings into a shadow table, and compare it bit by bit with the current one.
 
 The job prints one JSON object. It ends with 0 when nothing differs, with 1 when something does, and with 3 when a run
 was committed meanwhile, so that the two cannot be compared.

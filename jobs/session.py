@@ -6,7 +6,7 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
-    # The first level holds 65,536 groups. A run has more windows, so the second level is used too: a third more time.
+    # The first level holds 65,536 groups. A run has more windows, so both levels would take a third more time.
     "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
 }
 

@@ -80,12 +80,12 @@ def windows_of(rows: DataFrame) -> DataFrame:
 
 
 def parts(activity: DataFrame) -> DataFrame:
-    """Mark windows as parts, to be added to those that stand."""
+    """Mark windows as parts, to be added to the stored windows."""
     return activity.select(*KEY, F.lit(False).alias("is_whole"), *VALUES)
 
 
 def corrected(activity: DataFrame, touched: DataFrame, readings: DataFrame) -> DataFrame:
-    """Return windows that lost a row as whole, to replace those that stand, and all others as parts to add.
+    """Return windows that lost a row as whole, to replace the stored windows, and all others as parts to add.
 
     `readings` are all readings up to the cut. A window that lost its last row is whole, with no reading.
     """

@@ -74,7 +74,7 @@ def jobs_ended(folder: Path) -> Iterator[None]:
 
 
 def aggregate_all(address: str, folder: Path, pause: Pause) -> None:
-    """Order step after step from the host until nothing is new; NotAggregated when one fails or takes too long."""
+    """Have the host take steps until nothing is new; raise NotAggregated when a step fails or takes too long."""
     began = printed_at = moved_at = time.monotonic()
     last = ""
     while (standing := _step(address)) != "has nothing new":

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 TIMEOUT = 15.0  # seconds; the app stops waiting for the hub earlier
-READ_EVERY = 2.0  # seconds from one answer to the next request; the app asks the hub as seldom
+READ_EVERY = 2.0  # seconds from one answer to the next request; the app asks the hub no more often
 
 OPEN = ("waiting", "retrying", "held")  # the statuses of open letters
 _LETTERS = "SELECT status, COUNT(*) FROM event_hub_dead_letter GROUP BY status"
@@ -30,7 +30,7 @@ class BooksUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """Numbers of events in all partitions. `in_hub` is the number that the hub ever took, None without its answer."""
+    """Numbers of events in all partitions. `in_hub` counts all that the hub ever took; None without its answer."""
 
     in_hub: int | None
     accounted: int

@@ -19,7 +19,7 @@ ANSWER = 30.0  # seconds until the host must answer
 
 
 class Consumers(Protocol):
-    """The consumers of one demo. `watch` reads their books; `logs` are of all that ever ran."""
+    """The consumers of one demo. `watch` reads their books; `logs` are those of all that ever ran."""
 
     watch: Watch
     logs: list[Path]
@@ -31,14 +31,14 @@ class Consumers(Protocol):
         """Raise ChildFailed when one died by itself."""
 
     def kill_one(self) -> None:
-        """Kill one, and start a new one in its place, which goes on from its state."""
+        """Kill one, and start a successor, which continues from its state."""
 
     def end(self) -> None:
         """End all in order, so that their logs are whole."""
 
 
 class Host:
-    """The functions host; after a kill, the one in its place."""
+    """The functions host; after a kill, its successor."""
 
     def __init__(self, stack: Stack, transform: str) -> None:
         self._stack = stack
@@ -67,7 +67,7 @@ class Host:
         self.watch.move(self._address)
 
     def skip(self, batches: int) -> None:
-        """Have it checkpoint the next batches of every partition without delivery, as the real host loses them."""
+        """Have it lose the next batches of every partition as the real host does: by a checkpoint without delivery."""
         order = urllib.request.Request(f"{self._address}/admin/faults", json.dumps({"skip": batches}).encode())
         urllib.request.urlopen(order, timeout=ANSWER).close()
 
@@ -117,7 +117,7 @@ def _restarting(name: str, child: Child) -> Iterator[None]:
 
 @contextmanager
 def ticking(seconds: float, action: Callable[[], None]) -> Iterator[None]:
-    """Call `action` every so many seconds beside the block; it must neither fail nor wait."""
+    """Call `action` at an interval of seconds while the block runs; it must not fail and must not wait."""
     ended = threading.Event()
 
     def tick() -> None:

@@ -145,7 +145,7 @@ def _tiles(connection: sqlite3.Connection) -> Iterator[str]:
 
 def _checkpoints(connection: sqlite3.Connection) -> Iterator[str]:
     for _, partition_id, checkpoint, last in connection.execute(_CHECKPOINTS):
-        yield f"checkpoint: partition {partition_id} stands at {checkpoint}, its ledger ends at {last}"
+        yield f"checkpoint: partition {partition_id} is at {checkpoint}, its ledger ends at {last}"
 
 
 def _settled(connection: sqlite3.Connection) -> Iterator[str]:

@@ -47,7 +47,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m local.run",
         description="Run emulator, store, functions host and feed on this machine until Ctrl-C. The state stays in "
-        ".local-run, and the next run goes on from it.",
+        ".local-run, and the next run continues from it.",
     )
     add_domain(parser)
     parser.add_argument("--rate", type=_rate, default="1000", metavar="R|full", help="events a second; default: 1000")

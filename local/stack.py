@@ -80,7 +80,7 @@ class Stack:
         self._start("migrate", "core.store.migrate", "--store", f"sqlite:{self.place.store}").wait_done(self.pause)
 
     def start_host(self, transform: str) -> tuple[Child, str]:
-        """Start the functions host with the app, and return its address too; the next one goes on from its state."""
+        """Start the functions host with the app, and return its address too; the next host continues from its state."""
         self._hosts += 1
         folder = self.place.folder
         command = Command(

@@ -57,7 +57,7 @@ class RunAnswer(Answered):
 
 
 class StepAnswer(Answered):
-    """The actions of the step, and the newest run; `published` if the pointer of the lake is up to date."""
+    """The actions of the step, and the newest run; `published` is true if the lake's pointer is up to date."""
 
     did: list[str]
     published: bool
@@ -76,7 +76,7 @@ class AggregationsAnswer(Answered):
 
 @operation("Advance the aggregation by one step now", "aggregations", {202: StepAnswer}, (CONFLICT,))
 def start_aggregation(call: Call[Nothing, Nothing, AggregationBody]) -> Answer:
-    """Take the step of the timer, without the rest after a failed run. A second request changes nothing."""
+    """Take the timer's next step, without the pause after a failed run. A second request changes nothing."""
     own = aggregation()
     if own is None:
         raise Problem(CONFLICT, "SPARK_ENGINE is none: set an engine to aggregate with")

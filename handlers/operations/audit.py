@@ -1,4 +1,4 @@
-"""Audit the ledger: read every range anew and, on request, recount the rows and the hub."""
+"""Audit the ledger: read every range again and, on request, recount the rows and the hub."""
 
 import threading
 from dataclasses import asdict
@@ -27,8 +27,8 @@ READING = timedelta(seconds=60)  # to read the events of one partition
 
 
 class AuditQuery(Shape):
-    """One partition, or all; `rows` and `hub` recount them too: the numbers from `first` to `last` of one partition, or
-    the newest numbers of each."""
+    """One partition, or all. `rows` and `hub` also recount the rows and the hub: the numbers from `first` to `last` of
+    one partition, or the newest numbers of each."""
 
     partition_id: PartitionText | None = None
     rows: bool = False
@@ -55,8 +55,9 @@ class NumbersAnswer(Answered):
 
 
 class RowRecountAnswer(Answered):
-    """The rows of the numbers from `first` to `last`, each compared with the commit that it names, and each commit that
-    lies wholly among these numbers compared with its rows. `complete` where they are all of the partition."""
+    """The recount of the rows from `first` to `last`. Each row is compared with the commit that it names, and each
+    commit that lies wholly among these numbers with its rows. `complete` is true if these are all numbers of
+    the partition."""
 
     first: str
     last: str
@@ -65,9 +66,10 @@ class RowRecountAnswer(Answered):
 
 
 class HubRecountAnswer(Answered):
-    """The hub's events from `beginning` to `end`. Of the numbers from `first` to `last`, which were read, the hub holds
-    `held`, and the ledger marks `absent` as absent. The hub does not hold those in `not_held` either: compaction leaves
-    such holes, retention does not. `first` and `last` are null where the hub holds none of the requested numbers."""
+    """The recount of the hub, which reaches from `beginning` to `end`. Of the numbers from `first` to `last`, which
+    were read, the hub holds `held`, and the ledger counts `absent` as absent. The hub does not hold those in `not_held`
+    either: compaction leaves such holes, retention does not. `first` and `last` are null where the hub holds none of
+    the requested numbers."""
 
     beginning: str
     end: str

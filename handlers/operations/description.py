@@ -1,4 +1,4 @@
-"""The description of the API, and the pages with their files: octets that change with the app only."""
+"""The description of the API, and the pages with their files: octets that change only with the app."""
 
 from functools import cache
 from hashlib import sha256

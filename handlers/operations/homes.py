@@ -81,7 +81,7 @@ class ActivityStepAnswer(Answered):
 
 
 class KindAnswer(Answered):
-    """A kind of sensor in a period. `active` of its `readings` were of state active; `ppm` is null where no sensor
+    """A kind of sensor in a period. `active` counts the readings in state active; `ppm` is null where no sensor
     measures it. Steps without a reading are left out."""
 
     kind: str
@@ -94,7 +94,7 @@ class KindAnswer(Answered):
 
 
 class PeriodAnswer(Answered):
-    """A day or a week of event time: from `since`, and before `until`."""
+    """A day or a week of event time: from `since` to just before `until`."""
 
     since: datetime
     until: datetime
@@ -112,8 +112,8 @@ class AlertAnswer(Answered):
 
 
 class AsOfAnswer(Answered):
-    """The cut of the sums: the commit number by stream and partition, and when its run was committed (null before the
-    first run). `is_current` when nothing was committed since."""
+    """The cut of the sums: the commit number of each stream and partition, and the time when its run was committed
+    (null before the first run). `is_current` is true if nothing was committed since."""
 
     cut: dict[str, int]
     is_current: bool
@@ -137,7 +137,7 @@ class ActivityAnswer(Answered):
 
 
 def ppm_of(one: HomeActivity) -> PpmAnswer | None:
-    """Return the mean, the least and the most of the measurements."""
+    """Return the mean, the lowest and the highest of the measurements."""
     if one.ppm_hundredths is None or one.least_ppm_hundredths is None or one.most_ppm_hundredths is None:
         return None
     mean = round(one.ppm_hundredths / one.readings / 100, 2)
@@ -157,7 +157,7 @@ def find_homes(call: Call[Nothing, HomesQuery, Nothing]) -> HomesAnswer:
 
 @operation("The last day and week of a home, and its alerts", "homes", problems=(NOT_FOUND,))
 def show_activity(call: Call[HomePath, ActivityQuery, Nothing]) -> ActivityAnswer:
-    """Show a home. The cut is read first: sums that a run adds meanwhile are newer than the cut, never older."""
+    """Show a home. The cut is read first, so the sums may be newer than the cut, but never older."""
     own, home_id = app(), call.path.home_id
     home = own.homes.find_home(home_id)
     if home is None:
@@ -183,7 +183,7 @@ def show_activity(call: Call[HomePath, ActivityQuery, Nothing]) -> ActivityAnswe
 
 
 def _until(call: Call[HomePath, ActivityQuery, Nothing], own: App) -> datetime:
-    """Return the end of the period: of `until`, else of the home's newest event, else of now.
+    """Return the end of the period: the quarter of an hour of `until`, else of the home's newest event, else of now.
 
     The period is in event time, so that a stream with its own clock (a feed, a replay) shows its own last day. Events
     dated after now do not count: one wrong clock would hide the last day.

@@ -31,7 +31,7 @@ class NumberPath(Shape):
 
 
 class RangeAnswer(Answered):
-    """A row of the ledger; `invocation_id` of a replay is its `job_id`."""
+    """A row of the ledger; in the row of a replay, `invocation_id` is the `job_id`."""
 
     commit_number: int
     kind: str
@@ -59,7 +59,7 @@ class GapAnswer(Answered):
 
 
 class WrittenRowAnswer(Answered):
-    """A row that an event of this number became."""
+    """A row that the event of this number became."""
 
     table: str
     ordinal: int | None
@@ -128,7 +128,7 @@ def _row(row: WrittenRow) -> WrittenRowAnswer:
 
 
 def _shown(value: object) -> object:
-    """Write whole numbers that JavaScript would round as strings, and cut long texts."""
+    """Write whole numbers as strings where JavaScript would round them, and cut long texts."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**53:
         return str(value)
     return value[:MOST_TEXT] if isinstance(value, str) else value

@@ -69,7 +69,7 @@ class OrderAnswer(Answered):
 
 @operation("Retry letters now", "letters", problems=(COUNT_DIFFERS,))
 def retry_letters_now(call: Call[Nothing, Nothing, OrderShape]) -> OrderAnswer:
-    """Make waiting and exhausted letters due now, and begin their attempts anew."""
+    """Make waiting and exhausted letters due now, and begin their attempts again."""
     return _carried_out(call, "requeue")
 
 

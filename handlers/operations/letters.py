@@ -43,7 +43,7 @@ MOST_LETTERS, MOST_GROUPS = 500, 100
 LARGEST_SHOWN = 256 * 1024  # octets of a body
 MOST_ERROR = 2_000  # characters
 
-Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z_-]{1,40}$", description="The mark of a cause.")]
+Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z_-]{1,40}$", description="The text of one cause.")]
 PartitionKeyText = Annotated[str, msgspec.Meta(max_length=2_000)]
 
 
@@ -108,7 +108,7 @@ class LetterAnswer(Answered):
 
 
 class AttemptAnswer(Answered):
-    """An attempt or a request for a letter: the status after it, by whom, when and why."""
+    """An attempt to settle a letter, or a person's request: the status after it, by whom, when and why."""
 
     attempt: int
     kind: str
@@ -239,7 +239,7 @@ def history_of(whole: WholeLetter) -> list[AttemptAnswer]:
 
 
 def _fetched(letter: ListedLetter, form: BodyForm) -> BodyAnswer:
-    """Fetch a body that was not stored from the hub; a different event under its number is of a different hub."""
+    """Fetch from the hub a body that was not stored; a different event under its number is one of a different hub."""
     own = app()
     event = own.hub.find_event(own.settings.stream.partition(letter.partition_id), letter.sequence_number)
     if event is None or event.enqueued_at != letter.enqueued_at:

@@ -11,7 +11,7 @@ from handlers.web.operation import Answered, Cursor, Instant, NumberText, Partit
 PAGE, MOST_OF_A_PAGE = 20, 100
 UUID_FORM = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 JobText = Annotated[str, msgspec.Meta(pattern=UUID_FORM, description="A job's id.")]
-OffsetText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z:._-]{1,64}$", description="As the hub wrote it.")]
+OffsetText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z:._-]{1,64}$", description="The hub's own text.")]
 Partitions = Annotated[list[PartitionText], msgspec.Meta(min_length=1, max_length=2000)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MOST_OF_A_PAGE)]
 
@@ -69,7 +69,7 @@ class SpanAnswer(Answered):
 
 
 class CountsAnswer(Answered):
-    """The work so far; of a dry run, the work that it would do. Only dry runs count `rows_added`, `rows_removed`,
+    """The work so far; in a dry run, the work that it would do. Only dry runs count `rows_added`, `rows_removed`,
     `rows_changed` and `events_changed`. `gone` numbers are neither in the hub nor in a letter, nor staged."""
 
     events: int
@@ -89,7 +89,8 @@ class CountsAnswer(Answered):
 
 
 class PartitionAnswer(Answered):
-    """The progress of a job in a partition: `next` begins its next piece; `note` says what is left out."""
+    """The progress of a job in a partition: `next` is the first number of its next piece; `note` says which numbers
+    of the request are left out."""
 
     partition_id: str
     first: str
@@ -109,7 +110,7 @@ class LeftOutAnswer(Answered):
 
 
 class MoveAnswer(Answered):
-    """A move of a job: by whom, when and why."""
+    """A change of a job's status: by whom, when and why."""
 
     at: datetime
     move: str

@@ -68,7 +68,7 @@ def show_replay(call: Call[JobPath, Nothing, Nothing]) -> ReplayAnswer:
     return _replay(_found(call.path.job_id))
 
 
-@operation("What a dry run would change, event by event", "replays", problems=(NOT_FOUND,))
+@operation("The changes that a dry run shows, event by event", "replays", problems=(NOT_FOUND,))
 def show_replay_diff(call: Call[JobPath, DiffQuery, Nothing]) -> DiffAnswer:
     """Show a page of the diff of a dry run so far."""
     job_id, query = _found(call.path.job_id).request.job_id, call.query
@@ -94,9 +94,9 @@ def resume_replay(call: Call[JobPath, Nothing, MoveShape]) -> ReplayAnswer:
     return _moved(call, "resume")
 
 
-@operation("Cancel a replay; events that it replayed stay so", "replays", problems=(NOT_FOUND, CONFLICT))
+@operation("Cancel a replay; the events that it replayed stay replayed", "replays", problems=(NOT_FOUND, CONFLICT))
 def cancel_replay(call: Call[JobPath, Nothing, MoveShape]) -> ReplayAnswer:
-    """Cancel the job for good. Events that it replayed stay so."""
+    """Cancel the job for good. The events that it replayed stay replayed."""
     return _moved(call, "cancel")
 
 

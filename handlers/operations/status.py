@@ -38,7 +38,8 @@ class PartitionBooksAnswer(Answered):
 
 class LettersByStatus(Answered):
     """The letters by status; `open` ones are not settled. Their number must equal `dead_lettered` of the ledger plus
-    `replayed`, the letters that replays made. All are of `counted_at`: some seconds ago where the count takes long."""
+    `replayed`, the letters that replays made. All were counted at `counted_at`: some
+    seconds ago where the count takes long."""
 
     waiting: int
     retrying: int
@@ -84,7 +85,7 @@ class StatusAnswer(Answered):
 
 @operation("The books: what is accounted for, lag, letters", "ledger")
 def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
-    """Return the books and the ends of the hub; without an answer of the hub, the books alone."""
+    """Return the books and the ends of the hub; without an answer from the hub, the books alone."""
     own = app()
     counted = own.letter_counts.get()
     books = Books(own.ledger.read_books(), counted.letters)

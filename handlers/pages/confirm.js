@@ -1,12 +1,12 @@
-// Ask for confirmation before a change: the person types how many things it is about, and why.
+// Ask for confirmation before a change: the person types the number of things that it changes, and the reason.
 
 import { Problem } from "./api.js";
 import { button, count, el, fault, field, notice } from "./dom.js";
 
 /**
  * Ask, then act. `act(expected, reason)` sends the request and returns a notice; when the number of things has changed
- * (412), the dialog asks again with the new number. Without a number (null) it asks for the reason only, and where
- * `asksWhy` is false not for the reason either.
+ * (412), the dialog asks again with the new number. Without a number (null) it asks only for the reason; where
+ * `asksWhy` is false, it does not ask for the reason.
  */
 export function confirm({ title, text, word, number, act, grave = false, asksWhy = true }) {
   return new Promise((resolve) => {

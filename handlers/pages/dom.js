@@ -55,7 +55,7 @@ export function badge(word) {
 }
 
 /**
- * Fill a place anew without moving the reader: the focused element keeps the focus, an unfolded one stays unfolded.
+ * Fill a place again without moving the reader: the focused element keeps the focus, an unfolded one stays unfolded.
  * Elements count as the same when they have the same position and tag name.
  */
 export function renew(place, ...nodes) {

@@ -1,4 +1,4 @@
-// Find homes by the beginning of their ids while it is typed, on the operator's page and on a resident's.
+// Find homes by the beginning of their ids as a person types it, on the operator's page and on a resident's.
 
 import { BASE, get, Problem } from "./api.js";
 import { button, card, el, fault, field } from "./dom.js";
@@ -14,7 +14,7 @@ export async function findHomes(place, prefix, cursor = "", before = []) {
     if (own !== asked) return;
     const homes = [...before, ...page.homes];
     place.replaceChildren(homes.length ? el("ul", { class: "homes", "aria-label": "Homes" }, homes.map(link))
-      : el("p", { class: "quiet" }, "No home has an id that begins with this."),
+      : el("p", { class: "quiet" }, "No home id begins with this text."),
     page.next ? button("More", () => findHomes(place, prefix, page.next, homes)) : "");
   } catch (problem) {
     if (!(problem instanceof Problem)) throw problem;

@@ -13,7 +13,7 @@ const PAGE = 50;
 const MOVES = {
   retry: { word: "Retry", title: "Retry letters", done: "to be retried now", grave: false,
     text: (number) =>
-      `${plural(number, "letter")}, waiting or exhausted, will be due now, and their attempts begin anew.` },
+      `${plural(number, "letter")}, waiting or exhausted, will be due now, and their attempts begin again.` },
   discard: { word: "Discard", title: "Discard letters", done: "discarded", grave: true,
     text: (number) =>
       `${plural(number, "letter")} will be discarded for good. The events stay accounted for as dead-lettered.` },
@@ -200,7 +200,7 @@ function bodyCard(one, path) {
     }
   };
   return card("Body", el("p", { class: "quiet" },
-    `${plural(one.body_bytes, "octet")}. To show it is logged with your name.`),
+    `${plural(one.body_bytes, "octet")}. The log records your name when you show it.`),
   el("div", { class: "row" }, buttons), shown);
 }
 
@@ -214,6 +214,6 @@ function attemptsCard(history) {
     one.why ? el("p", { class: "quiet" }, one.why) : null,
     one.error ? el("span", { class: "error" }, one.error) : null);
   return card("Attempts", history.length ? el("ol", { class: "attempts" }, history.map(line))
-    : el("p", { class: "quiet" }, "There was no attempt since it failed."));
+    : el("p", { class: "quiet" }, "There has been no attempt since it failed."));
 }
 

@@ -37,7 +37,7 @@ function list(page, cursor, before, show) {
     ["Why", (one) => one.reason, "wide"],
   ];
   return card("Jobs", page.replays.length ? table("Replays", columns, page.replays)
-    : el("p", {}, "No replay was requested yet."),
+    : el("p", {}, "No replay has been requested yet."),
   el("div", { class: "row" },
     before.length ? button("Newer", () => show(before.at(-1), before.slice(0, -1))) : null,
     page.next ? button("Older", () => show(page.next, [...before, cursor])) : null));
@@ -160,7 +160,7 @@ const capital = (word) => word[0].toUpperCase() + word.slice(1);
 
 const WORDS = { pause: "The replay stops between two pieces, and can be resumed there.",
   resume: "The replay continues where it was paused.",
-  cancel: "The replay ends for good; events that it replayed stay so." };
+  cancel: "The replay ends for good; the events that it replayed stay replayed." };
 
 const ask = (job, move) => confirm({ title: `${capital(move)} the replay`, word: capital(move), number: null,
   text: () => `${WORDS[move]} It covers ${plural(job.total, "event")}.`, grave: move === "cancel",

@@ -1,4 +1,4 @@
-"""Answer a request with the operation of its route: read it, run it, write the answer; once per key for changes."""
+"""Answer a request with the operation of its route: read it, run it, write the answer; a change runs once per key."""
 
 import logging
 from collections.abc import Callable, Mapping

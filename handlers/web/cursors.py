@@ -23,13 +23,13 @@ class _Bound(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 def page_of(
     found: Sequence[Entry], limit: int, query: object, key: Callable[[Entry], Sequence[object]]
 ) -> tuple[Sequence[Entry], str | None]:
-    """Return a page, and the cursor of the next one; None at the end. `found` has one entry more if there is a next."""
+    """Return a page, and the cursor of the next one; None at the end. `found` has one entry more if there is one."""
     page = found[:limit]
     return page, cursor_of(query, key(page[-1])) if len(found) > limit else None
 
 
 def query_of(given: msgspec.Struct) -> msgspec.Struct:
-    """Return the part of a query that a cursor is bound to: the length of a page may change on the way."""
+    """Return the part of a query that a cursor is bound to: all but the length of a page, which may change."""
     return msgspec.structs.replace(given, cursor=None, limit=1)
 
 

@@ -140,7 +140,7 @@ _IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": True,
-    "description": "Made by the caller. For a day, a request under this key runs once; a repetition gets its answer.",
+    "description": "Made by the caller. For a day, a request under this key runs once; a repeat gets the same answer.",
     "schema": {"type": "string", "pattern": f"^{KEY.pattern}$"},
 }
 

@@ -20,7 +20,7 @@ PartitionText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z_.$-]{1,40}$", 
 NumberText = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,19}$", description="A sequence number, in digits.")]
 Cursor = Annotated[str, msgspec.Meta(max_length=1000, description="`next` of the page before this one, unchanged.")]
 Instant = Annotated[datetime, msgspec.Meta(tz=True, description="RFC 3339, with its zone; answers are in UTC.")]
-Reason = Annotated[str, msgspec.Meta(min_length=3, max_length=400, description="Why, for those who ask later.")]
+Reason = Annotated[str, msgspec.Meta(min_length=3, max_length=400, description="The reason, for those who ask later.")]
 
 
 class Shape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -45,7 +45,7 @@ Body = TypeVar("Body", bound=Shape)
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[Path, Query, Body]):
-    """A valid request: its values, who sent it, and when it came. `operations` are all of the API, by their routes."""
+    """A valid request: its values, who sent it, and when it came. `operations` has all of the API by route."""
 
     path: Path
     query: Query
@@ -57,7 +57,7 @@ class Call(Generic[Path, Query, Body]):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A body, and all that differs from 200 with JSON. Octets are sent unchanged."""
+    """A body, with its status, headers and media type. Octets are sent unchanged."""
 
     body: Answered | bytes
     status: int = 200

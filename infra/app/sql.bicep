@@ -56,7 +56,7 @@ param tier string
 @maxValue(128)
 param vCores int
 
-@description('Minutes without a session after which a serverless database pauses; -1 for never, since the first call after a pause takes a minute.')
+@description('Minutes without a session after which a serverless database pauses; -1 for never, because the first call after a pause takes a minute.')
 @minValue(-1)
 @maxValue(10080)
 param autoPauseMinutes int
@@ -142,5 +142,5 @@ output serverHost string = server.properties.fullyQualifiedDomainName
 @description('Name of the database.')
 output databaseName string = database.name
 
-@description('Connection string of the app and of the migrations; it holds no credentials, since both sign in by token.')
+@description('Connection string of the app and of the migrations; it holds no credentials, because both sign in by token.')
 output connection string = 'Driver={ODBC Driver 18 for SQL Server};Server=tcp:${server.properties.fullyQualifiedDomainName},1433;Database=${database.name};Encrypt=yes'

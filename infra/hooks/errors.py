@@ -1,4 +1,4 @@
-"""The one error of the hooks: a step cannot go on until a person acts."""
+"""The one error of the hooks: a step cannot continue until a person acts."""
 
 
 class HookRefused(Exception):

@@ -10,7 +10,7 @@ from typing import Any
 from infra.hooks.errors import HookRefused
 
 TIMEOUT = 60.0  # seconds
-Token = Callable[[str], str]  # from a scope to a token for it
+Token = Callable[[str], str]  # returns a token for a scope
 
 
 @dataclass(frozen=True, slots=True)

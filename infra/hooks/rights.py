@@ -26,7 +26,7 @@ class Calls(Protocol):
 
 
 def allow_submitting(outputs: Outputs, rest: Calls) -> None:
-    """Let the app submit batches to the Synapse pool; safe to run again, since the assignment's id is derived."""
+    """Let the app submit batches to the Synapse pool; safe to repeat, because the assignment's id is derived."""
     if outputs.spark_engine != "synapse":
         print(f"Spark engine {outputs.spark_engine}: no Synapse role to assign")
         return

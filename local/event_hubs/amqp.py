@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def freeze(self) -> None:
-        """Stop reading and sending, as a server that hangs."""
+        """Stop reading and sending, like a server that hangs."""
         if not self._frozen:
             self._frozen = True
             self._transport.pause_reading()

@@ -61,7 +61,7 @@ class Link:
         return (self.attach.source if self.attach.peer_receives else self.attach.target).address
 
     def refuse_other_nodes(self) -> None:
-        """Raise NotEmulated when an end of the link is neither source nor target: a coordinator, say."""
+        """Raise NotEmulated when an end of the link is neither source nor target, for example a coordinator."""
         for terminus in (self.attach.source, self.attach.target):
             if terminus.kind not in (None, SOURCE, TARGET):
                 raise NotEmulated(f"a link to a terminus of kind {terminus.kind!r}")

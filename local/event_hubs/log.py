@@ -104,7 +104,7 @@ class PartitionLog:
         return self._base + bisect(self._events, int(bound), lo=self.first_sequence - self._base, key=_COLUMNS[name])
 
     def _refuse_past_end(self, name: str, bound: int) -> None:
-        """Refuse, in the service's words, a position past the end: a checkpoint from a hub that was made anew."""
+        """Refuse, in the service's words, a position past the end: a checkpoint from a hub that was created again."""
         last = {"sequence-number": self.last_sequence, "offset": self.last_offset}.get(name)
         if last is not None and bound > last:
             kind = name.replace("-", " ")

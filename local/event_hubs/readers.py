@@ -115,7 +115,7 @@ class Readers:
         self._by_slot: defaultdict[Slot, list[Reader]] = defaultdict(list)
 
     def admit(self, reader: Reader, slot: Slot) -> None:
-        """Admit a reader; one with an epoch detaches all readers with no epoch, the same or a lower one.
+        """Admit a reader. A reader with an epoch detaches those that have none, the same or a lower epoch.
 
         Raises AmqpError amqp:link:stolen for a lower epoch or none beside a reader that has one, and
         amqp:resource-limit-exceeded for the sixth reader without an epoch. Source: the Event Hubs page on

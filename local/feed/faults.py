@@ -10,7 +10,7 @@ UNKNOWN_KINDS = ("smoke", "water_leak", "thermostat", "doorbell")
 
 
 def truncated(body: str) -> bytes:
-    """Cut the body in half, as a sender does that dies while it writes."""
+    """Cut the body in half, like a sender that dies while it writes."""
     return body[: len(body) // 2].encode()
 
 

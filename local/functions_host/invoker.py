@@ -81,7 +81,7 @@ class Invoker:
         return outcome
 
     async def call(self, function: FunctionDescription, inputs: TriggerInputs) -> Outcome:
-        """Invoke once; log no failure, since the caller judges it."""
+        """Invoke once; log no failure, because the caller judges it."""
         return await self._timed(self._invocation(function, inputs, 0))
 
     def _invocation(self, function: FunctionDescription, inputs: TriggerInputs, retries: int) -> Invocation:

@@ -94,7 +94,7 @@ class PartitionPump:
         self._interrupted.set()
 
     def skip(self, count: int) -> None:
-        """Checkpoint the next `count` batches without delivering them, as the real host loses batches."""
+        """Checkpoint the next `count` batches without delivering them, as the real host does when it loses batches."""
         self._skips += count
 
     async def _deliver_from(self, start: StartAt) -> None:

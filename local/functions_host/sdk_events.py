@@ -1,4 +1,4 @@
-"""Convert the SDK's events to ours, directly from the AMQP message, since every event passes here.
+"""Convert the SDK's events to ours, directly from the AMQP message, because every event passes here.
 
 The SDK gives texts as bytes. Like .NET, bytes that are not UTF-8 become U+FFFD.
 """

@@ -69,7 +69,7 @@ def _check_directions(name: str, bindings: Mapping[str, Any], returned: Any) -> 
 
 
 def _check_client(name: str, call: Callable[..., Any], bindings: Mapping[str, Any]) -> None:
-    """Refuse a `def` with a durable client: Microsoft's worker indexes it, but its calls fail, as the SDK awaits it."""
+    """Refuse a `def` with a durable client: Microsoft's worker indexes it, but the SDK awaits it, so its calls fail."""
     has_client = any(binding.type == DURABLE_CLIENT for binding in bindings.values())
     if has_client and not inspect.iscoroutinefunction(getattr(call, "client_function", call)):
         raise _refuse(name, "a function with a durable client must be async def: the SDK awaits its result")

@@ -88,7 +88,7 @@ def test_absent_events_are_told_as_long_as_the_alert_on_silence_waits() -> None:
 
 def test_a_partition_has_stopped_after_as_long_as_the_page_says() -> None:
     minutes = STOPPED_AFTER // timedelta(minutes=1)
-    assert f"older than {minutes} minutes, or gone, and no batch committed for as long" in PAGE
+    assert f"gone or older than {minutes} minutes, and that have committed no batch for {minutes} minutes" in PAGE
 
 
 SENDER = """

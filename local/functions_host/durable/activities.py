@@ -29,7 +29,7 @@ async def run_activity(order: ActivityOrder, functions: DurableFunctions, invoke
 
 
 def _result(value: Any) -> str | None:
-    """Return the activity's result as JSON; None stands for null too."""
+    """Return the activity's result as JSON; None means null too."""
     return None if value is None or value.value in (None, "null") else str(value.value)
 
 

@@ -8,7 +8,7 @@ SELECT g.staging_id, g.run_id, g.attempt, g.staged_at
  LIMIT 1;
 
 -- name: remove_staging
--- Delete the staged results of closed runs, those that lost a race and half results too.
+-- Delete the staged results of closed runs, also those that lost a race or are incomplete.
 -- params:
 DELETE FROM aggregation_staging
  WHERE run_id NOT IN (SELECT r.run_id FROM aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'));

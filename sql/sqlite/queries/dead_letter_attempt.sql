@@ -1,5 +1,5 @@
 -- name: record_attempts
--- Record an attempt for each letter that a claim or a move touched, once; the letters say what they became.
+-- Record one attempt for each letter that a claim or a move touched, with the status that the letter has now.
 -- params: stream_id, partition_id, sequence_numbers, touched_by, kind, commit_number, done_by, why, done_at
 INSERT INTO dead_letter_attempt
        (stream_id, partition_id, sequence_number, attempt, touched_by, kind, status, error_class, error_type, error,

@@ -26,7 +26,7 @@ SELECT c.partition_id, (
  ORDER BY LENGTH(c.partition_id), c.partition_id;
 
 -- name: open_checkpoint
--- Insert a partition's first checkpoint; a key violation means that another owner made it first.
+-- Insert a partition's first checkpoint; a key violation means that another owner was first.
 -- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_id, updated_at
 INSERT INTO event_hub_checkpoint
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at)

@@ -1,5 +1,5 @@
 -- name: resolve_letters
--- Resolve the letters of events that a replay wrote or filtered, whatever their status was: their rows are there now.
+-- Resolve the letters of events that a replay wrote or filtered, whatever their status was: their rows exist now.
 -- params: stream_id, partition_id, succeeded, touched_by, settled_why, transform_version, committed_at
 UPDATE event_hub_dead_letter
    SET status = 'resolved', due_at = NULL, claimed_by = :touched_by, claimed_until = NULL, began_at = NULL,
@@ -42,7 +42,8 @@ VALUES (:stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at
         :failed_at);
 
 -- name: claim_letters
--- Claim letters that are due, or whose lease has ended: the holder died, which counts once its lone try had begun.
+-- Claim letters that are due, or whose lease has ended. The first ended lease counts as a lost claim, a later one only
+-- when a lone try had begun.
 -- A letter that waits for a time after the latest got it from a clock that was ahead, so it is due too.
 -- params: stream_id, claimed_by, claimed_at, claimed_until, latest, most
 UPDATE event_hub_dead_letter
@@ -59,7 +60,8 @@ UPDATE event_hub_dead_letter
 RETURNING partition_id, sequence_number, lost_claims;
 
 -- name: begin_chunk
--- Take the letters of a list that the claim still holds over to a run, and read them whole: a claim is begun only once.
+-- Take over the letters that a claim still holds, and read them whole: from then on the run holds them, so a claim
+-- begins only once.
 -- params: stream_id, partition_id, sequence_numbers, claimed_by, run
 UPDATE event_hub_dead_letter
    SET claimed_by = :run
@@ -69,7 +71,7 @@ UPDATE event_hub_dead_letter
 RETURNING sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, attempts, lost_claims;
 
 -- name: begin_lone_try
--- Mark letters that are about to be tried, each alone: if the process dies of it, the end of the lease frees them.
+-- Mark letters that are about to be tried, each alone: if the try kills the process, the end of the lease frees them.
 -- params: stream_id, partition_id, sequence_numbers, claimed_by, began_at, claimed_until
 UPDATE event_hub_dead_letter
    SET began_at = :began_at, claimed_until = :claimed_until, due_at = :claimed_until
@@ -78,7 +80,7 @@ UPDATE event_hub_dead_letter
    AND status = 'retrying' AND claimed_by = :claimed_by;
 
 -- name: settle_letters
--- Store the outcome of a retry, if its claim still holds the letter; without a new reason the letter keeps its own.
+-- Store the outcome of a retry, if its claim still holds the letter; without a new reason the letter keeps the old one.
 -- params: stream_id, partition_id, claimed_by, transform_version, committed_at, sequence_number, status, attempted, due_at, error_class, error_type, error, fingerprint, why
 UPDATE event_hub_dead_letter
    SET status = :status, attempts = attempts + :attempted, due_at = :due_at, claimed_until = NULL, began_at = NULL,
@@ -90,7 +92,7 @@ UPDATE event_hub_dead_letter
    AND status = 'retrying' AND claimed_by = :claimed_by;
 
 -- name: move_letters
--- Move letters whose status is among the sources, ",waiting,exhausted,"; an empty claim is any. A repeat has no effect.
+-- Move letters whose status is in a list, as ",waiting,exhausted,"; an empty claim is any. A repeat has no effect.
 -- params: stream_id, partition_id, sequence_numbers, sources, claimed_by, move_id, kind, status, due_at, moved_at, why
 UPDATE event_hub_dead_letter
    SET status = :status, due_at = CASE WHEN :status = 'waiting' THEN :due_at END, claimed_by = :move_id,

@@ -8,7 +8,7 @@ SELECT h.home_id
  LIMIT :most;
 
 -- name: find_home
--- Find a home as its latest registration has it.
+-- Find a home as its latest registration describes it.
 -- params: home_id
 SELECT h.home_id, h.time_zone, h.armed
   FROM home AS h

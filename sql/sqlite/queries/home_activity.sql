@@ -8,7 +8,7 @@ SELECT a.home_id, a.window_start, a.kind, a.readings, a.active, a.ppm_hundredths
  ORDER BY a.window_start, a.kind;
 
 -- name: read_last_window
--- Read when the last window of a home begins, of those that begin before an instant; NULL when there is none.
+-- Read the start of a home's last window that begins before an instant; NULL when there is none.
 -- params: home_id, until_at
 SELECT MAX(a.window_start) AS window_start
   FROM home_activity AS a

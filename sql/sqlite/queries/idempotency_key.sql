@@ -13,7 +13,7 @@ VALUES (:request_key, :request_hash, :claimed_at, :expires_at)
 ON CONFLICT (request_key) DO NOTHING
 RETURNING request_key;
 -- name: claim_free_key
--- Claim a key that has expired, or whose request died at work; touches no row while the key is in use.
+-- Claim a key that has expired, or whose request died; touches no row while the key is in use.
 -- params: request_key, request_hash, claimed_at, expires_at, abandoned_at
 UPDATE idempotency_key
    SET request_hash = :request_hash, claimed_at = :claimed_at, expires_at = :expires_at, answer = NULL

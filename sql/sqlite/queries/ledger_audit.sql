@@ -1,5 +1,5 @@
 -- name: audit_ledgers
--- Sum the ranges of a stream's partitions, or of one, from the first, beside the letters that their batches made.
+-- Sum all ranges of a stream's partitions, or of one partition, and count the letters that their batches made.
 -- params: stream_id, partition_id
 WITH ranged AS (
     SELECT l.partition_id, l.first_sequence_number, l.last_sequence_number, l.rows_written,
@@ -51,8 +51,7 @@ SELECT r.commit_number, r.previous_last, r.first_sequence_number
  LIMIT :most;
 
 -- name: find_letter_faults
--- Find ranges of a partition that made a different number of letters than they say, of those that say at least a
--- number.
+-- Find ranges of a partition that count at least a number of letters, but have a different number of letters.
 -- params: stream_id, partition_id, at_least, most
 WITH counted AS (
     SELECT l.commit_number, l.first_sequence_number, l.last_sequence_number, l.dead_lettered,
@@ -74,7 +73,7 @@ SELECT n.commit_number, n.first_sequence_number, n.last_sequence_number, n.dead_
  LIMIT :most;
 
 -- name: find_stale_sum
--- Find the remembered sum of a partition, where its ranges up to that commit have a different sum.
+-- Find the remembered sum of a partition if its ranges up to that commit have a different sum.
 -- params: stream_id, partition_id
 WITH ranged AS (
     SELECT COUNT(*) AS commits,
@@ -112,7 +111,7 @@ SELECT r.previous + 1 AS first_commit_number, r.commit_number - 1 AS last_commit
  LIMIT :most;
 
 -- name: count_replay_letters
--- Count the letters that replays made in a partition, and those of them that are there.
+-- Count the letters that replays recorded in a partition, and how many of them exist.
 -- params: stream_id, partition_id
 SELECT (SELECT COALESCE(SUM(p.letters_added), 0)
           FROM replay_progress AS p
@@ -124,7 +123,7 @@ SELECT (SELECT COALESCE(SUM(p.letters_added), 0)
            AND d.replay_commit_number IS NOT NULL) AS letters;
 
 -- name: find_absent
--- Find gaps of a partition that are absent and reach into a range, rising.
+-- Find the absent gaps of a partition that reach into a range, in order.
 -- params: stream_id, partition_id, first_sequence_number, last_sequence_number, most
 SELECT g.first_sequence_number, g.last_sequence_number
   FROM sequence_gap AS g

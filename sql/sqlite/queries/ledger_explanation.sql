@@ -1,5 +1,5 @@
 -- name: find_range
--- Find the range of a partition that begins last at or before a number; the reader checks that it reaches the number.
+-- Find the last range of a partition that begins at or before a number; the reader checks that it reaches the number.
 -- params: stream_id, partition_id, sequence_number
 SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,
        l.written, l.filtered, l.dead_lettered, l.held, l.absent, l.rows_written, l.transform_version, l.invocation_id,
@@ -34,7 +34,7 @@ SELECT MIN(l.first_sequence_number)
  WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind = 'batch';
 
 -- name: find_gap
--- Find the gap of a partition that begins last at or before a number; the reader checks that it reaches the number.
+-- Find the last gap of a partition that begins at or before a number; the reader checks that it reaches the number.
 -- params: stream_id, partition_id, sequence_number
 SELECT g.first_sequence_number, g.last_sequence_number, g.status, g.found_at, g.attempts
   FROM sequence_gap AS g

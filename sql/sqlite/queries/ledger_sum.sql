@@ -46,7 +46,7 @@ SELECT c.partition_id, c.sequence_number, c.enqueued_at, c.commit_number,
  ORDER BY LENGTH(c.partition_id), c.partition_id;
 
 -- name: count_letters
--- Count the letters of a stream by status, and those of all of them that replays made.
+-- Count the letters of a stream by status, and all those that replays made.
 -- params: stream_id
 SELECT (SELECT COUNT(*) FROM event_hub_dead_letter AS d
          WHERE d.stream_id = :stream_id AND d.status = 'waiting') AS waiting,

@@ -1,5 +1,5 @@
 -- name: list_letters
--- List letters of a stream, those that failed last first: a page after a key.
+-- List letters of a stream, the last to fail first: a page after a key.
 -- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, before_at, before_partition, before_number, most
 SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
@@ -20,7 +20,7 @@ SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
  LIMIT :most;
 
 -- name: list_letters_of_status
--- List letters of one status, those that failed last first: a page after a key.
+-- List letters of one status, the last to fail first: a page after a key.
 -- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, before_at, before_partition, before_number, most
 SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
@@ -41,7 +41,7 @@ SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
  LIMIT :most;
 
 -- name: list_letters_of_fingerprint
--- List letters of one cause, those that failed last first: a page after a key.
+-- List letters of one cause, the last to fail first: a page after a key.
 -- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, before_at, before_partition, before_number, most
 SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
@@ -78,7 +78,7 @@ SELECT d.fingerprint, COUNT(*) AS letters,
  LIMIT :most;
 
 -- name: group_letters_of_kind
--- Group letters of a class or a partition key by cause; no index has either.
+-- Group letters of a class or a partition key by cause; no index covers either.
 -- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, most
 SELECT d.fingerprint, COUNT(*) AS letters,
        SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
@@ -114,7 +114,7 @@ SELECT SUBSTR(d.body, 1, :most) AS body
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.sequence_number = :sequence_number;
 
 -- name: read_attempts
--- Read what was tried with a letter and requested of it, the first attempts first.
+-- Read the attempts on a letter and the requests about it, the oldest first.
 -- params: stream_id, partition_id, sequence_number, most
 SELECT a.attempt, a.kind, a.status, a.error_class, a.error_type, a.error, a.transform_version, a.commit_number,
        a.done_by, a.why, a.done_at
@@ -124,7 +124,7 @@ SELECT a.attempt, a.kind, a.status, a.error_class, a.error_type, a.error, a.tran
  LIMIT :most;
 
 -- name: count_matching
--- Count the letters that match a filter, of those in one of the statuses in a JSON list.
+-- Count the letters that match a filter and have one of the statuses in a JSON list.
 -- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, statuses
 SELECT COUNT(*)
   FROM event_hub_dead_letter AS d
@@ -138,7 +138,7 @@ SELECT COUNT(*)
    AND d.failed_at >= :since_at AND d.failed_at < :until_at;
 
 -- name: find_matching
--- Find the positions of letters that match a filter, of those in one of the statuses, those that failed first first.
+-- Find the positions of letters that match a filter and have one of the statuses, the first to fail first.
 -- params: stream_id, fingerprint, status, error_class, partition_id, partition_key, since_at, until_at, statuses, most
 SELECT d.partition_id, d.sequence_number
   FROM event_hub_dead_letter AS d
@@ -154,7 +154,7 @@ SELECT d.partition_id, d.sequence_number
  LIMIT :most;
 
 -- name: find_selected
--- Find the positions in a JSON list at which there is a letter in one of the statuses.
+-- Find the positions in a JSON list that have a letter in one of the statuses.
 -- params: stream_id, positions, statuses
 SELECT d.partition_id, d.sequence_number
   FROM json_each(:positions) AS j

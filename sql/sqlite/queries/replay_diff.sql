@@ -1,12 +1,12 @@
 -- name: add_replay_diffs
--- Insert what a dry run shows of events, from a JSON array of [sequence_number, diff].
+-- Insert the changes of events in a dry run, from a JSON array of [sequence_number, diff].
 -- params: job_id, partition_id, diffs
 INSERT INTO replay_diff (job_id, partition_id, sequence_number, diff)
 SELECT :job_id, :partition_id, d.value ->> 0, d.value ->> 1
   FROM json_each(:diffs) AS d;
 
 -- name: read_replay_diffs
--- Read what a dry run shows, by partition and number, after an event.
+-- Read the changes of a dry run, by partition and number, from after an event.
 -- params: job_id, partition_id, sequence_number, most
 SELECT d.partition_id, d.sequence_number, d.diff
   FROM replay_diff AS d

@@ -48,7 +48,7 @@ SELECT j.job_id
  ORDER BY j.requested_at;
 
 -- name: move_replay_job
--- Compare and set: touches no row when the status is none of the sources, ",planned,running,".
+-- Compare and set: touches no row when the status is not in a list, as ",planned,running,".
 -- params: job_id, status, sources, moved_at, fault, entry
 UPDATE replay_job
    SET status = :status, updated_at = :moved_at, fault = NULLIF(:fault, ''), history = history || :entry,
@@ -58,7 +58,7 @@ UPDATE replay_job
 RETURNING job_id;
 
 -- name: note_replay_fault
--- Store the fault that stops a job at the moment; an empty text for none.
+-- Store the fault that holds a job up now; an empty text for none.
 -- params: job_id, fault, moved_at
 UPDATE replay_job
    SET fault = NULLIF(:fault, ''), updated_at = :moved_at

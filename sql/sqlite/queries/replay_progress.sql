@@ -11,7 +11,7 @@ SELECT :job_id, :stream_id, r.value ->> 0, r.value ->> 1, r.value ->> 2, r.value
   FROM json_each(:ranges) AS r;
 
 -- name: lock_partitions
--- Lock the partitions of a new job: a job that asks for one of them at the same time waits until this one is stored.
+-- Lock the partitions of a new job: a job that needs one of them at the same time waits until this one is stored.
 -- params: stream_id, ranges
 UPDATE event_hub_checkpoint
    SET commit_number = commit_number
@@ -57,7 +57,7 @@ UPDATE replay_progress
    AND closed_at IS NULL;
 
 -- name: close_replay_progress
--- Close a partition. The states it left are those that stood in its range at the end less those written again.
+-- Close a partition. `states_left` counts the states of its range that their events did not write again.
 -- params: job_id, partition_id, states_left, committed_at
 UPDATE replay_progress
    SET closed_at = :committed_at, updated_at = :committed_at, states_left = :states_left

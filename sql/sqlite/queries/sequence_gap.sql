@@ -8,14 +8,14 @@ ON CONFLICT (stream_id, partition_id, first_sequence_number) DO UPDATE
    SET last_sequence_number = excluded.last_sequence_number, status = 'open', attempts = attempts + 1;
 
 -- name: settle_gap
--- Store the outcome of a gap that begins a part: the part takes its place.
+-- Store the outcome of a gap that begins where a part begins: the part replaces the gap.
 -- params: stream_id, partition_id, first_sequence_number, last_sequence_number, status
 UPDATE sequence_gap
    SET last_sequence_number = :last_sequence_number, status = :status
  WHERE stream_id = :stream_id AND partition_id = :partition_id AND first_sequence_number = :first_sequence_number;
 
 -- name: add_gap
--- Insert the parts that no row begins with.
+-- Insert the parts that begin where no stored gap begins.
 -- params: stream_id, partition_id, first_sequence_number, last_sequence_number, status, committed_at
 INSERT INTO sequence_gap
        (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts)

@@ -1,5 +1,5 @@
 -- name: read_cut
--- Read where a job stands; there is no row before its first run.
+-- Read the cut of a job and the number of its run; there is no row before its first run.
 -- params: job varchar(8000)
 SELECT c.cut, c.run_number
   FROM hubledger.aggregation_cut AS c
@@ -12,7 +12,7 @@ SELECT c.stream_id, c.partition_id, c.commit_number
   FROM hubledger.event_hub_checkpoint AS c;
 
 -- name: open_cut
--- Insert a job's first cut: it lies before everything.
+-- Insert a job's first cut, which is before every commit.
 -- params: job varchar(8000)
 BEGIN TRY
     INSERT INTO hubledger.aggregation_cut (job, cut, run_number)

@@ -7,7 +7,7 @@ SELECT TOP (1) g.staging_id, g.run_id, g.attempt, CONVERT(varchar(33), g.staged_
  ORDER BY g.staged_at, g.staging_id;
 
 -- name: remove_staging
--- Delete the staged results of closed runs, those that lost a race and half results too.
+-- Delete the staged results of closed runs, also those that lost a race or are incomplete.
 -- params:
 DELETE FROM hubledger.aggregation_staging
  WHERE run_id NOT IN (SELECT r.run_id FROM hubledger.aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'));

@@ -1,5 +1,5 @@
 -- name: record_attempts
--- Record an attempt for each letter that a claim or a move touched, once; the letters say what they became.
+-- Record one attempt for each letter that a claim or a move touched, with the status that the letter has now.
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), touched_by nvarchar(4000), kind varchar(8000), commit_number bigint, done_by nvarchar(4000), why nvarchar(4000), done_at datetime2(7)
 INSERT INTO hubledger.dead_letter_attempt
        (stream_id, partition_id, sequence_number, attempt, touched_by, kind, status, error_class, error_type, error,

@@ -26,7 +26,7 @@ SELECT c.partition_id, (
  ORDER BY LEN(c.partition_id), c.partition_id;
 
 -- name: open_checkpoint
--- Insert a partition's first checkpoint; a key violation means that another owner made it first.
+-- Insert a partition's first checkpoint; a key violation means that another owner was first.
 -- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(7), commit_id uniqueidentifier, updated_at datetime2(7)
 SET @commit_number = 1;
 INSERT INTO hubledger.event_hub_checkpoint

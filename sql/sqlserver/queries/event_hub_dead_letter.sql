@@ -1,5 +1,5 @@
 -- name: resolve_letters
--- Resolve the letters of events that a replay wrote or filtered, whatever their status was: their rows are there now.
+-- Resolve the letters of events that a replay wrote or filtered, whatever their status was: their rows exist now.
 -- params: stream_id int, partition_id varchar(8000), succeeded nvarchar(max), touched_by nvarchar(4000), settled_why nvarchar(4000), transform_version nvarchar(4000), committed_at datetime2(7)
 UPDATE hubledger.event_hub_dead_letter
    SET status = 'resolved', due_at = NULL, claimed_by = @touched_by, claimed_until = NULL, began_at = NULL,
@@ -73,7 +73,8 @@ SELECT @stream_id, @partition_id, l.sequence_number,
        status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]') AS l;
 
 -- name: claim_letters
--- Claim letters that are due, or whose lease has ended: the holder died, which counts once its lone try had begun.
+-- Claim letters that are due, or whose lease has ended. The first ended lease counts as a lost claim, a later one only
+-- when a lone try had begun.
 -- A letter that waits for a time after the latest got it from a clock that was ahead, so it is due too.
 -- params: stream_id int, claimed_by nvarchar(4000), claimed_at datetime2(7), claimed_until datetime2(7), latest datetime2(7), most int
 UPDATE TOP (@most) d
@@ -87,7 +88,8 @@ OUTPUT inserted.partition_id, inserted.sequence_number, inserted.lost_claims
    AND (d.due_at <= @claimed_at OR d.status = 'waiting' AND d.due_at > @latest);
 
 -- name: begin_chunk
--- Take the letters of a list that the claim still holds over to a run, and read them whole: a claim is begun only once.
+-- Take over the letters that a claim still holds, and read them whole: from then on the run holds them, so a claim
+-- begins only once.
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), claimed_by nvarchar(4000), run nvarchar(4000)
 UPDATE d
    SET claimed_by = @run
@@ -99,7 +101,7 @@ OUTPUT inserted.sequence_number, inserted.offset_token, inserted.enqueued_at, in
    AND d.status = 'retrying' AND d.claimed_by IN (@claimed_by, @run);
 
 -- name: begin_lone_try
--- Mark letters that are about to be tried, each alone: if the process dies of it, the end of the lease frees them.
+-- Mark letters that are about to be tried, each alone: if the try kills the process, the end of the lease frees them.
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), claimed_by nvarchar(4000), began_at datetime2(7), claimed_until datetime2(7)
 UPDATE hubledger.event_hub_dead_letter
    SET began_at = @began_at, claimed_until = @claimed_until, due_at = @claimed_until
@@ -109,7 +111,7 @@ UPDATE hubledger.event_hub_dead_letter
    AND status = 'retrying' AND claimed_by = @claimed_by;
 
 -- name: settle_letters
--- Store the outcome of a retry, if its claim still holds the letter; without a new reason the letter keeps its own.
+-- Store the outcome of a retry, if its claim still holds the letter; without a new reason the letter keeps the old one.
 -- params: stream_id int, partition_id varchar(8000), claimed_by nvarchar(4000), transform_version nvarchar(4000), committed_at datetime2(7), letters rows (sequence_number, status, attempted, due_at, error_class, error_type, error, fingerprint, why)
 UPDATE d
    SET status = l.status, attempts = d.attempts + l.attempted, due_at = l.due_at, claimed_until = NULL,
@@ -129,7 +131,7 @@ UPDATE d
    AND d.status = 'retrying' AND d.claimed_by = @claimed_by;
 
 -- name: move_letters
--- Move letters whose status is among the sources, ",waiting,exhausted,"; an empty claim is any. A repeat has no effect.
+-- Move letters whose status is in a list, as ",waiting,exhausted,"; an empty claim is any. A repeat has no effect.
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), sources varchar(8000), claimed_by nvarchar(4000), move_id nvarchar(4000), kind varchar(8000), status varchar(8000), due_at datetime2(7), moved_at datetime2(7), why nvarchar(4000)
 UPDATE hubledger.event_hub_dead_letter
    SET status = @status, due_at = CASE WHEN @status = 'waiting' THEN @due_at END, claimed_by = @move_id,

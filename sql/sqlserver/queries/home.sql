@@ -7,7 +7,7 @@ SELECT TOP (@most) h.home_id
  ORDER BY h.home_id;
 
 -- name: find_home
--- Find a home as its latest registration has it.
+-- Find a home as its latest registration describes it.
 -- params: home_id nvarchar(4000)
 SELECT h.home_id, h.time_zone, h.armed
   FROM hubledger.home AS h

@@ -10,7 +10,7 @@ SELECT a.home_id, CONVERT(varchar(33), a.window_start, 126) AS window_start, a.k
  ORDER BY a.window_start, a.kind;
 
 -- name: read_last_window
--- Read when the last window of a home begins, of those that begin before an instant; NULL when there is none.
+-- Read the start of a home's last window that begins before an instant; NULL when there is none.
 -- params: home_id nvarchar(4000), until_at datetime2(7)
 SELECT CONVERT(varchar(33), MAX(a.window_start), 126) AS window_start
   FROM hubledger.home_activity AS a

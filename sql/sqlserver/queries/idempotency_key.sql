@@ -19,7 +19,7 @@ BEGIN CATCH
 END CATCH;
 
 -- name: claim_free_key
--- Claim a key that has expired, or whose request died at work; touches no row while the key is in use.
+-- Claim a key that has expired, or whose request died; touches no row while the key is in use.
 -- params: request_key varchar(8000), request_hash varchar(8000), claimed_at datetime2(7), expires_at datetime2(7), abandoned_at datetime2(7)
 UPDATE hubledger.idempotency_key
    SET request_hash = @request_hash, claimed_at = @claimed_at, expires_at = @expires_at, answer = NULL

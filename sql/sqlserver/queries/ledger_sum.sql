@@ -46,7 +46,7 @@ SELECT c.partition_id, c.sequence_number, CONVERT(varchar(33), c.enqueued_at, 12
  ORDER BY LEN(c.partition_id), c.partition_id;
 
 -- name: count_letters
--- Count the letters of a stream by status, and those of all of them that replays made.
+-- Count the letters of a stream by status, and all those that replays made.
 -- params: stream_id int
 SELECT (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS d
          WHERE d.stream_id = @stream_id AND d.status = 'waiting') AS waiting,

@@ -11,7 +11,7 @@ SELECT c.partition_id, (
  ORDER BY c.partition_id;
 
 -- name: count_absent
--- Count the numbers of a stream that batches since a time found absent. The gap may be older: the hub was unreachable.
+-- Count the numbers of a stream that batches since a time found absent. The gap may be older than that.
 -- params: stream_id int, since_at datetime2(7)
 SELECT COALESCE(SUM(g.last_sequence_number - g.first_sequence_number + 1), 0) AS absent
   FROM hubledger.sequence_gap AS g

@@ -1,5 +1,5 @@
 -- name: list_letters
--- List letters of a stream, those that failed last first: a page after a key.
+-- List letters of a stream, the last to fail first: a page after a key.
 -- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), before_at datetime2(7), before_partition varchar(8000), before_number bigint, most int
 SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS enqueued_at, d.partition_key,
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
@@ -19,7 +19,7 @@ SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enq
  ORDER BY d.failed_at DESC, d.partition_id DESC, d.sequence_number DESC;
 
 -- name: list_letters_of_status
--- List letters of one status, those that failed last first: a page after a key.
+-- List letters of one status, the last to fail first: a page after a key.
 -- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), before_at datetime2(7), before_partition varchar(8000), before_number bigint, most int
 SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS enqueued_at, d.partition_key,
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
@@ -39,7 +39,7 @@ SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enq
  ORDER BY d.failed_at DESC, d.partition_id DESC, d.sequence_number DESC;
 
 -- name: list_letters_of_fingerprint
--- List letters of one cause, those that failed last first: a page after a key.
+-- List letters of one cause, the last to fail first: a page after a key.
 -- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), before_at datetime2(7), before_partition varchar(8000), before_number bigint, most int
 SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS enqueued_at, d.partition_key,
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
@@ -74,7 +74,7 @@ SELECT TOP (@most) d.fingerprint, COUNT(*) AS letters,
  ORDER BY letters DESC, d.fingerprint;
 
 -- name: group_letters_of_kind
--- Group letters of a class or a partition key by cause; no index has either.
+-- Group letters of a class or a partition key by cause; no index covers either.
 -- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), most int
 SELECT TOP (@most) d.fingerprint, COUNT(*) AS letters,
        SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,
@@ -109,7 +109,7 @@ SELECT SUBSTRING(d.body, 1, @most) AS body
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.sequence_number = @sequence_number;
 
 -- name: read_attempts
--- Read what was tried with a letter and requested of it, the first attempts first.
+-- Read the attempts on a letter and the requests about it, the oldest first.
 -- params: stream_id int, partition_id varchar(8000), sequence_number bigint, most int
 SELECT TOP (@most) a.attempt, a.kind, a.status, a.error_class, a.error_type, a.error, a.transform_version, a.commit_number,
        a.done_by, a.why, CONVERT(varchar(33), a.done_at, 126) AS done_at
@@ -118,7 +118,7 @@ SELECT TOP (@most) a.attempt, a.kind, a.status, a.error_class, a.error_type, a.e
  ORDER BY a.attempt;
 
 -- name: count_matching
--- Count the letters that match a filter, of those in one of the statuses in a JSON list.
+-- Count the letters that match a filter and have one of the statuses in a JSON list.
 -- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), statuses nvarchar(max)
 SELECT COUNT(*)
   FROM hubledger.event_hub_dead_letter AS d
@@ -132,7 +132,7 @@ SELECT COUNT(*)
    AND d.failed_at >= @since_at AND d.failed_at < @until_at;
 
 -- name: find_matching
--- Find the positions of letters that match a filter, of those in one of the statuses, those that failed first first.
+-- Find the positions of letters that match a filter and have one of the statuses, the first to fail first.
 -- params: stream_id int, fingerprint varchar(8000), status varchar(8000), error_class varchar(8000), partition_id varchar(8000), partition_key nvarchar(max), since_at datetime2(7), until_at datetime2(7), statuses nvarchar(max), most int
 SELECT TOP (@most) d.partition_id, d.sequence_number
   FROM hubledger.event_hub_dead_letter AS d
@@ -147,7 +147,7 @@ SELECT TOP (@most) d.partition_id, d.sequence_number
  ORDER BY d.failed_at, d.partition_id, d.sequence_number;
 
 -- name: find_selected
--- Find the positions in a JSON list at which there is a letter in one of the statuses.
+-- Find the positions in a JSON list that have a letter in one of the statuses.
 -- params: stream_id int, positions nvarchar(max), statuses nvarchar(max)
 SELECT d.partition_id, d.sequence_number
   FROM OPENJSON(@positions) WITH (

@@ -50,7 +50,7 @@ SELECT j.job_id
  ORDER BY j.requested_at;
 
 -- name: move_replay_job
--- Compare and set: touches no row when the status is none of the sources, ",planned,running,".
+-- Compare and set: touches no row when the status is not in a list, as ",planned,running,".
 -- params: job_id varchar(8000), status varchar(8000), sources varchar(8000), moved_at datetime2(7), fault nvarchar(4000), entry nvarchar(max)
 UPDATE hubledger.replay_job
    SET status = @status, updated_at = @moved_at, fault = NULLIF(@fault, ''), history = history + @entry,
@@ -60,7 +60,7 @@ UPDATE hubledger.replay_job
 IF @@ROWCOUNT = 1 SELECT @job_id AS job_id;
 
 -- name: note_replay_fault
--- Store the fault that stops a job at the moment; an empty text for none.
+-- Store the fault that holds a job up now; an empty text for none.
 -- params: job_id varchar(8000), fault nvarchar(4000), moved_at datetime2(7)
 UPDATE hubledger.replay_job
    SET fault = NULLIF(@fault, ''), updated_at = @moved_at

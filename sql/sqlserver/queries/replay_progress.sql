@@ -14,7 +14,7 @@ SELECT @job_id, @stream_id, r.partition_id, r.first_sequence_number, r.last_sequ
        note nvarchar(max) '$[3]') AS r;
 
 -- name: lock_partitions
--- Lock the partitions of a new job: a job that asks for one of them at the same time waits until this one is stored.
+-- Lock the partitions of a new job: a job that needs one of them at the same time waits until this one is stored.
 -- params: stream_id int, ranges nvarchar(max)
 UPDATE hubledger.event_hub_checkpoint
    SET commit_number = commit_number
@@ -66,7 +66,7 @@ UPDATE hubledger.replay_progress
    AND closed_at IS NULL;
 
 -- name: close_replay_progress
--- Close a partition. The states it left are those that stood in its range at the end less those written again.
+-- Close a partition. `states_left` counts the states of its range that their events did not write again.
 -- params: job_id varchar(8000), partition_id varchar(8000), states_left bigint, committed_at datetime2(7)
 UPDATE hubledger.replay_progress
    SET closed_at = @committed_at, updated_at = @committed_at, states_left = @states_left

@@ -1,5 +1,5 @@
 -- name: read_retracted
--- Read the rows that one commit of a replay took away.
+-- Read the rows that one commit of a replay removed.
 -- params: stream_id int, partition_id varchar(8000), commit_number bigint
 SELECT r.table_name, r.sequence_number, r.ordinal, r.row
   FROM hubledger.retracted_row AS r

@@ -18,7 +18,7 @@ BEGIN CATCH
 END CATCH;
 
 -- name: settle_gap
--- Store the outcome of a gap that begins a part: the part takes its place.
+-- Store the outcome of a gap that begins where a part begins: the part replaces the gap.
 -- params: stream_id int, partition_id varchar(8000), gaps rows (first_sequence_number, last_sequence_number, status)
 UPDATE g
    SET last_sequence_number = p.last_sequence_number, status = p.status
@@ -29,7 +29,7 @@ UPDATE g
  WHERE g.stream_id = @stream_id AND g.partition_id = @partition_id;
 
 -- name: add_gap
--- Insert the parts that no row begins with.
+-- Insert the parts that begin where no stored gap begins.
 -- params: stream_id int, partition_id varchar(8000), gaps rows (first_sequence_number, last_sequence_number, status), committed_at datetime2(7)
 INSERT INTO hubledger.sequence_gap
        (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts)

@@ -98,7 +98,7 @@ FAULTS = [
     fault(
         "DELETE FROM batch_ledger WHERE partition_id = '3'"
         " AND commit_number = (SELECT MAX(commit_number) FROM batch_ledger WHERE partition_id = '3')",
-        says=("checkpoint: partition 3 stands at",),
+        says=("checkpoint: partition 3 is at",),
     ),
     fault(
         "UPDATE batch_ledger SET written = written - 1, filtered = filtered + 1 WHERE commit_number = 1",
