@@ -15,6 +15,7 @@
         ├── HubRefused             the hub does not accept our names or our token: a setting has to change
         ├── GapNotHealed           the time was up before all missing events were read back from the hub
         ├── PartitionStopped       a partition is stopped on purpose until its cause is gone
+        │   ├── OutageSuspected        most events of a batch fail: it is held for a while instead of dead-lettered
         │   └── StreamIncarnationChanged   the hub was recreated, restored or failed over since our checkpoint
         ├── EngineUnreachable      the Spark engine did not answer: it is unknown whether it carried out the request
         ├── EngineRefused          the Spark engine refused the request: a setting has to change
@@ -120,6 +121,22 @@ class PartitionStopped(InfrastructureFault):
     """A partition is stopped on purpose; the store records the stop, and pages and alerts show it."""
 
     reason: StopReason
+
+
+class OutageSuspected(PartitionStopped):
+    """Most events of a batch fail with one class: something that they share is broken, so the batch is held."""
+
+    reason: StopReason = "outage"
+
+    def __init__(self, partition: object, failed: tuple[int, int], attempt: tuple[int, int], sample: str) -> None:
+        super().__init__(
+            f"{partition}: {failed[0]} of {failed[1]} events fail, so an outage or a faulty deployment is suspected;"
+            f" the batch is held and tried again (attempt {attempt[0]} of {attempt[1]}), then its letters are accepted."
+            f" Repair the cause, or deploy a transform that works. One of the errors: {sample}"
+        )
+        self.partition = partition
+        self.failed = failed
+        self.attempt = attempt
 
 
 class StreamIncarnationChanged(PartitionStopped):

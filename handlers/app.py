@@ -82,7 +82,8 @@ class App:
     @property
     def means(self) -> Means:
         """The means to ingest a batch."""
-        return Means(self.store, self.transform, CLOCK, self.silence.means.healing, self.settings.letters)
+        own = self.settings
+        return Means(self.store, self.transform, CLOCK, self.silence.means.healing, own.letters, own.fuse)
 
     @property
     def keeper(self) -> Keeper:
@@ -123,7 +124,7 @@ def _open_app() -> App:
     for opened in (database, hub):
         closing.callback(opened.close)
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)
-    fresh = Means(Partitions(patient), transform, CLOCK, healing, settings.letters)
+    fresh = Means(Partitions(patient), transform, CLOCK, healing, settings.letters, settings.fuse)
     own = App(
         settings=settings,
         transform=transform,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, PartitionStopped, StoreFault
 from core.ingest.anchor import choose_anchor
+from core.ingest.fuse import NO_FUSE, Fuse
 from core.ingest.gaps import NOT_HEALING, Healing, Wound, gap_rows, pieces
 from core.ingest.guard import Guarded, guard
 from core.ingest.port import IngestStore
@@ -115,6 +116,7 @@ class Means:
     clock: Clock
     healing: Healing = NOT_HEALING
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
+    fuse: Fuse = NO_FUSE
 
 
 def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
@@ -136,6 +138,13 @@ def record_stop(partition: Partition, stop: PartitionStopped, means: Means) -> N
         means.store.note_stop(means.store.read_partition(partition), stop.reason, str(stop), means.clock.now())
 
 
+def clear_outage(state: PartitionState, means: Means) -> None:
+    """Delete the record of a suspected outage, if there is one; when the store fails, a later commit deletes it."""
+    if state.stop_for("outage") is not None:
+        with suppress(StoreFault):
+            means.store.clear_stop(state, "outage")
+
+
 def _ingest(batch: EventBatch, means: Means) -> IngestReport:
     progress, isolation, known = Progress(), Isolation(REFUSAL_LIMIT), batch
     while not progress.reached(batch.events[-1]):
@@ -148,6 +157,7 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
             continue
         reading = reading.narrowed(isolation)
         commit = plan_commit(known, reading, isolation.around(means.transform), means)
+        is_healthy = means.fuse.check([*progress.commits, commit])
         try:
             means.store.commit_batch(commit)
         except DataRefused as fault:
@@ -160,6 +170,8 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
         else:
             isolation.note_commit(reading.guarded.run)
             progress.add(commit)
+            if is_healthy:
+                clear_outage(reading.state, means)
     return IngestReport(batch, tuple(progress.commits), tuple(progress.gaps))
 
 
@@ -200,7 +212,7 @@ def heal(wound: Wound, means: Means) -> list[BatchCommit]:
     """
     commits: list[BatchCommit] = []
     for piece in pieces(wound, means.healing, means.clock.now):
-        commits += ingest_batch(piece, replace(means, healing=NOT_HEALING)).commits
+        commits += _ingest(piece, replace(means, healing=NOT_HEALING)).commits
     return commits
 
 

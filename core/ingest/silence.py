@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from core.errors import CheckpointConflict, InfrastructureFault, PartitionStopped, StreamIncarnationChanged
 from core.ingest.gaps import Wound
-from core.ingest.ingest import Means, heal, read_anchored, record_stop
+from core.ingest.ingest import Means, clear_outage, heal, read_anchored, record_stop
 from core.model.commits import BatchCommit, PartitionState, SequenceGap, Settled
 from core.model.events import Partition
 from core.model.hub import BEFORE_FIRST, Extent
@@ -84,6 +84,7 @@ class SilenceCheck:
         if extent.last < state.next_number:
             self.standing.pop(partition, None)
             self.means.store.close_gaps(partition)
+            clear_outage(state, self.means)  # no event waits: the batch was committed
             return None
         if not self._has_fallen_silent(state, extent):
             return None
