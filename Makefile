@@ -67,8 +67,13 @@ needs-java:
 serve: $(VENV)/local.done ## Serve the pages of what a demo kept until Ctrl-C: AGGREGATE=1 keeps its own; FOLDER= and PORT=7071
 	@$(BIN)/python -m local.serve $(if $(FOLDER),--folder $(FOLDER)) $(if $(PORT),--port $(PORT))
 
+# The files of tests lie in memory where it has 2 GB for them: a commit of SQLite then waits for no disk.
+IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 {print "TMPDIR=/dev/shm"}')
+PYTEST = $(IN_MEMORY) $(BIN)/python -m pytest
+FAST = tests/unit tests/property tests/contract tests/simulation tests/repo
+
 test: $(VENV)/dev.done $(VENV)/spark.done ## Run every test that this machine can run
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -rs --durations=50 tests
+	@$(PYTEST) -n 2 --dist loadfile -rs --durations=50 tests
 
 check: $(VENV)/dev.done ## Format, lint, types, import rules and the fast tests
 	@$(BIN)/ruff format --check --quiet . || { echo "make format mends this" >&2; exit 1; }
@@ -79,8 +84,9 @@ check-types: # beside the tests, which leave half a core to it
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-cache > $(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
 
+# Asserts are rewritten only for the tests that fail, which run again to say why: to rewrite all takes a tenth of the time.
 check-tests:
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" tests/unit tests/property tests/contract tests/simulation tests/repo
+	@$(PYTEST) -n 2 --dist worksteal --assert=plain -m "not slow" $(FAST) || { $(PYTEST) -n 0 --last-failed --last-failed-no-failures none -m "not slow" $(FAST); exit 1; }
 
 test-spark41: $(VENV)/spark41/done ## Run the tests of the Spark jobs on Spark 4.1
 	@$(VENV)/spark41/bin/python -m pytest -rs tests/spark tests/unit/jobs
