@@ -13,6 +13,8 @@ import os
 import random
 import signal
 import sys
+import threading
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import closing
@@ -22,6 +24,7 @@ from typing import Any
 
 from core.errors import HubledgerError, InfrastructureFault
 from core.ingest.gaps import NOT_HEALING, Healing, gap_facts
+from core.ingest.incarnation import NOT_VERIFIED, HubVerification, Verification
 from core.ingest.ingest import Means, ingest_batch, report_facts
 from core.ingest.port import IngestStore
 from core.ingest.silence import Healed, SilenceCheck
@@ -68,6 +71,7 @@ class Ingestion:
     clock: Clock = CLOCK
     healing: Healing = NOT_HEALING
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
+    incarnations: Verification = NOT_VERIFIED
 
     async def take(self, batch: EventBatch) -> None:
         """Commit a batch, however long it takes. The loss of the partition cancels it, but never during a commit."""
@@ -84,7 +88,8 @@ class Ingestion:
                 return
 
     def _ingest(self, batch: EventBatch) -> None:
-        report = ingest_batch(batch, Means(self.store, self.transform, self.clock, self.healing, self.letters))
+        means = Means(self.store, self.transform, self.clock, self.healing, self.letters, self.incarnations)
+        report = ingest_batch(batch, means)
         for gap in report.gaps:
             log.warning("gap healed", extra=gap_facts(batch.partition, gap, report))
         log.info("batch ingested", extra=report_facts(report))
@@ -115,10 +120,11 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
         healing = Healing(hub, settings.anchoring, settings.heal_deadline)
         patient = PatientDatabase(database, settings.store_patience)
         store = Letters(patient, Memory(settings.reference_memory))
-        ingestion = Ingestion(store, transform, healing=healing, letters=settings.letters)
-        silence = SilenceCheck(
-            Means(Partitions(patient), transform, CLOCK, healing, settings.letters), settings.gap_grace
+        ingestion = Ingestion(
+            store, transform, healing=healing, letters=settings.letters, incarnations=_verification(hub)
         )
+        fresh = Means(Partitions(patient), transform, CLOCK, healing, settings.letters, _verification(hub))
+        silence = SilenceCheck(fresh, settings.gap_grace)
         keeper = Keeper(settings.stream, store, transform, hub.find_event, CLOCK, settings.letters)
         client = open_consumer(settings, Sharing(SqlCheckpointStore(Ownerships(database)), *sharing_times))
         log.info("worker ready", extra={"action": "ready"})
@@ -128,6 +134,10 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
         finally:
             await client.close()
     log.info("worker ended", extra={"action": "ended"})
+
+
+def _verification(hub: SdkHubReader) -> HubVerification:
+    return HubVerification(hub, time.monotonic, threading.RLock())
 
 
 async def keep_letters(

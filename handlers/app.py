@@ -4,6 +4,7 @@ import atexit
 import os
 import random
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -14,9 +15,11 @@ from typing import Generic, TypeVar
 from core.aggregation.runs import RunLimits
 from core.aggregation.tick import Aggregation
 from core.ingest.gaps import Healing
+from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
 from core.ingest.silence import SilenceCheck
 from core.ledger.books import BookStore, LetterBooks, read_letter_books
+from core.ledger.next_incarnation import IncarnationMeans
 from core.letters.port import Keeper
 from core.model.clock import Clock
 from core.model.events import PartitionId
@@ -30,6 +33,7 @@ from core.store.aggregation import Aggregations
 from core.store.connect import open_database, operator_stores
 from core.store.database import PatientDatabase
 from core.store.homes import Homes
+from core.store.incarnations import Incarnations
 from core.store.keys import Keys
 from core.store.ledger import Explanations, Ledger
 from core.store.letters import Letters
@@ -67,7 +71,9 @@ class App:
     hub: SdkHubReader
     hub_ends: Remembered[Mapping[PartitionId, int]]
     store: Letters
+    verification: HubVerification
     silence: SilenceCheck
+    incarnations: Incarnations
     replays: Replays
     aggregation_store: Aggregations
     ledger: Ledger
@@ -82,7 +88,13 @@ class App:
     @property
     def means(self) -> Means:
         """The means to ingest a batch."""
-        return Means(self.store, self.transform, CLOCK, self.silence.means.healing, self.settings.letters)
+        healing = self.silence.means.healing
+        return Means(self.store, self.transform, CLOCK, healing, self.settings.letters, self.verification)
+
+    @property
+    def succession(self) -> IncarnationMeans:
+        """The means to open the next incarnation of the stream."""
+        return IncarnationMeans(self.settings.stream, self.incarnations, self.ledger, self.hub, CLOCK)
 
     @property
     def keeper(self) -> Keeper:
@@ -123,14 +135,16 @@ def _open_app() -> App:
     for opened in (database, hub):
         closing.callback(opened.close)
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)
-    fresh = Means(Partitions(patient), transform, CLOCK, healing, settings.letters)
+    fresh = Means(Partitions(patient), transform, CLOCK, healing, settings.letters, _verification(hub))
     own = App(
         settings=settings,
         transform=transform,
         hub=hub,
         hub_ends=Remembered(lambda: read_ends(hub), HUB_ENDS),
         store=Letters(patient, Memory(settings.reference_memory)),
+        verification=_verification(hub),
         silence=SilenceCheck(fresh, settings.gap_grace),
+        incarnations=Incarnations(database),
         replays=Replays(patient),
         aggregation_store=Aggregations(database),
         ledger=desk.ledger,
@@ -144,6 +158,10 @@ def _open_app() -> App:
     )
     atexit.register(own.close)
     return own
+
+
+def _verification(hub: SdkHubReader) -> HubVerification:
+    return HubVerification(hub, time.monotonic, threading.RLock())
 
 
 def _count_letters(ledger: BookStore) -> LetterCount:
