@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from core.aggregation.runs import RunLimits
 from core.aggregation.tick import Aggregation
 from core.ingest.gaps import Healing
-from core.ingest.incarnation import HubVerification
+from core.ingest.incarnation import HubVerification, Verification
 from core.ingest.ingest import Means
 from core.ingest.silence import SilenceCheck
 from core.ledger.books import BookStore, LetterBooks, read_letter_books
@@ -71,7 +71,7 @@ class App:
     hub: SdkHubReader
     hub_ends: Remembered[Mapping[PartitionId, int]]
     store: Letters
-    verification: HubVerification
+    verification: Verification
     silence: SilenceCheck
     incarnations: Incarnations
     replays: Replays

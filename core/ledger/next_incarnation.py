@@ -23,18 +23,15 @@ from core.model.spans import SequenceNumber
 @dataclass(frozen=True, slots=True)
 class IncarnationOrder:
     """The request of a person, with the state that the person saw: the stream's incarnation, and when the hub that is
-    there was created. Without that time it is a dry run. `is_forced` opens an incarnation of a hub that still fits."""
+    there was created (None: not seen yet). `is_forced` opens an incarnation of a hub that still fits."""
 
     requested_by: str
     reason: str
     expected_incarnation: int
-    expected_created_at: datetime | None
+    expected_created_at: datetime | None = None
+    is_dry_run: bool = True
     anchoring: Anchoring = "first"
     is_forced: bool = False
-
-    @property
-    def is_dry_run(self) -> bool:
-        return self.expected_created_at is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ class SqlCheckpointStore(CheckpointStore):
         In a new incarnation nothing is claimed once: the SDK then closes its links, and opens them anew at the next
         round, at the checkpoints of the new stream.
         """
-        won = []
+        won: list[Claim] = []
         given_away = self._given_away(ownership_list := list(ownership_list))
         if self._begins_anew and any(wanted["owner_id"] for wanted in ownership_list):
             self._begins_anew = False
