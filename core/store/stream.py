@@ -43,7 +43,3 @@ class OneStream:
         row = self.database.ask("find_stream", **key)
         self._found = (now, int(row[0][0])) if row else None
         return int(row[0][0]) if row else None
-
-    def forget(self) -> None:
-        """Forget the id: it is read again."""
-        self._found = None

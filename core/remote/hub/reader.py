@@ -43,7 +43,9 @@ class SdkHubReader:
     def created_at(self) -> datetime:
         with self._faults(HUB):
             found = self._client().get_eventhub_properties()
-        return found["created_at"].astimezone(UTC)
+        self._ids = tuple(map(PartitionId, found["partition_ids"]))  # a recreated hub may have more or fewer
+        created_at: datetime = found["created_at"]
+        return created_at.astimezone(UTC)
 
     def extent(self, partition: Partition) -> Extent:
         with self._faults(HUB):
