@@ -17,7 +17,7 @@ from core.errors import StreamIncarnationChanged
 from core.ingest.port import IngestStore
 from core.model.commits import PartitionState
 from core.model.events import EventBatch, Incarnation, Partition
-from core.model.hub import HubReader
+from core.model.hub import Extent, HubReader
 
 OLDEST = 5.0  # seconds: no batch rests on a reading of the hub that is older
 SOONEST = 0.1  # seconds: nobody deletes, creates and fills a hub, and reads it through a new link, in less
@@ -103,7 +103,7 @@ class HubVerification:
         met = self._met.get(partition)
         is_met = met is not None and met.stream_id == state.stream_id and now - met.at < PAUSE
         is_met = is_met and state.stop_for("incarnation") is None
-        if is_met and self._is_fresh(now - _age_limit(state)):
+        if is_met and self._is_known_to_fit(state, now - _age_limit(state)):
             self._met[partition] = Met(state.stream_id, now)
             return state
         self._met.pop(partition, None)
@@ -142,8 +142,11 @@ class HubVerification:
         stored = self._created.get(state.stream_id) or self._stored(state, store, created_at)
         return stored != created_at
 
-    def _is_fresh(self, since: float) -> bool:
-        return self._reading is not None and self._reading.sent >= since
+    def _is_known_to_fit(self, state: PartitionState, since: float) -> bool:
+        reading = self._reading
+        if reading is None or reading.sent < since:
+            return False
+        return reading.created_at == self._created.get(state.stream_id)
 
     def _read_since(self, since: float) -> datetime:
         """Return the hub's time of creation, read after a moment, once for all threads that wait for it."""
@@ -195,6 +198,12 @@ def contradiction(state: PartitionState, hub: HubReader) -> str | None:
         kind = "anchor" if checkpoint is None else "checkpoint"
         number = state.next_number if checkpoint is None else checkpoint.sequence_number
         return f"the hub ends at {extent.last}, before the {kind} at {number}"
+    return differing_event(state, hub, extent)
+
+
+def differing_event(state: PartitionState, hub: HubReader, extent: Extent) -> str | None:
+    """Return how the hub's event at the checkpoint differs from the checkpoint, as a clause; None when it does not."""
+    checkpoint = state.checkpoint
     if checkpoint is None or extent.beginning > checkpoint.sequence_number:
         return None
     event = hub.find_event(state.partition, checkpoint.sequence_number)

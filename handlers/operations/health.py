@@ -1,4 +1,7 @@
-"""Health: the process lives; the store can be used; the books balance, and no partition is stopped. A result is remembered for five seconds."""
+"""Health: the process lives; the store can be used; the books balance, and no partition is stopped.
+
+A result is remembered for five seconds.
+"""
 
 from collections.abc import Mapping
 

@@ -122,6 +122,17 @@ class TestARecreatedHub:
         world.start_process()
         world.refuse(renewed(10, 19))
 
+    def test_is_seen_by_every_partition_that_shares_the_reading(self, world: World) -> None:
+        for id in "01":
+            world.deliver(log(0, 9), id)
+        world.recreate(*renewed(0, 9))
+        world.hub.publish("1", renewed(0, 9))
+        world.clock.advance(SOONEST * 2)
+        world.hub.asked.clear()
+        for id in "01":
+            world.refuse(renewed(10, 19), id)
+        assert world.asked("created_at") == 1
+
     def test_is_seen_in_a_partition_that_has_no_commit(self, world: World) -> None:
         world.deliver(log(0, 9))
         world.recreate()
