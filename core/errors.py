@@ -21,7 +21,8 @@
         ├── EngineRefused          the Spark engine refused the request: a setting has to change
         ├── LakeUnreachable        the lake did not answer, or holds a pointer that cannot be read
         └── StoreFault
-            ├── CheckpointConflict     another owner committed first; nothing was written
+            ├── CheckpointConflict     another owner committed first, or the stream is closed; nothing was written
+            ├── IncarnationConflict    the stream is not in the expected incarnation; nothing was written
             ├── LetterConflict         the claim of this retry lost letters; nothing was written
             ├── ReplayConflict         the replay has progressed, or has stopped; nothing was written
             ├── CommitOutcomeUnknown   the answer to a commit was lost; read the checkpoint or the letters again
@@ -140,20 +141,18 @@ class OutageSuspected(PartitionStopped):
 
 
 class StreamIncarnationChanged(PartitionStopped):
-    """An event at or before the checkpoint was enqueued after it, or the hub ends before it: the hub is a new one."""
+    """The hub is not the one that the stream was read from; `evidence` says how it differs, as a clause."""
 
     reason: StopReason = "incarnation"
 
-    def __init__(self, partition: object, sequence_number: int, checkpoint: int, *, is_end: bool = False) -> None:
-        seen = f"the hub ends at {sequence_number}, before" if is_end else f"event {sequence_number} was enqueued after"
+    def __init__(self, partition: object, evidence: str) -> None:
         super().__init__(
-            f"{partition}: {seen} the checkpoint at {checkpoint}, so the hub was"
-            " recreated, restored or failed over; nothing was dropped or written. Open the next incarnation of the"
-            " stream to go on (docs/glossary.md: incarnation)"
+            f"{partition}: {evidence}, so the hub was recreated, restored or failed over; nothing was dropped or"
+            " written. Open the next incarnation of the stream to go on (docs/operator.md, python -m"
+            " handlers.next_incarnation)"
         )
         self.partition = partition
-        self.sequence_number = sequence_number
-        self.checkpoint = checkpoint
+        self.evidence = evidence
 
 
 class EngineUnreachable(InfrastructureFault):
@@ -181,6 +180,17 @@ class CheckpointConflict(StoreFault):
             f"checkpoint of {partition} is no longer {where}: another owner committed first; nothing was written"
         )
         self.partition = partition
+        self.expected = expected
+
+
+class IncarnationConflict(StoreFault):
+    """The compare-and-set of the stream's incarnation touched no row."""
+
+    def __init__(self, stream: object, expected: int) -> None:
+        super().__init__(
+            f"{stream} is no longer in incarnation {expected}: a different operator opened the next one first; nothing"
+            " was written"
+        )
         self.expected = expected
 
 

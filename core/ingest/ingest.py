@@ -9,6 +9,7 @@ from core.ingest.anchor import choose_anchor
 from core.ingest.fuse import NO_FUSE, Fuse
 from core.ingest.gaps import NOT_HEALING, Healing, Wound, gap_rows, pieces
 from core.ingest.guard import Guarded, guard
+from core.ingest.incarnation import NOT_VERIFIED, Verification
 from core.ingest.port import IngestStore
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, PartitionState
@@ -117,6 +118,7 @@ class Means:
     healing: Healing = NOT_HEALING
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
     fuse: Fuse = NO_FUSE
+    incarnations: Verification = NOT_VERIFIED
 
 
 def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
@@ -178,18 +180,33 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
 def read(batch: EventBatch, means: Means) -> Reading:
     """READ the state and the references: from memory in the steady state, else with one call for each."""
     state = read_anchored(batch.partition, means, batch.events[0])
-    guarded = guard(batch, state)
+    if batch.asked is not None:  # the hub has answered since: what it left out will be absent
+        means.incarnations.verify_now(state, means.store)
+    guarded = guard(means.incarnations.without_former(batch, state), state)
+    state = without_stop(state, means)
     keys = reference_keys(guarded.run, means.transform) if guarded.gap is None else ()
     return Reading(state, guarded, References(means.store.read_references(keys) if keys else {}))
 
 
 def read_anchored(partition: Partition, means: Means, in_hand: Event | None = None) -> PartitionState:
-    """Return the partition's state; anchor a partition that has neither a checkpoint nor an anchor, for good."""
-    state = means.store.read_partition(partition)
+    """Return the partition's state; a partition without a checkpoint or an anchor is anchored, for good.
+
+    Raises StreamIncarnationChanged when the hub is not the stream's.
+    """
+    state = means.incarnations.verify(means.store.read_partition(partition), means.store)
     if state.checkpoint is not None or state.anchor is not None:
         return state
     number = choose_anchor(state, means.healing.anchoring, means.healing.hub, in_hand)
+    means.incarnations.verify_now(state, means.store)
     return means.store.anchor_partition(state, number, means.clock.now())
+
+
+def without_stop(state: PartitionState, means: Means) -> PartitionState:
+    """Return the state of a partition whose hub is the stream's; a stop of the time before is deleted."""
+    if state.stop_for("incarnation") is None:
+        return state
+    means.store.clear_stop(state, "incarnation")
+    return means.store.read_partition(state.partition)
 
 
 def _heal_batch(batch: EventBatch, wound: Wound, means: Means, progress: Progress) -> EventBatch:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from core.errors import StopReason
 from core.model.commits import BatchCommit, PartitionState
-from core.model.events import Partition
+from core.model.events import Incarnation, Partition, Stream
 from core.model.rows import ReferenceKey, Row
 from core.model.spans import SequenceNumber, Span
 
@@ -38,6 +38,15 @@ class IngestStore(Protocol):
 
         Raises CheckpointConflict when the checkpoint has moved since the state was read: there may be no gap any more.
         """
+
+    def read_incarnation(self, stream: Stream) -> Incarnation:
+        """Return the newest incarnation of a stream; a stream that the store does not know yet is opened."""
+
+    def adopt_hub(self, incarnation: Incarnation, created_at: datetime) -> None:
+        """Store the hub's time of creation with an incarnation that has none; one that has it keeps it."""
+
+    def forget_partition(self, partition: Partition) -> None:
+        """Forget what this process remembers of a partition and its stream, if it remembers anything."""
 
     def close_gaps(self, partition: Partition) -> None:
         """Record the open gaps up to the checkpoint as healed: the hub delivered their events after all."""

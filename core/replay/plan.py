@@ -114,4 +114,5 @@ def _refuse_new_hub(piece: Piece, state: PartitionState) -> None:
     checkpoint = state.checkpoint
     for event in piece.events:
         if checkpoint is not None and event.enqueued_at > checkpoint.enqueued_at:
-            raise StreamIncarnationChanged(state.partition, event.sequence_number, checkpoint.sequence_number)
+            evidence = f"event {event.sequence_number} was enqueued after the checkpoint at"
+            raise StreamIncarnationChanged(state.partition, f"{evidence} {checkpoint.sequence_number}")

@@ -16,10 +16,19 @@ from core.model.commits import (
     PartitionStop,
     Settled,
 )
-from core.model.events import Partition, Stream
+from core.model.events import Incarnation, Partition, Stream
 from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
-from core.store.columns import can_stand, instant_of, instant_text, key_text, row_reader, span_values, storable
+from core.store.columns import (
+    can_stand,
+    instant_of,
+    instant_or_none,
+    instant_text,
+    key_text,
+    row_reader,
+    span_values,
+    storable,
+)
 from core.store.database import Database, write
 from core.store.memory import Memory
 from core.store.script import RowVerb, Script, Step, of_rows
@@ -37,7 +46,7 @@ class Partitions:
         self._memory = memory
 
     def open_stream(self, stream: Stream) -> int:
-        known = None if self._memory is None else self._memory.stream_ids.get(stream)
+        known = None if self._memory is None else self._memory.stream_id_of(stream)
         if known is not None:
             return known
         key = {"event_hub": stream.event_hub, "consumer_group": stream.consumer_group}
@@ -45,9 +54,21 @@ class Partitions:
         if not found:
             write(self._database, str(stream), "open_stream", **key, anchored_at=instant_text(datetime.now(UTC)))
             found = self._database.ask("find_stream", **key)
+        stream_id = int(found[0][0])
+        return self._memory.remember_stream(stream, stream_id) if self._memory else stream_id
+
+    def read_incarnation(self, stream: Stream) -> Incarnation:
+        self.open_stream(stream)
+        key = {"event_hub": stream.event_hub, "consumer_group": stream.consumer_group}
+        return incarnation_of(self._database.ask("read_incarnation", **key)[0])
+
+    def adopt_hub(self, incarnation: Incarnation, created_at: datetime) -> None:
+        values = {"stream_id": incarnation.stream_id, "hub_created_at": instant_text(created_at)}
+        write(self._database, f"stream {incarnation.stream_id}", "adopt_hub", **values)
+
+    def forget_partition(self, partition: Partition) -> None:
         if self._memory:
-            self._memory.stream_ids[stream] = int(found[0][0])
-        return int(found[0][0])
+            self._memory.forget(partition)
 
     def read_partition(self, partition: Partition) -> PartitionState:
         if self._memory is None:
@@ -88,6 +109,9 @@ class Partitions:
         values = {**place_of(state), "sequence_number": anchor, "anchored_at": instant_text(at)}
         write(self._database, str(state.partition), "anchor_partition", **values)
         anchored = self._read(state.partition)
+        if anchored.stream_id != state.stream_id or (anchored.checkpoint is None and anchored.anchor is None):
+            self.forget_partition(state.partition)
+            raise CheckpointConflict(state.partition, None)  # the stream was closed
         return self._memory.remember(anchored) if self._memory else anchored
 
     def note_gap(self, state: PartitionState, gap: Span, found_at: datetime) -> None:
@@ -247,3 +271,10 @@ def stop_of(row: Sequence[Any]) -> PartitionStop:
     """Return the stop that a row of reason, detail, attempts and time holds."""
     reason, detail, attempts, stopped_at = row
     return PartitionStop(reason, detail, attempts, instant_of(stopped_at))
+
+
+def incarnation_of(row: Sequence[Any]) -> Incarnation:
+    """Return the incarnation that a row of `read_incarnation` holds."""
+    stream_id, number, opened_at, hub_created_at, opened_by, opened_why = row
+    created_at = instant_or_none(hub_created_at)
+    return Incarnation(int(stream_id), int(number), instant_of(opened_at), created_at, opened_by, opened_why)

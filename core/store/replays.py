@@ -60,14 +60,13 @@ class Replays(Partitions):
         return tuple(Replayable(PartitionId(row[0]), SequenceNumber(row[1]), SequenceNumber(row[2])) for row in found)
 
     def open_replay(self, request: ReplayRequest) -> None:
-        stream_id = self.open_stream(request.stream)
-        script = open_script(request, stream_id)
         while True:
+            stream_id = self.open_stream(request.stream)
             try:
-                self._database.run(script)
+                self._database.run(open_script(request, stream_id))
             except Overlapped:
                 ((standing,),) = self._database.ask("find_overlap", stream_id=stream_id, ranges=ranges_json(request))
-                if standing is not None:  # otherwise that job has ended meanwhile
+                if standing is not None:  # otherwise that job has ended meanwhile, or the stream is closed
                     raise ReplayOverlap(UUID(standing)) from None
             else:
                 return

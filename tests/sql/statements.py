@@ -8,14 +8,16 @@ from itertools import product
 
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
 from core.aggregation.tick import HOME_ACTIVITY
+from core.ledger.next_incarnation import Opening
 from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap, Settled
-from core.model.events import Event, Partition, PartitionId
+from core.model.events import Event, Incarnation, Partition, PartitionId, Stream
 from core.model.letters import LetterMove, LetterOutcome, Move, RetryCommit
 from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import JobMove, PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
 from core.store.aggregation import plan_script, result_script
+from core.store.incarnations import opening_script
 from core.store.letters import move_script, retry_script
 from core.store.partitions import batch_script
 from core.store.queries import SQL, load_migrations, load_queries
@@ -55,7 +57,7 @@ def every_run() -> Mapping[str, Batch]:
 @cache
 def every_script() -> Mapping[str, Script]:
     """Return every script in every shape."""
-    return {**commits(), **retries(), **moves(), **replays(), **jobs(), **aggregations()}
+    return {**commits(), **retries(), **moves(), **replays(), **jobs(), **aggregations(), **incarnations()}
 
 
 def commits() -> Mapping[str, Script]:
@@ -111,6 +113,14 @@ def jobs() -> Mapping[str, Script]:
 def aggregations() -> Mapping[str, Script]:
     """Return the scripts of an aggregation run."""
     return {"run plan": plan_script(RUN), "run result": result_script(RUN, STAGED, EPOCH)}
+
+
+def incarnations() -> Mapping[str, Script]:
+    """Return the script that opens the next incarnation of a stream."""
+    closed = Incarnation(1, 1, EPOCH, EPOCH)
+    anchors = {PartitionId("0"): SequenceNumber(7)}
+    stream = Stream("namespace/telemetry", "hubledger")
+    return {"incarnation next": opening_script(Opening(closed, stream, EPOCH, anchors, "somebody", "because", EPOCH))}
 
 
 def named_statements(scripts: Iterable[Script]) -> set[str]:

@@ -214,6 +214,7 @@ EXPECTING = {
     "job move": [],
     "job rehearsed": ["advance_replay", "hold_replay_job"],
     "job close": ["hold_replay_job"],
+    "incarnation next": ["close_incarnation"],
     "run plan": ["number_run"],
     "run result": ["move_cut", "close_run"],
 }

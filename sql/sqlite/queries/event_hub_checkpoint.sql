@@ -26,21 +26,28 @@ SELECT c.partition_id, (
  ORDER BY LENGTH(c.partition_id), c.partition_id;
 
 -- name: open_checkpoint
--- Insert a partition's first checkpoint; a key violation means that another owner was first.
+-- Insert a partition's first checkpoint; a key violation means that another owner was first. Touches no row in a
+-- closed stream.
 -- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_id, updated_at
 INSERT INTO event_hub_checkpoint
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_number, commit_id, updated_at)
-VALUES (:stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at, 1, :commit_id, :updated_at)
+SELECT :stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at, 1, :commit_id, :updated_at
+ WHERE NOT EXISTS (
+       SELECT 1 FROM event_stream AS e
+        WHERE e.stream_id = :stream_id AND e.closed_at IS NOT NULL)
 ON CONFLICT (stream_id, partition_id) DO NOTHING
 RETURNING commit_number;
 
 -- name: advance_checkpoint
--- Compare and set: touches no row when another owner moved the checkpoint first.
+-- Compare and set: touches no row when another owner moved the checkpoint first, or the stream is closed.
 -- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, commit_id, updated_at, expected
 UPDATE event_hub_checkpoint
    SET sequence_number = :sequence_number, offset_token = :offset_token, enqueued_at = :enqueued_at,
        commit_number = commit_number + 1, commit_id = :commit_id, updated_at = :updated_at
  WHERE stream_id = :stream_id AND partition_id = :partition_id AND sequence_number = :expected
+   AND NOT EXISTS (
+       SELECT 1 FROM event_stream AS e
+        WHERE e.stream_id = :stream_id AND e.closed_at IS NOT NULL)
 RETURNING commit_number;
 
 -- name: count_commit

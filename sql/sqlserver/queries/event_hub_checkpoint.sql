@@ -26,7 +26,8 @@ SELECT c.partition_id, (
  ORDER BY LEN(c.partition_id), c.partition_id;
 
 -- name: open_checkpoint
--- Insert a partition's first checkpoint; a key violation means that another owner was first.
+-- Insert a partition's first checkpoint; a key violation means that another owner was first. Touches no row in a
+-- closed stream.
 -- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(7), commit_id uniqueidentifier, updated_at datetime2(7)
 SET @commit_number = 1;
 INSERT INTO hubledger.event_hub_checkpoint
@@ -34,15 +35,21 @@ INSERT INTO hubledger.event_hub_checkpoint
 SELECT @stream_id, @partition_id, @sequence_number, @offset_token, @enqueued_at, 1, @commit_id, @updated_at
  WHERE NOT EXISTS (
        SELECT 1 FROM hubledger.event_hub_checkpoint AS c
-        WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id);
+        WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id)
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.event_stream AS e
+        WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL);
 
 -- name: advance_checkpoint
--- Compare and set: touches no row when another owner moved the checkpoint first.
+-- Compare and set: touches no row when another owner moved the checkpoint first, or the stream is closed.
 -- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(7), commit_id uniqueidentifier, updated_at datetime2(7), expected bigint
 UPDATE hubledger.event_hub_checkpoint
    SET sequence_number = @sequence_number, offset_token = @offset_token, enqueued_at = @enqueued_at,
        @commit_number = commit_number = commit_number + 1, commit_id = @commit_id, updated_at = @updated_at
- WHERE stream_id = @stream_id AND partition_id = @partition_id AND sequence_number = @expected;
+ WHERE stream_id = @stream_id AND partition_id = @partition_id AND sequence_number = @expected
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.event_stream AS e
+        WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL);
 
 -- name: count_commit
 -- Count a commit that leaves the checkpoint in place; the row is its lock, and the commit id stays that of the last

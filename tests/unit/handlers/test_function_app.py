@@ -85,6 +85,7 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
         "list_aggregations",
         "list_letters",
         "list_replays",
+        "open_next_incarnation",
         "open_replay_job",
         "openapi",
         "ops",
