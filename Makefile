@@ -67,17 +67,16 @@ needs-java:
 serve: $(VENV)/local.done ## Serve the pages of what a demo kept until Ctrl-C: AGGREGATE=1 keeps its own; FOLDER= and PORT=7071
 	@$(BIN)/python -m local.serve $(if $(FOLDER),--folder $(FOLDER)) $(if $(PORT),--port $(PORT))
 
-# The files of tests lie in memory where it has 2 GB for them: a commit of SQLite then waits for no disk.
-IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 {print "TMPDIR=/dev/shm"}')
-PYTEST = $(IN_MEMORY) $(BIN)/python -m pytest
-
 test: $(VENV)/dev.done $(VENV)/spark.done ## Run every test that this machine can run
-	@$(PYTEST) -n 2 --dist loadfile -rs --durations=50 tests
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -rs --durations=50 tests
 
 check: $(VENV)/dev.done ## Format, lint, types, import rules and the fast tests
 	@$(BIN)/ruff format --check --quiet . || { echo "make format mends this" >&2; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target check-types check-stores check-core check-app
+
+# The files of the fast tests lie in memory where it has 2 GB for them: a commit of SQLite then waits for no disk.
+IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 {print "TMPDIR=/dev/shm"}')
 
 check-types:
 	@$(BIN)/mypy --no-error-summary
@@ -88,7 +87,7 @@ check-types:
 check-stores: PART = tests/contract tests/property tests/simulation tests/repo
 check-core: PART = tests/unit/core
 check-app: PART = tests/unit --ignore=tests/unit/core
-check-stores check-core check-app: FAST = $(PYTEST) -n 0 -m "not slow" -o cache_dir=.local-run/pytest-$@ $(PART)
+check-stores check-core check-app: FAST = $(IN_MEMORY) $(BIN)/python -m pytest -n 0 -m "not slow" -o cache_dir=.local-run/pytest-$@ $(PART)
 check-stores check-core check-app:
 	@$(FAST) --assert=plain || { $(FAST) --last-failed --last-failed-no-failures none; exit 1; }
 
