@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,16 +27,37 @@ class Accounted(NamedTuple):
     books: Books
     seconds: float
 
+    def followed_by(self, later: "Accounted") -> "Accounted":
+        """Return both parts of a run together; the record of the later part holds the copies of both."""
+        return Accounted(later.published, later.books.beside(self.books), self.seconds + later.seconds)
+
+
+NOTHING = Accounted(Copies(0, 0), Books(0, 0, 0, 0, 0, balanced=True), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """What one part of a run waits for: its feed, the record, and the parts before it, in an earlier incarnation.
+
+    `patience` is the limit of seconds without a newly accounted event or settled letter.
+    """
+
+    feed: Child
+    record: Path
+    patience: float
+    earlier: Accounted = NOTHING
+
 
 class Accounting:
-    """The wait of one demo. `patience` is the limit of seconds without a newly accounted event or settled letter."""
+    """The wait of one part of a demo."""
 
-    def __init__(self, stack: Stack, consumers: Consumers, feed: Child, record: Path, patience: float) -> None:
+    def __init__(self, stack: Stack, consumers: Consumers, waited: Waited) -> None:
         self._stack = stack
         self._consumers = consumers
-        self._feed = feed
-        self._record = record
-        self._patience = patience
+        self._feed = waited.feed
+        self._record = waited.record
+        self._patience = waited.patience
+        self._earlier = waited.earlier
         self._watch = consumers.watch
         self.struck: Counter[Kind] = Counter()
         self._published: Copies | None = None
@@ -48,13 +70,12 @@ class Accounting:
 
         Raise ChildFailed when a process died by itself, and NoProgress when the books stand still.
         """
-        with self._watch:
-            for blow in blows:
-                while self._count < blow.accounted:
-                    self._step(emulator)
-                self._strike(blow, strikes)
-            while (accounted := self._accounted()) is None:
+        for blow in blows:
+            while self._count < blow.accounted:
                 self._step(emulator)
+            self._strike(blow, strikes)
+        while (accounted := self._accounted()) is None:
+            self._step(emulator)
         return accounted
 
     def _step(self, emulator: Child) -> None:
@@ -63,11 +84,12 @@ class Accounting:
         if self._published is None and not self._feed.running:
             self._published = published_copies(self._record)
         store, now = self._stack.place.store, time.monotonic()
-        count, open_letters = count_accounted(store), count_open_letters(store)
+        count = count_accounted(store) - self._earlier.books.accounted
+        open_letters = count_open_letters(store)
         if count > self._count or open_letters < self._open_letters:
             self._moved_at = now
         self._count, self._open_letters = count, open_letters
-        if self._done_at is None and self._published and count >= self._published.at_least:
+        if self._done_at is None and self._published and count >= self._least(self._published):
             self._done_at = now
         if now - self._printed_at >= PROGRESS_EVERY:
             self._print(now)
@@ -94,9 +116,15 @@ class Accounting:
             return None
         if self._open_letters:
             return None
-        if not self._published.at_least <= books.in_hub <= books.accounted:
+        if books.incarnation is not None and books.incarnation == self._earlier.books.incarnation:
+            return None  # the app has not read the newest one yet
+        if not self._least(self._published) <= books.in_hub <= books.accounted:
             return None
         return Accounted(self._published, books, self._done_at - self._began)
+
+    def _least(self, published: Copies) -> int:
+        """Return the number of events that this part has published at least."""
+        return published.at_least - self._earlier.published.at_least
 
     def _print(self, now: float) -> None:
         rate = (self._count - self._printed) / (now - self._printed_at)
@@ -104,7 +132,7 @@ class Accounting:
         print(f"{now - self._began:6.1f} s  {self._standing()}, {rate:,.0f} events/s", flush=True)
 
     def _standing(self) -> str:
-        published = f"{self._published.at_least:,}" if self._published else "a number that still grows"
+        published = f"{self._least(self._published):,}" if self._published else "a number that still grows"
         silence = f" ({self._watch.silence})" if self._watch.silence else ""
         letters = f", {self._open_letters:,} letters open" if self._open_letters else ""
         return f"{self._count:,} accounted for of {published}{letters}{silence}"

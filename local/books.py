@@ -24,13 +24,23 @@ SELECT COALESCE(SUM(last_sequence_number - first_sequence_number + 1), 0) FROM b
 """
 
 
+_SURVIVED = {
+    "crashes_isolated": """
+        SELECT COUNT(*) FROM event_hub_dead_letter WHERE error_class = 'crash' AND fingerprint <> 'held'
+    """,
+    "incarnations": "SELECT COUNT(*) FROM event_stream",
+    "held": "SELECT COUNT(*) FROM event_hub_dead_letter WHERE fingerprint = 'held' AND status = 'resolved'",
+}
+
+
 class BooksUnavailable(Exception):
     """The app did not answer with its books."""
 
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """Numbers of events in all partitions. `in_hub` counts all that the hub ever took; None without its answer."""
+    """Numbers of events in all partitions of one incarnation. `in_hub` counts all that its hub ever took; None without
+    its answer."""
 
     in_hub: int | None
     accounted: int
@@ -38,6 +48,16 @@ class Books:
     filtered: int
     dead_lettered: int
     balanced: bool
+    incarnation: int | None = None
+
+    def beside(self, earlier: "Books") -> "Books":
+        """Return the books together with those of an earlier incarnation."""
+        in_hub = None if self.in_hub is None or earlier.in_hub is None else self.in_hub + earlier.in_hub
+        sums = {name: getattr(self, name) + getattr(earlier, name) for name in _SUMS}
+        return Books(in_hub=in_hub, balanced=self.balanced and earlier.balanced, incarnation=self.incarnation, **sums)
+
+
+_SUMS = ("accounted", "written", "filtered", "dead_lettered")
 
 
 def read_books(address: str) -> Books:
@@ -102,6 +122,11 @@ def count_gaps(store: Path) -> Counter[str]:
     return Counter(dict(_select(store, _GAPS)))
 
 
+def count_survived(store: Path) -> dict[str, int]:
+    """Count what a dangerous chaos has left: isolated killing events, incarnations, and held events that followed."""
+    return {name: int(_select(store, query)[0][0]) for name, query in _SURVIVED.items()}
+
+
 def count_open_letters(store: Path) -> int:
     """Count the open letters in the store."""
     counts = count_letters(store)
@@ -142,6 +167,7 @@ def _books(status: Mapping[str, Any]) -> Books:
         filtered=status["filtered"],
         dead_lettered=status["dead_lettered"],
         balanced=status["ledger_balanced"],
+        incarnation=status["incarnation"],
     )
 
 

@@ -24,6 +24,9 @@ LOCK_PATIENCE = 30.0  # seconds to wait for the lock of the store
 LONGEST_DELAY = 0.4  # seconds: about as long as a few batches take
 # The app looks early for gaps that no batch follows; an outage of the store reaches the host.
 SETTINGS = {"GAP_CHECK_SCHEDULE": "*/2 * * * * *", "GAP_GRACE_SECONDS": "5", "STORE_PATIENCE_SECONDS": "1"}
+# Where events are dangerous: letters that kill the process come back soon, and the events of a home stay in order.
+DANGEROUS = {**SETTINGS, "ORDER_POLICY": "hold_key", "TRANSFORM_DEADLINE_SECONDS": "30"}
+LATER = 0.04  # the share of the events that a recreated hub gets
 EARLY = 1.5  # seconds after the feed is ready: the first cut hits sends, and their answers are lost
 _PARTS: tuple[tuple[Kind, float], ...] = (("skip", 0.3), ("lock", 0.5), ("cut", 0.6), ("skip", 0.75))
 

@@ -4,13 +4,13 @@ import json
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Protocol
 
 from local.books import Watch
-from local.processes import Child
+from local.processes import Child, ChildFailed
 from local.stack import Stack, app_settings
 from local.store_books import StoreBooks
 
@@ -38,11 +38,13 @@ class Consumers(Protocol):
 
 
 class Host:
-    """The functions host; after a kill, its successor."""
+    """The functions host; after a kill, its successor. A host that ends with the code `deadly` has one too."""
 
-    def __init__(self, stack: Stack, transform: str) -> None:
+    def __init__(self, stack: Stack, transform: str, deadly: int | None = None) -> None:
         self._stack = stack
         self._transform = transform
+        self._deadly = deadly
+        self.deaths = 0
         self._child, self._address = stack.start_host(transform)
         self.logs = [stack.host_log]
         self.watch = Watch(self._address)
@@ -57,19 +59,38 @@ class Host:
         return f"{self._address}/api/status"
 
     def refuse_dead(self) -> None:
+        while self._deadly is not None and self._child.exit_code() == self._deadly:
+            self.deaths += 1
+            print(f"an event has killed the functions host, for the {self.deaths}. time", flush=True)
+            with suppress(ChildFailed):  # it may be killed again before it is ready
+                self._start()
         self._child.refuse_dead()
 
     def kill_one(self) -> None:
         with _restarting("the functions host", self._child):
             self._child.kill()
+            self._start()
+
+    def _start(self) -> None:
+        try:
             self._child, self._address = self._stack.start_host(self._transform)
-        self.logs.append(self._stack.host_log)
+        finally:
+            self.logs.append(self._stack.host_log)
         self.watch.move(self._address)
 
     def skip(self, batches: int) -> None:
         """Have it lose the next batches of every partition as the real host does: by a checkpoint without delivery."""
-        order = urllib.request.Request(f"{self._address}/admin/faults", json.dumps({"skip": batches}).encode())
-        urllib.request.urlopen(order, timeout=ANSWER).close()
+        order = json.dumps({"skip": batches}).encode()
+        for last in (False, True):
+            try:
+                urllib.request.urlopen(f"{self._address}/admin/faults", order, timeout=ANSWER).close()
+            except OSError:  # an event may have killed it at this moment
+                if last or self._deadly is None:
+                    raise
+                self._stack.pause(1.0)
+                self.refuse_dead()
+            else:
+                return
 
     def end(self) -> None:
         self._child.end()

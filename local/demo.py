@@ -4,16 +4,21 @@ import argparse
 import json
 import shutil
 import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 from local import aggregating
-from local.accounting import Accounting, NoProgress
-from local.chaos import DUPLICATES, KILLS, SETTINGS, Chaos, Strikes, blow_plan, kills_alone
+from local.accounting import NOTHING, Accounted, Accounting, NoProgress, Waited
+from local.chaos import DANGEROUS, DUPLICATES, KILLS, LATER, SETTINGS, Chaos, Strikes, blow_plan, kills_alone
 from local.consumers import Consumers, Host, Workers
+from local.dangerous import DEADLY
 from local.feed.options import add_domain, choose_senders, positive, rate
 from local.folders import LOCAL_RUN, fresh_folder
 from local.interruption import Interrupted, Interruption
+from local.operator import NotOpened, Operator, open_next_incarnation
 from local.processes import Child, ChildFailed, Children, Pause
 from local.proof import Finished, Proof, prove
 from local.stack import Asked, Place, Stack
@@ -51,7 +56,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         "--chaos",
         action="store_true",
         help=f"kill the host ({KILLS} times, or K), have it lose batches, cut all connections, lock the store, and "
-        "publish a thousandth of the events twice; the app must heal every gap",
+        "publish a thousandth of the events twice; with homes, also publish an event that kills the host and some that "
+        "the database refuses, keep the order of each home, and recreate the hub; the app must heal every gap",
     )
     parser.add_argument(
         "--aggregate", action="store_true", help="aggregate with Spark, and recount the aggregate; implies --keep"
@@ -88,9 +94,9 @@ def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
     place, record = Place(folder), folder / "record.db"
     try:
         with aggregating.jobs_ended(folder), Children(folder) as children:
-            more = {**(SETTINGS if options.chaos else {}), **(aggregating.SETTINGS if options.aggregate else {})}
+            more = {**_chaos_settings(options), **(aggregating.SETTINGS if options.aggregate else {})}
             finished = _run(options, Stack(place, children, pause, more), record)
-    except (ChildFailed, NoProgress, aggregating.NotAggregated) as error:
+    except (ChildFailed, NoProgress, NotOpened, aggregating.NotAggregated) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     proof = prove(finished, place.store, record)
@@ -108,18 +114,67 @@ def _run(options: argparse.Namespace, stack: Stack, record: Path) -> Finished:
     emulator = stack.start_emulator("--retain", str(max(100_000, options.events)))
     stack.migrate()
     consumers, strikes = _consumers(options, stack, emulator)
-    more = ("--record", str(record), *(("--duplicates", str(DUPLICATES)) if options.chaos else ()))
-    order = Asked(options.transform, options.senders, str(options.events), options.rate, options.seed, more)
-    feed = stack.start_feed(order)
+    run = _Run(options, stack, record, consumers, emulator)
     senders = f"{options.senders:,} {options.transform.senders}"
     print(f"publishing {options.events:,} events of {senders}; {consumers}", flush=True)
-    accounting = Accounting(stack, consumers, feed, record, options.patience)
-    blows = blow_plan(options.events, options.kill, options.seed, chaos=options.chaos)
-    accounted = accounting.wait(blows, strikes, emulator)
-    if isinstance(consumers, Host) and options.aggregate:
-        aggregating.aggregate_all(consumers.address, stack.place.folder, stack.pause)
+    with consumers.watch, run.operator():
+        accounting = run.part(options.events)
+        blows = blow_plan(options.events, options.kill, options.seed, chaos=options.chaos)
+        accounted = accounting.wait(blows, strikes, emulator)
+        if _is_dangerous(options) and isinstance(consumers, Host):
+            later = run.in_recreated_hub(consumers, accounted)
+            accounted = accounted.followed_by(later)
+        if isinstance(consumers, Host) and options.aggregate:
+            aggregating.aggregate_all(consumers.address, stack.place.folder, stack.pause)
     consumers.end()
-    return Finished(*accounted, accounting.struck, options.workers, consumers.logs)
+    return Finished(*accounted, accounting.struck, options.workers, consumers.logs, _is_dangerous(options))
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The parts of one run: what it was asked for, its processes, and its record."""
+
+    options: argparse.Namespace
+    stack: Stack
+    record: Path
+    consumers: Consumers
+    emulator: Child
+
+    def operator(self) -> AbstractContextManager[object]:
+        """Return the operator of a dangerous chaos, whose letters hold others up."""
+        if _is_dangerous(self.options) and isinstance(self.consumers, Host):
+            return Operator(self.consumers, self.stack.place.store)
+        return nullcontext()
+
+    def part(self, events: int, earlier: Accounted = NOTHING) -> Accounting:
+        """Start the feed of a part of the run, and return the wait for it."""
+        own, is_later = self.options, earlier is not NOTHING
+        more = ["--record", str(self.record), *(["--append"] if is_later else [])]
+        more += ["--duplicates", str(DUPLICATES)] if own.chaos else []
+        more += ["--dangers", "0" if is_later else "1"] if _is_dangerous(own) else []
+        seed = own.seed + is_later
+        feed = self.stack.start_feed(Asked(own.transform, own.senders, str(events), own.rate, seed, tuple(more)))
+        return Accounting(self.stack, self.consumers, Waited(feed, self.record, own.patience, earlier))
+
+    def in_recreated_hub(self, host: Host, earlier: Accounted) -> Accounted:
+        """Recreate the hub, publish some events into it, and open the next incarnation as an operator would."""
+        print("recreating the event hub", flush=True)
+        self.emulator.recreate_hubs()
+        accounting = self.part(max(200, int(self.options.events * LATER)), earlier)
+        open_next_incarnation(host, self.stack.pause)
+        host.watch.move(host.address)
+        return accounting.wait([], {}, self.emulator)
+
+
+def _is_dangerous(options: argparse.Namespace) -> bool:
+    """Return True for a chaos of a business that has dangerous events."""
+    return options.chaos and options.transform.dangerous is not None
+
+
+def _chaos_settings(options: argparse.Namespace) -> Mapping[str, str]:
+    if _is_dangerous(options):
+        return DANGEROUS
+    return SETTINGS if options.chaos else {}
 
 
 def _consumers(options: argparse.Namespace, stack: Stack, emulator: Child) -> tuple[Consumers, Strikes]:
@@ -128,7 +183,7 @@ def _consumers(options: argparse.Namespace, stack: Stack, emulator: Child) -> tu
     if options.workers:
         workers = Workers(stack, transform, options.workers, Random(options.seed))
         return workers, kills_alone(workers)
-    host = Host(stack, transform)
+    host = Host(stack, options.transform.dangerous, DEADLY) if _is_dangerous(options) else Host(stack, transform)
     return host, Chaos(stack, host, emulator).strikes if options.chaos else kills_alone(host)
 
 

@@ -97,6 +97,10 @@ class Child:
         """Send SIGUSR1, which has the emulator cut every connection."""
         self._popen.send_signal(signal.SIGUSR1)
 
+    def recreate_hubs(self) -> None:
+        """Send SIGUSR2, which has the emulator delete its hubs and create them anew."""
+        self._popen.send_signal(signal.SIGUSR2)
+
     def kill(self) -> None:
         """Send SIGKILL, and wait for its end."""
         self._popen.kill()

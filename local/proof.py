@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.books import OPEN, Books, count_gaps, count_letters
+from local.books import OPEN, Books, count_gaps, count_letters, count_survived
 from local.chaos import Kind, skipped_batches, struck_figures
 from local.feed.record import Copies
 from local.recount import recount
@@ -22,6 +22,7 @@ class Finished:
     struck: Counter[Kind]
     workers: int
     logs: list[Path]
+    was_dangerous: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,10 @@ def prove(finished: Finished, store: Path, record: Path) -> Proof:
     figures |= struck_figures(finished.struck, finished.logs)
     if finished.workers:
         figures["workers"] = finished.workers
+    if finished.was_dangerous:
+        survived = count_survived(store)
+        differences += [f"chaos: none of {name}" for name, count in survived.items() if not count]
+        figures |= survived
     return Proof(figures, differences)
 
 

@@ -15,13 +15,14 @@ Recounted = Callable[[sqlite3.Connection], Iterator[str]]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# Compare two multisets: the record holds the limits of each count, the store holds the count.
+# Compare two multisets: the record holds the limits of each count, the store holds the count. A letter with the
+# fingerprint "held" has never failed: it waited for an earlier letter of its key, and its event followed.
 _LETTERS = """
 SELECT error_class, partition_key, body, SUM(at_least), SUM(at_most), SUM(found) FROM (
     SELECT outcome AS error_class, partition_key, body, at_least, at_most, 0 AS found
-    FROM record.event WHERE outcome IN ('poison', 'reference')
+    FROM record.event WHERE outcome IN ('poison', 'reference', 'crash', 'refused')
     UNION ALL
-    SELECT error_class, partition_key, body, 0, 0, 1 FROM event_hub_dead_letter
+    SELECT error_class, partition_key, body, 0, 0, 1 FROM event_hub_dead_letter WHERE fingerprint <> 'held'
 ) GROUP BY error_class, partition_key, body
 HAVING SUM(found) NOT BETWEEN SUM(at_least) AND SUM(at_most)
 """
@@ -38,10 +39,13 @@ GROUP BY c.stream_id, c.partition_id HAVING MAX(l.last_sequence_number) IS NOT c
 """
 _PUBLISHED = "SELECT COALESCE(SUM(at_least), 0), COALESCE(SUM(at_most), 0) FROM record.event"
 # The class of a letter decides its statuses: a reference letter resolves when its home registers, poison never does.
+# The operator of a chaos discards letters that hold others up.
 _STATUSES = """
 SELECT error_class, status, COUNT(*) FROM event_hub_dead_letter
 WHERE (error_class, status) NOT IN (VALUES ('poison', 'exhausted'), ('reference', 'waiting'), ('reference', 'retrying'),
-    ('reference', 'resolved'))
+    ('reference', 'resolved'), ('crash', 'exhausted'))
+    AND NOT (fingerprint = 'held' AND status = 'resolved')
+    AND NOT (status = 'discarded' AND error_class IN ('poison', 'crash', 'refused') AND settled_why LIKE 'the demo%')
 GROUP BY error_class, status
 """
 _RESOLVED = "SELECT COUNT(*) FROM event_hub_dead_letter WHERE status = 'resolved'"
@@ -51,12 +55,16 @@ SELECT COALESCE(SUM(last_sequence_number - first_sequence_number + 1), 0) FROM b
 """
 _OUTCOMES = """
 SELECT outcome, SUM(at_least), SUM(at_most), SUM(found) FROM (
-    SELECT CASE WHEN outcome IN ('poison', 'reference') THEN 'dead_lettered' ELSE outcome END AS outcome,
-        at_least, at_most, 0 AS found FROM record.event
+    SELECT CASE WHEN outcome IN ('poison', 'reference', 'crash', 'refused') THEN 'dead_lettered' ELSE outcome END
+        AS outcome, at_least, at_most, 0 AS found FROM record.event
     UNION ALL SELECT 'written', 0, 0, written FROM batch_ledger WHERE kind = 'batch'
     UNION ALL SELECT 'filtered', 0, 0, filtered FROM batch_ledger WHERE kind = 'batch'
     UNION ALL SELECT 'dead_lettered', 0, 0, dead_lettered FROM batch_ledger WHERE kind = 'batch'
-    UNION ALL SELECT 'held', 0, 0, held FROM batch_ledger WHERE kind = 'batch'
+    UNION ALL SELECT CASE settled_why WHEN 'its rows were written' THEN 'written' ELSE 'filtered' END, 0, 0, 1
+        FROM event_hub_dead_letter WHERE fingerprint = 'held' AND status = 'resolved'
+    UNION ALL SELECT 'dead_lettered', 0, 0, held FROM batch_ledger WHERE kind = 'batch'
+    UNION ALL SELECT 'dead_lettered', 0, 0, -1 FROM event_hub_dead_letter
+        WHERE fingerprint = 'held' AND status = 'resolved'
     UNION ALL SELECT 'absent', 0, 0, absent FROM batch_ledger WHERE kind = 'batch'
 ) GROUP BY outcome HAVING SUM(found) NOT BETWEEN SUM(at_least) AND SUM(at_most)
 """
@@ -169,7 +177,9 @@ def _letters_with_rows(table: str) -> Recounted:
 
 
 def _one_stream(connection: sqlite3.Connection) -> Iterator[str]:
-    count = connection.execute("SELECT COUNT(DISTINCT stream_id) FROM batch_ledger").fetchone()[0]
+    count = connection.execute(
+        "SELECT COUNT(DISTINCT event_hub || ' ' || consumer_group) FROM event_stream"
+    ).fetchone()[0]
     if count > 1:
         yield f"ledger: it holds {count} streams, but the record is of one"
 

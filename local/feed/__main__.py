@@ -5,14 +5,19 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 
 from azure.eventhub.exceptions import EventHubError
 
+from local.feed.dangers import with_dangers
+from local.feed.domains import Domain
 from local.feed.feeding import Feed, Pace, Progress, feed
 from local.feed.gateways import Gateways, NoGateways
+from local.feed.homes import Script, Shares, home_minutes
 from local.feed.options import parse_options
-from local.feed.publisher import HubSilent, Publisher, Resends, connect
+from local.feed.planned import Minute
+from local.feed.publisher import NOT_FINITE, HubSilent, Publisher, Resends, connect
 from local.feed.record import NoRecord, Record, RecordExists
 
 
@@ -32,13 +37,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _feed(options: argparse.Namespace, stopping: threading.Event) -> None:
     domain, record = options.transform, _record(options)
-    story = domain.story(options.senders, options.events, options.seed, options.start, options.duplicates)
+    story = _story(options)
     with ExitStack() as opened:
         opened.callback(record.close)
         resends = opened.enter_context(closing(Resends()))
         clients = [opened.enter_context(connect(options.connection, options.hub)) for _ in range(options.lanes)]
         gateways = _gateways(options, clients[0].get_partition_ids())
-        publishers = [Publisher(client, stopping.wait, resends) for client in clients]
+        properties = {} if options.dangers is None else NOT_FINITE
+        publishers = [Publisher(client, stopping.wait, resends, properties) for client in clients]
         progress = Progress(sys.stdout, time.monotonic)
         pace = Pace(options.rate, time.monotonic, stopping.wait)
         print(f"feed ready for {options.hub}: {options.senders} {domain.senders}, seed {options.seed}", flush=True)
@@ -48,6 +54,15 @@ def _feed(options: argparse.Namespace, stopping: threading.Event) -> None:
         progress.end(published, cpu_seconds=round(time.process_time(), 2), doubtful_sends=doubtful)
 
 
+def _story(options: argparse.Namespace) -> Iterator[Minute]:
+    domain: Domain = options.transform
+    if options.dangers is None:
+        return domain.story(options.senders, options.events, options.seed, options.start, options.duplicates)
+    shares = Shares(late=0.0, **({} if options.duplicates is None else {"duplicate": options.duplicates}))
+    script = Script(options.senders, options.events, options.seed, options.start, shares)
+    return with_dangers(home_minutes(script), script, options.dangers)
+
+
 def _gateways(options: argparse.Namespace, partition_ids: list[str]) -> Gateways | NoGateways:
     return Gateways(partition_ids, options.gather) if options.gather else NoGateways()
 
@@ -55,7 +70,8 @@ def _gateways(options: argparse.Namespace, partition_ids: list[str]) -> Gateways
 def _record(options: argparse.Namespace) -> Record | NoRecord:
     if options.record is None:
         return NoRecord()
-    return Record(options.record, options.transform, options.seed, options.senders)
+    own = (options.record, options.transform, options.seed, options.senders)
+    return Record(*own, is_added_to=options.append)
 
 
 if __name__ == "__main__":

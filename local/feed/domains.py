@@ -21,9 +21,10 @@ class UnknownDomain(ValueError):
 class Domain:
     """A business, named by the transform that the app needs for it.
 
-    `story` takes the number of senders, the number of events (None: endless), the seed, the first instant and the share
-    of duplicates (None: the usual share). `columns` are the record's columns after the outcome. `multisets` are queries
-    by the table that they recount; each row they return is a difference. A letter has no row in any of `row_tables`.
+    `dangerous` is the transform of a chaos with dangerous events, if there is one. `story` takes the number of senders,
+    the number of events (None: endless), the seed, the first instant and the share of duplicates (None: the usual
+    share). `columns` are the record's columns after the outcome. `multisets` are queries by the table that they
+    recount; each row they return is a difference. A letter has no row in any of `row_tables`.
     """
 
     transform: str
@@ -34,6 +35,7 @@ class Domain:
     columns: tuple[str, ...]
     multisets: Mapping[str, str]
     row_tables: tuple[str, ...]
+    dangerous: str | None = None
 
     @property
     def name(self) -> str:
@@ -64,6 +66,7 @@ HOMES = Domain(
     columns=home_rule.COLUMNS,
     multisets=home_rule.MULTISETS,
     row_tables=home_rule.ROW_TABLES,
+    dangerous="local.dangerous",
 )
 FLIGHTS = Domain(
     transform=f"{PACKAGE}flight_info",

@@ -47,9 +47,19 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--duplicates", type=_up_to(1, "a number"), metavar="SHARE", help="of the events come twice; default: 0.005"
     )
+    parser.add_argument(
+        "--dangers",
+        type=_none_or_more,
+        metavar="N",
+        help="N events kill the process of the app, and some make rows that the database refuses; every home registers "
+        "before its readings; malformed events carry properties that are no finite numbers",
+    )
+    parser.add_argument("--append", action="store_true", help="add to the record of an earlier feed")
     parser.add_argument("--record", type=Path, metavar="PATH", help="a new SQLite file for the expected outcomes")
     options = parser.parse_args(arguments)
     choose_senders(parser, options)
+    if options.dangers is not None and (options.events is None or options.transform is not HOMES):
+        parser.error(f"argument --dangers: it needs a number of --events, of {HOMES.name}")
     return options
 
 
@@ -76,6 +86,10 @@ def _domain(text: str) -> Domain:
         return find_domain(text)
     except UnknownDomain as unknown:
         raise argparse.ArgumentTypeError(str(unknown)) from None
+
+
+def _none_or_more(text: str) -> int:
+    return 0 if text == "0" else positive(text)
 
 
 def positive(text: str) -> int:

@@ -7,7 +7,8 @@ from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
 
 WRITTEN, FILTERED, POISON, REFERENCE = "written", "filtered", "poison", "reference"
-LETTERS = (POISON, REFERENCE)
+CRASH, REFUSAL = "crash", "refused"
+LETTERS = (POISON, REFERENCE, CRASH, REFUSAL)
 FIRST_INSTANT = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z in microseconds
 MINUTE = 60_000_000  # microseconds
 

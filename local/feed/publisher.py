@@ -1,9 +1,11 @@
 """Publish with the azure-eventhub client: repeat each send until the hub answers."""
 
 import logging
+import math
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 from azure.eventhub import EventData, EventDataBatch, EventHubProducerClient
@@ -11,12 +13,13 @@ from azure.eventhub.amqp import AmqpAnnotatedMessage
 from azure.eventhub.exceptions import AuthenticationError, EventHubError
 
 from local.feed.gateways import Send
-from local.feed.planned import Minute
+from local.feed.planned import LETTERS, Minute
 from local.feed.record import ONCE, Copies
 
 PARTITION_KEY = b"x-opt-partition-key"  # the annotation that holds an event's key
 SEND_TIMEOUT = 30.0  # seconds
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between two tries of a send
+NOT_FINITE = {"gain": math.nan, "peak": math.inf, "floor": -math.inf, "level": 0.5}  # properties of malformed events
 TRIES = 90  # of one send: about three minutes without an answer
 
 
@@ -40,10 +43,20 @@ def connect(connection_string: str, hub: str) -> EventHubProducerClient:
 
 
 class Publisher:
-    """A publisher for one thread. `pause` sleeps, or returns True at once when the feed should end."""
+    """A publisher for one thread. `pause` sleeps, or returns True at once when the feed should end.
 
-    def __init__(self, producer: Producer, pause: Callable[[float], bool], resends: "Resends") -> None:
+    Events that are planned as letters carry the properties.
+    """
+
+    def __init__(
+        self,
+        producer: Producer,
+        pause: Callable[[float], bool],
+        resends: "Resends",
+        properties: Mapping[str, float] = MappingProxyType({}),
+    ) -> None:
         self._producer = producer
+        self._properties = dict(properties)
         self._pause = pause
         self._resends = resends
         self.doubtful = 0
@@ -82,7 +95,11 @@ class Publisher:
         for minute in send.minutes:
             key = {PARTITION_KEY: minute.partition_key}
             for event in minute.events:
-                batch.add(AmqpAnnotatedMessage(data_body=event.body, annotations=key))
+                properties = self._properties if event.expected[0] in LETTERS else None
+                message = AmqpAnnotatedMessage(
+                    data_body=event.body, annotations=key, application_properties=properties or None
+                )
+                batch.add(message)
         return batch
 
     def _batch_of_key(self, minute: Minute) -> EventDataBatch:

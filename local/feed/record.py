@@ -27,7 +27,7 @@ _COMMON_COLUMNS = 6
 
 
 class RecordExists(Exception):
-    """The file exists: a record belongs to one feed."""
+    """The file exists although the record is new, or does not exist although it is added to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +44,25 @@ ONCE = Copies()
 class Record:
     """Written while the feed runs, by one caller at a time; the recount accepts only a complete record."""
 
-    def __init__(self, path: Path, domain: Domain, seed: int, senders: int) -> None:
-        if path.exists():
-            raise RecordExists(f"{path} exists: a record belongs to one feed, name a new file")
+    def __init__(self, path: Path, domain: Domain, seed: int, senders: int, *, is_added_to: bool = False) -> None:
+        if path.exists() is not is_added_to:
+            raise RecordExists(
+                f"{path} does not exist: only the record of an earlier feed can be added to"
+                if is_added_to
+                else f"{path} exists: a record belongs to one feed, name a new file"
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = OFF")
-        self._connection.executescript(_SCHEMA.format(columns=", ".join(domain.columns)))
-        self._connection.execute("INSERT INTO feed VALUES (?, ?, ?, 0)", (domain.transform, seed, senders))
+        if is_added_to:
+            self._connection.execute("UPDATE feed SET complete = 0")
+        else:
+            self._connection.executescript(_SCHEMA.format(columns=", ".join(domain.columns)))
+            self._connection.execute("INSERT INTO feed VALUES (?, ?, ?, 0)", (domain.transform, seed, senders))
         self._insert = f"INSERT INTO event VALUES ({_marks(_COMMON_COLUMNS + len(domain.columns))})"
         self._rows: list[tuple[object, ...]] = []
-        self._number = 0
+        self._number = int(self._connection.execute("SELECT COALESCE(MAX(number), 0) FROM event").fetchone()[0])
 
     def add(self, minute: Minute, copies: Copies) -> None:
         """Record a published minute, with the copies that may be in the hub."""

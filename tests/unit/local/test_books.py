@@ -19,6 +19,7 @@ STATUS = {
     "filtered": 2,
     "dead_lettered": 1,
     "ledger_balanced": True,
+    "incarnation": 2,
     "partitions": [{"hub_end": "7"}, {"hub_end": "-1"}, {"hub_end": "3"}],
 }
 
@@ -53,7 +54,7 @@ def serve() -> Iterator[Serve]:
 
 def test_the_books_are_those_of_all_partitions_without_the_hub_when_it_does_not_answer(serve: Serve) -> None:
     books = read_books(serve(200, json.dumps(STATUS).encode()))
-    assert books == Books(in_hub=12, accounted=9, written=6, filtered=2, dead_lettered=1, balanced=True)
+    assert books == Books(in_hub=12, accounted=9, written=6, filtered=2, dead_lettered=1, balanced=True, incarnation=2)
     unknown = {**STATUS, "partitions": [{"hub_end": "7"}, {"hub_end": None}]}
     assert read_books(serve(200, json.dumps(unknown).encode())).in_hub is None
 

@@ -1,0 +1,120 @@
+"""The operator of a demo: discard letters that hold others up, and open the next incarnation of a recreated hub."""
+
+import http.client
+import json
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from local.processes import Pause
+
+LOOK_EVERY = 1.0  # seconds
+ANSWER = 30.0  # seconds until the host must answer
+PATIENCE = 60.0  # seconds until a stop must be reported
+ORDER = 500  # letters of one order
+# Letters that were tried in vain, and that no retry can resolve.
+_HOPELESS = """
+SELECT partition_id, sequence_number FROM event_hub_dead_letter
+WHERE attempts > 0 AND fingerprint <> 'held'
+    AND (status = 'exhausted' OR (status = 'waiting' AND error_class = 'refused'))
+ORDER BY partition_id, sequence_number LIMIT ?
+"""
+
+
+class Addressed(Protocol):
+    """A host at an address, which changes with each of its successors."""
+
+    @property
+    def address(self) -> str: ...
+
+
+class NotOpened(Exception):
+    """The next incarnation could not be opened; the message holds the last answer."""
+
+
+class Operator:
+    """Discards hopeless letters through the API, in the background of a `with` block: the held events follow."""
+
+    def __init__(self, host: Addressed, store: Path) -> None:
+        self._host = host
+        self._store = store
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def __enter__(self) -> "Operator":
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._ended.set()
+        self._thread.join(ANSWER)
+
+    def _work(self) -> None:
+        while not self._ended.wait(LOOK_EVERY):
+            with suppress(OSError, http.client.HTTPException, ValueError, sqlite3.Error):  # the host may be restarting
+                self._discard()
+
+    def _discard(self) -> None:
+        letters = [
+            {"partition_id": partition_id, "sequence_number": str(number)}
+            for partition_id, number in _select(self._store, _HOPELESS, ORDER)
+        ]
+        if letters:
+            order = {"letters": letters, "expected_count": len(letters), "reason": "the demo's operator gives it up"}
+            post(self._host.address, "/api/dead-letters/discard", order)
+
+
+def open_next_incarnation(host: Addressed, pause: Pause) -> None:
+    """Wait until the app reports the stop, and open the next incarnation as an operator would: after a dry run."""
+    deadline = time.monotonic() + PATIENCE
+    while not _stopped(host.address):
+        if time.monotonic() > deadline:
+            raise NotOpened(f"the app reported no recreated hub in {PATIENCE:g} s")
+        pause(LOOK_EVERY)
+    reason = "the demo has recreated the hub"
+    status = _get(host.address, "/api/status")
+    order = {"reason": reason, "expected_incarnation": status["incarnation"]}
+    code, found = post(host.address, "/api/streams/next-incarnation", order)
+    if code == 200:
+        order |= {"dry_run": False, "expected_hub_created_at": found["hub_created_at"]}
+        code, found = post(host.address, "/api/streams/next-incarnation", order)
+    if code != 200:
+        raise NotOpened(f"POST /api/streams/next-incarnation answers {code}: {found}")
+    print(f"opened incarnation {found['incarnation']}: {found['evidence']}", flush=True)
+
+
+def post(address: str, path: str, body: Mapping[str, Any]) -> tuple[int, Any]:
+    """Send a change, and return the status and the body of the answer."""
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=ANSWER)
+    headers = {"Content-Type": "application/json", "Idempotency-Key": str(uuid.uuid4())}
+    with closing(connection):
+        connection.request("POST", path, json.dumps(body), headers)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+
+
+def _stopped(address: str) -> bool:
+    try:
+        partitions = _get(address, "/api/status")["partitions"]
+    except (OSError, http.client.HTTPException, ValueError, KeyError):
+        return False
+    return any(stop["reason"] == "incarnation" for partition in partitions for stop in partition["stops"])
+
+
+def _get(address: str, path: str) -> Any:
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=ANSWER)
+    with closing(connection):
+        connection.request("GET", path)
+        return json.loads(connection.getresponse().read())
+
+
+def _select(store: Path, query: str, *values: object) -> list[Any]:
+    with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as connection:
+        return connection.execute(query, values).fetchall()
