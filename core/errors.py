@@ -7,6 +7,7 @@
     ├── MissingReference           raised by a transform: a row that it needs does not exist (yet)  (data)
     ├── ProcessDied                the process died each time it tried this event alone             (data)
     ├── RowsRefused                the database refuses the rows of this event                      (data)
+    ├── TooManyRows                the transform makes more rows of this event than one may have    (data)
     ├── ReplayRefused              the requested range cannot be replayed
     ├── ReplayOverlap              a different replay is working on part of the range
     └── InfrastructureFault        always leaves the handler, so that the host retries
@@ -68,6 +69,15 @@ class ProcessDied(HubledgerError):
 
 class RowsRefused(HubledgerError):
     """The database refuses the rows of one event; the message is the database's own."""
+
+
+class TooManyRows(HubledgerError):
+    """The transform made more rows of one event than ROWS_PER_EVENT allows."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"the transform makes more than {limit} rows of this event: mend the transform, or raise ROWS_PER_EVENT"
+        )
 
 
 class ReplayRefused(HubledgerError):

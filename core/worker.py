@@ -107,7 +107,7 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
     from core.store.ownership import Ownerships, SqlCheckpointStore  # here, because it loads the heavy SDK
 
     settings = read_settings(os.environ)
-    transform = load_transform(settings.transform)
+    transform = load_transform(settings.transform, settings.rows_per_event)
     with closing(open_database(settings)) as database, closing(SdkHubReader(settings)) as hub:
         await asyncio.to_thread(Partitions(database).open_stream, settings.stream)  # reports faults of the store now
         await asyncio.to_thread(check_access, settings)

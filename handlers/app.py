@@ -115,7 +115,7 @@ class OnFirstUse(Generic[Made]):
 def _open_app() -> App:
     """Put the app together. Nothing connects yet: the store and the hub do so on first use."""
     settings = read_settings(os.environ)
-    hub, transform = SdkHubReader(settings), load_transform(settings.transform)
+    hub, transform = SdkHubReader(settings), load_transform(settings.transform, settings.rows_per_event)
     database = open_database(settings)
     patient = PatientDatabase(database, settings.store_patience)
     desk = operator_stores(database, settings.stream, declared())

@@ -6,12 +6,18 @@ from dataclasses import dataclass
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row
 
+ROWS_LIMIT = 10_000  # rows of one event
+
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """A transform module, read once. `row_classes` are those in its namespace; a replay retracts their rows."""
+    """A transform module, read once. `row_classes` are those in its namespace; a replay retracts their rows.
+
+    An event that becomes more than `rows_limit` rows is a letter, before its rows fill the memory.
+    """
 
     version: str
     rows_of: Callable[[Event, References], Iterable[Row]]
     references_of: Callable[[Event], Iterable[ReferenceKey]] | None = None
     row_classes: tuple[type, ...] = ()
+    rows_limit: int = ROWS_LIMIT

@@ -14,11 +14,11 @@ from importlib import import_module
 
 from core.errors import InvalidTransform
 from core.model.rows import is_row_class
-from core.model.transform import Transform
+from core.model.transform import ROWS_LIMIT, Transform
 
 
-def load_transform(module_name: str) -> Transform:
-    """Import a transform module; InvalidTransform names the part that is missing."""
+def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT) -> Transform:
+    """Import a transform module, and limit the rows of an event; InvalidTransform names the part that is missing."""
     try:
         module = import_module(module_name)
     except ModuleNotFoundError as error:
@@ -27,4 +27,4 @@ def load_transform(module_name: str) -> Transform:
     if not isinstance(version, str) or not callable(rows_of):
         raise InvalidTransform(f"TRANSFORM={module_name}: the module needs VERSION, a text, and a function transform()")
     row_classes = tuple(value for value in vars(module).values() if is_row_class(value))
-    return Transform(version, rows_of, getattr(module, "references", None), row_classes)
+    return Transform(version, rows_of, getattr(module, "references", None), row_classes, rows_limit)
