@@ -114,7 +114,10 @@ class SequenceGap:
 
 @dataclass(frozen=True, slots=True)
 class BatchCommit:
-    """All that one transaction writes for the numbers `first` to `last`; the hub no longer has `absent` of them."""
+    """All that one transaction writes for the numbers `first` to `last`; the hub no longer has `absent` of them.
+
+    `is_marked`: the mark of an attempt stands, and the commit deletes it.
+    """
 
     state: PartitionState
     commit_id: UUID
@@ -126,6 +129,7 @@ class BatchCommit:
     committed_at: datetime
     absent: int = 0
     gaps: Sequence[SequenceGap] = ()
+    is_marked: bool = False
 
     @property
     def partition(self) -> Partition:

@@ -145,7 +145,7 @@ class Partitions:
 
 
 def batch_script(commit: BatchCommit) -> Script:
-    """Return the transaction of a batch, in lock order: checkpoint, rows, letters, ledger, gaps."""
+    """Return the transaction of a batch, in lock order: checkpoint, rows, letters, ledger, gaps, attempt."""
     steps = [_checkpoint_step(commit), *row_steps(commit.settled, place_of(commit.state))]
     letters, at = commit.settled.letters, {"committed_at": instant_text(commit.committed_at)}
     if letters:
@@ -156,6 +156,8 @@ def batch_script(commit: BatchCommit) -> Script:
         gaps = [{**span_values(Span(gap.first, gap.last)), "status": gap.status} for gap in commit.gaps]
         steps.append(Step("settle_gap", place_of(commit.state), many=gaps))
         steps.append(Step("add_gap", {**place_of(commit.state), **at}, many=gaps, races=("pk_sequence_gap",)))
+    if commit.is_marked:
+        steps.append(Step("clear_attempt", place_of(commit.state)))
     return Script(str(commit.partition), tuple(steps))
 
 
