@@ -13,16 +13,18 @@ import os
 import random
 import signal
 import sys
+import threading
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from core.errors import HubledgerError, InfrastructureFault
 from core.ingest.gaps import NOT_HEALING, Healing, gap_facts
 from core.ingest.ingest import Means, ingest_batch, report_facts
+from core.ingest.journal import NOT_JOURNALED, Journal, StoredJournal
 from core.ingest.port import IngestStore
 from core.ingest.silence import Healed, SilenceCheck
 from core.letters.port import Keeper
@@ -35,6 +37,7 @@ from core.remote.hub.client import check_access
 from core.remote.hub.consumer import Sharing, open_consumer, receive
 from core.remote.hub.reader import SdkHubReader
 from core.settings import read_settings
+from core.store.attempts import Attempts
 from core.store.connect import open_database
 from core.store.database import PatientDatabase
 from core.store.letters import Letters
@@ -68,6 +71,7 @@ class Ingestion:
     clock: Clock = CLOCK
     healing: Healing = NOT_HEALING
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
+    journal: Journal = NOT_JOURNALED
 
     async def take(self, batch: EventBatch) -> None:
         """Commit a batch, however long it takes. The loss of the partition cancels it, but never during a commit."""
@@ -80,11 +84,13 @@ class Ingestion:
                 log.warning("batch not committed; will retry", extra=facts)
                 await self.pausing.sleep(pause * (0.5 + self.pausing.chance() / 2))
                 pause = min(2 * pause, LONGEST_PAUSE)
+                batch = replace(batch, retries=batch.retries + 1)
             else:
                 return
 
     def _ingest(self, batch: EventBatch) -> None:
-        report = ingest_batch(batch, Means(self.store, self.transform, self.clock, self.healing, self.letters))
+        means = Means(self.store, self.transform, self.clock, self.healing, self.letters, self.journal)
+        report = ingest_batch(batch, means)
         for gap in report.gaps:
             log.warning("gap healed", extra=gap_facts(batch.partition, gap, report))
         log.info("batch ingested", extra=report_facts(report))
@@ -115,9 +121,10 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
         healing = Healing(hub, settings.anchoring, settings.heal_deadline)
         patient = PatientDatabase(database, settings.store_patience)
         store = Letters(patient, Memory(settings.reference_memory))
-        ingestion = Ingestion(store, transform, healing=healing, letters=settings.letters)
+        journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock())
+        ingestion = Ingestion(store, transform, healing=healing, letters=settings.letters, journal=journal)
         silence = SilenceCheck(
-            Means(Partitions(patient), transform, CLOCK, healing, settings.letters), settings.gap_grace
+            Means(Partitions(patient), transform, CLOCK, healing, settings.letters, journal), settings.gap_grace
         )
         keeper = Keeper(settings.stream, store, transform, hub.find_event, CLOCK, settings.letters)
         client = open_consumer(settings, Sharing(SqlCheckpointStore(Ownerships(database)), *sharing_times))

@@ -7,7 +7,7 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
@@ -15,6 +15,7 @@ from core.aggregation.runs import RunLimits
 from core.aggregation.tick import Aggregation
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means
+from core.ingest.journal import StoredJournal
 from core.ingest.silence import SilenceCheck
 from core.ledger.books import BookStore, LetterBooks, read_letter_books
 from core.letters.port import Keeper
@@ -27,6 +28,7 @@ from core.remote.hub.reader import SdkHubReader
 from core.replay.run import ReplayMeans
 from core.settings import Settings, read_settings
 from core.store.aggregation import Aggregations
+from core.store.attempts import Attempts
 from core.store.connect import open_database, operator_stores
 from core.store.database import PatientDatabase
 from core.store.homes import Homes
@@ -82,7 +84,7 @@ class App:
     @property
     def means(self) -> Means:
         """The means to ingest a batch."""
-        return Means(self.store, self.transform, CLOCK, self.silence.means.healing, self.settings.letters)
+        return replace(self.silence.means, store=self.store)
 
     @property
     def keeper(self) -> Keeper:
@@ -123,7 +125,8 @@ def _open_app() -> App:
     for opened in (database, hub):
         closing.callback(opened.close)
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)
-    fresh = Means(Partitions(patient), transform, CLOCK, healing, settings.letters)
+    journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock())
+    fresh = Means(Partitions(patient), transform, CLOCK, healing, settings.letters, journal)
     own = App(
         settings=settings,
         transform=transform,

@@ -8,6 +8,7 @@ from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, P
 from core.ingest.anchor import choose_anchor
 from core.ingest.gaps import NOT_HEALING, Healing, Wound, gap_rows, pieces
 from core.ingest.guard import Guarded, guard
+from core.ingest.journal import NOT_JOURNALED, Journal
 from core.ingest.port import IngestStore
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, PartitionState
@@ -91,7 +92,7 @@ class Reading:
 
     state: PartitionState
     guarded: Guarded
-    references: References
+    references: References = field(default_factory=lambda: References({}))
 
     def wound(self, batch: EventBatch) -> Wound | None:
         """Return the gap that has to be healed before the batch continues, or None."""
@@ -101,9 +102,9 @@ class Reading:
         in_hand = [event for event in self.guarded.run if event.sequence_number <= gap.last]
         return Wound(self.state, gap, in_hand, batch.invocation_id)
 
-    def narrowed(self, isolation: Isolation) -> "Reading":
+    def only(self, run: tuple[Event, ...]) -> "Reading":
         """Return the reading with only the events to commit next."""
-        return replace(self, guarded=replace(self.guarded, run=isolation.next_run(self.guarded.run)))
+        return self if run is self.guarded.run else replace(self, guarded=replace(self.guarded, run=run))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,7 @@ class Means:
     clock: Clock
     healing: Healing = NOT_HEALING
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
+    journal: Journal = NOT_JOURNALED
 
 
 def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
@@ -146,29 +148,37 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
         if (wound := reading.wound(known)) is not None:
             known = _heal_batch(known, wound, means, progress)
             continue
-        reading = reading.narrowed(isolation)
-        commit = plan_commit(known, reading, isolation.around(means.transform), means)
-        try:
-            means.store.commit_batch(commit)
-        except DataRefused as fault:
-            isolation.note_refusal(reading.guarded.run, fault)
-        except (CheckpointConflict, CommitOutcomeUnknown) as fault:
-            if not progress.note_conflict():
-                raise
-            if isinstance(fault, CommitOutcomeUnknown):
-                progress.doubtful = commit
-        else:
-            isolation.note_commit(reading.guarded.run)
-            progress.add(commit)
+        reading = reading.only(isolation.next_run(reading.guarded.run))
+        with means.journal.attempt(known, reading.state, reading.guarded) as attempt:
+            transform = attempt.around(isolation.around(means.transform))
+            reading = refer(reading.only(attempt.run), transform, means)
+            commit = attempt.marked(plan_commit(known, reading, transform, means))
+            try:
+                means.store.commit_batch(commit)
+            except DataRefused as fault:
+                isolation.note_refusal(reading.guarded.run, fault)
+            except (CheckpointConflict, CommitOutcomeUnknown) as fault:
+                if not progress.note_conflict():
+                    raise
+                if isinstance(fault, CommitOutcomeUnknown):
+                    progress.doubtful = commit
+            else:
+                attempt.is_committed = True
+                isolation.note_commit(reading.guarded.run)
+                progress.add(commit)
     return IngestReport(batch, tuple(progress.commits), tuple(progress.gaps))
 
 
 def read(batch: EventBatch, means: Means) -> Reading:
-    """READ the state and the references: from memory in the steady state, else with one call for each."""
+    """READ the state, from memory in the steady state, and find the new events."""
     state = read_anchored(batch.partition, means, batch.events[0])
-    guarded = guard(batch, state)
-    keys = reference_keys(guarded.run, means.transform) if guarded.gap is None else ()
-    return Reading(state, guarded, References(means.store.read_references(keys) if keys else {}))
+    return Reading(state, guard(batch, state))
+
+
+def refer(reading: Reading, transform: Transform, means: Means) -> Reading:
+    """READ the references of the events to commit next: from memory in the steady state, else with one call."""
+    keys = reference_keys(reading.guarded.run, transform)
+    return replace(reading, references=References(means.store.read_references(keys))) if keys else reading
 
 
 def read_anchored(partition: Partition, means: Means, in_hand: Event | None = None) -> PartitionState:

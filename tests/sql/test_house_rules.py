@@ -159,9 +159,10 @@ def test_a_parameter_that_steps_share_has_one_declaration(name: str) -> None:
 
 LOCKED = [
     "event_hub_checkpoint", *OUTPUT_TABLES, "event_hub_dead_letter", "dead_letter_attempt", "batch_ledger",
-    "sequence_gap", "staged_event", "replay_progress", "replay_state", "replay_job",
+    "sequence_gap", "batch_attempt", "staged_event", "replay_progress", "replay_state", "replay_job",
 ]  # fmt: skip
 LAST = {
+    "commit later marked": ["batch_attempt"],
     "commit ": ["batch_ledger"],
     "retry ": ["event_hub_dead_letter", "dead_letter_attempt", "batch_ledger"],
     "replay ": ["replay_job"],
