@@ -1,10 +1,11 @@
 """The journal: isolate an event that kills its process, by a mark in the store before it is tried.
 
-A batch is suspicious when it is the first of its partition in this process, when its invocation is a retry, and when it
-heals a gap: the attempt before it may have died. Only then a mark says which numbers are begun, and the commit deletes
-it. A mark that stands when its numbers are begun again is a death. After three deaths the range is tried in eighths,
-each a commit of its own; after one death of such a part, again in eighths, until an event stands alone. An event that
-died alone three times is a letter of class `crash`. The rest of the range goes on in parts.
+A batch is suspicious while its process has not committed as many events of the partition as one batch may hold, when
+its invocation is a retry, and when it heals a gap: the attempt before it may have died. Only then a mark says which
+numbers are begun, and the commit deletes it. A mark that stands when its numbers are begun again is a death. After
+three deaths the range is tried in eighths, each a commit of its own; after one death of such a part, again in eighths,
+until an event stands alone. An event that died alone three times is a letter of class `crash`. The rest of the range
+goes on in parts.
 
 Attempts at numbers that have died before take turns in the process, so that an innocent partition never dies with the
 one that kills. An attempt that ends by an exception has not died: its mark is taken back, or remembered here while the
@@ -12,7 +13,7 @@ store cannot be reached. MemoryError is the exception: it counts as a death.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -120,22 +121,46 @@ class Journal(Protocol):
         """Begin an attempt at the first new events of a batch; it says which, and has to hear of their commit."""
 
 
-class StoredJournal:
-    """The journal of a process, with its marks in the store. `turns` lets one thread in at a time."""
+def death_facts(partition: Partition, died: AttemptMark, plan: AttemptPlan) -> dict[str, object]:
+    """Return the fields of the log line of an attempt that died: its numbers, and the end of what is tried next."""
+    return {
+        "action": "attempt_died",
+        "partition": str(partition),
+        "first": died.first,
+        "last": died.last,
+        "deaths": died.attempts,
+        "next_last": plan.run[-1].sequence_number,
+        "gives_up": plan.is_crash,
+        "invocation_id": died.invocation_id,
+    }
 
-    def __init__(self, store: AttemptStore, clock: Clock, turns: AbstractContextManager[object]) -> None:
+
+class StoredJournal:
+    """The journal of a process, with its marks in the store.
+
+    `turns` lets one thread in at a time. `died` hears of each attempt that died, before its events are tried again.
+    """
+
+    def __init__(
+        self,
+        store: AttemptStore,
+        clock: Clock,
+        turns: AbstractContextManager[object],
+        died: Callable[[dict[str, object]], None] = lambda facts: None,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._turns = turns
-        self._proven: set[Partition] = set()  # this process has committed events of it
+        self._died = died
+        self._unproven: dict[Partition, int] = {}  # how many numbers of it this process has to commit, a batch at first
         self._suspects: dict[Partition, Suspects] = {}
         self._own: dict[Partition, dict[UUID, int]] = {}  # attempts of this process, and the deaths before each
 
     def attempt(self, batch: EventBatch, state: PartitionState, guarded: Guarded) -> AbstractContextManager[Attempt]:
         """Begin an attempt; a suspicious one leaves a mark, and may have to wait for its turn."""
         partition = state.partition
-        is_first = partition not in self._proven or partition in self._suspects
-        if is_first or batch.is_retry or batch.asked is not None:
+        is_unproven = self._unproven.get(partition, BATCH_EVENTS) > 0 or partition in self._suspects
+        if is_unproven or batch.is_retry or batch.asked is not None:
             return self._marked(batch, state, guarded)
         return self._unmarked(partition, guarded.run)
 
@@ -144,7 +169,7 @@ class StoredJournal:
         try:
             yield Attempt(run)
         except MemoryError:
-            self._proven.discard(partition)
+            self._unproven.pop(partition, None)
             raise
 
     @contextmanager
@@ -155,14 +180,14 @@ class StoredJournal:
             try:
                 yield attempt
             except MemoryError:
-                self._proven.discard(state.partition)
+                self._unproven.pop(state.partition, None)
                 self._own.pop(state.partition, None)  # its mark counts as a death
                 raise
             except BaseException:
                 self._take_back(state, mark)
                 raise
             if attempt.is_committed:
-                self._note_commit(state.partition, plan)
+                self._note_commit(state.partition, plan, guarded.first)
             else:
                 self._take_back(state, mark)
 
@@ -174,7 +199,10 @@ class StoredJournal:
         own = self._own.setdefault(partition, {})
         for _ in range(RACES):
             standing = self._store.read_attempt(state)
-            plan = plan_attempt(guarded, _without_own(standing, own), self._suspects.get(partition))
+            died = _without_own(standing, own)
+            plan = plan_attempt(guarded, died, self._suspects.get(partition))
+            if died is not None and died.attempts and died.first == guarded.first:
+                self._died(death_facts(partition, died, plan))
             if plan.is_crash:
                 self._note_suspects(partition, plan.suspects)
                 return plan, None
@@ -211,11 +239,11 @@ class StoredJournal:
         else:
             self._suspects[partition] = suspects
 
-    def _note_commit(self, partition: Partition, plan: AttemptPlan) -> None:
-        self._proven.add(partition)
+    def _note_commit(self, partition: Partition, plan: AttemptPlan, first: int) -> None:
+        suspects, following = plan.suspects, plan.run[-1].sequence_number + 1
+        self._unproven[partition] = self._unproven.get(partition, BATCH_EVENTS) - (following - first)
         self._own.pop(partition, None)
-        suspects = plan.suspects
-        if suspects is None or plan.run[-1].sequence_number + 1 >= suspects.end:
+        if suspects is None or following >= suspects.end:
             self._suspects.pop(partition, None)
         elif suspects.grows and suspects.reach is not None and not plan.is_crash:
             self._suspects[partition] = replace(suspects, reach=min(2 * suspects.reach, LARGEST_PART))

@@ -36,6 +36,7 @@ class Life:
     refused: frozenset[int] = frozenset()  # their rows are refused by the database
     store: MemoryStore = field(default_factory=MemoryStore)
     deaths: int = 0
+    unmarked: int = 0  # of the deaths
     innocent: int = 0
 
     def live(self, most: int) -> None:
@@ -55,6 +56,8 @@ class Life:
                 process.step()
                 if event.sequence_number in self.killers[place]:
                     self.deaths += 1
+                    found = self.store.sql("SELECT 1 FROM batch_attempt WHERE partition_id = ?", place)
+                    self.unmarked += not found
                     process.die()
                 ppm = 2**80 if event.sequence_number in self.refused else 1
                 return (reading(ppm=ppm),)
@@ -106,12 +109,20 @@ def test_several_killers_of_a_batch_are_found_one_after_the_other(count: int, ki
 
 
 @settings(max_examples=30)
-@given(seed=st.integers(0, 10**9), killers=st.sets(st.integers(0, 599), max_size=3), least=st.integers(1, 600))
+@example(seed=0, killers={250, 590}, least=10, more=30)
+@example(seed=1, killers={599}, least=1, more=200)
+@given(
+    seed=st.integers(0, 10**9),
+    killers=st.sets(st.integers(0, 599), max_size=3),
+    least=st.integers(1, 600),
+    more=st.integers(0, 600),
+)
 def test_batches_that_come_in_other_sizes_after_each_death_change_little(
-    seed: int, killers: set[int], least: int
+    seed: int, killers: set[int], least: int, more: int
 ) -> None:
-    life = Life({"0": frozenset(killers)}, 600, random.Random(seed), (least, 600))
+    life = Life({"0": frozenset(killers)}, 600, random.Random(seed), (least, min(least + more, 600)))
     life.live((FIRST + UNMARKED) * len(killers))
+    assert life.unmarked <= UNMARKED * len(killers)
 
 
 @settings(max_examples=30)

@@ -87,8 +87,8 @@ MARK = (
 
 def test_the_first_batch_of_a_process_and_a_retry_leave_a_mark_which_their_commit_deletes(running: Running) -> None:
     left = []
-    for number, retries in enumerate((0, 0, 2, 0)):
-        running.ingest([number], [b"{}"], retries=retries)
+    for numbers, retries in ((range(500), 0), ([500], 0), ([501], 2), ([502], 0)):
+        running.ingest([*numbers], [b"{}"] * len(numbers), retries=retries)
         left.append(bool(running.sqlite.sql("SELECT 1 FROM batch_attempt")))
         running.sqlite.sql(MARK)
     assert left == [False, True, False, True]

@@ -14,7 +14,7 @@ from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.journal import RACES, UNFINISHED, StoredJournal
 from core.model.attempts import AttemptMark
-from core.model.events import Event, EventBatch
+from core.model.events import BATCH_EVENTS, Event, EventBatch
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
@@ -65,7 +65,7 @@ class World:
             Store(self.watched, Memory(timedelta(seconds=60))),
             PLAIN,
             stamps(),
-            Healing(MemoryHub({"0": events(0, 99, "reading a")})),
+            Healing(MemoryHub({"0": events(0, 599, "reading a")})),
             journal=StoredJournal(Store(self.watched), stamps(7), nullcontext()),
         )
 
@@ -73,6 +73,11 @@ class World:
         own = replace(batch(events(first, last, "reading a")), retries=retries)
         transform = PLAIN if rows_of is None else Transform("test/1", rows_of)
         ingest_batch(own, replace(self.means, transform=transform))
+
+    def prove(self) -> None:
+        """Commit as many events as one batch may hold, 0 to 499."""
+        for first in range(0, BATCH_EVENTS, 250):
+            self.ingest(first, first + 249)
 
     def calls(self) -> list[str]:
         """Return the calls since this was last asked."""
@@ -123,15 +128,19 @@ class TestASuspiciousBatch:
         assert (seen[0].first, seen[0].last, seen[0].attempts, seen[0].is_narrowed) == (0, 4, 1, False)
         assert (seen[0].invocation_id, world.mark) == ("invocation-1", None)
 
-    def test_is_the_first_of_its_partition_a_retry_and_each_piece_of_a_gap(self) -> None:
+    def test_is_one_of_the_first_of_its_partition_a_retry_and_each_piece_of_a_gap(self) -> None:
         world = World()
-        for first, retries, marked in [(0, 0, True), (5, 0, False), (10, 1, True), (15, 0, False)]:
+        for first in range(0, BATCH_EVENTS, 100):
+            seen, rows_of = begun(world)
+            world.ingest(first, first + 99, rows_of=rows_of)
+            assert seen[0] is not None and seen[0].last == first + 99
+        for first, retries, marked in [(500, 0, False), (505, 1, True), (510, 0, False), (515, 0, False)]:
             seen, rows_of = begun(world)
             world.ingest(first, first + 4, retries=retries, rows_of=rows_of)
             assert all((one is not None) is marked for one in seen), first
         seen, rows_of = begun(world)
-        world.ingest(25, 29, rows_of=rows_of)  # 20 to 24 are read back
-        assert [one and (one.first, one.last) for one in seen] == [(20, 24)] * 5 + [(25, 29)] * 5
+        world.ingest(525, 529, rows_of=rows_of)  # 520 to 524 are read back
+        assert [one and (one.first, one.last) for one in seen] == [(520, 524)] * 5 + [(525, 529)] * 5
 
     def test_is_marked_before_its_references_are_asked_for(self) -> None:
         world = World()
@@ -145,14 +154,14 @@ class TestASuspiciousBatch:
 
     def test_costs_two_calls_and_the_others_cost_none(self) -> None:
         world = World()
-        world.ingest(0, 4)
+        world.ingest(0, 499)
         first = world.calls()
-        for number in range(1, 11):
+        for number in range(100, 110):
             world.ingest(number * 5, number * 5 + 4)
         assert world.calls() == ["advance_checkpoint"] * 10
         without = World()
         without.means = replace(without.means, journal=Means(without.store, PLAIN, stamps()).journal)
-        without.ingest(0, 4)
+        without.ingest(0, 499)
         assert [call for call in first if call not in ("read_attempt", "open_attempt")] == without.calls()
         assert len([call for call in first if "attempt" in call]) == 2
 
@@ -197,19 +206,16 @@ class TestAnAttemptThatEndsByAnException:
 
     def test_counts_as_a_death_when_memory_ran_out(self) -> None:
         world = World()
-        world.ingest(0, 4)
-        ends = [(9, 1, 0), (9, 2, 0), (9, 3, 0), (5, 1, 10), (5, 2, 10), (5, 3, 10)]
-        for attempt in range(7):
+        world.prove()
+        ends = [(509, 1, 0), (509, 2, 0), (509, 3, 0), (501, 1, 510), (500, 1, 510), (500, 2, 510), (500, 3, 510)]
+        for attempt in range(8):
             with pytest.raises(MemoryError):
-                world.ingest(5, 9, rows_of=raising(MemoryError()))
+                world.ingest(500, 509, rows_of=raising(MemoryError()))
             mark = world.mark
             assert (mark and (mark.last, mark.attempts, mark.suspects_end)) == (ends[attempt - 1] if attempt else None)
-        world.ingest(5, 9)
-        assert [(kept.sequence_number, kept.error_class) for kept in world.store.letters()] == [(5, "crash")]
-        assert world.ranges == [(0, 4), (5, 5), (6, 6), (7, 8), (9, 9)]
-        world.calls()
-        world.ingest(10, 14)
-        assert world.calls() == ["advance_checkpoint"]
+        world.ingest(500, 509)
+        assert [(kept.sequence_number, kept.error_class) for kept in world.store.letters()] == [(500, "crash")]
+        assert world.ranges[2:] == [(500, 500), (501, 501), (502, 503), (504, 507), (508, 509)]
 
 
 class TestAMark:
