@@ -44,6 +44,7 @@ from core.store.letters import Letters
 from core.store.memory import Memory
 from core.store.partitions import Partitions
 from core.transforms import load_transform
+from core.transforms.watchdog import Watchdog
 
 log = logging.getLogger("hubledger.worker")
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
@@ -113,15 +114,19 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
     from core.store.ownership import Ownerships, SqlCheckpointStore  # here, because it loads the heavy SDK
 
     settings = read_settings(os.environ)
-    transform = load_transform(settings.transform, settings.rows_per_event)
-    with closing(open_database(settings)) as database, closing(SdkHubReader(settings)) as hub:
+    with (
+        closing(open_database(settings)) as database,
+        closing(SdkHubReader(settings)) as hub,
+        closing(Watchdog(settings.transform_deadline)) as watchdog,
+    ):
+        transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
         await asyncio.to_thread(Partitions(database).open_stream, settings.stream)  # reports faults of the store now
         await asyncio.to_thread(check_access, settings)
         await asyncio.to_thread(hub.check_access)
         healing = Healing(hub, settings.anchoring, settings.heal_deadline)
         patient = PatientDatabase(database, settings.store_patience)
         store = Letters(patient, Memory(settings.reference_memory))
-        journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock())
+        journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock(), _log_death)
         ingestion = Ingestion(store, transform, healing=healing, letters=settings.letters, journal=journal)
         silence = SilenceCheck(
             Means(Partitions(patient), transform, CLOCK, healing, settings.letters, journal), settings.gap_grace
@@ -206,6 +211,10 @@ async def _until_signal(receiving: Coroutine[Any, Any, None]) -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
+
+
+def _log_death(facts: dict[str, object]) -> None:
+    log.warning("attempt died; its events are tried again", extra=facts)
 
 
 def _log_failure(partition_id: str | None, error: Exception) -> None:

@@ -1,6 +1,7 @@
 """The app of this process, put together on first use: its settings, and everything that its functions use."""
 
 import atexit
+import logging
 import os
 import random
 import threading
@@ -40,8 +41,10 @@ from core.store.memory import Memory
 from core.store.partitions import Partitions
 from core.store.replays import Replays
 from core.transforms import load_transform
+from core.transforms.watchdog import Watchdog
 from handlers.remembered import Lifetime, Remembered
 
+log = logging.getLogger("hubledger.journal")
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 LETTER_COUNTS = Lifetime(fresh=5.0, limit=60.0, quick=0.010)  # millions of letters take a while to count
 HUB_ENDS = Lifetime(fresh=KEEP, limit=KEEP)
@@ -117,15 +120,16 @@ class OnFirstUse(Generic[Made]):
 def _open_app() -> App:
     """Put the app together. Nothing connects yet: the store and the hub do so on first use."""
     settings = read_settings(os.environ)
-    hub, transform = SdkHubReader(settings), load_transform(settings.transform, settings.rows_per_event)
+    watchdog = Watchdog(settings.transform_deadline)
+    hub, transform = SdkHubReader(settings), load_transform(settings.transform, settings.rows_per_event, watchdog.over)
     database = open_database(settings)
     patient = PatientDatabase(database, settings.store_patience)
     desk = operator_stores(database, settings.stream, declared())
     closing = ExitStack()
-    for opened in (database, hub):
+    for opened in (database, hub, watchdog):
         closing.callback(opened.close)
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)
-    journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock())
+    journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock(), _log_death)
     fresh = Means(Partitions(patient), transform, CLOCK, healing, settings.letters, journal)
     own = App(
         settings=settings,
@@ -147,6 +151,10 @@ def _open_app() -> App:
     )
     atexit.register(own.close)
     return own
+
+
+def _log_death(facts: dict[str, object]) -> None:
+    log.warning("attempt died; its events are tried again", extra=facts)
 
 
 def _count_letters(ledger: BookStore) -> LetterCount:

@@ -177,7 +177,7 @@ def read(batch: EventBatch, means: Means) -> Reading:
 
 def refer(reading: Reading, transform: Transform, means: Means) -> Reading:
     """READ the references of the events to commit next: from memory in the steady state, else with one call."""
-    keys = reference_keys(reading.guarded.run, transform)
+    keys = reference_keys(reading.guarded.run, transform, reading.state.partition)
     return replace(reading, references=References(means.store.read_references(keys))) if keys else reading
 
 
@@ -217,7 +217,7 @@ def heal(wound: Wound, means: Means) -> list[BatchCommit]:
 def plan_commit(batch: EventBatch, reading: Reading, transform: Transform, means: Means) -> BatchCommit:
     """DECIDE: return the outcome of every number up to the last new event, as one value."""
     run, first = reading.guarded.run, reading.guarded.first
-    last, settled, now = run[-1], settle(run, reading.references, transform), means.clock.now()
+    last, settled, now = run[-1], settle(run, reading.references, transform, batch.partition), means.clock.now()
     return BatchCommit(
         state=reading.state,
         commit_id=means.clock.new_id(),

@@ -149,7 +149,9 @@ class _ChunkRetry:
             now = self.trial.clock.now()
             store.begin_lone_try(self._held(run), now, now + self.trial.letters.lease)
         trial = replace(self.trial, transform=self.isolation.around(self.trial.transform))
-        keys = reference_keys([letter.event for letter in run if is_to_run(letter)], trial.transform)
+        keys = reference_keys(
+            [letter.event for letter in run if is_to_run(letter)], trial.transform, self.hold.partition
+        )
         references = References(store.read_references(keys) if keys else {})
         return plan_retry(self.hold, run, references, trial)
 

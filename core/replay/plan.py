@@ -78,7 +78,7 @@ def plan_replay(
     """
     _refuse_new_hub(piece, trial.state)
     transform, references = trial.transform, ReplayReferences(known)
-    settled, now = settle(piece.events, references, _over(references, trial)), clock.now()
+    settled, now = settle(piece.events, references, _over(references, trial), trial.state.partition), clock.now()
     return ReplayCommit(
         job_id=trial.job_id,
         state=trial.state,

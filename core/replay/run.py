@@ -197,7 +197,7 @@ class _Slice:
     def _plan(self, part: Piece, progress: PartitionProgress, state: PartitionState) -> ReplayCommit:
         """READ the states that the events refer to, and DECIDE."""
         means = self.means
-        keys = reference_keys(part.events, means.transform)
+        keys = reference_keys(part.events, means.transform, state.partition)
         known = self._known(state, keys) if keys else KnownStates()
         trial = ReplayTrial(self.job_id, state, means.transform, self.refused, means.letters)
         return plan_replay(part, progress, known, trial, means.clock)

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -11,7 +11,7 @@ from traceback import extract_tb
 from core.errors import MissingReference, PoisonEvent, ProcessDied, RowsRefused, TooManyRows
 from core.model.clock import Clock
 from core.model.commits import DeadLetter, ErrorClass, Settled
-from core.model.events import Event
+from core.model.events import Event, Partition
 from core.model.letters import AFTER_FAILURE, LetterPolicy
 from core.model.rows import PlacedRow, ReferenceKey, References, row_table
 from core.model.transform import Transform
@@ -20,11 +20,18 @@ ERROR_LENGTH = 2_000  # characters of an error that a letter stores
 _VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
-def settle(events: Sequence[Event], references: References, transform: Transform) -> Settled:
+def settle(
+    events: Sequence[Event], references: References, transform: Transform, of: Partition | None = None
+) -> Settled:
     """Apply the transform to each event, in order; every event ends as written, filtered or a letter.
 
     Raises only KeyboardInterrupt and MemoryError: whatever else a transform raises is the outcome of its event.
     """
+    with transform.watch(of, events):
+        return _settle(events, references, transform)
+
+
+def _settle(events: Sequence[Event], references: References, transform: Transform) -> Settled:
     rows_of, limit, most = transform.rows_of, transform.rows_limit, transform.rows_limit + 1
     blocks: dict[type, list[PlacedRow]] = {}
     sinks: dict[type, Callable[[PlacedRow], None]] = {}
@@ -84,19 +91,20 @@ def _sink(row_class: type, block: list[PlacedRow], references: References) -> Ca
     return keep
 
 
-def reference_keys(events: Iterable[Event], transform: Transform) -> set[ReferenceKey]:
+def reference_keys(events: Sequence[Event], transform: Transform, of: Partition | None = None) -> set[ReferenceKey]:
     """Return the keys of the references that a run needs; none for an event whose references cannot be read."""
     references_of = transform.references_of
     keys: set[ReferenceKey] = set()
     if references_of is None:
         return keys
-    for event in events:
-        try:
-            keys.update(references_of(event))
-        except (KeyboardInterrupt, MemoryError):
-            raise
-        except BaseException:  # noqa: BLE001 - settle meets the same fault and makes it a letter
-            continue
+    with transform.watch(of, events):
+        for event in events:
+            try:
+                keys.update(references_of(event))
+            except (KeyboardInterrupt, MemoryError):
+                raise
+            except BaseException:  # noqa: BLE001 - settle meets the same fault and makes it a letter
+                continue
     return keys
 
 

@@ -69,7 +69,8 @@ def commits() -> Mapping[str, Script]:
     for first, letters in product((True, False), (True, False)):
         name = f"commit {'first' if first else 'later'} gaps{' letters' if letters else ''}"
         named[name] = batch_script(with_gap(commit_of(ROW_CLASSES, first=first, letters=letters)))
-    named["commit later marked"] = batch_script(replace(commit_of(ROW_CLASSES, first=False, letters=True), is_marked=True))
+    marked = replace(commit_of(ROW_CLASSES, first=False, letters=True), is_marked=True)
+    named["commit later marked"] = batch_script(marked)
     return named
 
 
