@@ -10,9 +10,11 @@ from typing import Any
 
 from core.errors import SettingsRefused
 from core.ingest.anchor import Anchoring
+from core.ingest.fuse import Fuse
 from core.model.backoff import Backoff
 from core.model.events import Stream, stream_of
 from core.model.letters import LetterPolicy
+from core.model.order import OrderPolicy
 from core.model.transform import ROWS_LIMIT
 
 EMBEDDED = "sqlite:"
@@ -56,6 +58,7 @@ class Settings:
     anchoring: Anchoring
     heal_deadline: timedelta
     gap_grace: timedelta
+    fuse: Fuse
     letters: LetterPolicy
     letter_look: timedelta
     rows_per_event: int
@@ -91,6 +94,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         anchoring=reader.anchoring("ANCHOR"),
         heal_deadline=reader.seconds("HEAL_DEADLINE_SECONDS", 120, most=540),
         gap_grace=reader.seconds("GAP_GRACE_SECONDS", 120, most=3600),
+        fuse=reader.fuse(),
         letters=reader.letters(),
         letter_look=reader.seconds("DEAD_LETTER_LOOK_SECONDS", 60, most=600, least=0.1),
         rows_per_event=reader.count("ROWS_PER_EVENT", ROWS_LIMIT, most=1_000_000),
@@ -182,13 +186,26 @@ class _Reader:
             chunk=self.count("DEAD_LETTER_CHUNK", 100, most=1000),
             fan_out=self.count("DEAD_LETTER_FAN_OUT", 16, most=100),
             lease=self.seconds("DEAD_LETTER_LEASE_SECONDS", 300, most=86_400, least=1),
+            order=self.order("ORDER_POLICY"),
+            held_limit=self.count("HELD_LIMIT", 10_000, most=1_000_000),
         )
 
-    def count(self, name: str, default: int, most: int) -> int:
+    def fuse(self) -> Fuse:
+        percent = self.count("FUSE_SHARE_PERCENT", 50, most=100)
+        return Fuse(
+            share=percent / 100,
+            floor=self.count("FUSE_FLOOR", 20, most=10_000),
+            patience=self.count("FUSE_PATIENCE", 10, most=1_000, least=0),
+        )
+
+    def order(self, name: str) -> OrderPolicy:
+        return "hold_key" if self.choice(name, ("none", "hold_key"), "none") == "hold_key" else "none"
+
+    def count(self, name: str, default: int, most: int, least: int = 1) -> int:
         value = self._environment.get(name) or str(default)
-        count = int(value) if re.fullmatch(r"[0-9]{1,9}", value) else 0
-        if not 1 <= count <= most:
-            self.faults.append(f"{name} must be a whole number from 1 to {most}, not {value!r}")
+        count = int(value) if re.fullmatch(r"[0-9]{1,9}", value) else -1
+        if not least <= count <= most:
+            self.faults.append(f"{name} must be a whole number from {least} to {most}, not {value!r}")
             return default
         return count
 

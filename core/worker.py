@@ -14,6 +14,7 @@ import random
 import signal
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import closing
@@ -22,17 +23,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from core.errors import HubledgerError, InfrastructureFault
-from core.ingest.gaps import NOT_HEALING, Healing, gap_facts
+from core.ingest.gaps import Healing, gap_facts
+from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means, ingest_batch, report_facts
-from core.ingest.journal import NOT_JOURNALED, Journal, StoredJournal
-from core.ingest.port import IngestStore
+from core.ingest.journal import StoredJournal
 from core.ingest.silence import Healed, SilenceCheck
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.clock import Clock
 from core.model.events import EventBatch
-from core.model.letters import LetterPolicy
-from core.model.transform import Transform
 from core.remote.hub.client import check_access
 from core.remote.hub.consumer import Sharing, open_consumer, receive
 from core.remote.hub.reader import SdkHubReader
@@ -66,13 +65,8 @@ class Pausing:
 class Ingestion:
     """Ingests batches and retries without end: an infrastructure fault holds the partition and loses nothing."""
 
-    store: IngestStore
-    transform: Transform
+    means: Means
     pausing: Pausing = field(default_factory=Pausing)
-    clock: Clock = CLOCK
-    healing: Healing = NOT_HEALING
-    letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
-    journal: Journal = NOT_JOURNALED
 
     async def take(self, batch: EventBatch) -> None:
         """Commit a batch, however long it takes. The loss of the partition cancels it, but never during a commit."""
@@ -90,8 +84,7 @@ class Ingestion:
                 return
 
     def _ingest(self, batch: EventBatch) -> None:
-        means = Means(self.store, self.transform, self.clock, self.healing, self.letters, self.journal)
-        report = ingest_batch(batch, means)
+        report = ingest_batch(batch, self.means)
         for gap in report.gaps:
             log.warning("gap healed", extra=gap_facts(batch.partition, gap, report))
         log.info("batch ingested", extra=report_facts(report))
@@ -127,19 +120,22 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
         patient = PatientDatabase(database, settings.store_patience)
         store = Letters(patient, Memory(settings.reference_memory))
         journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock(), _log_death)
-        ingestion = Ingestion(store, transform, healing=healing, letters=settings.letters, journal=journal)
-        silence = SilenceCheck(
-            Means(Partitions(patient), transform, CLOCK, healing, settings.letters, journal), settings.gap_grace
-        )
+        means = Means(store, transform, CLOCK, healing, settings.letters, settings.fuse, _verification(hub), journal)
+        fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
+        silence = SilenceCheck(fresh, settings.gap_grace)
         keeper = Keeper(settings.stream, store, transform, hub.find_event, CLOCK, settings.letters)
         client = open_consumer(settings, Sharing(SqlCheckpointStore(Ownerships(database)), *sharing_times))
         log.info("worker ready", extra={"action": "ready"})
         others = (keep_letters(keeper, settings.letter_look), _check_for_gaps(silence))
         try:
-            await _until_signal(_beside(receive(client, ingestion.take, _log_failure), *others))
+            await _until_signal(_beside(receive(client, Ingestion(means).take, _log_failure), *others))
         finally:
             await client.close()
     log.info("worker ended", extra={"action": "ended"})
+
+
+def _verification(hub: SdkHubReader) -> HubVerification:
+    return HubVerification(hub, time.monotonic, threading.RLock())
 
 
 async def keep_letters(

@@ -5,6 +5,7 @@ import logging
 import os
 import random
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -15,10 +16,12 @@ from typing import Generic, TypeVar
 from core.aggregation.runs import RunLimits
 from core.aggregation.tick import Aggregation
 from core.ingest.gaps import Healing
+from core.ingest.incarnation import HubVerification, Verification
 from core.ingest.ingest import Means
 from core.ingest.journal import StoredJournal
 from core.ingest.silence import SilenceCheck
 from core.ledger.books import BookStore, LetterBooks, read_letter_books
+from core.ledger.next_incarnation import IncarnationMeans
 from core.letters.port import Keeper
 from core.model.clock import Clock
 from core.model.events import PartitionId
@@ -33,6 +36,7 @@ from core.store.attempts import Attempts
 from core.store.connect import open_database, operator_stores
 from core.store.database import PatientDatabase
 from core.store.homes import Homes
+from core.store.incarnations import Incarnations
 from core.store.keys import Keys
 from core.store.ledger import Explanations, Ledger
 from core.store.letters import Letters
@@ -72,7 +76,9 @@ class App:
     hub: SdkHubReader
     hub_ends: Remembered[Mapping[PartitionId, int]]
     store: Letters
+    verification: Verification
     silence: SilenceCheck
+    incarnations: Incarnations
     replays: Replays
     aggregation_store: Aggregations
     ledger: Ledger
@@ -87,7 +93,12 @@ class App:
     @property
     def means(self) -> Means:
         """The means to ingest a batch."""
-        return replace(self.silence.means, store=self.store)
+        return replace(self.silence.means, store=self.store, incarnations=self.verification)
+
+    @property
+    def succession(self) -> IncarnationMeans:
+        """The means to open the next incarnation of the stream."""
+        return IncarnationMeans(self.settings.stream, self.incarnations, self.ledger, self.hub, CLOCK)
 
     @property
     def keeper(self) -> Keeper:
@@ -130,14 +141,17 @@ def _open_app() -> App:
         closing.callback(opened.close)
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)
     journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock(), _log_death)
-    fresh = Means(Partitions(patient), transform, CLOCK, healing, settings.letters, journal)
+    unmet = _verification(hub)  # the silence check verifies for itself: it has no memory
+    fresh = Means(Partitions(patient), transform, CLOCK, healing, settings.letters, settings.fuse, unmet, journal)
     own = App(
         settings=settings,
         transform=transform,
         hub=hub,
         hub_ends=Remembered(lambda: read_ends(hub), HUB_ENDS),
         store=Letters(patient, Memory(settings.reference_memory)),
+        verification=_verification(hub),
         silence=SilenceCheck(fresh, settings.gap_grace),
+        incarnations=Incarnations(database),
         replays=Replays(patient),
         aggregation_store=Aggregations(database),
         ledger=desk.ledger,
@@ -155,6 +169,10 @@ def _open_app() -> App:
 
 def _log_death(facts: dict[str, object]) -> None:
     log.warning("attempt died; its events are tried again", extra=facts)
+
+
+def _verification(hub: SdkHubReader) -> HubVerification:
+    return HubVerification(hub, time.monotonic, threading.RLock())
 
 
 def _count_letters(ledger: BookStore) -> LetterCount:

@@ -6,8 +6,11 @@ from dataclasses import dataclass, field, replace
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, PartitionStopped, StoreFault
 from core.ingest.anchor import choose_anchor
+from core.ingest.fuse import NO_FUSE, Fuse
 from core.ingest.gaps import NOT_HEALING, Healing, Wound, gap_rows, pieces
 from core.ingest.guard import Guarded, guard
+from core.ingest.held import OpenLetters, events_that_fit, read_open_letters
+from core.ingest.incarnation import NOT_VERIFIED, Verification
 from core.ingest.journal import NOT_JOURNALED, Journal
 from core.ingest.port import IngestStore
 from core.model.clock import Clock
@@ -18,6 +21,7 @@ from core.model.rows import References
 from core.model.spans import Span
 from core.model.transform import Transform
 from core.settle.isolate import Isolation
+from core.settle.order import KeyOrder
 from core.settle.settle import reference_keys, scheduled, settle
 
 CONFLICT_LIMIT = 5  # conflicts in a row, before the host has to retry: each means that another owner committed
@@ -88,11 +92,13 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The reads of one turn before it decides: the partition's state, the new events, and their references."""
+    """The reads of one turn before it decides: the partition's state, the new events, their references, and the open
+    letters that they wait for (None where none waits)."""
 
     state: PartitionState
     guarded: Guarded
     references: References = field(default_factory=lambda: References({}))
+    open_letters: OpenLetters | None = None
 
     def wound(self, batch: EventBatch) -> Wound | None:
         """Return the gap that has to be healed before the batch continues, or None."""
@@ -116,6 +122,8 @@ class Means:
     clock: Clock
     healing: Healing = NOT_HEALING
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
+    fuse: Fuse = NO_FUSE
+    incarnations: Verification = NOT_VERIFIED
     journal: Journal = NOT_JOURNALED
 
 
@@ -138,6 +146,13 @@ def record_stop(partition: Partition, stop: PartitionStopped, means: Means) -> N
         means.store.note_stop(means.store.read_partition(partition), stop.reason, str(stop), means.clock.now())
 
 
+def clear_outage(state: PartitionState, means: Means) -> None:
+    """Delete the record of a suspected outage, if there is one; when the store fails, a later commit deletes it."""
+    if state.stop_for("outage") is not None:
+        with suppress(StoreFault):
+            means.store.clear_stop(state, "outage")
+
+
 def _ingest(batch: EventBatch, means: Means) -> IngestReport:
     progress, isolation, known = Progress(), Isolation(REFUSAL_LIMIT), batch
     while not progress.reached(batch.events[-1]):
@@ -152,7 +167,13 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
         with means.journal.attempt(known, reading.state, reading.guarded) as attempt:
             transform = attempt.around(isolation.around(means.transform))
             reading = refer(reading.only(attempt.run), transform, means)
-            commit = attempt.marked(plan_commit(known, reading, transform, means))
+            commit = plan_commit(known, reading, transform, means)
+            is_healthy = means.fuse.check([*progress.commits, commit])
+            fitting = events_that_fit(commit, reading.guarded.run, means.store, means.letters)
+            if fitting < len(reading.guarded.run):
+                reading = reading.only(reading.guarded.run[:fitting])
+                commit = replace(plan_commit(known, reading, transform, means), is_cut=True)
+            commit = attempt.marked(commit)
             try:
                 means.store.commit_batch(commit)
             except DataRefused as fault:
@@ -163,16 +184,26 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
                 if isinstance(fault, CommitOutcomeUnknown):
                     progress.doubtful = commit
             else:
-                attempt.is_committed = True
+                attempt.committed = commit
                 isolation.note_commit(reading.guarded.run)
                 progress.add(commit)
+                if is_healthy:
+                    clear_outage(reading.state, means)
     return IngestReport(batch, tuple(progress.commits), tuple(progress.gaps))
 
 
 def read(batch: EventBatch, means: Means) -> Reading:
-    """READ the state, from memory in the steady state, and find the new events."""
+    """READ the state, from memory in the steady state, and find the new events.
+
+    Where the events of a partition key are kept in order, READ also the open letters that they have to wait for.
+    """
     state = read_anchored(batch.partition, means, batch.events[0])
-    return Reading(state, guard(batch, state))
+    if batch.asked is not None:  # the hub has answered since: what it left out will be absent
+        means.incarnations.verify_now(state, means.store)
+    guarded = guard(means.incarnations.without_former(batch, state), state)
+    run = guarded.run if guarded.gap is None else ()
+    state, open_letters = read_open_letters(without_stop(state, means), run, means.store, means.letters)
+    return Reading(state, guarded, open_letters=open_letters)
 
 
 def refer(reading: Reading, transform: Transform, means: Means) -> Reading:
@@ -182,12 +213,24 @@ def refer(reading: Reading, transform: Transform, means: Means) -> Reading:
 
 
 def read_anchored(partition: Partition, means: Means, in_hand: Event | None = None) -> PartitionState:
-    """Return the partition's state; anchor a partition that has neither a checkpoint nor an anchor, for good."""
-    state = means.store.read_partition(partition)
+    """Return the partition's state; a partition without a checkpoint or an anchor is anchored, for good.
+
+    Raises StreamIncarnationChanged when the hub is not the stream's.
+    """
+    state = means.incarnations.verify(means.store.read_partition(partition), means.store)
     if state.checkpoint is not None or state.anchor is not None:
         return state
     number = choose_anchor(state, means.healing.anchoring, means.healing.hub, in_hand)
+    means.incarnations.verify_now(state, means.store)
     return means.store.anchor_partition(state, number, means.clock.now())
+
+
+def without_stop(state: PartitionState, means: Means) -> PartitionState:
+    """Return the state of a partition whose hub is the stream's; a stop of the time before is deleted."""
+    if state.stop_for("incarnation") is None:
+        return state
+    means.store.clear_stop(state, "incarnation")
+    return means.store.read_partition(state.partition)
 
 
 def _heal_batch(batch: EventBatch, wound: Wound, means: Means, progress: Progress) -> EventBatch:
@@ -210,14 +253,15 @@ def heal(wound: Wound, means: Means) -> list[BatchCommit]:
     """
     commits: list[BatchCommit] = []
     for piece in pieces(wound, means.healing, means.clock.now):
-        commits += ingest_batch(piece, replace(means, healing=NOT_HEALING)).commits
+        commits += _ingest(piece, replace(means, healing=NOT_HEALING)).commits
     return commits
 
 
 def plan_commit(batch: EventBatch, reading: Reading, transform: Transform, means: Means) -> BatchCommit:
     """DECIDE: return the outcome of every number up to the last new event, as one value."""
     run, first = reading.guarded.run, reading.guarded.first
-    last, settled, now = run[-1], settle(run, reading.references, transform, batch.partition), means.clock.now()
+    order = None if reading.open_letters is None else KeyOrder(reading.open_letters)
+    last, settled, now = run[-1], settle(run, reading.references, transform, order, batch.partition), means.clock.now()
     return BatchCommit(
         state=reading.state,
         commit_id=means.clock.new_id(),
@@ -243,7 +287,8 @@ def report_facts(report: IngestReport) -> dict[str, object]:
         "commits": len(report.commits),
         "written": sum(each.written for each in settled),
         "filtered": sum(each.filtered for each in settled),
-        "dead_lettered": sum(len(each.letters) for each in settled),
+        "dead_lettered": sum(each.dead_lettered for each in settled),
+        "held": sum(each.held for each in settled),
         "redelivered": report.redelivered,
         "gaps": [[gap.first, gap.last] for gap in report.gaps],
         "healed": report.healed,

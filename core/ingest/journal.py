@@ -99,7 +99,7 @@ class Attempt:
     run: tuple[Event, ...]
     is_marked: bool = False
     is_crash: bool = False
-    is_committed: bool = False
+    committed: BatchCommit | None = None
 
     def around(self, transform: Transform) -> Transform:
         """Return the transform; for an event that killed its process too often, one that only says so."""
@@ -186,8 +186,8 @@ class StoredJournal:
             except BaseException:
                 self._take_back(state, mark)
                 raise
-            if attempt.is_committed:
-                self._note_commit(state.partition, plan, guarded.first)
+            if attempt.committed is not None:
+                self._note_commit(attempt.committed, plan)
             else:
                 self._take_back(state, mark)
 
@@ -239,9 +239,9 @@ class StoredJournal:
         else:
             self._suspects[partition] = suspects
 
-    def _note_commit(self, partition: Partition, plan: AttemptPlan, first: int) -> None:
-        suspects, following = plan.suspects, plan.run[-1].sequence_number + 1
-        self._unproven[partition] = self._unproven.get(partition, BATCH_EVENTS) - (following - first)
+    def _note_commit(self, commit: BatchCommit, plan: AttemptPlan) -> None:
+        partition, suspects, following = commit.partition, plan.suspects, commit.last.sequence_number + 1
+        self._unproven[partition] = self._unproven.get(partition, BATCH_EVENTS) - (following - commit.first)
         self._own.pop(partition, None)
         if suspects is None or following >= suspects.end:
             self._suspects.pop(partition, None)

@@ -39,7 +39,7 @@ class RangeFault:
 
 @dataclass(frozen=True, slots=True)
 class LetterFault:
-    """A range that counts a different number of letters than it has."""
+    """A range that counts a different number of letters than it has; held events count as dead-lettered."""
 
     commit_number: int
     first: SequenceNumber
@@ -173,10 +173,10 @@ def _fault_of_ends(id: PartitionId, ledger: PartitionLedger) -> Iterator[LedgerF
 def _letter_faults(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
     id = ledger.partition.partition_id
     found: Sequence[LetterFault] = store.find_letter_faults(id, 1, FAULT_LIMIT)
-    if not found and ledger.letters != ledger.dead_lettered:
+    if not found and ledger.letters != ledger.lettered:
         found = store.find_letter_faults(id, 0, FAULT_LIMIT)
         if not found:
-            text = f"there are {ledger.letters} letters, but the ledger counts {ledger.dead_lettered}"
+            text = f"there are {ledger.letters} letters, but the ledger counts {ledger.lettered}"
             text = f"{text}: some letters have numbers that no range covers"
             yield LedgerFault(id, "letters_outside", ledger.first, ledger.last, text)
     for one in found:

@@ -15,23 +15,30 @@ from core.model.events import Event, Partition
 from core.model.letters import AFTER_FAILURE, LetterPolicy
 from core.model.rows import PlacedRow, ReferenceKey, References, row_table
 from core.model.transform import Transform
+from core.settle.order import KeyOrder
 
 ERROR_LENGTH = 2_000  # characters of an error that a letter stores
 _VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
 def settle(
-    events: Sequence[Event], references: References, transform: Transform, of: Partition | None = None
+    events: Sequence[Event],
+    references: References,
+    transform: Transform,
+    order: KeyOrder | None = None,
+    of: Partition | None = None,
 ) -> Settled:
     """Apply the transform to each event, in order; every event ends as written, filtered or a letter.
 
-    Raises only KeyboardInterrupt and MemoryError: whatever else a transform raises is the outcome of its event.
+    With an `order`, an event whose partition key has an open letter is held instead. Raises only KeyboardInterrupt and
+    MemoryError: whatever else a transform raises is the outcome of its event. The watch learns which partition the
+    events are `of`.
     """
     with transform.watch(of, events):
-        return _settle(events, references, transform)
+        return _settle(events, references, transform, order)
 
 
-def _settle(events: Sequence[Event], references: References, transform: Transform) -> Settled:
+def _settle(events: Sequence[Event], references: References, transform: Transform, order: KeyOrder | None) -> Settled:
     rows_of, limit, most = transform.rows_of, transform.rows_limit, transform.rows_limit + 1
     blocks: dict[type, list[PlacedRow]] = {}
     sinks: dict[type, Callable[[PlacedRow], None]] = {}
@@ -39,6 +46,9 @@ def _settle(events: Sequence[Event], references: References, transform: Transfor
     letters: list[DeadLetter] = []
     filtered = 0
     for event in events:
+        if order is not None and (held := order.hold(event)) is not None:
+            letters.append(held)
+            continue
         try:
             made = rows_of(event, references)
             rows = made if type(made) is tuple else tuple(made if type(made) is list else islice(made, most))
@@ -57,6 +67,8 @@ def _settle(events: Sequence[Event], references: References, transform: Transfor
             raise
         except BaseException as error:  # noqa: BLE001 - any error of a transform is the outcome of this event
             letters.append(dead_letter(event, error))
+            if order is not None:
+                order.note(letters[-1])
             continue
         if not rows:
             filtered += 1

@@ -3,7 +3,9 @@
 Repeat one with `pytest -k seed7`.
 """
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -124,10 +126,20 @@ def replay_some(world: ReplayWorld) -> None:
                 replay_slice(job, id, means, world.clock.now() + timedelta(minutes=1))
 
 
-@pytest.fixture
-def made(tmp_path: Path) -> History:
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> History:
     """One with all that there is: two partitions at least, letters that replays made, gaps."""
-    return history(34, tmp_path / "store.db")
+    return history(34, tmp_path_factory.mktemp("history") / "store.db")
+
+
+@pytest.fixture
+def made(ended: History, tmp_path: Path) -> History:
+    """Its world with a copy of its database, which a test may damage."""
+    path = tmp_path / "store.db"
+    with closing(sqlite3.connect(ended.engine.path)) as source, closing(sqlite3.connect(path)) as copy:
+        source.backup(copy)
+    engine = SqliteEngine(path)
+    return History(ended.world, engine, operator_stores(engine.open().database, STREAM, ROW_CLASSES))
 
 
 @pytest.mark.parametrize("seed", seeds(range(20), 3), ids="seed{}".format)

@@ -54,7 +54,7 @@ SELECT r.commit_number, r.previous_last, r.first_sequence_number
 -- Find ranges of a partition that count at least a number of letters, but have a different number of letters.
 -- params: stream_id, partition_id, at_least, most
 WITH counted AS (
-    SELECT l.commit_number, l.first_sequence_number, l.last_sequence_number, l.dead_lettered,
+    SELECT l.commit_number, l.first_sequence_number, l.last_sequence_number, l.dead_lettered + l.held AS dead_lettered,
            (SELECT COUNT(*) FROM event_hub_dead_letter AS d
              WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
                AND d.sequence_number BETWEEN l.first_sequence_number AND l.last_sequence_number)
@@ -64,7 +64,7 @@ WITH counted AS (
                  AND d.replay_commit_number IS NOT NULL) AS letters
       FROM batch_ledger AS l
      WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind = 'batch'
-       AND l.dead_lettered >= :at_least
+       AND l.dead_lettered + l.held >= :at_least
 )
 SELECT n.commit_number, n.first_sequence_number, n.last_sequence_number, n.dead_lettered, n.letters
   FROM counted AS n

@@ -53,7 +53,7 @@ SELECT TOP (@most) r.commit_number, r.previous_last, r.first_sequence_number
 -- Find ranges of a partition that count at least a number of letters, but have a different number of letters.
 -- params: stream_id int, partition_id varchar(8000), at_least int, most int
 WITH counted AS (
-    SELECT l.commit_number, l.first_sequence_number, l.last_sequence_number, l.dead_lettered,
+    SELECT l.commit_number, l.first_sequence_number, l.last_sequence_number, l.dead_lettered + l.held AS dead_lettered,
            (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS d
              WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
                AND d.sequence_number BETWEEN l.first_sequence_number AND l.last_sequence_number)
@@ -63,7 +63,7 @@ WITH counted AS (
                  AND d.replay_commit_number IS NOT NULL) AS letters
       FROM hubledger.batch_ledger AS l
      WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind = 'batch'
-       AND l.dead_lettered >= @at_least
+       AND l.dead_lettered + l.held >= @at_least
 )
 SELECT TOP (@most) n.commit_number, n.first_sequence_number, n.last_sequence_number, n.dead_lettered, n.letters
   FROM counted AS n

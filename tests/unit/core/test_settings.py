@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import SettingsRefused
+from core.ingest.fuse import Fuse
 from core.model.backoff import Backoff
 from core.model.letters import LetterPolicy
 from core.settings import embedded_path, read_settings, read_store_connection
@@ -133,6 +134,19 @@ def test_seconds_that_are_no_sensible_number_are_refused(name: str, value: str) 
 def test_seconds_may_be_any_number_within_the_limits(value: str, seconds: float) -> None:
     kept = read_settings({**GOOD, "REFERENCE_MEMORY_SECONDS": value}).reference_memory
     assert kept == timedelta(seconds=seconds)
+
+
+def test_the_fuse_is_set_piece_by_piece() -> None:
+    assert read_settings(GOOD).fuse == Fuse(share=0.5, floor=20, patience=10)
+    own = {"FUSE_SHARE_PERCENT": "80", "FUSE_FLOOR": "5", "FUSE_PATIENCE": "0"}
+    assert read_settings({**GOOD, **own}).fuse == Fuse(share=0.8, floor=5, patience=0)
+
+
+@pytest.mark.parametrize("name", ["FUSE_SHARE_PERCENT", "FUSE_FLOOR", "FUSE_PATIENCE"])
+@pytest.mark.parametrize("value", ["-1", "100000", "half", "0.5"])
+def test_a_fuse_that_is_no_sensible_number_is_refused(name: str, value: str) -> None:
+    (fault,) = faults(**{name: value})
+    assert fault.startswith(f"{name} must be a whole number from ")
 
 
 def test_letters_have_the_policy_of_the_design_without_settings() -> None:

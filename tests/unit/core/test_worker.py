@@ -22,7 +22,17 @@ from core.model.commits import BatchCommit, PartitionState
 from core.model.events import Event, EventBatch, Partition
 from core.model.letters import LetterPolicy
 from core.model.spans import SequenceNumber
-from core.worker import LETTER_PAUSE, LONGEST_PAUSE, Ingestion, JsonLines, Pausing, check_gaps, keep_letters, keep_round
+from core.worker import (
+    CLOCK,
+    LETTER_PAUSE,
+    LONGEST_PAUSE,
+    Ingestion,
+    JsonLines,
+    Pausing,
+    check_gaps,
+    keep_letters,
+    keep_round,
+)
 from tests.fakes.builders import NOON, STREAM, FakeClock, batch, events, ids, stamps
 from tests.fakes.builders import keep_letters as given_letters
 from tests.fakes.faulty_database import Fault, FaultyStore
@@ -49,7 +59,7 @@ class FakePause:
 def take(store: Store, chance: float = 1.0) -> list[float]:
     """Ingest the batch; how long it was held in between."""
     pause = FakePause()
-    asyncio.run(Ingestion(store, PLAIN, Pausing(pause.sleep, lambda: chance)).take(GIVEN))
+    asyncio.run(Ingestion(Means(store, PLAIN, CLOCK), Pausing(pause.sleep, lambda: chance)).take(GIVEN))
     return pause.slept
 
 
@@ -94,7 +104,7 @@ def test_a_batch_that_is_held_can_be_cancelled_and_writes_nothing() -> None:
             await asyncio.Event().wait()
 
         faulty = FaultyStore(store, on_read=[Fault.NOT_REACHED])
-        taking = asyncio.ensure_future(Ingestion(faulty, PLAIN, Pausing(sleep, lambda: 1.0)).take(GIVEN))
+        taking = asyncio.ensure_future(Ingestion(Means(faulty, PLAIN, CLOCK), Pausing(sleep, lambda: 1.0)).take(GIVEN))
         await asyncio.wait_for(holding.wait(), 10)
         taking.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -123,7 +133,7 @@ class SlowStore(MemoryStore):
 
 async def cancel_while_committing(store: SlowStore) -> bool:
     """Return True when the cancellation waited for the commit."""
-    taking = asyncio.ensure_future(Ingestion(store, PLAIN).take(GIVEN))
+    taking = asyncio.ensure_future(Ingestion(Means(store, PLAIN, CLOCK)).take(GIVEN))
     await asyncio.to_thread(store.committing.wait, 10)
     taking.cancel()
     done, _ = await asyncio.wait([taking], timeout=0.05)
@@ -148,7 +158,7 @@ def test_a_gap_is_healed_and_has_a_line_of_its_own(caplog: pytest.LogCaptureFixt
     caplog.set_level(logging.INFO)
     store, hub = MemoryStore(), MemoryHub({"0": events(0, 9, "reading a")})
     hub.expire_before("0", 2)
-    asyncio.run(Ingestion(store, PLAIN, healing=Healing(hub)).take(batch(events(5, 9, "reading a"))))
+    asyncio.run(Ingestion(Means(store, PLAIN, CLOCK, Healing(hub))).take(batch(events(5, 9, "reading a"))))
     assert [(kept.first, kept.last) for kept in store.ledger()] == [(2, 4), (5, 9)]
     gap, ingested = lines(caplog)
     assert (gap["action"], gap["level"], gap["first"], gap["last"], gap["healed"]) == ("gap", "WARNING", 2, 4, 3)
@@ -261,6 +271,6 @@ def test_a_held_batch_is_retried_as_a_retry() -> None:
             return NOT_JOURNALED.attempt(batch, state, guarded)
 
     store = FaultyStore(MemoryStore(), on_commit=[Fault.NOT_REACHED] * 3)
-    ingestion = Ingestion(store, PLAIN, Pausing(FakePause().sleep, lambda: 1.0), journal=Noting())
+    ingestion = Ingestion(Means(store, PLAIN, CLOCK, journal=Noting()), Pausing(FakePause().sleep, lambda: 1.0))
     asyncio.run(ingestion.take(GIVEN))
     assert given == [0, 1, 2, 3]

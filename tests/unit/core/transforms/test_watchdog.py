@@ -108,7 +108,7 @@ def hanging(machine: Machine) -> Transform:
 
 def test_it_watches_over_a_batch_its_references_and_the_retry_of_letters() -> None:
     def settling(machine: Machine, transform: Transform) -> None:
-        settle(events(4, 5), References({}), transform, partition())
+        settle(events(4, 5), References({}), transform, of=partition())
 
     def referring(machine: Machine, transform: Transform) -> None:
         own = replace(transform, references_of=lambda one: transform.rows_of(one, References({})))  # type: ignore
@@ -148,7 +148,7 @@ from core.settle.settle import settle
 from core.transforms.watchdog import Watchdog
 from tests.fakes.builders import event, partition
 watchdog = Watchdog(timedelta(seconds=1))
-settle([event(7)], References({{}}), Transform("t/1", lambda event, _: {hang}, watch=watchdog.over), partition())
+settle([event(7)], References({{}}), Transform("t/1", lambda event, _: {hang}, watch=watchdog.over), of=partition())
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=APP, capture_output=True, text=True, timeout=60)
     assert (done.returncode, HANGS[hang][1] in done.stderr) == (HANGS[hang][0], True), done.stderr
