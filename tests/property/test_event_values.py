@@ -1,6 +1,7 @@
 """Properties of every kind: JSON that any reader takes, and the same values of the same types back from it."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -48,6 +49,7 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 PROPERTIES = st.dictionaries(KEYS, VALUES, max_size=4)
+ACCESSES: list[Callable[[Any], object]] = [lambda found: found["a"], list, lambda found: found.get("a"), bool]
 LARGE = {f"name-{number}": "x\x00\ud800👩" * 100 for number in range(1_000)}
 
 
@@ -155,9 +157,9 @@ def test_properties_that_nobody_could_read_are_kept_and_refuse_every_access(unre
     found = decode_properties(encode_properties(unread))
     assert found == unread
     assert shown_properties(encode_properties(unread)) == {f"${unread.form}": unread.content}
-    for access in (lambda: found["a"], lambda: list(found), lambda: found.get("a"), lambda: bool(found)):
+    for access in ACCESSES:
         with pytest.raises(PoisonEvent):
-            access()
+            access(found)
 
 
 def test_a_body_is_json_in_utf_8() -> None:
