@@ -81,8 +81,6 @@ def test_a_float_of_four_bytes_is_marked() -> None:
 
 LEAVES: st.SearchStrategy[object] = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.binary()
 LEAVES |= st.floats(allow_nan=False)
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.binary()
-)
 LEAVES |= st.text(st.characters(codec="utf-8")) | st.integers(0, 2**64 - 1).map(ULong)
 KEYS = st.text(st.characters(codec="ascii"), max_size=4).map(Symbol)
 NESTED = st.recursive(LEAVES, lambda one: st.lists(one, max_size=4) | st.dictionaries(KEYS, one, max_size=4))
