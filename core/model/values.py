@@ -78,7 +78,7 @@ def shown_properties(text: str) -> dict[str, Json]:
 
 def encode_body(value: object) -> bytes:
     """Return the body of an event whose AMQP body is no data: the value as JSON in UTF-8."""
-    return json.dumps(to_json(value), allow_nan=False, ensure_ascii=False).encode()
+    return json.dumps(to_json(value), allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def to_json(value: object, depth: int = 0) -> Json:

@@ -163,7 +163,7 @@ def test_properties_that_nobody_could_read_are_kept_and_refuse_every_access(unre
 
 
 def test_a_body_is_json_in_utf_8() -> None:
-    assert encode_body([1, "ß", b"\x00", {"a": None}]) == '[1, "ß", {"$binary": "AA=="}, {"a": null}]'.encode()
+    assert encode_body([1, "ß", b"\x00", {"a": None}]) == '[1,"ß",{"$binary":"AA=="},{"a":null}]'.encode()
 
 
 def test_properties_of_older_letters_are_shown_with_tags() -> None:

@@ -60,10 +60,10 @@ def test_an_event_that_the_hub_did_not_stamp_is_refused(missing: bytes) -> None:
 def test_a_body_that_is_no_data_is_json() -> None:
     assert to_event(received(value=b"abc")).body == b'"abc"'
     assert to_event(received(value=5)).body == b"5"
-    assert to_event(received(value=Encoded(b"\x82\x7f\xf8" + b"\x00" * 6))).body == b'{"$double": "NaN"}'
-    assert to_event(received(sequence=[[1, b"a"], [None]])).body == b'[1, "a", null]'
+    assert to_event(received(value=Encoded(b"\x82\x7f\xf8" + b"\x00" * 6))).body == b'{"$double":"NaN"}'
+    assert to_event(received(sequence=[[1, b"a"], [None]])).body == b'[1,"a",null]'
     assert to_event(received(sequence=[Encoded(encode([1])), Encoded(encode([b"\x00"]))])).body == (
-        b'[1, {"$binary": "AA=="}]'
+        b'[1,{"$binary":"AA=="}]'
     )
 
 

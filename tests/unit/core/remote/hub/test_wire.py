@@ -88,9 +88,9 @@ def test_properties_that_cannot_be_read_are_unread_and_the_body_is_whole() -> No
 
 def test_a_body_of_sequences_and_a_value_are_json() -> None:
     assert event_of(ANNOTATIONS, section(0x76, [1, "a"]), section(0x76, [b"\x00"])).body == (
-        b'[1, "a", {"$binary": "AA=="}]'
+        b'[1,"a",{"$binary":"AA=="}]'
     )
-    assert event_of(ANNOTATIONS, section(0x77, {"a": float("nan")})).body == b'{"a": {"$double": "NaN"}}'
+    assert event_of(ANNOTATIONS, section(0x77, {"a": float("nan")})).body == b'{"a":{"$double":"NaN"}}'
     assert event_of(ANNOTATIONS, section(0x77, None)).body == b"null"
     assert event_of(ANNOTATIONS).body == b""
 
