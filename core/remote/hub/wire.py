@@ -2,7 +2,7 @@
 
 The SDK (azure-eventhub 5.15) decodes strings, symbols and binary values alike to bytes, timestamps to numbers, and
 decimals wrongly; a char or a short decimal ends its reader, so that a partition stands. Therefore its receivers read
-messages with `read_message` of this module. docs/adr/0026-values-are-read-from-the-wire.md has the reasons.
+messages with `read_message` of this module. docs/adr/0029-values-are-read-from-the-wire.md has the reasons.
 """
 
 import struct
