@@ -11,7 +11,7 @@ from core.errors import BatchRefused
 from core.model.events import Event, EventBatch, Partition, PartitionId
 from core.model.spans import SequenceNumber
 from core.model.values import Unread
-from handlers.metadata import PROPERTIES, read_metadata
+from handlers.metadata import read_metadata
 
 # Trigger metadata of the Event Hubs extension 6.5.2 and later, cardinality many; see docs/one-event.md for the arrays.
 # PartitionKeyArray is not used: the host drops its nulls, so it is not aligned with the events.
@@ -26,7 +26,7 @@ def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str) -> EventB
     metadata = read_metadata(events[0])
     partition = _partition(metadata)
     offsets = _array(metadata, "OffsetStringArray", len(events))
-    properties = _array(metadata, PROPERTIES, len(events))
+    properties = _array(metadata, "PropertiesArray", len(events))
     converted = tuple(
         [_event(event, offset, own) for event, offset, own in zip(events, offsets, properties, strict=True)]
     )
