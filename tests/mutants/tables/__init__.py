@@ -1,9 +1,10 @@
 """All mutants, a module for each part of the product."""
 
-from tests.mutants.tables import around, engines, ingest, ledger, letters, replay, store
+from tests.mutants.tables import around, engines, ingest, ledger, letters, replay, stops, store
 
 MUTANTS = (
     *ingest.MUTANTS,
+    *stops.MUTANTS,
     *letters.MUTANTS,
     *replay.MUTANTS,
     *ledger.MUTANTS,

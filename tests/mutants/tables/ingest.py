@@ -103,8 +103,8 @@ MUTANTS = (
         ),
         (
             "healing commits only the first piece of a gap",
-            "commits += ingest_batch(piece, replace(means, healing=NOT_HEALING)).commits",
-            "return list(ingest_batch(piece, replace(means, healing=NOT_HEALING)).commits)",
+            "commits += _ingest(piece, replace(means, healing=NOT_HEALING)).commits",
+            "return list(_ingest(piece, replace(means, healing=NOT_HEALING)).commits)",
         ),
     ),
     *in_file(
