@@ -93,7 +93,7 @@ class Runner:
     def _end(self, process: subprocess.Popen[str]) -> None:
         if process.poll() is None:
             _kill(process)
-            process.wait()
+            process.communicate()
         with self._lock:
             self._running.discard(process)
 

@@ -3,6 +3,7 @@
 from tests.mutants.mutant import in_file
 
 UNIT = "tests/unit/core"
+ISOLATE = f"{UNIT}/settle/test_isolate.py"
 
 MUTANTS = (
     *in_file(
@@ -172,12 +173,9 @@ MUTANTS = (
     ),
     *in_file(
         "core/settle/isolate.py",
-        f"{UNIT}/settle/test_isolate.py",
-        (
-            "a refused run is tried one event at a time",
-            "return run[: max(1, suspects // 2)] if suspects > 0",
-            "return run[:1] if suspects > 0",
-        ),
+        f"{ISOLATE}::TestOneRefusedEvent::test_keeps_the_words_of_the_database"
+        f" {ISOLATE}::TestManyRefusedEvents::test_are_tried_alone_at_once_where_most_events_are_refused"
+        f" {ISOLATE}::TestManyRefusedEvents::test_are_bounded_in_one_invocation_and_the_next_one_goes_on",
         (
             "refusals of one invocation have no limit",
             "self.refusals > self.limit",
@@ -192,6 +190,16 @@ MUTANTS = (
             "events after a refused one are tried all at once again",
             "self.reach = max(1, last - max(self.refused))",
             "self.reach = None",
+        ),
+    ),
+    *in_file(
+        "core/settle/isolate.py",
+        f"{ISOLATE}::TestOneRefusedEvent"
+        "::test_costs_twice_the_logarithm_of_the_batch_in_calls_beside_its_refusal_and_its_letter",
+        (
+            "a refused run is tried one event at a time",
+            "return run[: max(1, suspects // 2)] if suspects > 0",
+            "return run[:1] if suspects > 0",
         ),
     ),
     *in_file(
