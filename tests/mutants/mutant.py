@@ -15,6 +15,9 @@ class Mutant:
     new: str
     tests: tuple[str, ...]
 
+    def __str__(self) -> str:
+        return f"{self.path}, mutant '{self.name}'"
+
     @property
     def subject(self) -> str:
         """The room of the file: "core/ingest", "sql/sqlite"."""
@@ -24,7 +27,7 @@ class Mutant:
         """Return the file's text with the bug; ValueError unless the text to replace occurs once."""
         found = text.count(self.old)
         if found != 1:
-            raise ValueError(f"{self.path} has the text of this mutant {found} times, not once: {self.old!r}")
+            raise ValueError(f"the file has this text {found} times, not once: {self.old!r}")
         return text.replace(self.old, self.new)
 
 

@@ -23,7 +23,7 @@ SUBJECTS = {
 @holds_for(MUTANTS)
 def test_a_mutant_applies_once_and_is_code_of_a_different_meaning(mutant: Mutant) -> None:
     original = text_of(ROOT / mutant.path)
-    assert original.count(mutant.old) == 1, f"the file has the text {original.count(mutant.old)} times, not once"
+    assert original.count(mutant.old) == 1, f"the file has not this text once, so change the mutant too: {mutant.old!r}"
     planted = mutant.planted(original)
     assert planted.split() != original.split()
     if mutant.path.endswith(".py"):
