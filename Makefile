@@ -16,6 +16,7 @@ WORKERS ?= 0
 HOMES ?=
 RATE ?=
 TRANSFORM ?=
+ONLY ?=
 SEED ?= 1
 
 help: ## Show the targets and their settings
@@ -102,6 +103,9 @@ check-infra: $(VENV)/dev.done ## Check Bicep, azure.yaml, hooks, package and cap
 
 house: | $(VENV)/bin/python ## Print the shape of the code: rooms, floors, cycles, lines, walks; ROOTS="OLD ." compares checkouts
 	@$(BIN)/python -m tests.repo.house $(foreach root,$(ROOTS),--root $(root))
+
+mutants: $(VENV)/dev.done ## Plant known bugs one by one and see the tests kill each; ONLY="part of a name"
+	@$(BIN)/python -m tests.mutants $(if $(ONLY),--only "$(ONLY)")
 
 smoke: $(VENV)/dev.done ## Smoke the app at SMOKE_BASE_URL, or one started here (docs/run-with-func.md)
 	@$(BIN)/python -m pytest -rs tests/smoke

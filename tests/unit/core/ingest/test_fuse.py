@@ -134,7 +134,11 @@ def test_attempts_are_counted_by_the_store_so_a_restart_does_not_begin_anew() ->
 
 
 def test_a_patience_of_none_switches_the_fuse_off() -> None:
-    assert not World(Fuse(share=0.01, floor=1, patience=0)).is_held(mixed(0, 50))
+    world = World()
+    assert world.is_held(mixed(0, 50))
+    world.means = replace(world.means, fuse=Fuse(share=0.01, floor=1, patience=0))
+    assert not world.is_held(mixed(0, 50))
+    assert world.stops() == ()
 
 
 class Refusing(MemoryStore):
