@@ -1,0 +1,75 @@
+"""One process of the app: its memory, its clock, and all that it does with the store and the hub."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from core.ingest.gaps import Healing
+from core.ingest.ingest import Means
+from core.ingest.silence import SilenceCheck
+from core.letters.port import Keeper
+from core.model.clock import Clock
+from core.model.events import Event, Partition
+from core.model.letters import LetterPolicy
+from core.model.spans import SequenceNumber
+from core.model.transform import Transform
+from core.replay.run import ReplayMeans
+from core.store.database import Database, Waiting
+from tests.fakes.builders import STREAM, FakeClock
+from tests.fakes.store import Store
+from tests.simulation.faults import ProcessDatabase
+from tests.simulation.hub import SimulatedHub
+from tests.simulation.trouble import Trouble
+
+GRACE = timedelta(seconds=60)
+PATIENCE, KEPT = timedelta(seconds=0.3), timedelta(seconds=60)
+
+
+@dataclass(slots=True)
+class Site:
+    """What all instances share: the database, the hub, the true time, and the faults."""
+
+    database: Database
+    hub: SimulatedHub
+    clock: FakeClock
+    trouble: Trouble
+    policy: LetterPolicy
+
+    def new_id(self) -> UUID:
+        return UUID(int=self.trouble.chance.getrandbits(128), version=4)
+
+
+@dataclass(slots=True)
+class Deployed:
+    """The transforms of one deployment: that of batches and replays, and that of letters, of which it may die."""
+
+    batches: Transform
+    letters: Transform
+
+
+class Instance:
+    """A process; `skew` is how far its clock is from the true time, in seconds."""
+
+    def __init__(self, site: Site, deployed: Deployed, skew: float = 0.0) -> None:
+        self._site = site
+        self.skew = skew
+        self.process = ProcessDatabase(site.database, site.trouble.of_store)
+        self.clock = Clock(self.now, site.new_id, site.trouble.chance.random)
+        waiting = Waiting(site.clock.monotonic, site.clock.sleep, site.trouble.chance.random)
+        patient = Store(self.process).patient(PATIENCE, waiting)
+        store = patient.remembering(KEPT, site.clock.monotonic)
+        healing, policy = Healing(site.hub), site.policy
+        self.means = Means(store, deployed.batches, self.clock, healing, policy)
+        self.silence = SilenceCheck(Means(patient, deployed.batches, self.clock, healing, policy), GRACE)
+        self.keeper = Keeper(STREAM, store, deployed.letters, self._find_event, self.clock, policy)
+        self.replays = ReplayMeans(STREAM, store, site.hub, deployed.batches, self.clock, policy, piece=7)
+
+    @property
+    def is_dead(self) -> bool:
+        return self.process.is_dead
+
+    def now(self) -> datetime:
+        return self._site.clock.now() + timedelta(seconds=self.skew)
+
+    def _find_event(self, partition: Partition, number: SequenceNumber) -> Event | None:
+        return self._site.hub.find_event(partition, number)
