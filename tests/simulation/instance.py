@@ -1,9 +1,10 @@
 """One process of the app: its memory, its clock, and all that it does with the store and the hub."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from core.ingest.fuse import Fuse
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means
 from core.ingest.silence import SilenceCheck
@@ -34,6 +35,7 @@ class Site:
     clock: FakeClock
     trouble: Trouble
     policy: LetterPolicy
+    fuse: Fuse
 
     def new_id(self) -> UUID:
         return UUID(int=self.trouble.chance.getrandbits(128), version=4)
@@ -59,8 +61,8 @@ class Instance:
         patient = Store(self.process).patient(PATIENCE, waiting)
         store = patient.remembering(KEPT, site.clock.monotonic)
         healing, policy = Healing(site.hub), site.policy
-        self.means = Means(store, deployed.batches, self.clock, healing, policy)
-        self.silence = SilenceCheck(Means(patient, deployed.batches, self.clock, healing, policy), GRACE)
+        self.means = Means(store, deployed.batches, self.clock, healing, policy, site.fuse)
+        self.silence = SilenceCheck(replace(self.means, store=patient), GRACE)
         self.keeper = Keeper(STREAM, store, deployed.letters, self._find_event, self.clock, policy)
         self.replays = ReplayMeans(STREAM, store, site.hub, deployed.batches, self.clock, policy, piece=7)
 

@@ -44,6 +44,7 @@ ANSWERS = (
     "healed events",
     "absent numbers",
     "gaps at the end healed",
+    "batches held by the fuse",
     *(f"letters {one}" for one in ("resolved", "waiting", "exhausted", "released", "lost")),
     "pieces replayed",
 )

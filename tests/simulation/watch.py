@@ -90,9 +90,15 @@ SCRIPT = "\n".join(
             "UPDATE",
             "held_twice",
             "OLD.status = 'retrying' AND NEW.status = 'retrying' AND OLD.claimed_by <> NEW.claimed_by"
+            " AND OLD.claimed_until <> NEW.claimed_until"
             f" AND julianday(OLD.claimed_until) > julianday(NEW.claimed_until, '-{LEASE} seconds') + 1e-8",
             f"{LETTER} || ' taken from ' || OLD.claimed_by",
         ),
+        "CREATE TABLE sim_run (run TEXT);",
+        "CREATE TRIGGER sim_letter_begun AFTER UPDATE ON event_hub_dead_letter WHEN OLD.status = 'retrying'"
+        " AND NEW.status = 'retrying' AND OLD.claimed_by <> NEW.claimed_by AND OLD.claimed_until = NEW.claimed_until"
+        f" BEGIN INSERT INTO sim_violation SELECT 'begun twice', {LETTER} FROM sim_run WHERE run = OLD.claimed_by;"
+        " INSERT INTO sim_run VALUES (NEW.claimed_by); END;",
         _when(
             "event_hub_dead_letter",
             "UPDATE",

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 
-from core.errors import InfrastructureFault
+from core.errors import InfrastructureFault, OutageSuspected
+from core.ingest.fuse import Fuse
 from core.ingest.ingest import ingest_batch
 from core.ingest.silence import Unhealed
 from core.letters.retry import claim_due, next_due_at, retry_chunk
@@ -46,7 +47,8 @@ class World:
         ids = tuple(map(str, range(chance.randint(1, 3))))
         self.hub = SimulatedHub(ids, chance, self.clock, self.trouble.of_hub)
         policy = LetterPolicy(Backoff(attempts=chance.randint(2, 5)), chance.random() < 0.7, chunk=4, fan_out=3)
-        self.site = Site(store.database, self.hub, self.clock, self.trouble, policy)
+        fuse = Fuse(floor=chance.randint(2, 5), patience=chance.choice([0, 2, 4]))
+        self.site = Site(store.database, self.hub, self.clock, self.trouble, policy, fuse)
         self._retention = chance.choice([0.0, 0.0, 0.3, 1.0])  # how much of it there is
         self._deaths: Counter[tuple[int, object]] = Counter()
         self._deployed = self._deployment(0)
@@ -55,7 +57,7 @@ class World:
         self.operators = Operators(self.trouble, ids, self.committed)
         self._pending: list[LetterChunk] = []
         self._acts = self._all_acts()
-        self.trouble.meanwhile = self._act
+        self.trouble.meanwhile = lambda: chance.choice([self._act, self._befall])()
 
     def run(self) -> "World":
         """Let everything happen, then nothing fail, and ask the oracle."""
@@ -151,7 +153,8 @@ class World:
         instance = self.instances[self.chance.randrange(INSTANCES) if number is None else number]
         try:
             act(instance)
-        except InfrastructureFault:
+        except InfrastructureFault as fault:
+            self.trouble.counts["batches held by the fuse"] += isinstance(fault, OutageSuspected)
             return "failed"
         except Killed:
             self._bury(instance)
@@ -175,7 +178,8 @@ class World:
 
     def _look(self, instance: Instance) -> None:
         for looked in instance.silence.run("timer"):
-            assert self.trouble.level or not isinstance(looked, Unhealed), looked
+            is_held = isinstance(looked, Unhealed) and isinstance(looked.fault, OutageSuspected)
+            assert self.trouble.level or is_held or not isinstance(looked, Unhealed), looked
             self.trouble.counts["gaps at the end healed"] += not isinstance(looked, Unhealed)
 
     def _claim(self, instance: Instance) -> None:
