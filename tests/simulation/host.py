@@ -60,6 +60,20 @@ class Host:
         elif old.batch:
             self._zombies = [*self._zombies, (id, old)][-3:]
 
+    def lose_places(self) -> None:
+        """Note that the hub is a new one: the host's place of a partition is invalid there, or happens to fit."""
+        for pump in self.pumps.values():
+            pump.position = self._trouble.chance.choice([0, pump.position])
+
+    def rival(self) -> None:
+        """Let a different owner take a partition whose batch is running, and get the same events at once."""
+        running = [id for id, pump in self.pumps.items() if pump.is_running]
+        if running:
+            id = self._trouble.chance.choice(running)
+            self.steal(id)
+            for _ in range(self._trouble.chance.randint(1, 3)):
+                self.deliver(id)
+
     def wake_zombie(self) -> None:
         """Let an owner that lost its partition go on with its batch; its checkpoint may land too."""
         if not self._zombies:
@@ -78,6 +92,8 @@ class Host:
                 pump.owner, pump.batch = self._trouble.chance.randrange(self._instances), ()
 
     def _next(self, id: str, pump: Pump) -> tuple[Event, ...]:
+        if pump.position > self._hub.last[id] + 1:
+            pump.position = 0  # the receiver is refused there, and begins anew
         events = self._hub.next_events(id, pump.position, self._trouble.chance.randint(1, 12))
         if events and self._trouble.comes(self._loses):
             self._note("host: batch lost before the app saw it")

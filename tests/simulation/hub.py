@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from core.model.events import Event
 from core.model.spans import SequenceNumber
@@ -26,7 +26,7 @@ REFUSED = "huge {home}"
 
 
 class Log:
-    """The log of one partition in one incarnation: all that was ever enqueued, and the numbers that left the hub."""
+    """The log of one partition in one life of the hub: all that was enqueued, and the numbers that left the hub."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -43,24 +43,38 @@ class SimulatedHub(MemoryHub):
         self.clock = clock
         self.refused = chance.choice([0.0, 0.03, 0.03, 0.3])  # how many events no database takes
         self.killers = chance.choice([0.0, 0.0, 0.03])  # how many end the process that tries them
-        self.logs: list[dict[str, Log]] = [{id: Log() for id in partitions}]
+        self.lives: dict[datetime, dict[str, Log]] = {self.made_at: {id: Log() for id in partitions}}
 
     @property
     def log(self) -> dict[str, Log]:
-        """The logs of the incarnation that there is."""
-        return self.logs[-1]
+        """The logs of the hub that is there."""
+        return self.lives[self.made_at]
 
     def enqueue(self, id: str, count: int) -> None:
         """Add events to the end of a partition, at the hub's own time."""
         for _ in range(count):
             number = self.last[id] + 1
             body = self._body(id).format(home=f"home-{id}-{self.chance.randrange(2)}", late=f"late-{id}")
-            at = EPOCH + timedelta(days=1, seconds=self.clock.seconds, microseconds=number)
+            at = self._now() + timedelta(microseconds=number)
             words = body.split()
             key = words[1] if len(words) > 1 else None
             event = Event(SequenceNumber(number), str(number * 64), at, key, {}, body.encode())
             self.publish(id, [event])
             self.log[id].events.append(event)
+
+    def replace(self) -> None:
+        """Delete the hub and create an empty one of the same name, which takes some time; then it fills anew."""
+        for log in self.log.values():
+            log.gone.update(one.sequence_number for one in log.events)
+        self.clock.advance(1.0)
+        self.recreate_hub(self._now())
+        self.lives[self.made_at] = {id: Log() for id in self.held}
+        self.clock.advance(1.0)
+        for id in self.held:
+            self.enqueue(id, self.chance.randint(0, 30))
+
+    def _now(self) -> datetime:
+        return EPOCH + timedelta(days=1, seconds=self.clock.seconds)
 
     def cut(self, id: str, before: int, committed: int) -> None:
         """Remove the head, as retention does."""

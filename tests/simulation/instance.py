@@ -1,13 +1,16 @@
 """One process of the app: its memory, its clock, and all that it does with the store and the hub."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from core.ingest.fuse import Fuse
 from core.ingest.gaps import Healing
+from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
 from core.ingest.silence import SilenceCheck
+from core.ledger.next_incarnation import IncarnationMeans
 from core.letters.port import Keeper
 from core.model.clock import Clock
 from core.model.events import Event, Partition
@@ -16,6 +19,9 @@ from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.replay.run import ReplayMeans
 from core.store.database import Database, Waiting
+from core.store.incarnations import Incarnations
+from core.store.ledger import Ledger
+from core.store.stream import OneStream
 from tests.fakes.builders import STREAM, FakeClock
 from tests.fakes.store import Store
 from tests.simulation.faults import ProcessDatabase
@@ -61,8 +67,8 @@ class Instance:
         patient = Store(self.process).patient(PATIENCE, waiting)
         store = patient.remembering(KEPT, site.clock.monotonic)
         healing, policy = Healing(site.hub), site.policy
-        self.means = Means(store, deployed.batches, self.clock, healing, policy, site.fuse)
-        self.silence = SilenceCheck(replace(self.means, store=patient), GRACE)
+        self.means = Means(store, deployed.batches, self.clock, healing, policy, site.fuse, self._verification())
+        self.silence = SilenceCheck(replace(self.means, store=patient, incarnations=self._verification()), GRACE)
         self.keeper = Keeper(STREAM, store, deployed.letters, self._find_event, self.clock, policy)
         self.replays = ReplayMeans(STREAM, store, site.hub, deployed.batches, self.clock, policy, piece=7)
 
@@ -72,6 +78,15 @@ class Instance:
 
     def now(self) -> datetime:
         return self._site.clock.now() + timedelta(seconds=self.skew)
+
+    @property
+    def succession(self) -> IncarnationMeans:
+        """The means to open the next incarnation of the stream."""
+        ledger = Ledger(OneStream(self.process, STREAM), ())
+        return IncarnationMeans(STREAM, Incarnations(self.process), ledger, self._site.hub, self.clock)
+
+    def _verification(self) -> HubVerification:
+        return HubVerification(self._site.hub, self._site.clock.monotonic, nullcontext())
 
     def _find_event(self, partition: Partition, number: SequenceNumber) -> Event | None:
         return self._site.hub.find_event(partition, number)

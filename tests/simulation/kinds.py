@@ -22,6 +22,7 @@ FAULTS = (
     "death: event kills its process",
     "death: killed from outside",
     *HUB_FAULTS,
+    "hub: recreated",
     "hub: retention",
     "hub: retention took unread events",
     "host: batch lost before the app saw it",
@@ -36,6 +37,7 @@ FAULTS = (
     "clock: jump",
     "deployment",
     *(f"operator: {act}" for act in ("requeue", "discard", "replay", "dry run", "pause", "resume", "cancel")),
+    "operator: next incarnation",
     *(f"event: {one}" for one in ("poison", "bug", "refused row", "missing reference", "kills its process")),
 )
 ANSWERS = (
@@ -45,6 +47,7 @@ ANSWERS = (
     "absent numbers",
     "gaps at the end healed",
     "batches held by the fuse",
+    "batches stopped at a different hub",
     *(f"letters {one}" for one in ("resolved", "waiting", "exhausted", "released", "lost")),
     "pieces replayed",
 )

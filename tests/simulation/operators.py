@@ -6,6 +6,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from core.errors import ReplayOverlap, ReplayRefused
+from core.ledger.next_incarnation import HubFits, IncarnationOrder, StateDiffers, next_incarnation
 from core.letters.moves import Mover, discard, requeue
 from core.model.events import PartitionId
 from core.model.hub import Place
@@ -75,6 +76,15 @@ class Operators:
     def all_jobs(self, instance: Instance) -> list[UUID]:
         """Return all jobs, also those whose request was not answered."""
         return [job.request.job_id for job in instance.replays.store.read_replays(instance.replays.stream, MOST, None)]
+
+    def open_incarnation(self, instance: Instance) -> None:
+        """Open the next incarnation of the stream, if a partition is stopped because its hub is a different one."""
+        means = instance.succession
+        found = means.store.read_incarnation(means.stream)
+        order = IncarnationOrder("somebody", "the hub was recreated", found.number, is_dry_run=False)
+        with suppress(StateDiffers, HubFits):
+            next_incarnation(order, means)
+            self._counts["operator: next incarnation"] += 1
 
     def drive(self, instance: Instance) -> None:
         """Work on a partition of a job, as its orchestration or a second one does."""

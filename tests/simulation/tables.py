@@ -24,12 +24,15 @@ class EventLike(Protocol):
 
 @dataclass(frozen=True)
 class Truth:
-    """The log of one partition in one incarnation, and the numbers that left the hub, and left it uncommitted."""
+    """The log of one partition in one incarnation, and the numbers that left the hub, and left it uncommitted.
+
+    Of a closed incarnation, nothing is committed any more: `last` is None, and its letters stay as they are.
+    """
 
     stream_id: int
     partition_id: str
     events: Mapping[int, EventLike]
-    last: int
+    last: int | None
     gone: set[int]
     lost: set[int]
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 
-from core.errors import InfrastructureFault, OutageSuspected
+from core.errors import InfrastructureFault, OutageSuspected, PartitionStopped, StreamIncarnationChanged
 from core.ingest.fuse import Fuse
 from core.ingest.ingest import ingest_batch
 from core.ingest.silence import Unhealed
@@ -50,6 +50,7 @@ class World:
         fuse = Fuse(floor=chance.randint(2, 5), patience=chance.choice([0, 2, 4]))
         self.site = Site(store.database, self.hub, self.clock, self.trouble, policy, fuse)
         self._retention = chance.choice([0.0, 0.0, 0.3, 1.0])  # how much of it there is
+        self._lives = chance.choice([1, 1, 2, 3])  # of the hub
         self._deaths: Counter[tuple[int, object]] = Counter()
         self._deployed = self._deployment(0)
         self.instances = [Instance(self.site, self._deployed) for _ in range(INSTANCES)]
@@ -57,7 +58,7 @@ class World:
         self.operators = Operators(self.trouble, ids, self.committed)
         self._pending: list[LetterChunk] = []
         self._acts = self._all_acts()
-        self.trouble.meanwhile = lambda: chance.choice([self._act, self._befall])()
+        self.trouble.meanwhile = lambda: chance.choice([self._act, self._befall, self.host.rival])()
 
     def run(self) -> "World":
         """Let everything happen, then nothing fail, and ask the oracle."""
@@ -79,16 +80,32 @@ class World:
         return self.trouble.counts
 
     def committed(self, id: str) -> int:
-        """Return the checkpoint of a partition; -1 before the first."""
-        found = self.sql("SELECT MAX(sequence_number) FROM event_hub_checkpoint WHERE partition_id = ?", id)
-        return -1 if found[0][0] is None else int(found[0][0])
+        """Return the last number of a partition of this hub that is committed, or before its anchor; else -1."""
+        ((last,),) = self.sql(
+            "SELECT COALESCE(MAX(c.sequence_number), MAX(a.sequence_number - 1), -1) FROM event_stream AS e"
+            " LEFT JOIN event_hub_checkpoint AS c ON c.stream_id = e.stream_id AND c.partition_id = :id"
+            " LEFT JOIN partition_anchor AS a ON a.stream_id = e.stream_id AND a.partition_id = :id"
+            " WHERE e.hub_created_at = :made_at",
+            *(id, _text(self.hub.made_at)),
+        )
+        return int(last)
 
     def truths(self) -> list[Truth]:
         """Return the hub's logs as the oracle needs them."""
+        lives = {_text(made_at): logs for made_at, logs in self.hub.lives.items()}
         return [
-            Truth(number, id, {one.sequence_number: one for one in log.events}, len(log.events) - 1, log.gone, log.lost)
-            for number, logs in enumerate(self.hub.logs, 1)
-            for id, log in logs.items()
+            Truth(
+                stream_id,
+                id,
+                {one.sequence_number: one for one in log.events},
+                len(log.events) - 1 if closed_at is None else None,
+                log.gone,
+                log.lost,
+            )
+            for stream_id, made_at, closed_at in self.sql(
+                "SELECT stream_id, hub_created_at, closed_at FROM event_stream"
+            )
+            for id, log in lives.get(made_at, {}).items()
         ]
 
     def _all_acts(self) -> list[Callable[[], object]]:
@@ -102,6 +119,7 @@ class World:
             lambda: at(self.operators.move_letters),
             lambda: at(self.operators.request),
             lambda: at(self.operators.move_replay),
+            lambda: at(self._succeed),
             lambda: self.hub.enqueue(some(), self.chance.randint(1, 12)),
             self._befall,
             self._befall,
@@ -119,6 +137,7 @@ class World:
             ("clock: jump", self._jump),
             ("deployment", self._deploy),
             ("hub: retention", self._expire),
+            *[("hub: recreated", self._recreate)] * (self._lives > len(self.hub.lives)),
             ("keeper: chunks purged", self._pending.clear),
         ]
         some = self._some_partition()
@@ -137,10 +156,11 @@ class World:
     def _count(self, books: Books) -> None:
         """Count what the events of this world were, and what became of them."""
         counts = self.trouble.counts
-        bodies = [one.body.split()[0].decode() for logs in self.hub.logs for log in logs.values() for one in log.events]
+        logs = [log for logs in self.hub.lives.values() for log in logs.values()]
+        bodies = [one.body.split()[0].decode() for log in logs for one in log.events]
         for word, kind in KINDS_OF_EVENTS.items():
             counts[f"event: {kind}"] += bodies.count(word)
-        lost = sum(len(log.lost) for logs in self.hub.logs for log in logs.values())
+        lost = sum(len(log.lost) for log in logs)
         ranges = [one for kept in books.ledger.values() for one in kept]
         letters = [one for kept in books.letters.values() for one in kept]
         counts["hub: retention took unread events"] += lost
@@ -155,6 +175,7 @@ class World:
             act(instance)
         except InfrastructureFault as fault:
             self.trouble.counts["batches held by the fuse"] += isinstance(fault, OutageSuspected)
+            self.trouble.counts["batches stopped at a different hub"] += isinstance(fault, StreamIncarnationChanged)
             return "failed"
         except Killed:
             self._bury(instance)
@@ -178,7 +199,7 @@ class World:
 
     def _look(self, instance: Instance) -> None:
         for looked in instance.silence.run("timer"):
-            is_held = isinstance(looked, Unhealed) and isinstance(looked.fault, OutageSuspected)
+            is_held = isinstance(looked, Unhealed) and isinstance(looked.fault, PartitionStopped)
             assert self.trouble.level or is_held or not isinstance(looked, Unhealed), looked
             self.trouble.counts["gaps at the end healed"] += not isinstance(looked, Unhealed)
 
@@ -238,6 +259,15 @@ class World:
         else:
             self.hub.cut(id, self.chance.choice([*self.hub.held[id], self.hub.last[id] + 1]), self.committed(id))
 
+    def _recreate(self) -> None:
+        self.hub.replace()
+        self.host.lose_places()
+
+    def _succeed(self, instance: Instance) -> None:
+        """Do as an operator does who is told that partitions are stopped."""
+        if self.sql("SELECT 1 FROM partition_stop WHERE reason = 'incarnation'"):
+            self.operators.open_incarnation(instance)
+
     def _some_partition(self) -> str:
         return self.chance.choice(list(self.hub.log))
 
@@ -270,8 +300,8 @@ class World:
         if self.chance.random() < 0.3:
             self.clock.advance(45.0)
             self._all_look()
-        anchors = dict(self.sql("SELECT partition_id, sequence_number - 1 FROM partition_anchor"))
-        return all(max(self.committed(id), anchors.get(id, -1)) >= last for id, last in self.hub.last.items())
+        self._as(self._succeed)
+        return all(self.committed(id) >= last for id, last in self.hub.last.items())
 
     def _all_look(self) -> None:
         for number in range(INSTANCES):
@@ -297,3 +327,7 @@ class World:
     def _keep(self, instance: Instance) -> None:
         for chunk in claim_due(instance.keeper):
             self._retry_chunk(chunk, instance)
+
+
+def _text(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
