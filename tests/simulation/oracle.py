@@ -179,18 +179,31 @@ def check_counts(case: Case, books: Books, homes: "Homes") -> None:
             assert (outcomes.count("written"), outcomes.count("filtered")) == (kept.written, kept.filtered), kept
 
 
+@dataclass(frozen=True)
+class Registration:
+    """An event that set a home; `is_steady`: it never fails. `is_by_replay`: only replays have set it."""
+
+    place: Place
+    number: int
+    armed: int
+    is_steady: bool
+    is_by_replay: bool
+
+
 class Homes:
     """The registrations of homes: those that stand at the end, and those that an event can have seen."""
 
     def __init__(self, cases: Iterable[Case], books: Books) -> None:
         self._standing = {home: (armed, (stream_id, id), at) for home, armed, stream_id, id, at in books.homes}
-        self._set: dict[str, list[tuple[Place, int, int, bool]]] = defaultdict(list)
+        self._set: dict[str, list[Registration]] = defaultdict(list)
         for case in cases:
             for number, event in case.truth.events.items():
                 verb, *words = event.body.decode().split()
                 if verb in ("home", "fixhome") and any(touch.succeeded for touch in case.touches[number]):
-                    one = (case.truth.place, number, int(words[1]), verb == "home")
-                    self._set[words[0]].append(one)
+                    is_by_replay = all(one.by.kind == "replay" or not one.succeeded for one in case.touches[number])
+                    self._set[words[0]].append(
+                        Registration(case.truth.place, number, int(words[1]), verb == "home", is_by_replay)
+                    )
 
     def effects(self, event: EventLike, touch: Touch, truth: Truth) -> set[Effect]:
         """Return what a commit can have made of an event."""
@@ -200,9 +213,18 @@ class Homes:
 
     def check(self) -> None:
         """The newest registration of each home stands."""
-        newest = {home: max(found) for home, found in self._set.items()}
-        expected = {home: (armed, place, number) for home, (place, number, armed, _) in newest.items()}
-        assert self._standing == expected, ("states", self._standing, expected)
+        expected = {home: self._possible(found) for home, found in self._set.items()}
+        wrong = {home: one for home, one in self._standing.items() if one not in expected.pop(home, [])}
+        assert not wrong and not expected, ("states", wrong, expected)
+
+    def _possible(self, found: list["Registration"]) -> list[tuple[int, Place, int]]:
+        """Return the registrations that can stand: the newest, unless only a replay set it over a different stream's.
+
+        A replay never replaces a state of a different partition or stream.
+        """
+        newest = max(found, key=lambda one: (one.place, one.number))
+        others = [one for one in found if one.place != newest.place or not one.is_by_replay]
+        return [(one.armed, one.place, one.number) for one in ([newest, *others] if newest.is_by_replay else [newest])]
 
     def _seen(self, body: str, number: int, by: Range, truth: Truth) -> set[int | None]:
         """Return the answers that a look can get: exactly one in a batch, where only batches set the home."""
@@ -210,10 +232,10 @@ class Homes:
         if verb != "look":
             return {None}
         registered = self._set.get(words[0], [])
-        if by.kind == "batch" and all(is_steady and place == truth.place for place, _, _, is_steady in registered):
-            before = [armed for _, at, armed, _ in registered if at < number]
+        if by.kind == "batch" and all(one.is_steady and one.place == truth.place for one in registered):
+            before = [one.armed for one in registered if one.number < number]
             return {before[-1] if before else None}
-        return {None, *(armed for _, _, armed, _ in registered)}
+        return {None, *(one.armed for one in registered)}
 
 
 def check_remembered(sql: Sql) -> None:

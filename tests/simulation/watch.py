@@ -71,6 +71,13 @@ SCRIPT = "\n".join(
         _when(
             "batch_ledger",
             "INSERT",
+            "commit_after_the_close",
+            "EXISTS (SELECT 1 FROM event_stream AS e WHERE e.stream_id = NEW.stream_id AND e.closed_at IS NOT NULL)",
+            f"{PLACE} || ' ' || NEW.kind",
+        ),
+        _when(
+            "batch_ledger",
+            "INSERT",
             "foreign_commit",
             "NEW.commit_number <> (SELECT c.commit_number FROM event_hub_checkpoint AS c"
             " WHERE c.stream_id = NEW.stream_id AND c.partition_id = NEW.partition_id)",
