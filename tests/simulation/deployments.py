@@ -8,6 +8,7 @@ from core.model.events import Event
 from core.model.rows import References, Row
 from core.model.transform import Transform
 from core.transforms.home_security import Home, HomeAlert, SensorReading
+from tests.fakes.faulty_database import Killed
 from tests.fakes.plain_transform import PLAIN, transform
 
 
@@ -58,7 +59,7 @@ def is_refused(event: Event) -> bool:
     return refused and event.sequence_number % 5 != 3
 
 
-def deadly(deployed: Transform, dies: Callable[[Event], bool] | None, killed: type[BaseException]) -> Transform:
+def deadly(deployed: Transform, dies: Callable[[Event], bool] | None) -> Transform:
     """Return the transform with `kill N`: it ends the process while `dies`; without `dies` it only raises an error."""
 
     def rows_of(event: Event, references: References) -> Iterable[Row]:
@@ -67,7 +68,7 @@ def deadly(deployed: Transform, dies: Callable[[Event], bool] | None, killed: ty
         if dies is None:
             raise KeyError("this event would end the process")
         if dies(event):
-            raise killed
+            raise Killed
         return [SensorReading("survivor", "sensor", "kill", None, event.sequence_number, event.enqueued_at)]
 
     return replace(deployed, rows_of=rows_of)

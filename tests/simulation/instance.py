@@ -1,5 +1,6 @@
 """One process of the app: its memory, its clock, and all that it does with the store and the hub."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -24,6 +25,7 @@ from core.store.ledger import Ledger
 from core.store.stream import OneStream
 from tests.fakes.builders import STREAM, FakeClock
 from tests.fakes.store import Store
+from tests.simulation.deployments import deadly
 from tests.simulation.faults import ProcessDatabase
 from tests.simulation.hub import SimulatedHub
 from tests.simulation.trouble import Trouble
@@ -42,23 +44,16 @@ class Site:
     trouble: Trouble
     policy: LetterPolicy
     fuse: Fuse
+    dies: Callable[[Event], bool]  # of an event that it tries
 
     def new_id(self) -> UUID:
         return UUID(int=self.trouble.chance.getrandbits(128), version=4)
 
 
-@dataclass(slots=True)
-class Deployed:
-    """The transforms of one deployment: that of batches and replays, and that of letters, of which it may die."""
-
-    batches: Transform
-    letters: Transform
-
-
 class Instance:
     """A process; `skew` is how far its clock is from the true time, in seconds."""
 
-    def __init__(self, site: Site, deployed: Deployed, skew: float = 0.0) -> None:
+    def __init__(self, site: Site, deployed: Transform, skew: float = 0.0) -> None:
         self._site = site
         self.skew = skew
         self.process = ProcessDatabase(site.database, site.trouble.of_store)
@@ -67,10 +62,11 @@ class Instance:
         patient = Store(self.process).patient(PATIENCE, waiting)
         store = patient.remembering(KEPT, site.clock.monotonic)
         healing, policy = Healing(site.hub), site.policy
-        self.means = Means(store, deployed.batches, self.clock, healing, policy, site.fuse, self._verification())
+        harmless, deadly_one = deadly(deployed, None), deadly(deployed, self._dies)
+        self.means = Means(store, harmless, self.clock, healing, policy, site.fuse, self._verification())
         self.silence = SilenceCheck(replace(self.means, store=patient, incarnations=self._verification()), GRACE)
-        self.keeper = Keeper(STREAM, store, deployed.letters, self._find_event, self.clock, policy)
-        self.replays = ReplayMeans(STREAM, store, site.hub, deployed.batches, self.clock, policy, piece=7)
+        self.keeper = Keeper(STREAM, store, deadly_one, self._find_event, self.clock, policy)
+        self.replays = ReplayMeans(STREAM, store, site.hub, harmless, self.clock, policy, piece=7)
 
     @property
     def is_dead(self) -> bool:
@@ -84,6 +80,10 @@ class Instance:
         """The means to open the next incarnation of the stream."""
         ledger = Ledger(OneStream(self.process, STREAM), ())
         return IncarnationMeans(STREAM, Incarnations(self.process), ledger, self._site.hub, self.clock)
+
+    def _dies(self, event: Event) -> bool:
+        self.process.is_dead = self._site.dies(event)
+        return self.process.is_dead
 
     def _verification(self) -> HubVerification:
         return HubVerification(self._site.hub, self._site.clock.monotonic, nullcontext())

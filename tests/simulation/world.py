@@ -21,10 +21,10 @@ from tests.fakes.builders import FakeClock, batch, partition
 from tests.fakes.faulty_database import Killed
 from tests.fakes.sqlite_eyes import SqliteEyes
 from tests.fakes.store import Store
-from tests.simulation.deployments import TRANSFORMS, deadly
+from tests.simulation.deployments import TRANSFORMS
 from tests.simulation.host import Ending, Host
 from tests.simulation.hub import SimulatedHub
-from tests.simulation.instance import Deployed, Instance, Site
+from tests.simulation.instance import Instance, Site
 from tests.simulation.operators import Operators
 from tests.simulation.oracle import check
 from tests.simulation.tables import Books, Truth
@@ -48,11 +48,11 @@ class World:
         self.hub = SimulatedHub(ids, chance, self.clock, self.trouble.of_hub)
         policy = LetterPolicy(Backoff(attempts=chance.randint(2, 5)), chance.random() < 0.7, chunk=4, fan_out=3)
         fuse = Fuse(floor=chance.randint(2, 5), patience=chance.choice([0, 2, 4]))
-        self.site = Site(store.database, self.hub, self.clock, self.trouble, policy, fuse)
+        self.site = Site(store.database, self.hub, self.clock, self.trouble, policy, fuse, self._dies)
         self._retention = chance.choice([0.0, 0.0, 0.3, 1.0])  # how much of it there is
         self._lives = chance.choice([1, 1, 2, 3])  # of the hub
         self._deaths: Counter[tuple[int, object]] = Counter()
-        self._deployed = self._deployment(0)
+        self._deployed = TRANSFORMS[0]
         self.instances = [Instance(self.site, self._deployed) for _ in range(INSTANCES)]
         self.host = Host(self.hub, self.trouble, self._ingest, INSTANCES)
         self.operators = Operators(self.trouble, ids, self.committed)
@@ -236,12 +236,8 @@ class World:
 
     def _deploy(self) -> None:
         """Deploy any version; instances that run keep theirs, as in a rolling deployment."""
-        self._deployed = self._deployment(self.chance.randrange(len(TRANSFORMS)))
+        self._deployed = self.chance.choice(TRANSFORMS)
         self._kill()
-
-    def _deployment(self, version: int) -> Deployed:
-        plain = TRANSFORMS[version]
-        return Deployed(deadly(plain, None, Killed), deadly(plain, self._dies, Killed))
 
     def _dies(self, event: Event) -> bool:
         times, key = int(event.body.split()[1]), (event.sequence_number, event.enqueued_at)
@@ -277,7 +273,7 @@ class World:
     def _heal(self) -> None:
         """Let nothing fail, and bring everything to rest."""
         self.trouble.end()
-        self._deployed = self._deployment(self.chance.randrange(len(TRANSFORMS)))
+        self._deployed = self.chance.choice(TRANSFORMS)
         self.instances = [Instance(self.site, self._deployed) for _ in range(INSTANCES)]
         for number in range(INSTANCES):
             self.host.forget(number)
