@@ -17,9 +17,9 @@ PLACE = "NEW.stream_id || '/' || NEW.partition_id"
 LETTER = f"{PLACE} || '/' || NEW.sequence_number || ' by ' || COALESCE(NEW.claimed_by, '')"
 MOVES = {  # of letters: from a status to those that may follow; a replay may resolve and reopen all but discarded ones
     "waiting": "waiting retrying exhausted discarded resolved held",
-    "retrying": "waiting retrying exhausted discarded resolved",
-    "exhausted": "waiting exhausted discarded resolved",
-    "resolved": "waiting exhausted resolved",
+    "retrying": "waiting retrying held exhausted discarded resolved",
+    "exhausted": "waiting held exhausted discarded resolved",
+    "resolved": "waiting held exhausted resolved",
     "discarded": "resolved",
     "held": "waiting held exhausted discarded resolved",
 }
