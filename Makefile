@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run demo serve needs-java test test-all test-sqlserver test-spark41 scriptdom azurite screenshots check check-types check-stores check-core check-app check-infra house smoke format bench clean
+.PHONY: help run demo serve needs-java test test-all test-sqlserver test-spark41 scriptdom azurite screenshots check check-types check-stores check-core check-app check-infra simulate house smoke format bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -18,6 +18,8 @@ RATE ?=
 TRANSFORM ?=
 ONLY ?=
 SEED ?= 1
+SEEDS ?= 20000
+FIRST ?= 0
 
 help: ## Show the targets and their settings
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +102,9 @@ check-infra: $(VENV)/dev.done ## Check Bicep, azure.yaml, hooks, package and cap
 	else echo "check-infra: bicep is not on the PATH, so no compiler has read the templates: syntax and policies only"; fi
 	@$(BIN)/python -m pytest -n 2 -rs tests/infra tests/repo/test_settings.py
 	@$(BIN)/python -m infra.hooks package --to $(VENV)/package.zip | tail -n 1
+
+simulate: $(VENV)/dev.done ## Run SEEDS=20000 worlds from FIRST=0, in which everything fails, against the oracle, and print what they met
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST)
 
 house: | $(VENV)/bin/python ## Print the shape of the code: rooms, floors, cycles, lines, walks; ROOTS="OLD ." compares checkouts
 	@$(BIN)/python -m tests.repo.house $(foreach root,$(ROOTS),--root $(root))
