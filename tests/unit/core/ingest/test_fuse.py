@@ -73,7 +73,7 @@ def test_the_error_of_an_earlier_commit_of_the_invocation_explains_why_the_batch
     state = MemoryStore().read_partition(partition())
     many = commit(state, 0, 11, settled({}, letters=[letter(event(number)) for number in range(12)]))
     last = commit(state, 12, 12, settled({}, letters=[replace(letter(event(12)), error_class="reference")]))
-    with pytest.raises(OutageSuspected, match="12 of 13 events fail.*no such kind"):
+    with pytest.raises(OutageSuspected, match=r"12 of 13 events fail.*no such kind"):
         FUSE.check([many, last])
 
 
