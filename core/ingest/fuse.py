@@ -50,7 +50,7 @@ class Fuse:
         attempt = stop.attempts + 1 if stop else 1
         if attempt > self.patience:
             return False
-        sample = next(letter.error for letter in planned.settled.letters if letter.error_class == error_class)
+        sample = next(letter.error for letter in letters if letter.error_class == error_class)
         raise OutageSuspected(planned.partition, (failed, events), (attempt, self.patience), f"{error_class}: {sample}")
 
 

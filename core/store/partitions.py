@@ -19,6 +19,7 @@ from core.model.commits import (
 from core.model.events import Incarnation, Partition, Stream
 from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
+from core.model.values import encode_properties
 from core.store.columns import (
     can_stand,
     instant_of,
@@ -215,7 +216,7 @@ def letter_values(letter: DeadLetter, transform_version: str, failed_at: str) ->
         "offset_token": event.offset,
         "enqueued_at": instant_text(event.enqueued_at),
         "partition_key": None if event.partition_key is None else storable(event.partition_key),
-        "properties": json.dumps(event.properties, default=str),
+        "properties": encode_properties(event.properties),
         "body": event.body if letter.keeps_body else b"",
         "body_kept": int(letter.keeps_body),
         "error_class": letter.error_class,

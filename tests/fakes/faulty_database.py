@@ -24,7 +24,7 @@ class Fault(Enum):
     KILLED_AFTER = auto()  # the process dies when it is committed
 
 
-class Killed(KeyboardInterrupt):  # which no handler of a transform's errors takes
+class Killed(KeyboardInterrupt):
     """The process died: nothing of it is left but the database."""
 
 

@@ -32,7 +32,8 @@ from tests.fakes.engines import SqliteEngine
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.replaying import order
 from tests.fakes.store import Store
-from tests.simulation.replay_world import TRANSFORMS, ReplayWorld
+from tests.simulation.deployments import TRANSFORMS
+from tests.simulation.replay_world import ReplayWorld
 from tests.simulation.seeds import seeds
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

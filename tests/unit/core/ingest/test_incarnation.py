@@ -210,6 +210,7 @@ class TestAFailover:
 
     def test_is_seen_by_the_silence_check(self, world: World) -> None:
         world.deliver(log(0, 9))
+        assert list(world.silence.run("timer")) == []
         world.hub.recreate("0")
         world.hub.publish("0", renewed(0, 19))
         (found,) = world.silence.run("timer")
@@ -371,7 +372,7 @@ class TestTheNextIncarnation:
         self, world: World
     ) -> None:
         world.hub.made_at = EPOCH + timedelta(seconds=5)
-        world.deliver(log(0, 9))
+        assert world.deliver(log(0, 9)).healed == 0
         assert [(kept.first, kept.last) for kept in world.base.ledger()] == [(0, 9)]
 
     def test_is_noticed_by_a_process_that_remembers_the_closed_stream(self, world: World) -> None:
