@@ -52,7 +52,8 @@ class Fuse:
         attempt = stop.attempts + 1 if stop else 1
         if attempt > self.patience:
             return False
-        sample = next(letter.error for letter in letters if letter.error_class == error_class)
+        tried = (letter for letter in letters if letter.status != "held")
+        sample = next(letter.error for letter in tried if letter.error_class == error_class)
         raise OutageSuspected(planned.partition, (failed, events), (attempt, self.patience), f"{error_class}: {sample}")
 
 
