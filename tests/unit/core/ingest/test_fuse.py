@@ -13,6 +13,7 @@ from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import Healed, SilenceCheck, Unhealed
 from core.model.commits import BatchCommit, PartitionStop
 from core.model.events import Event
+from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
 from core.model.transform import Transform
 from tests.fakes.builders import FakeClock, batch, commit, event, events, ids, letter, partition, settled, stamps
@@ -208,4 +209,37 @@ def test_the_silence_check_holds_a_gap_too_and_clears_the_stop_once_nothing_wait
     assert isinstance(healed, Healed)
     world.store.note_stop(world.store.read_partition(partition()), "outage", "noted by another process", clock.now())
     assert list(mended.run("timer")) == []
+    assert world.stops() == ()
+
+
+def keyed(keys: int, each: int, word: str = "bug", first: int = 0) -> list[Event]:
+    """Events of some keys in turn."""
+    return [event(first + at, word, key=f"key-{at % keys}") for at in range(keys * each)]
+
+
+def holding() -> World:
+    world = World()
+    world.means = replace(world.means, letters=LetterPolicy(order="hold_key"))
+    return world
+
+
+def test_events_that_would_be_held_after_a_failure_count_for_the_floor_of_an_outage() -> None:
+    assert holding().is_held(keyed(3, 4))
+    assert not holding().is_held(keyed(3, 3))
+
+
+def test_one_bad_event_of_a_busy_key_among_others_is_no_outage() -> None:
+    world = holding()
+    assert not world.is_held([*keyed(1, 20), *events(20, 21, "reading a")])
+    assert world.letters() == 20
+
+
+def test_a_batch_of_which_all_is_held_does_not_end_an_outage() -> None:
+    world = holding()
+    for _ in range(FUSE.patience):
+        assert world.is_held(keyed(3, 4))
+    world.take(keyed(3, 4))
+    world.take(keyed(3, 4, "reading a", first=12))
+    assert [stop.reason for stop in world.stops()] == ["outage"]
+    world.take(events(24, 40, "reading a"))
     assert world.stops() == ()
