@@ -26,6 +26,7 @@ from core.model.events import PartitionId
 from core.model.rows import declared
 from core.model.transform import Transform
 from core.remote.hub.ends import KEEP, read_ends
+from core.remote.hub.host_values import to_host_event
 from core.remote.hub.reader import SdkHubReader
 from core.replay.run import ReplayMeans
 from core.settings import Settings, read_settings
@@ -126,7 +127,7 @@ class OnFirstUse(Generic[Made]):
 def _open_app() -> App:
     """Put the app together. Nothing connects yet: the store and the hub do so on first use."""
     settings = read_settings(os.environ)
-    hub, transform = SdkHubReader(settings), load_transform(settings.transform)
+    hub, transform = SdkHubReader(settings, to_host_event), load_transform(settings.transform)
     database = open_database(settings)
     patient = PatientDatabase(database, settings.store_patience)
     desk = operator_stores(database, settings.stream, declared())
