@@ -28,6 +28,7 @@ from core.model.events import PartitionId
 from core.model.rows import declared
 from core.model.transform import Transform
 from core.remote.hub.ends import KEEP, read_ends
+from core.remote.hub.host_values import to_host_event
 from core.remote.hub.reader import SdkHubReader
 from core.replay.run import ReplayMeans
 from core.settings import Settings, read_settings
@@ -131,8 +132,8 @@ class OnFirstUse(Generic[Made]):
 def _open_app() -> App:
     """Put the app together. Nothing connects yet: the store and the hub do so on first use."""
     settings = read_settings(os.environ)
-    watchdog = Watchdog(settings.transform_deadline)
-    hub, transform = SdkHubReader(settings), load_transform(settings.transform, settings.rows_per_event, watchdog.over)
+    watchdog, hub = Watchdog(settings.transform_deadline), SdkHubReader(settings, to_host_event)
+    transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
     database = open_database(settings)
     patient = PatientDatabase(database, settings.store_patience)
     desk = operator_stores(database, settings.stream, declared())

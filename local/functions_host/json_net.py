@@ -57,7 +57,7 @@ def _float(value: float) -> Any:
     if not isinstance(value, Float):
         return value
     packed = struct.pack(">f", value)
-    shortest = (float(f"{value:.{digits}g}") for digits in range(1, 10))
+    shortest = (float(f"{value:.{digits}g}") for digits in range(6, 10))
     return next(each for each in shortest if struct.pack(">f", each) == packed)
 
 

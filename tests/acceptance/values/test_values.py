@@ -76,6 +76,18 @@ def test_the_worker_has_every_value_whole_in_its_letters(tmp_path: Path) -> None
     )
 
 
+def test_an_event_that_the_host_lost_has_the_same_values(tmp_path: Path) -> None:
+    with working(tmp_path) as app:
+        app.start(**AT_ONCE, GAP_CHECK_SCHEDULE="* * * * * *", GAP_GRACE_SECONDS="1")
+        app.skip(1_000)
+        letters = letters_of(app)
+        assert app.lines("ingest") == []
+    kept = {name: each[1 if each[2] is NO_DOTNET else 2] for name, each in VALUES.items()}
+    found = {name: letter.properties for name, letter in zip(VALUES, letters, strict=False)}
+    assert found == {name: {name: value, "beside": 1} for name, value in kept.items()}
+    assert_bodies(letters)
+
+
 def test_the_trigger_has_the_values_of_the_host_whole_in_its_letters(tmp_path: Path) -> None:
     with working(tmp_path) as app:
         app.start(**AT_ONCE)
