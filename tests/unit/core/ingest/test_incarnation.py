@@ -372,7 +372,8 @@ class TestTheNextIncarnation:
     ) -> None:
         world.hub.made_at = EPOCH + timedelta(seconds=5)
         world.deliver(log(0, 9))
-        assert [(kept.first, kept.last) for kept in world.base.ledger()] == [(0, 9)]
+        assert [(kept.first, kept.last, kept.absent) for kept in world.base.ledger()] == [(0, 9, 0)]
+        assert len(world.base.rows(SensorReading)) == 10
 
     def test_is_noticed_by_a_process_that_remembers_the_closed_stream(self, world: World) -> None:
         world.deliver(log(0, 9))

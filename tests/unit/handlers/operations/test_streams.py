@@ -59,7 +59,7 @@ class Streams(Running):
         own.store.adopt_hub(own.store.read_incarnation(own.settings.stream), EPOCH - timedelta(days=1))
         self.hub = SettingsHub({"0": [], "1": events(0, 4)})
         self.hub.made_at = EPOCH + timedelta(hours=1)
-        app.value = replace(own, hub=self.hub)
+        app.value = replace(own, hub=self.hub)  # type: ignore[arg-type]
 
     def ask(self, key: dict[str, str] | None = None, **body: Any) -> Reply:
         """Request the next incarnation of the first one."""
