@@ -216,6 +216,16 @@ class TestAFailover:
         assert isinstance(found, Unhealed)
         assert "the hub's event 9 was enqueued" in str(found.fault)
 
+    def test_is_seen_by_the_next_silence_check_however_soon_it_comes(self, world: World) -> None:
+        world.deliver(log(0, 9))
+        assert list(world.silence.run("timer")) == []
+        world.hub.recreate("0")
+        world.hub.publish("0", renewed(0, 19))
+        world.clock.advance(1)
+        (found,) = world.silence.run("timer")
+        assert isinstance(found, Unhealed)
+        assert "the hub's event 9 was enqueued" in str(found.fault)
+
     def test_an_event_of_the_checkpoint_that_retention_has_cut_tells_nothing(self, world: World) -> None:
         world.deliver(log(0, 9))
         world.hub.publish("0", log(10, 19))
