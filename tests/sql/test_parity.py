@@ -22,6 +22,7 @@ NUMBERS = r"SELECT \w\.sequence_number FROM OPENJSON\((@\w+)\) WITH \(sequence_n
 WRITTEN_APART = {
     *("note_gap", "note_stop", "carry_states"),
     *("lock_partitions", "remove_whole_windows", "add_to_windows"),
+    *("free_letters", "order_letters"),
 }
 STATES = [row_class for row_class in ROW_CLASSES if row_table(row_class).key]
 
@@ -115,6 +116,7 @@ def condition(name: str, text: str) -> str:
     found = re.search(r"\b(?:UPDATE|DELETE)\b.*?\n WHERE\b(.*?)(?:;|\bRETURNING\b)", without_comments(text) + ";", re.S)
     words = re.sub(r":(\w+)", r"@\1", found[1] if found else "").replace("hubledger.", "")
     words = re.sub(NUMBERS, r"SELECT n.value ->> 0 FROM json_each(\1) AS n", words)
+    words = re.sub(rf"\((\S+) \+ N'\.'\) {BY_CODE_POINT}\s+= (\S+) \+ N'\.'", r"\1 = \2", words)  # blanks count
     words = words.replace("CHARINDEX(',' + status + ',', @sources)", "INSTR(@sources, ',' || status || ',')")
     words = re.sub(r"\s+rowid IN \(.*?WHERE(.*)ORDER BY.*\)", r"\1", words, flags=re.S)
     for column in (column for param in SERVER[name].declared if param.type == ROWS for column in param.columns):

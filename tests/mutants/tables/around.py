@@ -18,7 +18,11 @@ MUTANTS = (
             "if not isinstance(array, list) or len(array) != length:",
             "if not isinstance(array, list) or len(array) < length:",
         ),
-        ("an event without properties gets none", "or not isinstance(properties, dict):", "or properties is ...:"),
+        (
+            "properties that the host could not read are lost",
+            'dict | Unread) else Unread("json", json.dumps(properties))',
+            "dict | Unread) else {}",
+        ),
         (
             "a partition without an id is named",
             "if not isinstance(context.get(name), str) or not context[name]]",

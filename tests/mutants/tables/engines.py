@@ -191,8 +191,8 @@ MUTANTS = (
         ("the server's checkpoint moves without a comparison", " AND sequence_number = @expected\n", "\n"),
         (
             "a retry on the server takes the id of a batch",
-            "commit_number + 1\n WHERE stream_id = @stream_id AND partition_id = @partition_id;",
-            "commit_number + 1, commit_id = NEWID()\n WHERE stream_id = @stream_id AND partition_id = @partition_id;",
+            "commit_number + 1\n WHERE stream_id = @stream_id AND partition_id = @partition_id\n",
+            "commit_number + 1, commit_id = NEWID()\n WHERE stream_id = @stream_id AND partition_id = @partition_id\n",
         ),
     ),
     *in_file(
@@ -221,9 +221,9 @@ MUTANTS = (
         (
             "the server cuts a long error",
             "error nvarchar(max) '$[9]', fingerprint varchar(40) '$[10]', transform_version nvarchar(max) '$[11]',\n"
-            "       status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]') AS l;",
+            "       status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]',",
             "error nvarchar(100) '$[9]', fingerprint varchar(40) '$[10]', transform_version nvarchar(max) '$[11]',\n"
-            "       status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]') AS l;",
+            "       status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]',",
         ),
     ),
     *in_file(

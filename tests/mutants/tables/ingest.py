@@ -212,8 +212,8 @@ MUTANTS = (
         ),
         (
             "a bad event counts as filtered as well",
-            "letters.append(dead_letter(event, error))\n            continue\n",
-            "letters.append(dead_letter(event, error))\n            rows = ()\n",
+            "order.note(letters[-1])\n            continue\n",
+            "order.note(letters[-1])\n            rows = ()\n",
         ),
         (
             "memory that runs out becomes a letter",

@@ -131,7 +131,11 @@ MUTANTS = (
             "                expect=len(commit.outcomes),\n",
             "",
         ),
-        ("a retry leaves no attempt", '            Step("record_attempts", _retry_attempt_values(commit, at)),\n', ""),
+        (
+            "a retry leaves no attempt",
+            '            Step("record_attempts", {**freed, **_retry_attempt_values(commit, at)}),\n',
+            "",
+        ),
         (
             "a retry leaves no row in the ledger",
             '            Step("record_retry", {**shared, **_retry_values(commit)}),\n',
@@ -216,11 +220,15 @@ MUTANTS = (
             "a.sequence_number = d.sequence_number AND a.touched_by = :touched_by);",
             "a.sequence_number = d.sequence_number AND a.touched_by IS NULL);",
         ),
-        ("attempts do not count on", "1 + COALESCE((SELECT MAX(a.attempt)", "1 + COALESCE((SELECT MIN(a.attempt)"),
+        (
+            "attempts do not count on",
+            "a.sequence_number = d.sequence_number), 0),\n       :touched_by",
+            "a.sequence_number = d.sequence_number AND a.attempt < 2), 0),\n       :touched_by",
+        ),
         (
             "letters that a retry lost get an attempt",
-            "   AND d.claimed_by = :touched_by\n",
-            "   AND :touched_by <> ''\n",
+            " AND d.claimed_by = :touched_by AND",
+            " AND :touched_by <> '' AND",
         ),
     ),
 )

@@ -90,8 +90,8 @@ MUTANTS = (
         ),
         (
             "each commit of an invocation is judged alone",
-            "            for commit in commits\n",
-            "            for commit in commits[-1:]\n",
+            "letters = [letter for commit in commits for",
+            "letters = [letter for commit in commits[-1:] for",
         ),
         ("a patience of none holds batches", "if not self.patience or (not planned", "if (not planned"),
     ),
