@@ -171,7 +171,7 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
         is_healthy = means.fuse.check([*progress.commits, commit])
         fitting = events_that_fit(commit, reading.guarded.run, means.store, means.letters)
         if fitting < len(reading.guarded.run):
-            reading = reading.first(fitting)
+            reading = refer_again(reading.first(fitting), means)
             commit = replace(plan_commit(known, reading, transform, means), is_cut=True)
         try:
             means.store.commit_batch(commit)
@@ -203,6 +203,12 @@ def read(batch: EventBatch, means: Means) -> Reading:
     state, open_letters = read_open_letters(without_stop(state, means), run, means.store, means.letters)
     keys = reference_keys(run, means.transform)
     return Reading(state, guarded, References(means.store.read_references(keys) if keys else {}), open_letters)
+
+
+def refer_again(reading: Reading, means: Means) -> Reading:
+    """Return the reading with references as they were read: a plan has shown them the states of later events."""
+    keys = reference_keys(reading.guarded.run, means.transform)
+    return replace(reading, references=References(means.store.read_references(keys) if keys else {}))
 
 
 def read_anchored(partition: Partition, means: Means, in_hand: Event | None = None) -> PartitionState:
