@@ -171,7 +171,7 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
             is_healthy = means.fuse.check([*progress.commits, commit])
             fitting = events_that_fit(commit, reading.guarded.run, means.store, means.letters)
             if fitting < len(reading.guarded.run):
-                reading = reading.only(reading.guarded.run[:fitting])
+                reading = refer(reading.only(reading.guarded.run[:fitting]), transform, means)
                 commit = replace(plan_commit(known, reading, transform, means), is_cut=True)
             commit = attempt.marked(commit)
             try:
@@ -207,9 +207,12 @@ def read(batch: EventBatch, means: Means) -> Reading:
 
 
 def refer(reading: Reading, transform: Transform, means: Means) -> Reading:
-    """READ the references of the events to commit next: from memory in the steady state, else with one call."""
+    """READ the references of the events to commit next: from memory in the steady state, else with one call.
+
+    References that a plan has used show the states of its events, so each plan needs its own.
+    """
     keys = reference_keys(reading.guarded.run, transform, reading.state.partition)
-    return replace(reading, references=References(means.store.read_references(keys))) if keys else reading
+    return replace(reading, references=References(means.store.read_references(keys) if keys else {}))
 
 
 def read_anchored(partition: Partition, means: Means, in_hand: Event | None = None) -> PartitionState:

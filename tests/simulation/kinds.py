@@ -49,6 +49,9 @@ ANSWERS = (
     "batches held by the fuse",
     "batches stopped at a different hub",
     *(f"letters {one}" for one in ("resolved", "waiting", "exhausted", "released", "lost")),
+    "events held",
+    "held letters freed",
+    "batches stopped by too many held letters",
     "pieces replayed",
 )
 

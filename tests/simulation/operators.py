@@ -1,6 +1,6 @@
 """The people of a world: they requeue and discard letters, and request, pause, resume and cancel replays."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import timedelta
 from uuid import UUID
@@ -50,6 +50,12 @@ class Operators:
         else:
             self._counts["operator: requeue"] += 1
             requeue(some, instance.keeper, PERSON)
+
+    def discard(self, instance: Instance, letters: Iterable[tuple[str, int]]) -> None:
+        """Discard what cannot succeed, so that the letters that wait for it go on."""
+        some = [LetterPosition(PartitionId(id), SequenceNumber(number)) for id, number in letters]
+        moved = discard(some, instance.keeper, PERSON).moved
+        self.discarded.update((one.partition_id, one.sequence_number) for one in moved)
 
     def request(self, instance: Instance) -> None:
         """Request a replay of any range; half of the requests are dry runs."""

@@ -54,8 +54,9 @@ def check_balance(truth: Truth, books: Books) -> set[int]:
     first_letters = {one.number for one in books.letters[place] if one.replayed_in is None}
     for one in batches:
         assert one.absent == len(set(one.numbers) & set(absent)), (place, "absent in", one)
-        assert one.dead_lettered == len(set(one.numbers) & first_letters), (place, "letters of", one)
-        assert one.written + one.filtered + one.dead_lettered + one.absent == len(one.numbers), (place, one)
+        letters = one.dead_lettered + one.held
+        assert letters == len(set(one.numbers) & first_letters), (place, "letters of", one)
+        assert one.written + one.filtered + letters + one.absent == len(one.numbers), (place, one)
     return set(absent)
 
 
@@ -85,7 +86,8 @@ def _check_attempts(letter: Letter, made: list[Attempt], where: object) -> None:
             count = 1
         elif one.kind == "retry" and not (one.why or "").startswith(NOT_TRIED):
             count += 1
-    assert letter.attempts == count, (where, made)
+    was_held = letter.held_behind is not None or any(one.kind == "free" for one in made)
+    assert letter.attempts == count or (was_held and letter.attempts < count), (where, made)
     if made:
         assert letter.status in (made[-1].status, "retrying"), (where, made)
 
@@ -102,39 +104,43 @@ def check_retries(truth: Truth, books: Books) -> None:
         own = of_commit.pop(kept.commit)
         resolved = sum(one.status == "resolved" for _, one in own)
         assert (kept.first, kept.last) == (own[0][0], own[-1][0]), (truth.place, kept)
-        assert (kept.written + kept.filtered, kept.dead_lettered) == (resolved, len(own) - resolved), kept
+        assert (kept.written + kept.filtered, kept.dead_lettered) == (resolved, len(own) - resolved), (kept, own)
     assert not of_commit, (truth.place, "attempts of no commit", of_commit)
 
 
 def touches_of(truth: Truth, books: Books, absent: set[int]) -> dict[int, list[Touch]]:
     """Return all commits that tried each event, in order."""
-    place = truth.place
-    tried: dict[int, dict[int, str]] = defaultdict(dict)
-    for number, one in books.attempts[place]:
-        if one.commit is not None and not (one.why or "").startswith(GONE):
-            tried[number][one.commit] = one.status
-    born = {one.number: one.replayed_in or 0 for one in books.letters[place]}
-    gone: dict[str, set[int]] = defaultdict(set, books.gone_in_replays[place])
+    made: dict[int, list[Attempt]] = defaultdict(list)
+    for number, one in books.attempts[truth.place]:
+        if not (one.why or "").startswith(GONE):
+            made[number].append(one)
+    born = {one.number: one.replayed_in or 0 for one in books.letters[truth.place]}
+    gone: dict[str, set[int]] = defaultdict(set, books.gone_in_replays[truth.place])
     found: dict[int, list[Touch]] = defaultdict(list)
-    for kept in books.ledger[place]:
+    for kept in books.ledger[truth.place]:
         for number in kept.numbers:
-            status = tried[number].get(kept.commit)
+            own = [one for one in made[number] if (one.commit, one.kind) == (kept.commit, kept.kind)]
             if kept.kind == "batch" and number not in absent:
                 found[number].append(Touch(kept, born.get(number) != 0))
-            elif kept.kind == "retry" and status is not None:
-                found[number].append(Touch(kept, status == "resolved"))
+            elif own:
+                found[number].append(Touch(kept, own[-1].status == "resolved"))
             elif kept.kind == "replay" and number not in gone[kept.invocation]:
-                found[number].append(Touch(kept, _replay_succeeded(kept, status, born.get(number), tried[number])))
+                found[number].append(Touch(kept, _succeeded_unseen(kept, born.get(number), made[number])))
     return found
 
 
-def _replay_succeeded(kept: Range, status: str | None, born: int | None, tried: dict[int, str]) -> bool:
-    """Return True when a replay wrote or filtered an event. It leaves no attempt where there was no letter, where the
-    letter was resolved before, and where it failed again and the letter was discarded before."""
-    if status is not None or born is None or born > kept.commit:
-        return status in (None, "resolved")
-    before = [commit for commit in tried if commit < kept.commit]
-    return bool(before) and tried[max(before)] == "resolved"
+def _succeeded_unseen(kept: Range, born: int | None, made: list[Attempt]) -> bool:
+    """Return True when a replay that left no attempt wrote or filtered an event.
+
+    It leaves none where there was no letter, or a resolved one. Neither does it where it failed again and the letter
+    was discarded before, or where the letter was held: such a letter is freed or discarded later.
+    """
+    if born is None or born > kept.commit:
+        return True
+    before = [one.attempt for one in made if one.commit is not None and one.commit < kept.commit]
+    if not before or made[before[-1] - 1].status != "resolved":
+        return False
+    return not any(one.kind in ("free", "discard") for one in made[before[-1] :][:1])
 
 
 def check_rows(case: Case, books: Books, homes: "Homes") -> None:
@@ -154,7 +160,8 @@ def check_rows(case: Case, books: Books, homes: "Homes") -> None:
             classes = {one.letter for touch in touches for one in homes.effects(event, touch, case.truth)}
             last = {one.letter for one in homes.effects(event, touches[-1], case.truth)}
             possible = classes if letter.status == "discarded" else last
-            assert letter.error_class in possible | {"crash"}, (where, possible)
+            was_tried = letter.attempts > 0  # a held one that was not has the class of the letter that it waited for
+            assert not was_tried or letter.error_class in possible | {"crash"}, (where, possible)
         else:
             assert all(commit == touches[-1].by.commit for commit, _ in own), (where, "rows of an earlier commit")
             found = homes.effects(event, touches[-1], case.truth)
@@ -200,10 +207,12 @@ class Homes:
             for number, event in case.truth.events.items():
                 verb, *words = event.body.decode().split()
                 if verb in ("home", "fixhome") and any(touch.succeeded for touch in case.touches[number]):
-                    is_by_replay = all(one.by.kind == "replay" or not one.succeeded for one in case.touches[number])
-                    self._set[words[0]].append(
-                        Registration(case.truth.place, number, int(words[1]), verb == "home", is_by_replay)
-                    )
+                    by_others = [
+                        one.by.kind for one in case.touches[number] if one.succeeded and one.by.kind != "replay"
+                    ]
+                    is_steady = verb == "home" and "batch" in by_others
+                    one = Registration(case.truth.place, number, int(words[1]), is_steady, not by_others)
+                    self._set[words[0]].append(one)
 
     def effects(self, event: EventLike, touch: Touch, truth: Truth) -> set[Effect]:
         """Return what a commit can have made of an event."""

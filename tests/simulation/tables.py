@@ -52,6 +52,7 @@ class Range:
     written: int
     filtered: int
     dead_lettered: int
+    held: int
     absent: int
     version: str
     invocation: str
@@ -87,6 +88,7 @@ class Letter:
     due_at: str | None
     settled_at: str | None
     replayed_in: int | None
+    held_behind: int | None
 
 
 def read_by_place(sql: Sql, statement: str, make: Callable[..., Any]) -> dict[Place, list[Any]]:
@@ -110,14 +112,15 @@ class Books:
         self.ledger: dict[Place, list[Range]] = read_by_place(
             sql,
             "SELECT stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number, written,"
-            " filtered, dead_lettered, absent, transform_version, invocation_id FROM batch_ledger"
+            " filtered, dead_lettered, held, absent, transform_version, invocation_id FROM batch_ledger"
             " ORDER BY commit_number",
             Range,
         )
         self.letters: dict[Place, list[Letter]] = read_by_place(
             sql,
             "SELECT stream_id, partition_id, sequence_number, body, body_kept, error_class, transform_version, status,"
-            " attempts, due_at, settled_at, replay_commit_number FROM event_hub_dead_letter ORDER BY sequence_number",
+            " attempts, due_at, settled_at, replay_commit_number, held_behind FROM event_hub_dead_letter"
+            " ORDER BY sequence_number",
             Letter,
         )
         self.attempts = read_by_place(

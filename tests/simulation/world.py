@@ -7,9 +7,16 @@ delivers, the silence check looks, keepers retry, replays are resumed or cancell
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
-from core.errors import InfrastructureFault, OutageSuspected, PartitionStopped, StreamIncarnationChanged
+from core.errors import (
+    HeldLettersFull,
+    InfrastructureFault,
+    OutageSuspected,
+    PartitionStopped,
+    StreamIncarnationChanged,
+)
 from core.ingest.fuse import Fuse
 from core.ingest.ingest import ingest_batch
 from core.ingest.silence import Unhealed
@@ -33,6 +40,7 @@ from tests.simulation.trouble import Trouble
 INSTANCES, STEPS = 2, 60
 PENDING = 8  # chunks that Durable still has to run: an activity may run again, much later
 HOUR = 3_600.0
+NEWEST_LETTERS = "event_hub_dead_letter WHERE stream_id = (SELECT MAX(stream_id) FROM event_stream)"
 KINDS_OF_EVENTS = {"poison": "poison", "bug": "bug", "huge": "refused row", "kill": "kills its process"}
 
 
@@ -47,6 +55,8 @@ class World:
         ids = tuple(map(str, range(chance.randint(1, 3))))
         self.hub = SimulatedHub(ids, chance, self.clock, self.trouble.of_hub)
         policy = LetterPolicy(Backoff(attempts=chance.randint(2, 5)), chance.random() < 0.7, chunk=4, fan_out=3)
+        if chance.random() < 0.3:
+            policy = replace(policy, order="hold_key", held_limit=chance.choice([3, 1_000]))
         fuse = Fuse(floor=chance.randint(2, 5), patience=chance.choice([0, 2, 4]))
         self.site = Site(store.database, self.hub, self.clock, self.trouble, policy, fuse, self._dies)
         self._retention = chance.choice([0.0, 0.0, 0.3, 1.0])  # how much of it there is
@@ -166,6 +176,8 @@ class World:
         counts["hub: retention took unread events"] += lost
         counts["event: missing reference"] += sum(one.error_class == "reference" for one in letters)
         counts["absent numbers"] += sum(one.absent for one in ranges if one.kind == "batch")
+        counts["events held"] += sum(one.held for one in ranges if one.kind == "batch")
+        counts["held letters freed"] += sum(one.kind == "free" for made in books.attempts.values() for _, one in made)
         counts["pieces replayed"] += sum(one.kind == "replay" for one in ranges)
 
     def _as(self, act: Callable[[Instance], object], number: int | None = None) -> Ending:
@@ -175,6 +187,7 @@ class World:
             act(instance)
         except InfrastructureFault as fault:
             self.trouble.counts["batches held by the fuse"] += isinstance(fault, OutageSuspected)
+            self.trouble.counts["batches stopped by too many held letters"] += isinstance(fault, HeldLettersFull)
             self.trouble.counts["batches stopped at a different hub"] += isinstance(fault, StreamIncarnationChanged)
             return "failed"
         except Killed:
@@ -297,6 +310,8 @@ class World:
             self.clock.advance(45.0)
             self._all_look()
         self._as(self._succeed)
+        if self.sql("SELECT 1 FROM partition_stop WHERE reason = 'held'"):
+            self._settle_letters()
         return all(self.committed(id) >= last for id, last in self.hub.last.items())
 
     def _all_look(self) -> None:
@@ -312,10 +327,14 @@ class World:
         return not self.sql("SELECT 1 FROM replay_job WHERE status IN ('planned', 'running', 'paused')")
 
     def _settle_letters(self) -> bool:
-        """Retry all that waits, as late as the last of it is due."""
+        """Retry all that waits, when the last of it is due; discard the exhausted letters that others wait for."""
         if next_due_at(self.instances[0].keeper) is None:
-            return True
-        ((last,),) = self.sql("SELECT MAX(due_at) FROM event_hub_dead_letter WHERE status IN ('waiting', 'retrying')")
+            if not self.sql(f"SELECT 1 FROM {NEWEST_LETTERS} AND status = 'held'"):
+                return True
+            first = self.sql(f"SELECT partition_id, sequence_number FROM {NEWEST_LETTERS} AND status = 'exhausted'")
+            self._as(lambda instance: self.operators.discard(instance, first))
+            return False
+        ((last,),) = self.sql(f"SELECT MAX(due_at) FROM {NEWEST_LETTERS} AND status IN ('waiting', 'retrying')")
         self.clock.advance(max(0.0, (datetime.fromisoformat(last) - self.clock.now()).total_seconds()))
         self._as(self._keep)
         return False

@@ -16,6 +16,7 @@ from core.model.spans import SequenceNumber
 from core.store.database import Database
 from core.store.held import MOST_OPEN_KEYS
 from core.store.script import Named, Outcome, Script
+from core.transforms.home_security import SensorReading
 from tests.fakes.builders import STREAM, batch, event, partition, stamps
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
@@ -187,3 +188,15 @@ def test_the_log_line_counts_held_events() -> None:
 
     facts = report_facts(World().ingest(*of_key(0, 0, "poison"), *of_key(1, 4)))
     assert (facts["dead_lettered"], facts["held"]) == (1, 4)
+
+
+def test_a_batch_that_is_cut_shows_no_event_the_state_that_a_later_event_writes() -> None:
+    world = World(replace(HOLDING, held_limit=1))
+    world.ingest(event(0, "home h 0", key="h"), event(1, "bug", key="a"))
+    bodies = {2: ("look h", "b"), 3: ("quiet", "a"), 4: ("home h 1", "h"), 5: ("quiet", "a")}
+    given = [event(number, body, key=key) for number, (body, key) in bodies.items()]
+    with pytest.raises(HeldLettersFull):
+        world.ingest(*given)
+    (seen,) = [kept.row for kept in world.engine.rows(SensorReading) if kept.sequence_number == 2]
+    assert isinstance(seen, SensorReading)
+    assert seen.sensor_id == "sensorFalse"
