@@ -24,7 +24,7 @@ from core.model.values import (
     to_json,
 )
 
-TEXTS = st.text(st.characters(), max_size=10)  # with NUL, with lone surrogates
+TEXTS = st.text(st.characters(exclude_categories=()), max_size=10)  # with NUL, with lone surrogates
 TAGS = st.sampled_from(["$binary", "$map", "$flat", "$double", "$described", "$amqp", "$json", "$", "$other"])
 LEAVES = (
     st.none()
@@ -105,6 +105,7 @@ def test_properties_come_back_equal_and_of_the_same_types(properties: dict[str, 
 
 
 @given(PROPERTIES)
+@example(LARGE)
 def test_the_text_is_an_object_that_every_reader_of_json_keeps_exactly(properties: dict[str, object]) -> None:
     def refuse(constant: str) -> None:
         raise AssertionError(constant)

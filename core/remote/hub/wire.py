@@ -7,6 +7,7 @@ messages with `read_message` of this module. docs/adr/0029-values-are-read-from-
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ RECEIVERS = ("azure.eventhub._pyamqp.receiver", "azure.eventhub._pyamqp.aio._rec
 ANNOTATIONS, APPLICATION_PROPERTIES, DATA, SEQUENCE, VALUE, FOOTER = 0x72, 0x74, 0x75, 0x76, 0x77, 0x78
 STAMPS = (b"x-opt-sequence-number", b"x-opt-offset", b"x-opt-enqueued-time", b"x-opt-partition-key")
 _OURS = frozenset((APPLICATION_PROPERTIES, SEQUENCE, VALUE, FOOTER))
-_FAILURES = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
+_FAILURES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
 _SMALL = b"\x00\x53"  # a descriptor of one byte; the SDK expects no other
 _DESCRIPTORS = {_SMALL: 1, b"\x00\x80": 8}  # the widths of numbers that describe a section
 
@@ -35,10 +36,9 @@ class Encoded(dict[Any, Any]):
 
 
 class Section(NamedTuple):
-    """The place of a section in a message: its code, its start, the start of its value, and its end."""
+    """The place of a section in a message: its code, the start of its value, and its end."""
 
     code: int
-    start: int
     value: int
     end: int
 
@@ -64,24 +64,34 @@ def reader_over(original: ReadMessage) -> ReadMessage:
     """Return a function that leaves the values of an event encoded, and reads any other message as the SDK does."""
 
     def read_message(payload: memoryview) -> Any:
-        try:
+        message = _read(payload, original)
+        if message is not None and message.data and message.application_properties is None:
+            return message  # most events: nothing in them that the SDK decodes wrongly
+        with suppress(*_FAILURES):
             sections = _sections(payload)
-            message = _without_values(payload, sections, original)
-            if STAMPS[0] in (message.message_annotations or ()):
-                return message._replace(**_values(payload, sections))
-        except _FAILURES:
-            pass
-        return original(payload)
+            stamped = message if _is_stamped(message) else _without_values(payload, sections, original)
+            if _is_stamped(stamped):
+                return stamped._replace(**_values(payload, sections))
+        return original(payload) if message is None else message
 
     read_message.original = original  # type: ignore[attr-defined]
     return read_message
 
 
+def _read(payload: memoryview, original: ReadMessage) -> Any:
+    """Return the message as the SDK reads it; None when it cannot."""
+    with suppress(*_FAILURES):
+        return original(payload)
+    return None
+
+
+def _is_stamped(message: Any) -> bool:
+    return message is not None and STAMPS[0] in (message.message_annotations or ())
+
+
 def _without_values(payload: memoryview, sections: Sequence[Section], original: ReadMessage) -> Any:
     """Return the message of the other sections; if the SDK cannot read them, of the hub's stamps and the data."""
     try:
-        if all(one.code not in _OURS and one.value - one.start == len(_SMALL) + 1 for one in sections):
-            return original(payload)
         return original(_message(payload, (one for one in sections if one.code not in _OURS)))
     except _FAILURES:
         stamped = bytes(_message(payload, (one for one in sections if one.code == DATA)))
@@ -99,7 +109,7 @@ def _message(payload: memoryview, sections: Iterable[Section]) -> memoryview:
 def _values(payload: memoryview, sections: Sequence[Section]) -> dict[str, Any]:
     """Return the parts of a message that stay encoded, under the SDK's names."""
     found: dict[str, Any] = {}
-    for code, _, value, end in sections:
+    for code, value, end in sections:
         if code == SEQUENCE:
             found.setdefault("sequence", []).append(Encoded(bytes(payload[value:end])))
         elif code == VALUE:
@@ -114,14 +124,14 @@ def _sections(payload: memoryview) -> list[Section]:
     found: list[Section] = []
     at = 0
     while at < len(payload):
-        start, width = at, _DESCRIPTORS.get(bytes(payload[at : at + 2]))
+        width = _DESCRIPTORS.get(bytes(payload[at : at + 2]))
         if width is None:
             raise NotReadable("the message is not a sequence of sections")
-        value = start + 2 + width
+        value = at + 2 + width
         at = end_of(payload, value)
         if at > len(payload):
             raise NotReadable("a section runs past the end")
-        found.append(Section(payload[value - 1], start, value, at))
+        found.append(Section(payload[value - 1], value, at))
     return found
 
 

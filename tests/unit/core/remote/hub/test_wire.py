@@ -11,6 +11,7 @@ from core.model.values import Unread
 from core.remote.hub.events import to_event
 from core.remote.hub.wire import RECEIVERS, Encoded, keep_values_encoded, reader_over
 from local.event_hubs.codec import Described, Raw, Symbol, Timestamp, ULong, encode, encode_map
+from tests.unit.core.remote.hub.test_amqp_values import VALUES
 
 STAMPS = {
     Symbol("x-opt-sequence-number"): 7,
@@ -47,6 +48,8 @@ def test_an_event_without_properties_has_none(properties: bytes) -> None:
 
 
 def test_texts_and_bytes_are_told_apart_and_a_char_ends_nothing() -> None:
+    number = Raw(b"\x94\x30\x40" + b"\x00" * 13 + b"\x0a")  # the SDK's reader raises decimal.InvalidOperation
+    assert event_of(ANNOTATIONS, section(0x74, {"number": number}), DATA).properties == {"number": 10}
     given = {"text": "a", "symbol": Symbol("a"), "bytes": b"a", "char": CHAR}
     assert event_of(ANNOTATIONS, section(0x74, given), DATA).properties == {
         "text": "a",
@@ -75,6 +78,13 @@ def test_an_annotation_that_the_sdk_cannot_read_leaves_the_stamps(value: Raw) ->
     assert (found.sequence_number, found.partition_key, found.body) == (7, "möwe", b"body")
     assert found.enqueued_at.microsecond == 123_000
     assert found.properties == {"a": 1}
+
+
+@pytest.mark.parametrize("code", VALUES)
+def test_an_event_with_a_value_of_any_type_is_read(code: str) -> None:
+    written, expected = VALUES[code]
+    event = event_of(ANNOTATIONS, section(0x74, {"a": Raw(bytes.fromhex(written))}), DATA)
+    assert event.properties == {"a": expected}
 
 
 def test_properties_that_cannot_be_read_are_unread_and_the_body_is_whole() -> None:
