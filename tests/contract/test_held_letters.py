@@ -144,6 +144,15 @@ def test_an_exhausted_letter_holds_its_key_until_a_person_discards_it(world: Wor
     assert written(engine) == [1, 2, 3, 4]
 
 
+def test_an_exhausted_letter_alone_holds_the_events_of_a_later_batch(store: Store, engine: Engine) -> None:
+    world = World(store, replace(HOLDING, backoff=replace(HOLDING.backoff, attempts=2)))
+    world.broken = {0}
+    world.ingest(of_key(0))
+    world.retry()
+    world.ingest(of_key(1))
+    assert statuses(engine) == {0: "exhausted", 1: "held"}
+
+
 def test_a_discard_in_the_middle_leaves_the_others_in_line(world: World, engine: Engine) -> None:
     world.discard(2)
     assert statuses(engine) == {0: "waiting", 1: "held", 2: "discarded", 3: "held"}
@@ -166,6 +175,13 @@ def test_what_is_freed_says_so_in_its_attempts(world: World, engine: Engine) -> 
     world.discard(0)
     (made,) = [one for one in engine.attempts() if one.sequence_number == 1]
     assert (made.kind, made.status, made.done_by) == ("free", "waiting", "somebody")
+
+
+def test_what_a_retry_frees_says_so_before_it_is_tried(world: World, engine: Engine) -> None:
+    world.broken = set()
+    world.retry()
+    made = [(one.kind, one.done_by) for one in engine.attempts() if one.sequence_number == 1]
+    assert made == [("free", "retry-1"), ("retry", "retry-1")]
 
 
 def test_a_letter_that_fails_when_it_is_freed_keeps_the_rest_held(world: World, engine: Engine) -> None:

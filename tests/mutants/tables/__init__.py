@@ -1,9 +1,10 @@
 """All mutants, a module for each part of the product."""
 
-from tests.mutants.tables import around, engines, ingest, ledger, letters, order, replay, stops, store
+from tests.mutants.tables import around, engines, ingest, journal, ledger, letters, order, replay, stops, store
 
 MUTANTS = (
     *ingest.MUTANTS,
+    *journal.MUTANTS,
     *stops.MUTANTS,
     *letters.MUTANTS,
     *order.MUTANTS,
