@@ -21,6 +21,7 @@ from core.model.letters import (
     RetryCommit,
 )
 from core.model.spans import SequenceNumber
+from core.store.checksum import with_checksums
 from core.store.columns import instant_of, instant_or_none, instant_text, numbers_json, storable
 from core.store.database import write
 from core.store.partitions import Partitions, Values, place_of, row_steps
@@ -93,7 +94,7 @@ def retry_script(commit: RetryCommit) -> Script:
                 otherwise=taken,
             ),
             Step("record_attempts", _retry_attempt_values(commit, at)),
-            Step("record_retry", {**shared, **_retry_values(commit)}),
+            Step("record_retry", with_checksums("retry", {**shared, **_retry_values(commit)})),
         ),
     )
 

@@ -19,6 +19,7 @@ from core.model.commits import (
 from core.model.events import Partition, Stream
 from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
+from core.store.checksum import with_checksums
 from core.store.columns import can_stand, instant_of, instant_text, key_text, row_reader, span_values, storable
 from core.store.database import Database, write
 from core.store.memory import Memory
@@ -151,7 +152,7 @@ def batch_script(commit: BatchCommit) -> Script:
     if letters:
         values = [letter_values(letter, commit.transform_version, at["committed_at"]) for letter in letters]
         steps.append(Step("add_letter", place_of(commit.state), many=values))
-    steps.append(Step("record_batch", {**_ledger_values(commit), **at}))
+    steps.append(Step("record_batch", with_checksums("batch", {**_ledger_values(commit), **at})))
     if commit.gaps:
         gaps = [{**span_values(Span(gap.first, gap.last)), "status": gap.status} for gap in commit.gaps]
         steps.append(Step("settle_gap", place_of(commit.state), many=gaps))
@@ -167,7 +168,8 @@ def row_steps(settled: Settled, place: Values) -> list[Step]:
             table = row_table(row_class)
             verb: RowVerb = "set" if table.key else "append"
             races = (f"pk_{table.name}",) if table.key else ()
-            steps.append(Step(of_rows(verb, row_class), place, many=placed, races=races))
+            sums = None if table.key else "rows_checksum"
+            steps.append(Step(of_rows(verb, row_class), place, many=placed, races=races, sums=sums))
     return steps
 
 

@@ -10,6 +10,7 @@ from core.model.rows import ReferenceKey, row_table
 from core.replay.diff import document
 from core.replay.job import COUNTS, REPLAY_MOVES, JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayRequest
 from core.replay.pieces import RehearsedPiece, ReplayCommit
+from core.store.checksum import with_checksums
 from core.store.columns import instant_text, numbers_json, span_values
 from core.store.partitions import Values, letter_values, place_of
 from core.store.script import Script, Step, of_rows
@@ -137,7 +138,7 @@ def _writing_steps(commit: ReplayCommit) -> list[Step]:
         Step("resolve_letters", resolved, counts="letters_resolved"),
         *_letter_steps(commit, touched, at),
         Step("record_attempts", attempts),
-        Step("record_replay", {**place, **span, **_record_values(commit), "committed_at": at}),
+        Step("record_replay", with_checksums("replay", {**place, **span, **_record_values(commit, at)})),
     ]
 
 
@@ -153,7 +154,8 @@ def _row_steps(row_class: type, commit: ReplayCommit) -> list[Step]:
         Step(of_rows("retract", row_class), events, counts="rows_retracted"),
         Step(of_rows("delete", row_class), events),
     ]
-    return [*steps, Step(of_rows("append", row_class), place, many=placed)] if placed else steps
+    append = Step(of_rows("append", row_class), place, many=placed, sums="rows_checksum")
+    return [*steps, append] if placed else steps
 
 
 def _letter_steps(commit: ReplayCommit, touched: Values, at: str) -> list[Step]:
@@ -163,7 +165,7 @@ def _letter_steps(commit: ReplayCommit, touched: Values, at: str) -> list[Step]:
     return [Step("reopen_letters", touched, many=letters), added] if letters else []
 
 
-def _record_values(commit: ReplayCommit) -> Values:
+def _record_values(commit: ReplayCommit, at: str) -> Values:
     settled = commit.settled
     return {
         "written": settled.written,
@@ -174,6 +176,7 @@ def _record_values(commit: ReplayCommit) -> Values:
         "rows_appended": settled.rows_appended,
         "transform_version": commit.transform_version,
         "invocation_id": str(commit.job_id),
+        "committed_at": at,
     }
 
 

@@ -101,7 +101,7 @@ def _append(row_class: type) -> str:
     given = ", ".join(f"r.{quoted(name)}" for name in table.columns)
     return (
         f"INSERT INTO hubledger.{table.name} ({columns})\n"
-        f"SELECT @stream_id, @partition_id, r.sequence_number, r.ordinal, @commit_number, {given}\n"
+        f"SELECT @stream_id, @partition_id, @commit_number, r.sequence_number, r.ordinal, {given}\n"
         f"  FROM {_open_json(row_class)};"
     )
 
