@@ -27,14 +27,20 @@ class _Outcomes:
     @property
     def accounted(self) -> int:
         """The number of events and absent numbers with an outcome."""
-        return self.written + self.filtered + self.dead_lettered + self.held + self.absent
+        return self.written + self.filtered + self.lettered + self.absent
+
+    @property
+    def lettered(self) -> int:
+        """The number of events that became letters: those that failed, and those that were held."""
+        return self.dead_lettered + self.held
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLedger(_Outcomes):
     """The ledger of a partition, summed from its first range, and the count of its letters.
 
-    `holes` counts ranges that do not begin where the range before them ended.
+    `holes` counts ranges that do not begin where the range before them ended. Without a checkpoint, `checkpoint` is -1.
+    `counted_commits` are those that the checkpoint has counted; `newest_commit` is the last one in the ledger.
     """
 
     partition: Partition
@@ -49,12 +55,14 @@ class PartitionLedger(_Outcomes):
     held: int
     absent: int
     letters: int
+    counted_commits: int = 0
+    newest_commit: int = 0
 
     @property
     def balanced(self) -> bool:
-        """True when each number up to the checkpoint has one outcome, and each dead-lettered one its letter."""
+        """True when each number up to the checkpoint has one outcome, and each dead-lettered or held one its letter."""
         whole = self.holes == 0 and self.last == self.checkpoint
-        return whole and self.accounted == self.last - self.first + 1 and self.letters == self.dead_lettered
+        return whole and self.accounted == self.last - self.first + 1 and self.letters == self.lettered
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,19 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
     return bool if bool in types else lambda value: value
 
 
+def row_of_json(row_class: type, columns: str) -> Row:
+    """Return a row from its columns as JSON."""
+    given = json.loads(columns, parse_float=str)
+    values = tuple(_value_of(given[name], types_of(hint)) for name, hint in fields_of(row_class))
+    return row_reader(row_class)(values)
+
+
+def _value_of(value: Any, types: tuple[Any, ...]) -> Any:
+    if value is None or not {float, Decimal} & set(types):
+        return value
+    return Decimal(value) if Decimal in types else float(value)
+
+
 def compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[..., list[str]]) -> ValuesOf:
     """Return a function from placed rows to values, written out and compiled: docs/adr/0006 has the figures.
 

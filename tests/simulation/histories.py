@@ -11,8 +11,10 @@ from typing import Any, Self
 
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
-from core.ledger.audit import Audit, LedgerFault, audit
+from core.ledger.audit import Audit, audit
 from core.ledger.explain import Explanation, explain
+from core.ledger.faults import LedgerFault
+from core.ledger.hub_comparison import find_unbooked
 from core.ledger.recount import MOST_NUMBERS, recount_hub, recount_rows, window
 from core.letters.moves import Mover, discard, requeue
 from core.letters.port import Keeper
@@ -56,12 +58,14 @@ class History:
     def audit(self) -> list[LedgerFault]:
         """What the audit, and the recount of rows and hub, tell."""
         done = audit(self.desk.ledger, None)
-        return [*done.faults, *self._recounted(done)]
+        unbooked = find_unbooked(self.hub, done.named, self.desk.ledger.find_opening(), NOW)
+        return [*done.faults, *self._recounted(done), *unbooked]
 
     def _recounted(self, done: Audit) -> Iterator[LedgerFault]:
         for one in done.partitions:
             span = window(one.ledger, None, None, MOST_NUMBERS)
-            assert span is not None
+            if span is None:
+                continue
             yield from recount_rows(one, span, self.desk.ledger).faults
             yield from recount_hub(one, span, self.hub, self.desk.ledger, NOW).faults
 

@@ -98,7 +98,7 @@ DAMAGE = {
         "UPDATE batch_ledger SET written = written + 1, filtered = filtered - 1, dead_lettered = dead_lettered"
         " WHERE (partition_id, commit_number) IN (SELECT partition_id, commit_number FROM batch_ledger"
         " WHERE kind = 'batch' AND dead_lettered > 0 AND filtered > 0 LIMIT 1)",
-        set(),
+        {"ledger_changed"},
     ),
     "a letter too many in the ledger": (
         "UPDATE batch_ledger SET dead_lettered = dead_lettered + 1, written = written - 1"

@@ -23,8 +23,11 @@ from core.store.rows import (
     Dialect,
     count_rows_text,
     count_states_text,
+    lettered_text,
+    next_partition_text,
     ordinal_text,
     placed_text,
+    range_text,
     row_faults_text,
 )
 from core.store.script import OfRows, Step
@@ -168,4 +171,7 @@ _TEXTS: Mapping[str, Callable[[type], str]] = {
     "select_standing": lambda row_class: _select_states(row_class, STANDING),
     "select_placed": lambda row_class: placed_text(row_class, SQLITE),
     "count_rows": lambda row_class: count_rows_text(row_class, SQLITE),
+    "next_partition": lambda row_class: next_partition_text(row_class, SQLITE),
+    "select_range": lambda row_class: range_text(row_class, SQLITE),
+    "find_lettered": lambda row_class: lettered_text(row_class, SQLITE),
 }
