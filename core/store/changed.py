@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache, reduce
@@ -55,16 +55,36 @@ class ChangedCommits:
         return tuple(islice(self._changed(span), most))
 
     def _changed(self, span: Span) -> Iterator[ChangedCommit]:
-        for part in _parts(span):
+        for part in self._parts(span):
             for commit, ledger_fits in self._commits(part):
                 self._open[commit.found.commit_number] = commit
                 if not ledger_fits:
                     yield commit.found
             self._add_rows(part)
-            for number in [number for number, one in self._open.items() if one.found.last <= part.last]:
-                closed = self._open.pop(number)
-                if closed.has_changed():
-                    yield ChangedCommit(*_place(closed.found), rows=True)
+            yield from self._closed(part.last)
+        yield from self._closed(span.last)
+
+    def _closed(self, last: SequenceNumber) -> Iterator[ChangedCommit]:
+        """Yield the commits up to a number that changed; all their rows were added."""
+        for number in [number for number, one in self._open.items() if one.found.last <= last]:
+            closed = self._open.pop(number)
+            if closed.has_changed():
+                yield replace(closed.found, rows=True)
+
+    def _parts(self, span: Span) -> Iterator[Span]:
+        """Cut the span into parts, and leave out numbers at which no table has anything."""
+        first = self._next_number(span.first)
+        while first is not None and first <= span.last:
+            last = SequenceNumber(min(first + NUMBERS - 1, span.last))
+            yield Span(first, last)
+            first = self._next_number(SequenceNumber(last + 1)) if last < span.last else None
+
+    def _next_number(self, first: SequenceNumber) -> SequenceNumber | None:
+        place = {"partition_id": self._partition_id, "first_sequence_number": first}
+        found = self._stream.ask("find_next_numbers", **place)
+        for row_class in self._appended.values():
+            found += self._stream.ask(of_rows("next_number", row_class), **place)
+        return min((number for row in found for number in row if number is not None), default=None)
 
     def _commits(self, part: Span) -> Iterator[tuple[_Commit, bool]]:
         for row in self._ask("read_checked_commits", part):
@@ -105,15 +125,6 @@ class ChangedCommits:
 
     def _ask(self, statement: Any, part: Span) -> list[tuple[Any, ...]]:
         return self._stream.ask(statement, partition_id=self._partition_id, **span_values(part))
-
-
-def _parts(span: Span) -> Iterator[Span]:
-    for first in range(span.first, span.last + 1, NUMBERS):
-        yield Span(SequenceNumber(first), SequenceNumber(min(first + NUMBERS - 1, span.last)))
-
-
-def _place(one: ChangedCommit) -> tuple[int, str, SequenceNumber, SequenceNumber]:
-    return one.commit_number, one.kind, one.first, one.last
 
 
 def _values_of(row_class: type, number: int, ordinal: int, document: str) -> Values:

@@ -64,6 +64,12 @@ def next_partition_text(row_class: type, sql: Dialect) -> str:
     return f"SELECT MIN(t.partition_id) FROM {sql.prefix}{row_table(row_class).name} AS t\n WHERE {where};"
 
 
+def next_number_text(row_class: type, sql: Dialect) -> str:
+    """Find the next number of a partition that has rows."""
+    where = f"{sql.of_partition('t')} AND t.sequence_number >= {sql.mark}first_sequence_number"
+    return f"SELECT MIN(t.sequence_number) FROM {sql.prefix}{row_table(row_class).name} AS t\n WHERE {where};"
+
+
 def range_text(row_class: type, sql: Dialect) -> str:
     """Select the rows of a range in order: commit number, sequence number, ordinal and columns."""
     table = row_table(row_class)

@@ -17,6 +17,7 @@ RowVerb = Literal[
     "select_placed",
     "count_rows",
     "next_partition",  # the first partition after one that has rows
+    "next_number",  # the first number at or after one that has rows
     "select_range",  # the rows of a range, after commit number and place
     "find_lettered",  # letters of a range that are open, although rows of their number were appended
     "find_row_faults",

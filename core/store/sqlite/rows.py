@@ -24,6 +24,7 @@ from core.store.rows import (
     count_rows_text,
     count_states_text,
     lettered_text,
+    next_number_text,
     next_partition_text,
     ordinal_text,
     placed_text,
@@ -172,6 +173,7 @@ _TEXTS: Mapping[str, Callable[[type], str]] = {
     "select_placed": lambda row_class: placed_text(row_class, SQLITE),
     "count_rows": lambda row_class: count_rows_text(row_class, SQLITE),
     "next_partition": lambda row_class: next_partition_text(row_class, SQLITE),
+    "next_number": lambda row_class: next_number_text(row_class, SQLITE),
     "select_range": lambda row_class: range_text(row_class, SQLITE),
     "find_lettered": lambda row_class: lettered_text(row_class, SQLITE),
 }

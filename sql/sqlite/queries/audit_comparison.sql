@@ -166,6 +166,19 @@ SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,
  WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind <> 'batch'
    AND l.first_sequence_number BETWEEN :first_sequence_number AND :last_sequence_number;
 
+-- name: find_next_numbers
+-- Find the next number at which a batch, a different commit, and a row that a replay took away begin; NULL: none.
+-- params: stream_id, partition_id, first_sequence_number
+SELECT (SELECT MIN(x.first_sequence_number) FROM batch_ledger AS x
+         WHERE x.stream_id = :stream_id AND x.partition_id = :partition_id AND x.kind = 'batch'
+           AND x.first_sequence_number >= :first_sequence_number) AS next_batch,
+       (SELECT MIN(x.first_sequence_number) FROM batch_ledger AS x
+         WHERE x.stream_id = :stream_id AND x.partition_id = :partition_id AND x.kind <> 'batch'
+           AND x.first_sequence_number >= :first_sequence_number) AS next_change,
+       (SELECT MIN(x.sequence_number) FROM retracted_row AS x
+         WHERE x.stream_id = :stream_id AND x.partition_id = :partition_id
+           AND x.sequence_number >= :first_sequence_number) AS next_retracted;
+
 -- name: read_retracted_range
 -- Read the rows of a range that replays took away, in order of their place.
 -- params: stream_id, partition_id, first_sequence_number, last_sequence_number
