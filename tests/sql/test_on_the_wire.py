@@ -88,8 +88,8 @@ def with_parts(count: int) -> BatchCommit:
     return replace(with_gap(commit_of(ROW_CLASSES, first=True, letters=True)), gaps=parts)
 
 
-# Each with the bytes that the batch of a commit may have on the wire, as much as it had with texts cut out of one, and with
-# the names and values of two checksums.
+# Each with the bytes that the batch of a commit may have on the wire, as much as it had with texts cut out of one, and
+# with the names and values of two checksums.
 COMMITS: dict[str, tuple[Callable[[], BatchCommit], int]] = {
     "nothing but its range": (lambda: commit_of((), first=True, letters=False), 5_160),
     "rows of every class and a letter": (lambda: commit_of(ROW_CLASSES, first=True, letters=True), 20_549),
