@@ -239,6 +239,8 @@ def _plain(value: Any, kind: type) -> Any:
         return bool(value)
     if kind is int and (isinstance(value, bool) or (isinstance(value, float) and value.is_integer())):
         return int(value)
+    if kind is int and isinstance(value, str) and value.isascii() and value.removeprefix("-").isdecimal():
+        return int(value)
     return value
 
 

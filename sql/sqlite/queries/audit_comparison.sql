@@ -65,11 +65,19 @@ SELECT g.first_sequence_number, g.last_sequence_number
 -- Find letters of a partition that are held, although no commit of their number held any event.
 -- params: stream_id, partition_id, most
 SELECT d.sequence_number
-  FROM event_hub_dead_letter AS d
+  FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_status
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.status = 'held'
    AND NOT EXISTS (
        SELECT 1 FROM batch_ledger AS l
-        WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.held > 0
+        WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind = 'batch' AND l.held > 0
+          AND l.last_sequence_number >= d.sequence_number
+          AND l.first_sequence_number = (
+              SELECT MAX(b.first_sequence_number) FROM batch_ledger AS b
+               WHERE b.stream_id = :stream_id AND b.partition_id = :partition_id AND b.kind = 'batch'
+                 AND b.first_sequence_number <= d.sequence_number))
+   AND NOT EXISTS (
+       SELECT 1 FROM batch_ledger AS l
+        WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind <> 'batch' AND l.held > 0
           AND d.sequence_number BETWEEN l.first_sequence_number AND l.last_sequence_number)
  ORDER BY d.sequence_number
  LIMIT :most;
@@ -109,7 +117,7 @@ WITH tried AS (
 ), counted AS (
     SELECT l.commit_number, l.first_sequence_number, l.last_sequence_number, l.written + l.filtered AS succeeded,
            l.written + l.filtered + l.dead_lettered AS tried
-      FROM batch_ledger AS l
+      FROM batch_ledger AS l INDEXED BY ix_batch_ledger_change
      WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind <> 'batch' AND l.kind = 'retry'
 )
 SELECT n.commit_number, n.first_sequence_number, n.last_sequence_number, n.tried, n.succeeded,
@@ -126,7 +134,7 @@ SELECT n.commit_number, n.first_sequence_number, n.last_sequence_number, n.tried
 WITH done AS (
     SELECT l.invocation_id, SUM(l.written + l.filtered + l.dead_lettered + l.absent) AS events,
            SUM(l.written) AS written, SUM(l.rows_written) AS rows_written
-      FROM batch_ledger AS l
+      FROM batch_ledger AS l INDEXED BY ix_batch_ledger_change
      WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind <> 'batch' AND l.kind = 'replay'
      GROUP BY l.invocation_id
 ), taken AS (

@@ -67,7 +67,15 @@ SELECT TOP (@most) d.sequence_number
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.status = 'held'
    AND NOT EXISTS (
        SELECT 1 FROM hubledger.batch_ledger AS l
-        WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.held > 0
+        WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind = 'batch' AND l.held > 0
+          AND l.last_sequence_number >= d.sequence_number
+          AND l.first_sequence_number = (
+              SELECT MAX(b.first_sequence_number) FROM hubledger.batch_ledger AS b
+               WHERE b.stream_id = @stream_id AND b.partition_id = @partition_id AND b.kind = 'batch'
+                 AND b.first_sequence_number <= d.sequence_number))
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.batch_ledger AS l
+        WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind <> 'batch' AND l.held > 0
           AND d.sequence_number BETWEEN l.first_sequence_number AND l.last_sequence_number)
  ORDER BY d.sequence_number;
 

@@ -36,6 +36,18 @@ BY_INDEX = {
     "find_absent": "PRIMARY KEY (stream_id=? AND partition_id=? AND first_sequence_number<?)",
     "count_replay_letters": f"INDEX ix_{LETTERS}_replayed (stream_id=? AND partition_id=?)",
     "find_letter_faults": f"COVERING INDEX sqlite_autoindex_{LETTERS}_1 (stream_id=? AND partition_id=? AND sequence_n",
+    "audit_ledger": "PRIMARY KEY (stream_id=? AND partition_id=?)",
+    "find_next_partitions": "PRIMARY KEY (stream_id=? AND partition_id>?)",
+    "find_next_numbers": "COVERING INDEX ix_retracted_row_number (stream_id=? AND partition_id=? AND sequence_n",
+    "find_absent_faults": "PRIMARY KEY (stream_id=? AND partition_id=? AND first_sequence_number>? AND first_seque",
+    "find_stray_gaps": "INDEX uq_batch_ledger_first (stream_id=? AND partition_id=? AND first_sequence_number=?)",
+    "find_held_faults": f"COVERING INDEX {STATUS} (stream_id=? AND status=?)",
+    "find_attempt_faults": "PRIMARY KEY (stream_id=? AND partition_id=? AND sequence_number=? AND attempt=?)",
+    "find_retry_faults": "INDEX ix_batch_ledger_change (stream_id=? AND partition_id=?)",
+    "find_replay_faults": "INDEX ix_batch_ledger_change (stream_id=? AND partition_id=?)",
+    "read_checked_commits": "INDEX ix_batch_ledger_change (stream_id=? AND partition_id=? AND first_sequence_number>?",
+    "read_retracted_range": "INDEX ix_retracted_row_number (stream_id=? AND partition_id=? AND sequence_number>?",
+    "read_letter_events": "(stream_id=? AND partition_id=? AND sequence_number>? AND sequence_number<?)",
     "read_key": "PRIMARY KEY (request_key=?)",
 }
 PAGES = ("list_letters", "list_letters_of_status", "list_letters_of_fingerprint", "find_oldest_letter")
