@@ -37,6 +37,9 @@ class ListedHub:
     def partitions(self) -> tuple[Partition, ...]:
         return (PARTITION,)
 
+    def created_at(self) -> datetime:
+        return START
+
     def extent(self, partition: Partition) -> Extent:
         return Extent(SequenceNumber(0), self._events[-1].sequence_number, self._events[-1].enqueued_at)
 

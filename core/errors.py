@@ -6,6 +6,7 @@
     ├── PoisonEvent                raised by a transform: this event can never succeed              (data)
     ├── MissingReference           raised by a transform: a row that it needs does not exist (yet)  (data)
     ├── ProcessDied                the process died each time it tried this event alone             (data)
+    ├── EarlierLetterOpen          an earlier event of the same partition key is an open letter      (data)
     ├── RowsRefused                the database refuses the rows of this event                      (data)
     ├── ReplayRefused              the requested range cannot be replayed
     ├── ReplayOverlap              a different replay is working on part of the range
@@ -16,12 +17,14 @@
         ├── GapNotHealed           the time was up before all missing events were read back from the hub
         ├── PartitionStopped       a partition is stopped on purpose until its cause is gone
         │   ├── OutageSuspected        most events of a batch fail: it is held for a while instead of dead-lettered
-        │   └── StreamIncarnationChanged   the hub was recreated, restored or failed over since our checkpoint
+        │   ├── StreamIncarnationChanged   the hub was recreated, restored or failed over since our checkpoint
+        │   └── HeldLettersFull        so many letters of the partition are held that no more may be
         ├── EngineUnreachable      the Spark engine did not answer: it is unknown whether it carried out the request
         ├── EngineRefused          the Spark engine refused the request: a setting has to change
         ├── LakeUnreachable        the lake did not answer, or holds a pointer that cannot be read
         └── StoreFault
-            ├── CheckpointConflict     another owner committed first; nothing was written
+            ├── CheckpointConflict     another owner committed first, or the stream is closed; nothing was written
+            ├── IncarnationConflict    the stream is not in the expected incarnation; nothing was written
             ├── LetterConflict         the claim of this retry lost letters; nothing was written
             ├── ReplayConflict         the replay has progressed, or has stopped; nothing was written
             ├── CommitOutcomeUnknown   the answer to a commit was lost; read the checkpoint or the letters again
@@ -65,6 +68,10 @@ class MissingReference(HubledgerError):
 
 class ProcessDied(HubledgerError):
     """The process that ran the transform died repeatedly while it tried this event alone."""
+
+
+class EarlierLetterOpen(HubledgerError):
+    """An earlier event of the same partition key is an open letter: this event is tried after it (`hold_key`)."""
 
 
 class RowsRefused(HubledgerError):
@@ -140,20 +147,34 @@ class OutageSuspected(PartitionStopped):
 
 
 class StreamIncarnationChanged(PartitionStopped):
-    """An event at or before the checkpoint was enqueued after it, or the hub ends before it: the hub is a new one."""
+    """The hub is not the one that the stream was read from; `evidence` says how it differs, as a clause."""
 
     reason: StopReason = "incarnation"
 
-    def __init__(self, partition: object, sequence_number: int, checkpoint: int, *, is_end: bool = False) -> None:
-        seen = f"the hub ends at {sequence_number}, before" if is_end else f"event {sequence_number} was enqueued after"
+    def __init__(self, partition: object, evidence: str) -> None:
         super().__init__(
-            f"{partition}: {seen} the checkpoint at {checkpoint}, so the hub was"
-            " recreated, restored or failed over; nothing was dropped or written. Open the next incarnation of the"
-            " stream to go on (docs/glossary.md: incarnation)"
+            f"{partition}: {evidence}, so the hub was recreated, restored or failed over; nothing was dropped or"
+            " written. Open the next incarnation of the stream to go on (docs/operator.md, python -m"
+            " handlers.next_incarnation)"
+        )
+        self.partition = partition
+        self.evidence = evidence
+
+
+class HeldLettersFull(PartitionStopped):
+    """A partition holds as many letters as it may, and its next event would be one more."""
+
+    reason: StopReason = "held"
+
+    def __init__(self, partition: object, sequence_number: int, limit: int) -> None:
+        super().__init__(
+            f"{partition}: event {sequence_number} has to wait for an open letter of its partition key, and"
+            f" {limit} letters are held already (HELD_LIMIT); nothing was dropped. Requeue, discard or replay the"
+            " letters that the held ones wait for: the partition then goes on by itself"
         )
         self.partition = partition
         self.sequence_number = sequence_number
-        self.checkpoint = checkpoint
+        self.limit = limit
 
 
 class EngineUnreachable(InfrastructureFault):
@@ -181,6 +202,17 @@ class CheckpointConflict(StoreFault):
             f"checkpoint of {partition} is no longer {where}: another owner committed first; nothing was written"
         )
         self.partition = partition
+        self.expected = expected
+
+
+class IncarnationConflict(StoreFault):
+    """The compare-and-set of the stream's incarnation touched no row."""
+
+    def __init__(self, stream: object, expected: int) -> None:
+        super().__init__(
+            f"{stream} is no longer in incarnation {expected}: a different operator opened the next one first; nothing"
+            " was written"
+        )
         self.expected = expected
 
 

@@ -14,6 +14,7 @@ from core.ingest.fuse import Fuse
 from core.model.backoff import Backoff
 from core.model.events import Stream, stream_of
 from core.model.letters import LetterPolicy
+from core.model.order import OrderPolicy
 
 EMBEDDED = "sqlite:"
 SERVER_WORDS = ("driver=", "dsn=")  # one of them is in every ODBC connection string
@@ -180,6 +181,8 @@ class _Reader:
             chunk=self.count("DEAD_LETTER_CHUNK", 100, most=1000),
             fan_out=self.count("DEAD_LETTER_FAN_OUT", 16, most=100),
             lease=self.seconds("DEAD_LETTER_LEASE_SECONDS", 300, most=86_400, least=1),
+            order=self.order("ORDER_POLICY"),
+            held_limit=self.count("HELD_LIMIT", 10_000, most=1_000_000),
         )
 
     def fuse(self) -> Fuse:
@@ -189,6 +192,9 @@ class _Reader:
             floor=self.count("FUSE_FLOOR", 20, most=10_000),
             patience=self.count("FUSE_PATIENCE", 10, most=1_000, least=0),
         )
+
+    def order(self, name: str) -> OrderPolicy:
+        return "hold_key" if self.choice(name, ("none", "hold_key"), "none") == "hold_key" else "none"
 
     def count(self, name: str, default: int, most: int, least: int = 1) -> int:
         value = self._environment.get(name) or str(default)

@@ -13,6 +13,8 @@ import os
 import random
 import signal
 import sys
+import threading
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import closing
@@ -22,6 +24,7 @@ from typing import Any
 
 from core.errors import HubledgerError, InfrastructureFault
 from core.ingest.gaps import Healing, gap_facts
+from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means, ingest_batch, report_facts
 from core.ingest.silence import Healed, SilenceCheck
 from core.letters.port import Keeper
@@ -108,8 +111,9 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
         healing = Healing(hub, settings.anchoring, settings.heal_deadline)
         patient = PatientDatabase(database, settings.store_patience)
         store = Letters(patient, Memory(settings.reference_memory))
-        means = Means(store, transform, CLOCK, healing, settings.letters, settings.fuse)
-        silence = SilenceCheck(replace(means, store=Partitions(patient)), settings.gap_grace)
+        means = Means(store, transform, CLOCK, healing, settings.letters, settings.fuse, _verification(hub))
+        fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
+        silence = SilenceCheck(fresh, settings.gap_grace)
         keeper = Keeper(settings.stream, store, transform, hub.find_event, CLOCK, settings.letters)
         client = open_consumer(settings, Sharing(SqlCheckpointStore(Ownerships(database)), *sharing_times))
         log.info("worker ready", extra={"action": "ready"})
@@ -119,6 +123,10 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
         finally:
             await client.close()
     log.info("worker ended", extra={"action": "ended"})
+
+
+def _verification(hub: SdkHubReader) -> HubVerification:
+    return HubVerification(hub, time.monotonic, threading.RLock())
 
 
 async def keep_letters(

@@ -32,6 +32,7 @@ ROUTES = (
     Route("POST", "replays/{job_id}/pause", CHANGING, "replays.pause_replay"),
     Route("POST", "replays/{job_id}/resume", CHANGING, "replays.resume_replay", drives=True),
     Route("POST", "replays/{job_id}/cancel", CHANGING, "replays.cancel_replay"),
+    Route("POST", "streams/next-incarnation", CHANGING, "streams.open_next_incarnation"),
     Route("POST", "aggregations", CHANGING, "aggregations.start_aggregation"),
     Route("GET", "aggregations", READING, "aggregations.list_aggregations"),
     Route("GET", "homes", READING, "homes.find_homes"),

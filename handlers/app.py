@@ -4,19 +4,22 @@ import atexit
 import os
 import random
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from core.aggregation.runs import RunLimits
 from core.aggregation.tick import Aggregation
 from core.ingest.gaps import Healing
+from core.ingest.incarnation import HubVerification, Verification
 from core.ingest.ingest import Means
 from core.ingest.silence import SilenceCheck
 from core.ledger.books import BookStore, LetterBooks, read_letter_books
+from core.ledger.next_incarnation import IncarnationMeans
 from core.letters.port import Keeper
 from core.model.clock import Clock
 from core.model.events import PartitionId
@@ -30,6 +33,7 @@ from core.store.aggregation import Aggregations
 from core.store.connect import open_database, operator_stores
 from core.store.database import PatientDatabase
 from core.store.homes import Homes
+from core.store.incarnations import Incarnations
 from core.store.keys import Keys
 from core.store.ledger import Explanations, Ledger
 from core.store.letters import Letters
@@ -67,7 +71,9 @@ class App:
     hub: SdkHubReader
     hub_ends: Remembered[Mapping[PartitionId, int]]
     store: Letters
+    verification: Verification
     silence: SilenceCheck
+    incarnations: Incarnations
     replays: Replays
     aggregation_store: Aggregations
     ledger: Ledger
@@ -82,8 +88,12 @@ class App:
     @property
     def means(self) -> Means:
         """The means to ingest a batch."""
-        own = self.settings
-        return Means(self.store, self.transform, CLOCK, self.silence.means.healing, own.letters, own.fuse)
+        return replace(self.silence.means, store=self.store, incarnations=self.verification)
+
+    @property
+    def succession(self) -> IncarnationMeans:
+        """The means to open the next incarnation of the stream."""
+        return IncarnationMeans(self.settings.stream, self.incarnations, self.ledger, self.hub, CLOCK)
 
     @property
     def keeper(self) -> Keeper:
@@ -124,14 +134,17 @@ def _open_app() -> App:
     for opened in (database, hub):
         closing.callback(opened.close)
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)
-    fresh = Means(Partitions(patient), transform, CLOCK, healing, settings.letters, settings.fuse)
+    unmet = _verification(hub)  # the silence check verifies for itself: it has no memory
+    fresh = Means(Partitions(patient), transform, CLOCK, healing, settings.letters, settings.fuse, unmet)
     own = App(
         settings=settings,
         transform=transform,
         hub=hub,
         hub_ends=Remembered(lambda: read_ends(hub), HUB_ENDS),
         store=Letters(patient, Memory(settings.reference_memory)),
+        verification=_verification(hub),
         silence=SilenceCheck(fresh, settings.gap_grace),
+        incarnations=Incarnations(database),
         replays=Replays(patient),
         aggregation_store=Aggregations(database),
         ledger=desk.ledger,
@@ -145,6 +158,10 @@ def _open_app() -> App:
     )
     atexit.register(own.close)
     return own
+
+
+def _verification(hub: SdkHubReader) -> HubVerification:
+    return HubVerification(hub, time.monotonic, threading.RLock())
 
 
 def _count_letters(ledger: BookStore) -> LetterCount:

@@ -108,6 +108,9 @@ class _NoHub:
     def partitions(self) -> tuple[Partition, ...]:
         raise self._fault("the partitions of the hub")
 
+    def created_at(self) -> datetime:
+        raise self._fault("the hub's time of creation")
+
     def extent(self, partition: Partition) -> Extent:
         raise self._fault(f"the beginning of {partition}")
 

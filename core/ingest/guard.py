@@ -41,9 +41,14 @@ def _redelivered(batch: EventBatch, checkpoint: Checkpoint) -> int:
         if event.sequence_number > checkpoint.sequence_number:
             break
         if event.enqueued_at > checkpoint.enqueued_at:
-            raise StreamIncarnationChanged(batch.partition, event.sequence_number, checkpoint.sequence_number)
+            raise StreamIncarnationChanged(batch.partition, enqueued_after(event, checkpoint))
         known += 1
     return known
+
+
+def enqueued_after(event: Event, checkpoint: Checkpoint) -> str:
+    """Return the evidence of a different hub in an event whose number is not after the checkpoint."""
+    return f"event {event.sequence_number} was enqueued after the checkpoint at {checkpoint.sequence_number}"
 
 
 def _missing(events: tuple[Event, ...], first: SequenceNumber) -> Span | None:

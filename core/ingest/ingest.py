@@ -9,6 +9,8 @@ from core.ingest.anchor import choose_anchor
 from core.ingest.fuse import NO_FUSE, Fuse
 from core.ingest.gaps import NOT_HEALING, Healing, Wound, gap_rows, pieces
 from core.ingest.guard import Guarded, guard
+from core.ingest.held import OpenLetters, events_that_fit, read_open_letters
+from core.ingest.incarnation import NOT_VERIFIED, Verification
 from core.ingest.port import IngestStore
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, PartitionState
@@ -18,6 +20,7 @@ from core.model.rows import References
 from core.model.spans import Span
 from core.model.transform import Transform
 from core.settle.isolate import Isolation
+from core.settle.order import KeyOrder
 from core.settle.settle import reference_keys, scheduled, settle
 
 CONFLICT_LIMIT = 5  # conflicts in a row, before the host has to retry: each means that another owner committed
@@ -88,11 +91,13 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The reads of one turn before it decides: the partition's state, the new events, and their references."""
+    """The reads of one turn before it decides: the partition's state, the new events, their references, and the open
+    letters that they wait for (None where none waits)."""
 
     state: PartitionState
     guarded: Guarded
     references: References
+    open_letters: OpenLetters | None = None
 
     def wound(self, batch: EventBatch) -> Wound | None:
         """Return the gap that has to be healed before the batch continues, or None."""
@@ -104,7 +109,11 @@ class Reading:
 
     def narrowed(self, isolation: Isolation) -> "Reading":
         """Return the reading with only the events to commit next."""
-        return replace(self, guarded=replace(self.guarded, run=isolation.next_run(self.guarded.run)))
+        return self.first(len(isolation.next_run(self.guarded.run)))
+
+    def first(self, events: int) -> "Reading":
+        """Return the reading with only so many events."""
+        return replace(self, guarded=replace(self.guarded, run=self.guarded.run[:events]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +126,7 @@ class Means:
     healing: Healing = NOT_HEALING
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
     fuse: Fuse = NO_FUSE
+    incarnations: Verification = NOT_VERIFIED
 
 
 def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
@@ -156,8 +166,13 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
             known = _heal_batch(known, wound, means, progress)
             continue
         reading = reading.narrowed(isolation)
-        commit = plan_commit(known, reading, isolation.around(means.transform), means)
+        transform = isolation.around(means.transform)
+        commit = plan_commit(known, reading, transform, means)
         is_healthy = means.fuse.check([*progress.commits, commit])
+        fitting = events_that_fit(commit, reading.guarded.run, means.store, means.letters)
+        if fitting < len(reading.guarded.run):
+            reading = reading.first(fitting)
+            commit = replace(plan_commit(known, reading, transform, means), is_cut=True)
         try:
             means.store.commit_batch(commit)
         except DataRefused as fault:
@@ -176,20 +191,39 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
 
 
 def read(batch: EventBatch, means: Means) -> Reading:
-    """READ the state and the references: from memory in the steady state, else with one call for each."""
+    """READ the state and the references: from memory in the steady state, else with one call for each.
+
+    Where the events of a partition key are kept in order, READ also the open letters that they have to wait for.
+    """
     state = read_anchored(batch.partition, means, batch.events[0])
-    guarded = guard(batch, state)
-    keys = reference_keys(guarded.run, means.transform) if guarded.gap is None else ()
-    return Reading(state, guarded, References(means.store.read_references(keys) if keys else {}))
+    if batch.asked is not None:  # the hub has answered since: what it left out will be absent
+        means.incarnations.verify_now(state, means.store)
+    guarded = guard(means.incarnations.without_former(batch, state), state)
+    run = guarded.run if guarded.gap is None else ()
+    state, open_letters = read_open_letters(without_stop(state, means), run, means.store, means.letters)
+    keys = reference_keys(run, means.transform)
+    return Reading(state, guarded, References(means.store.read_references(keys) if keys else {}), open_letters)
 
 
 def read_anchored(partition: Partition, means: Means, in_hand: Event | None = None) -> PartitionState:
-    """Return the partition's state; anchor a partition that has neither a checkpoint nor an anchor, for good."""
-    state = means.store.read_partition(partition)
+    """Return the partition's state; a partition without a checkpoint or an anchor is anchored, for good.
+
+    Raises StreamIncarnationChanged when the hub is not the stream's.
+    """
+    state = means.incarnations.verify(means.store.read_partition(partition), means.store)
     if state.checkpoint is not None or state.anchor is not None:
         return state
     number = choose_anchor(state, means.healing.anchoring, means.healing.hub, in_hand)
+    means.incarnations.verify_now(state, means.store)
     return means.store.anchor_partition(state, number, means.clock.now())
+
+
+def without_stop(state: PartitionState, means: Means) -> PartitionState:
+    """Return the state of a partition whose hub is the stream's; a stop of the time before is deleted."""
+    if state.stop_for("incarnation") is None:
+        return state
+    means.store.clear_stop(state, "incarnation")
+    return means.store.read_partition(state.partition)
 
 
 def _heal_batch(batch: EventBatch, wound: Wound, means: Means, progress: Progress) -> EventBatch:
@@ -219,7 +253,8 @@ def heal(wound: Wound, means: Means) -> list[BatchCommit]:
 def plan_commit(batch: EventBatch, reading: Reading, transform: Transform, means: Means) -> BatchCommit:
     """DECIDE: return the outcome of every number up to the last new event, as one value."""
     run, first = reading.guarded.run, reading.guarded.first
-    last, settled, now = run[-1], settle(run, reading.references, transform), means.clock.now()
+    order = None if reading.open_letters is None else KeyOrder(reading.open_letters)
+    last, settled, now = run[-1], settle(run, reading.references, transform, order), means.clock.now()
     return BatchCommit(
         state=reading.state,
         commit_id=means.clock.new_id(),
@@ -245,7 +280,8 @@ def report_facts(report: IngestReport) -> dict[str, object]:
         "commits": len(report.commits),
         "written": sum(each.written for each in settled),
         "filtered": sum(each.filtered for each in settled),
-        "dead_lettered": sum(len(each.letters) for each in settled),
+        "dead_lettered": sum(each.dead_lettered for each in settled),
+        "held": sum(each.held for each in settled),
         "redelivered": report.redelivered,
         "gaps": [[gap.first, gap.last] for gap in report.gaps],
         "healed": report.healed,

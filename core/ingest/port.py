@@ -1,14 +1,16 @@
 """The store that ingest needs: the state of partitions, and one transaction per commit."""
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Protocol
 
 from core.errors import StopReason
 from core.model.commits import BatchCommit, PartitionState
-from core.model.events import Partition
+from core.model.events import Incarnation, Partition, Stream
 from core.model.rows import ReferenceKey, Row
 from core.model.spans import SequenceNumber, Span
+from core.settle.order import OpenLetter
 
 
 class IngestStore(Protocol):
@@ -26,8 +28,10 @@ class IngestStore(Protocol):
     def commit_batch(self, commit: BatchCommit) -> int:
         """Write checkpoint, rows, letters, ledger and gaps in one transaction; return the commit number.
 
-        Raises CheckpointConflict (the checkpoint is not where the commit expects it) and DataRefused; neither writes
-        anything. Raises CommitOutcomeUnknown when the answer was lost.
+        If the state has open keys, held letters whose earlier letter was settled meanwhile are freed. Raises
+        CheckpointConflict (the checkpoint is not where the commit expects it, or a replay may have opened letters since
+        the open keys were read) and DataRefused; neither writes anything. Raises CommitOutcomeUnknown when the answer
+        was lost.
         """
 
     def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
@@ -39,11 +43,31 @@ class IngestStore(Protocol):
         Raises CheckpointConflict when the checkpoint has moved since the state was read: there may be no gap any more.
         """
 
+    def read_incarnation(self, stream: Stream) -> Incarnation:
+        """Return the newest incarnation of a stream; a stream that the store does not know yet is opened."""
+
+    def adopt_hub(self, incarnation: Incarnation, created_at: datetime) -> None:
+        """Store the hub's time of creation with an incarnation that has none; one that has it keeps it."""
+
+    def forget_partition(self, partition: Partition) -> None:
+        """Forget what this process remembers of a partition and its stream, if it remembers anything."""
+
     def close_gaps(self, partition: Partition) -> None:
         """Record the open gaps up to the checkpoint as healed: the hub delivered their events after all."""
 
     def note_stop(self, state: PartitionState, reason: StopReason, detail: str, at: datetime) -> None:
         """Record that a partition is stopped, or count one more attempt; the next read of its state shows the stop."""
+
+    def read_open_keys(self, state: PartitionState) -> PartitionState:
+        """Return the state with the partition keys that have an open letter; those that it has stay."""
+
+    def find_open_letters(
+        self, state: PartitionState, keys: AbstractSet[str], before: SequenceNumber
+    ) -> Mapping[str, OpenLetter]:
+        """Return the last open letter before a number of each of these partition keys that has one."""
+
+    def count_held(self, state: PartitionState) -> int:
+        """Count the held letters of a partition."""
 
     def clear_stop(self, state: PartitionState, reason: StopReason) -> None:
         """Delete a stop; the next read of the state no longer shows it."""

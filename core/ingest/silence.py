@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from core.errors import CheckpointConflict, InfrastructureFault, PartitionStopped, StreamIncarnationChanged
 from core.ingest.gaps import Wound
-from core.ingest.ingest import Means, clear_outage, heal, read_anchored, record_stop
+from core.ingest.ingest import Means, clear_outage, heal, read_anchored, record_stop, without_stop
 from core.model.commits import BatchCommit, PartitionState, SequenceGap, Settled
 from core.model.events import Partition
 from core.model.hub import BEFORE_FIRST, Extent
@@ -80,11 +80,16 @@ class SilenceCheck:
         state = read_anchored(partition, self.means)
         extent = self.means.healing.hub.extent(partition)  # read second: an older end may lie before the checkpoint
         if state.checkpoint is not None and extent.last < state.checkpoint.sequence_number:
-            raise StreamIncarnationChanged(partition, extent.last, state.checkpoint.sequence_number, is_end=True)
+            evidence = f"the hub ends at {extent.last}, before the checkpoint at {state.checkpoint.sequence_number}"
+            raise StreamIncarnationChanged(partition, evidence)
+        self.means.incarnations.verify_whole(state, self.means.store)
+        state = without_stop(state, self.means)
         if extent.last < state.next_number:
             self.standing.pop(partition, None)
             self.means.store.close_gaps(partition)
             clear_outage(state, self.means)  # no event waits: the batch was committed
+            if state.stop_for("held"):  # recorded while another owner committed the events that had to wait
+                self.means.store.clear_stop(state, "held")
             return None
         if not self._has_fallen_silent(state, extent):
             return None
@@ -105,6 +110,7 @@ class SilenceCheck:
         state = self.means.store.read_partition(partition)
         if state.next_number > gap.last:
             return []
+        self.means.incarnations.verify_now(state, self.means.store)
         commit = absent_commit(state, extent, self.means, invocation_id)
         self.means.store.commit_batch(commit)
         return [commit]

@@ -112,7 +112,7 @@ class CountedLetters:
 @dataclass(frozen=True, slots=True)
 class LetterBooks:
     """The letters of a stream by status at one moment, and the number that the ledger requires: `dead_lettered` from
-    batches and `replayed` from replays. `oldest` is the open letter that failed first."""
+    batches, held events included, and `replayed` from replays. `oldest` is the open letter that failed first."""
 
     counts: Mapping[LetterStatus, int]
     dead_lettered: int
@@ -175,7 +175,7 @@ def read_letter_books(store: BookStore) -> LetterBooks:
     partitions = store.read_books()
     for _ in range(READS):
         counted = store.count_letters()
-        dead_lettered = sum(one.dead_lettered for one in partitions)
+        dead_lettered = sum(one.lettered for one in partitions)
         letters = LetterBooks(counted.counts, dead_lettered, counted.replayed)
         if letters.balanced:
             break
@@ -189,7 +189,7 @@ def read_letter_books(store: BookStore) -> LetterBooks:
 
 def _in_between(letters: LetterBooks, before: Sequence[PartitionBooks], after: Sequence[PartitionBooks]) -> LetterBooks:
     """Return the letters with the ledger count that fits best, between the books before and the books after them."""
-    least, most = (sum(one.dead_lettered for one in partitions) for partitions in (before, after))
+    least, most = (sum(one.lettered for one in partitions) for partitions in (before, after))
     fitting = sum(letters.counts.values()) - letters.replayed
     return replace(letters, dead_lettered=min(max(fitting, least), most))
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from core.ledger.books import Books, LetterBooks, PartitionBooks, lag_time
 from core.letters.listing import LetterKey
+from core.model.commits import PartitionStop
 from core.model.events import Partition, PartitionId, Stream
 from core.model.hub import HubReader
 from core.model.spans import SequenceNumber
@@ -32,6 +33,9 @@ class WatchStore(Protocol):
 
     def read_last_batches(self) -> Mapping[PartitionId, datetime]:
         """Return the time of the newest batch of each partition."""
+
+    def read_stops(self) -> Mapping[PartitionId, tuple[PartitionStop, ...]]:
+        """Return the stops of each partition that is stopped on purpose."""
 
     def count_absent(self, since: datetime) -> int:
         """Count the numbers that commits since a time found absent."""
@@ -68,6 +72,7 @@ class Observation:
     lagging: tuple[LaggingPartition, ...]
     oldest_letter_at: datetime | None
     absent: int
+    stops: int = 0
 
 
 def watch(own: Watching, now: datetime) -> dict[str, object]:
@@ -86,6 +91,7 @@ def observe(own: Watching, now: datetime) -> Observation:
         lagging=tuple(_lagging(own, books.partitions, ends, now)),
         oldest_letter_at=None if oldest is None else own.enqueued_at(oldest),
         absent=own.store.count_absent(now - ABSENT_WITHIN),
+        stops=sum(map(len, own.store.read_stops().values())),
     )
 
 
@@ -99,6 +105,7 @@ def watch_facts(event_hub: str, seen: Observation) -> dict[str, object]:
         "ledger_balanced": seen.books.balanced,
         "lag_seconds": max(waits, default=0.0),
         "partitions_stopped": sum(_has_stopped(one, seen.at) for one in seen.lagging),
+        "stops_recorded": seen.stops,
         "letters_open": seen.books.letters.open,
         "oldest_letter_seconds": 0.0 if letter_at is None else _age(letter_at, seen.at),
         "absent_new": seen.absent,

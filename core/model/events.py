@@ -26,6 +26,18 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
+class Incarnation:
+    """One life of a hub as a stream stores it; `hub_created_at` is None until the hub was read for the first time."""
+
+    stream_id: int
+    number: int
+    opened_at: datetime
+    hub_created_at: datetime | None
+    opened_by: str | None = None
+    opened_why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Partition:
     """A partition as one consumer group sees it; `event_hub` is "namespace/hub"."""
 

@@ -35,6 +35,9 @@ class HubReader(Protocol):
     def partitions(self) -> tuple[Partition, ...]:
         """Return all partitions of the hub, as the trigger's consumer group sees them."""
 
+    def created_at(self) -> datetime:
+        """Return the time at which the hub was created: a hub that is recreated has a new one."""
+
     def extent(self, partition: Partition) -> Extent:
         """Return the ends of a partition at this moment."""
 

@@ -14,13 +14,19 @@ from core.model.events import Event
 from core.model.letters import AFTER_FAILURE, LetterPolicy
 from core.model.rows import PlacedRow, ReferenceKey, References, row_table
 from core.model.transform import Transform
+from core.settle.order import KeyOrder
 
 ERROR_LENGTH = 2_000  # characters of an error that a letter stores
 _VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
-def settle(events: Sequence[Event], references: References, transform: Transform) -> Settled:
-    """Apply the transform to each event, in order; every event ends as written, filtered or a letter."""
+def settle(
+    events: Sequence[Event], references: References, transform: Transform, order: KeyOrder | None = None
+) -> Settled:
+    """Apply the transform to each event, in order; every event ends as written, filtered or a letter.
+
+    With an `order`, an event whose partition key has an open letter is held instead.
+    """
     rows_of = transform.rows_of
     blocks: dict[type, list[PlacedRow]] = {}
     sinks: dict[type, Callable[[PlacedRow], None]] = {}
@@ -28,6 +34,9 @@ def settle(events: Sequence[Event], references: References, transform: Transform
     letters: list[DeadLetter] = []
     filtered = 0
     for event in events:
+        if order is not None and (held := order.hold(event)) is not None:
+            letters.append(held)
+            continue
         try:
             rows = tuple(rows_of(event, references))
             for row in rows:
@@ -41,6 +50,8 @@ def settle(events: Sequence[Event], references: References, transform: Transform
                     hash(ReferenceKey.of(row))  # a key that cannot be hashed is a fault of this event
         except Exception as error:  # noqa: BLE001 - any error of a transform is the outcome of this event
             letters.append(dead_letter(event, error))
+            if order is not None:
+                order.note(letters[-1])
             continue
         if not rows:
             filtered += 1

@@ -13,14 +13,14 @@ from core.ledger.hub_comparison import LetterEvent
 from core.ledger.recount import ChangedCommit, CommitRows, LetteredRow, RowCount
 from core.letters.listing import LetterKey
 from core.model.commits import LetterStatus, PartitionStop
-from core.model.events import PartitionId
+from core.model.events import Incarnation, PartitionId
 from core.model.rows import row_table
 from core.model.spans import SequenceNumber, Span
 from core.store.changed import ChangedCommits
 from core.store.columns import instant_of, instant_text, row_reader, span_values
 from core.store.comparison import Comparison
 from core.store.listing import LetterListing
-from core.store.partitions import stop_of
+from core.store.partitions import incarnation_of, stop_of
 from core.store.script import of_rows
 from core.store.stream import OneStream
 
@@ -37,6 +37,12 @@ class Ledger(Comparison):
             if one.fresh_commits >= REMEMBERED_FROM:
                 self._remember(one)
         return books
+
+    def read_incarnation(self) -> Incarnation | None:
+        stream = self._stream.stream
+        names = {"event_hub": stream.event_hub, "consumer_group": stream.consumer_group}
+        found = self._stream.database.ask("read_incarnation", **names)
+        return incarnation_of(found[0]) if found else None
 
     def read_stops(self) -> Mapping[PartitionId, tuple[PartitionStop, ...]]:
         stops: dict[PartitionId, tuple[PartitionStop, ...]] = {}

@@ -20,7 +20,7 @@ from core.model.spans import SequenceNumber
 from core.store.columns import instant_of, instant_or_none, instant_text
 from core.store.stream import OneStream
 
-LISTED = 17  # columns of a listed letter
+LISTED = 18  # columns of a listed letter
 MOST_ATTEMPTS = 500
 
 
@@ -114,7 +114,7 @@ def _listed_letter(row: tuple[Any, ...]) -> ListedLetter:
     values = list(row)
     for at in _INSTANTS:
         values[at] = instant_or_none(values[at])
-    values[-1] = bool(values[-1])
+    values[_BODY_KEPT] = bool(values[_BODY_KEPT])
     return ListedLetter(*values)
 
 
@@ -125,6 +125,7 @@ def _attempt(row: tuple[Any, ...]) -> LetterAttempt:
 
 
 _INSTANTS = (2, 11, 12, 13)  # columns of a listed letter: enqueued, due, failed, settled
+_BODY_KEPT = 16
 
 
 def _positions(found: list[tuple[str, int]]) -> tuple[LetterPosition, ...]:

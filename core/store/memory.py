@@ -9,6 +9,7 @@ from core.model.commits import PartitionState, Settled
 from core.model.events import Partition, Stream
 from core.model.rows import ReferenceKey, Row, row_table
 
+STREAM_SECONDS = 5.0  # to remember the id of a stream: an operator may open the next incarnation in a different process
 MOST_REFERENCES = 50_000  # rows, about 20 MB; the oldest are forgotten first
 
 
@@ -16,13 +17,13 @@ class Memory:
     """Remembers reads, so that a batch costs one call in the steady state.
 
     A stale memory is harmless: the compare-and-set refuses the commit, and the partition is read again. `monotonic`
-    gives seconds; it is used only for the age of references.
+    gives seconds and only lets references and the ids of streams grow old.
     """
 
     def __init__(self, keep: timedelta, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._keep = keep.total_seconds()
         self._monotonic = monotonic
-        self.stream_ids: dict[Stream, int] = {}
+        self._stream_ids: dict[Stream, tuple[float, int]] = {}
         self._states: dict[Partition, PartitionState] = {}
         self._references: dict[ReferenceKey, tuple[float, Row]] = {}
         self._lock = threading.Lock()
@@ -36,10 +37,20 @@ class Memory:
         self._states[state.partition] = state
         return state
 
+    def stream_id_of(self, stream: Stream) -> int | None:
+        """Return the remembered id of a stream; None when it is unknown or old."""
+        read_at, stream_id = self._stream_ids.get(stream, (0.0, None))
+        return stream_id if self._monotonic() - read_at < STREAM_SECONDS else None
+
+    def remember_stream(self, stream: Stream, stream_id: int) -> int:
+        """Remember the id of a stream for a few seconds, and return it."""
+        self._stream_ids[stream] = (self._monotonic(), stream_id)
+        return stream_id
+
     def forget(self, partition: Partition) -> None:
         """Forget the state of a partition and the id of its stream, so that both are read again."""
         self._states.pop(partition, None)
-        self.stream_ids.pop(partition.stream, None)
+        self._stream_ids.pop(partition.stream, None)
 
     def forget_references(self) -> None:
         """Forget all references: whenever a partition is read again, another process may have written references."""

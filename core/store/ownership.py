@@ -55,6 +55,10 @@ def surplus(standing: Sequence[Ownership], owner_id: str) -> int:
 class OwnershipStore(Protocol):
     """The store that consumers need to share partitions outside the Functions host."""
 
+    def open_stream(self, stream: Stream) -> int:
+        """Return the id of a stream, in its newest incarnation."""
+        ...
+
     def read_ownerships(self, stream: Stream) -> tuple[Ownership, ...]:
         """Return every ownership of a stream."""
         ...
@@ -104,6 +108,8 @@ class SqlCheckpointStore(CheckpointStore):
     def __init__(self, store: OwnershipStore, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._store = store
         self._now = now
+        self._stream_id: int | None = None
+        self._begins_anew = False  # the stream has a new incarnation: every partition is read from its beginning
         self._standing: tuple[Ownership, ...] = ()  # the last list: the SDK lists right before it claims
 
     async def list_ownership(
@@ -111,13 +117,23 @@ class SqlCheckpointStore(CheckpointStore):
     ) -> Iterable[Claim]:
         """Return every ownership of the hub and group, including expired and released ones."""
         names = (fully_qualified_namespace, eventhub_name, consumer_group)
+        stream_id = await asyncio.to_thread(self._store.open_stream, stream_of(*names))
+        self._begins_anew = self._begins_anew or self._stream_id not in (None, stream_id)
+        self._stream_id = stream_id
         self._standing = await asyncio.to_thread(self._store.read_ownerships, stream_of(*names))
         return [_claim_of(ownership, names) for ownership in self._standing]
 
     async def claim_ownership(self, ownership_list: Iterable[Claim], **kwargs: Any) -> Iterable[Claim]:
-        """Claim, renew or release (an empty owner_id) each partition; return only those that this owner now has."""
-        won = []
+        """Claim, renew or release (an empty owner_id) each partition; return only those that this owner now has.
+
+        In a new incarnation nothing is claimed once: the SDK then closes its links, and opens them anew at the next
+        round, at the checkpoints of the new stream.
+        """
+        won: list[Claim] = []
         given_away = self._given_away(ownership_list := list(ownership_list))
+        if self._begins_anew and any(wanted["owner_id"] for wanted in ownership_list):
+            self._begins_anew = False
+            return won
         for wanted in ownership_list:
             names = (wanted["fully_qualified_namespace"], wanted["eventhub_name"], wanted["consumer_group"])
             claim = self._claim({**wanted, "owner_id": ""} if wanted is given_away else wanted)

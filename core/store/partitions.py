@@ -16,13 +16,22 @@ from core.model.commits import (
     PartitionStop,
     Settled,
 )
-from core.model.events import Partition, Stream
+from core.model.events import Incarnation, Partition, Stream
 from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
 from core.store.checksum import with_checksums
-from core.store.columns import can_stand, instant_of, instant_text, key_text, row_reader, span_values, storable
-from core.store.database import Database, write
-from core.store.memory import Memory
+from core.store.columns import (
+    can_stand,
+    instant_of,
+    instant_or_none,
+    instant_text,
+    key_text,
+    row_reader,
+    span_values,
+    storable,
+)
+from core.store.database import write
+from core.store.held import HeldLetters, freeing_steps, order_steps
 from core.store.script import RowVerb, Script, Step, of_rows
 
 Values = dict[str, Any]
@@ -30,15 +39,11 @@ NO_KEYS = "[]"
 STOP_LENGTH = 2_000  # characters of the detail that are stored
 
 
-class Partitions:
+class Partitions(HeldLetters):
     """An IngestStore over a database; with a memory, a batch costs one call in the steady state."""
 
-    def __init__(self, database: Database, memory: Memory | None = None) -> None:
-        self._database = database
-        self._memory = memory
-
     def open_stream(self, stream: Stream) -> int:
-        known = None if self._memory is None else self._memory.stream_ids.get(stream)
+        known = None if self._memory is None else self._memory.stream_id_of(stream)
         if known is not None:
             return known
         key = {"event_hub": stream.event_hub, "consumer_group": stream.consumer_group}
@@ -46,9 +51,21 @@ class Partitions:
         if not found:
             write(self._database, str(stream), "open_stream", **key, anchored_at=instant_text(datetime.now(UTC)))
             found = self._database.ask("find_stream", **key)
+        stream_id = int(found[0][0])
+        return self._memory.remember_stream(stream, stream_id) if self._memory else stream_id
+
+    def read_incarnation(self, stream: Stream) -> Incarnation:
+        self.open_stream(stream)
+        key = {"event_hub": stream.event_hub, "consumer_group": stream.consumer_group}
+        return incarnation_of(self._database.ask("read_incarnation", **key)[0])
+
+    def adopt_hub(self, incarnation: Incarnation, created_at: datetime) -> None:
+        values = {"stream_id": incarnation.stream_id, "hub_created_at": instant_text(created_at)}
+        write(self._database, f"stream {incarnation.stream_id}", "adopt_hub", **values)
+
+    def forget_partition(self, partition: Partition) -> None:
         if self._memory:
-            self._memory.stream_ids[stream] = int(found[0][0])
-        return int(found[0][0])
+            self._memory.forget(partition)
 
     def read_partition(self, partition: Partition) -> PartitionState:
         if self._memory is None:
@@ -89,6 +106,9 @@ class Partitions:
         values = {**place_of(state), "sequence_number": anchor, "anchored_at": instant_text(at)}
         write(self._database, str(state.partition), "anchor_partition", **values)
         anchored = self._read(state.partition)
+        if anchored.stream_id != state.stream_id or (anchored.checkpoint is None and anchored.anchor is None):
+            self.forget_partition(state.partition)
+            raise CheckpointConflict(state.partition, None)  # the stream was closed
         return self._memory.remember(anchored) if self._memory else anchored
 
     def note_gap(self, state: PartitionState, gap: Span, found_at: datetime) -> None:
@@ -147,16 +167,19 @@ class Partitions:
 
 def batch_script(commit: BatchCommit) -> Script:
     """Return the transaction of a batch, in lock order: checkpoint, rows, letters, ledger, gaps."""
-    steps = [_checkpoint_step(commit), *row_steps(commit.settled, place_of(commit.state))]
+    steps = [*_checkpoint_steps(commit), *row_steps(commit.settled, place_of(commit.state))]
     letters, at = commit.settled.letters, {"committed_at": instant_text(commit.committed_at)}
     if letters:
         values = [letter_values(letter, commit.transform_version, at["committed_at"]) for letter in letters]
         steps.append(Step("add_letter", place_of(commit.state), many=values))
+        steps += freeing_steps(commit, at["committed_at"])
     steps.append(Step("record_batch", with_checksums("batch", {**_ledger_values(commit), **at})))
     if commit.gaps:
         gaps = [{**span_values(Span(gap.first, gap.last)), "status": gap.status} for gap in commit.gaps]
         steps.append(Step("settle_gap", place_of(commit.state), many=gaps))
         steps.append(Step("add_gap", {**place_of(commit.state), **at}, many=gaps, races=("pk_sequence_gap",)))
+    if commit.ends_stop:
+        steps.append(Step("clear_stop", {**place_of(commit.state), "reason": "held"}))
     return Script(str(commit.partition), tuple(steps))
 
 
@@ -202,11 +225,12 @@ def letter_values(letter: DeadLetter, transform_version: str, failed_at: str) ->
         "transform_version": transform_version,
         "status": letter.status,
         "due_at": first_due_at if letter.status == "waiting" else None,
+        "held_behind": letter.held_behind,
         "failed_at": failed_at,
     }
 
 
-def _checkpoint_step(commit: BatchCommit) -> Step:
+def _checkpoint_steps(commit: BatchCommit) -> list[Step]:
     last, conflict = commit.last, partial(CheckpointConflict, commit.partition, commit.expected)
     values = {
         **place_of(commit.state),
@@ -218,9 +242,10 @@ def _checkpoint_step(commit: BatchCommit) -> Step:
     }
     if commit.expected is None:
         key = ("pk_event_hub_checkpoint",)
-        return Step("open_checkpoint", values, expect=1, otherwise=conflict, keeps="commit_number", races=key)
+        return [Step("open_checkpoint", values, expect=1, otherwise=conflict, keeps="commit_number", races=key)]
     values["expected"] = commit.expected
-    return Step("advance_checkpoint", values, expect=1, otherwise=conflict, keeps="commit_number")
+    advance = Step("advance_checkpoint", values, expect=1, otherwise=conflict, keeps="commit_number")
+    return [advance, *order_steps(commit.state, commit.invocation_id, conflict)]
 
 
 def _ledger_values(commit: BatchCommit) -> Values:
@@ -231,7 +256,8 @@ def _ledger_values(commit: BatchCommit) -> Values:
         "last_sequence_number": commit.last.sequence_number,
         "written": settled.written,
         "filtered": settled.filtered,
-        "dead_lettered": len(settled.letters),
+        "dead_lettered": settled.dead_lettered,
+        "held": settled.held,
         "absent": commit.absent,
         "rows_written": settled.rows_written,
         "rows_appended": settled.rows_appended,
@@ -249,3 +275,10 @@ def stop_of(row: Sequence[Any]) -> PartitionStop:
     """Return the stop that a row of reason, detail, attempts and time holds."""
     reason, detail, attempts, stopped_at = row
     return PartitionStop(reason, detail, attempts, instant_of(stopped_at))
+
+
+def incarnation_of(row: Sequence[Any]) -> Incarnation:
+    """Return the incarnation that a row of `read_incarnation` holds."""
+    stream_id, number, opened_at, hub_created_at, opened_by, opened_why = row
+    created_at = instant_or_none(hub_created_at)
+    return Incarnation(int(stream_id), int(number), instant_of(opened_at), created_at, opened_by, opened_why)

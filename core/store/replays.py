@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -30,6 +31,7 @@ from core.replay.pieces import (
     RetractedRow,
     StandingState,
 )
+from core.settle.order import OpenLetter
 from core.store.columns import instant_of, instant_or_none, instant_text, row_of_json, row_reader, span_values
 from core.store.database import write
 from core.store.partitions import Partitions, keys_json, place_of
@@ -41,6 +43,7 @@ from core.store.replay_scripts import (
     move_script,
     note_script,
     open_script,
+    opened_key,
     ranges_json,
     rehearsal_script,
     state_key,
@@ -59,14 +62,13 @@ class Replays(Partitions):
         return tuple(Replayable(PartitionId(row[0]), SequenceNumber(row[1]), SequenceNumber(row[2])) for row in found)
 
     def open_replay(self, request: ReplayRequest) -> None:
-        stream_id = self.open_stream(request.stream)
-        script = open_script(request, stream_id)
         while True:
+            stream_id = self.open_stream(request.stream)
             try:
-                self._database.run(script)
+                self._database.run(open_script(request, stream_id))
             except Overlapped:
                 ((standing,),) = self._database.ask("find_overlap", stream_id=stream_id, ranges=ranges_json(request))
-                if standing is not None:  # otherwise that job has ended meanwhile
+                if standing is not None:  # otherwise that job has ended meanwhile, or the stream is closed
                     raise ReplayOverlap(UUID(standing)) from None
             else:
                 return
@@ -118,6 +120,16 @@ class Replays(Partitions):
             wanted[key]: CarriedState(SequenceNumber(number), row_of_json(wanted[key].row_class, row))
             for key, number, row in found
         }
+
+    def find_opened(self, job_id: UUID, partition_id: PartitionId, keys: AbstractSet[str]) -> Mapping[str, OpenLetter]:
+        wanted = {opened_key(key): key for key in keys}
+        given = keys_json((key,) for key in wanted)
+        found = self._database.ask("read_carried", job_id=str(job_id), partition_id=partition_id, keys=given)
+        return {wanted[key]: OpenLetter(SequenceNumber(number), json.loads(row)) for key, number, row in found}
+
+    def find_discarded(self, state: PartitionState, span: Span) -> frozenset[SequenceNumber]:
+        found = self._database.ask("find_discarded", **place_of(state), **span_values(span))
+        return frozenset([SequenceNumber(number) for (number,) in found])
 
     def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
         found = self._database.ask("read_kept_events", **place_of(state), **span_values(span), most=most)

@@ -1,19 +1,26 @@
 """One stream of a database, for operators: reading it never opens a stream."""
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 from core.model.events import PartitionId, Stream
 from core.store.database import Database, write
+from core.store.memory import STREAM_SECONDS
 from core.store.script import Named
 
 
 class OneStream:
-    """One stream of a database by its id, which is remembered once the stream exists."""
+    """One stream of a database, in its newest incarnation; its id is remembered for a few seconds.
 
-    def __init__(self, database: Database, stream: Stream) -> None:
+    `monotonic` gives seconds.
+    """
+
+    def __init__(self, database: Database, stream: Stream, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.database = database
         self.stream = stream
-        self._id: int | None = None
+        self._monotonic = monotonic
+        self._found: tuple[float, int] | None = None
 
     def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a statement about this stream; none while there is no such stream."""
@@ -29,8 +36,10 @@ class OneStream:
 
     def find(self) -> int | None:
         """Return the stream's id; None while the stream is not in the database."""
-        if self._id is None:
-            key = {"event_hub": self.stream.event_hub, "consumer_group": self.stream.consumer_group}
-            found = self.database.ask("find_stream", **key)
-            self._id = int(found[0][0]) if found else None
-        return self._id
+        now, found = self._monotonic(), self._found
+        if found is not None and now - found[0] < STREAM_SECONDS:
+            return found[1]
+        key = {"event_hub": self.stream.event_hub, "consumer_group": self.stream.consumer_group}
+        row = self.database.ask("find_stream", **key)
+        self._found = (now, int(row[0][0])) if row else None
+        return int(row[0][0]) if row else None

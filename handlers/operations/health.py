@@ -1,8 +1,16 @@
-"""Health: the process lives; the store can be used; the books balance. A result is remembered for five seconds."""
+"""Health: the process lives; the store can be used; the books balance, and no partition is stopped.
+
+A result is remembered for five seconds.
+"""
+
+from collections.abc import Mapping
 
 from core.errors import HubledgerError
 from core.ledger.books import Books
+from core.model.commits import PartitionStop
+from core.model.events import PartitionId
 from handlers.app import app
+from handlers.operations.stops import StopAnswer, stop_answers
 from handlers.remembered import Lifetime, Remembered
 from handlers.web.operation import Answer, Answered, Call, Nothing, operation
 
@@ -17,7 +25,7 @@ class HealthAnswer(Answered):
 
 
 class LedgerHealthAnswer(Answered):
-    """The health of the books, with the numbers that prove it."""
+    """The health of the books, with the numbers that prove it, and the partitions that are stopped."""
 
     healthy: bool
     numbers: int
@@ -25,6 +33,7 @@ class LedgerHealthAnswer(Answered):
     dead_lettered: int
     replayed: int
     letters: int
+    stops: list[StopAnswer]
 
 
 @operation("The process lives", "health")
@@ -48,24 +57,27 @@ def _find_fault() -> str | None:
     return None
 
 
-@operation("The books balance", "health", {200: LedgerHealthAnswer, 503: LedgerHealthAnswer})
+@operation(
+    "The books balance and no partition is stopped", "health", {200: LedgerHealthAnswer, 503: LedgerHealthAnswer}
+)
 def health_ledger(call: Call[Nothing, Nothing, Nothing]) -> Answer:
-    """Check that the books balance."""
-    books = _books.get()
+    """Check that the books balance, and that no partition is stopped."""
+    books, stops = _books.get()
     body = LedgerHealthAnswer(
-        healthy=books.balanced,
+        healthy=books.balanced and not stops,
         numbers=books.numbers,
         accounted=books.accounted,
         dead_lettered=books.letters.dead_lettered,
         replayed=books.letters.replayed,
         letters=sum(books.letters.counts.values()),
+        stops=[answer for id, each in stops.items() for answer in stop_answers(id, each)],
     )
-    return Answer(body, 200 if books.balanced else 503)
+    return Answer(body, 200 if body.healthy else 503)
 
 
-def _read_books() -> Books:
+def _read_books() -> tuple[Books, Mapping[PartitionId, tuple[PartitionStop, ...]]]:
     own = app()
-    return Books(own.ledger.read_books(), own.letter_counts.get().letters)
+    return Books(own.ledger.read_books(), own.letter_counts.get().letters), own.ledger.read_stops()
 
 
 _readiness, _books = Remembered(_find_fault, FIVE_SECONDS), Remembered(_read_books, FIVE_SECONDS)

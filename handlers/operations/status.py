@@ -1,13 +1,16 @@
 """The state of the books: the end, checkpoint, lag and outcomes of each partition, and whether the books balance."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from core.errors import HubRefused, HubUnreachable
 from core.ledger.books import Books, PartitionBooks, lag_of, lag_time
 from core.letters.listing import OPEN, SETTLED, LetterKey
+from core.model.commits import PartitionStop
 from core.model.events import PartitionId
 from handlers.app import App, LetterCount, app
+from handlers.operations.stops import StopAnswer, stop_answers
 from handlers.web.operation import Answered, Call, Nothing, operation
 
 OUTCOMES = ("written", "filtered", "dead_lettered", "held", "absent")
@@ -34,12 +37,13 @@ class PartitionBooksAnswer(Answered):
     absent: int
     commits: int
     open_gaps: int
+    stops: list[StopAnswer]
 
 
 class LettersByStatus(Answered):
-    """The letters by status; `open` ones are not settled. Their number must equal `dead_lettered` of the ledger plus
-    `replayed`, the letters that replays made. All were counted at `counted_at`: some
-    seconds ago where the count takes long."""
+    """The letters by status; `open` ones are not settled. Their number must equal `dead_lettered`, the letters that
+    batches made, held ones included, plus `replayed`, the letters that replays made. All were counted at `counted_at`:
+    some seconds ago where the count takes long."""
 
     waiting: int
     retrying: int
@@ -67,6 +71,8 @@ class StatusAnswer(Answered):
     at: datetime
     event_hub: str
     consumer_group: str
+    incarnation: int | None
+    hub_created_at: datetime | None
     hub_fault: str | None
     ledger_balanced: bool
     numbers: int
@@ -78,6 +84,7 @@ class StatusAnswer(Answered):
     absent: int
     lag: int | None
     open_gaps: int
+    stops: int
     letters: LettersByStatus
     oldest_open_letter: OldestLetter | None
     partitions: list[PartitionBooksAnswer]
@@ -90,11 +97,14 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
     counted = own.letter_counts.get()
     books = Books(own.ledger.read_books(), counted.letters)
     ends, fault = _hub_ends(own)
-    partitions = _partitions(books, ends, call.at)
+    stops, incarnation = own.ledger.read_stops(), own.ledger.read_incarnation()
+    partitions = _partitions(Sources(books, ends, stops), call.at)
     return StatusAnswer(
         at=call.at,
         event_hub=own.settings.event_hub,
         consumer_group=own.settings.consumer_group,
+        incarnation=None if incarnation is None else incarnation.number,
+        hub_created_at=None if incarnation is None else incarnation.hub_created_at,
         hub_fault=fault,
         ledger_balanced=books.balanced,
         numbers=books.numbers,
@@ -102,6 +112,7 @@ def status(call: Call[Nothing, Nothing, Nothing]) -> StatusAnswer:
         **{name: sum(getattr(one, name) for one in books.partitions) for name in OUTCOMES},
         lag=None if ends is None else sum(one.lag or 0 for one in partitions),
         open_gaps=sum(one.open_gaps for one in books.partitions),
+        stops=sum(map(len, stops.values())),
         letters=_letters(counted),
         oldest_open_letter=_oldest(books.letters.oldest),
         partitions=partitions,
@@ -115,16 +126,24 @@ def _hub_ends(own: App) -> tuple[Mapping[PartitionId, int] | None, str | None]:
         return None, str(fault)
 
 
-def _partitions(books: Books, ends: Mapping[PartitionId, int] | None, now: datetime) -> list[PartitionBooksAnswer]:
-    """List the partitions that the books or the hub know."""
-    known = {one.partition_id: one for one in books.partitions}
-    ids = sorted({*known, *(ends or {})}, key=lambda id: (len(id), id))
-    return [_partition(id, known.get(id), None if ends is None else ends.get(id), now) for id in ids]
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The sources of a partition's line: the books, the hub's ends (None: it did not answer), and the stops."""
+
+    books: Books
+    ends: Mapping[PartitionId, int] | None
+    stops: Mapping[PartitionId, tuple[PartitionStop, ...]]
 
 
-def _partition(
-    id: PartitionId, books: PartitionBooks | None, hub_end: int | None, now: datetime
-) -> PartitionBooksAnswer:
+def _partitions(found: Sources, now: datetime) -> list[PartitionBooksAnswer]:
+    """List the partitions that the books, the hub or the stops know."""
+    known = {one.partition_id: one for one in found.books.partitions}
+    ids = sorted({*known, *(found.ends or {}), *found.stops}, key=lambda id: (len(id), id))
+    return [_partition(id, known.get(id), found, now) for id in ids]
+
+
+def _partition(id: PartitionId, books: PartitionBooks | None, found: Sources, now: datetime) -> PartitionBooksAnswer:
+    hub_end = None if found.ends is None else found.ends.get(id)
     lag = lag_of(books, hub_end)
     waited = lag_time(books, lag, now)
     return PartitionBooksAnswer(
@@ -140,6 +159,7 @@ def _partition(
             name: 0 if books is None else getattr(books, name)
             for name in ("numbers", "accounted", "commits", "open_gaps", *OUTCOMES)
         },
+        stops=stop_answers(id, found.stops.get(id, ())),
     )
 
 

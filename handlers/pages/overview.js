@@ -13,10 +13,11 @@ const OUTCOMES = [["written", "written"], ["filtered", "filtered"], ["dead_lette
 const samples = JSON.parse(sessionStorage.getItem(KEPT_UNDER) ?? "[]"); // they survive a reload
 
 export async function overview(place, left) {
+  const stopped = el("div", { "aria-live": "polite" });
   const top = el("div", { class: "columns" });
   const partitions = el("div", {});
   const trouble = el("div", {});
-  place.append(el("h1", {}, "Overview"), trouble, top, partitions, auditing());
+  place.append(el("h1", {}, "Overview"), trouble, stopped, top, partitions, auditing());
   while (!left.aborted) {
     try {
       if (!document.hidden) {
@@ -25,15 +26,44 @@ export async function overview(place, left) {
         remember(status);
         trouble.replaceChildren();
         if (status.hub_fault) trouble.append(fault({ detail: `The hub does not answer: ${status.hub_fault}` }));
+        renew(stopped, stops(status));
         renew(top, balance(status), letters(status), overTime());
         renew(partitions, byPartition(status));
-        document.getElementById("stream").textContent = `${status.event_hub} · ${status.consumer_group}`;
+        document.getElementById("stream").textContent = nameOf(status);
       }
     } catch (problem) {
       trouble.replaceChildren(fault(problem));
     }
     await new Promise((resolve) => { setTimeout(resolve, EVERY_MS); });
   }
+}
+
+const nameOf = (status) => `${status.event_hub} · ${status.consumer_group}`
+  + (status.incarnation > 1 ? ` · incarnation ${status.incarnation}` : "");
+
+const REMEDIES = {
+  incarnation: "The hub is not the one that the stream was read from. Open the next incarnation of the stream: docs/operator.md.",
+  outage: "Most events of a batch fail: the batch is held back and tried again, and no letter is written yet.",
+  held: "Too many events wait after open letters of their keys: retry or discard these letters.",
+};
+
+/** Show which partitions are stopped, why and since when; nothing where none is. */
+function stops(status) {
+  const found = status.partitions.flatMap((one) => one.stops);
+  if (found.length === 0) return null;
+  const now = Date.parse(status.at);
+  const columns = [
+    ["Partition", (one) => one.partition_id],
+    ["Reason", (one) => el("span", { class: "badge bad" }, one.reason)],
+    ["Since", (one) => [instant(one.stopped_at), ` (${duration((now - Date.parse(one.stopped_at)) / 1000)})`]],
+    ["Attempts", (one) => count(one.attempts), "amount"],
+    ["Detail", (one) => one.detail, "wide"],
+  ];
+  const reasons = [...new Set(found.map((one) => one.reason))];
+  return card("Stopped partitions",
+    el("p", { class: "bad", id: "stopped" }, `${plural(found.length, "stop")}: nothing is read or written there.`),
+    table("Stopped partitions", columns, found),
+    reasons.map((reason) => el("p", {}, REMEDIES[reason] ?? "")));
 }
 
 function remember(status) {
@@ -124,7 +154,9 @@ function byPartition(status) {
     ["Open gaps", (one) => count(one.open_gaps ?? 0), "amount"],
     ["Accounted", (one) => count(one.accounted), "amount"],
     ["Letters", (one) => count(one.dead_lettered), "amount"],
-    ["Ledger", (one) => (one.balanced ? badge("balanced") : el("span", { class: "badge bad" }, "not balanced"))],
+    ["Ledger", (one) => [
+      one.balanced ? badge("balanced") : el("span", { class: "badge bad" }, "not balanced"),
+      one.stops.length ? el("span", { class: "badge bad" }, "stopped") : null]],
   ];
   return card("Partitions", status.partitions.length
     ? table("Partitions", columns, status.partitions) : el("p", {}, "Nothing is committed yet."));

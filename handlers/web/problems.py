@@ -37,6 +37,7 @@ CONFLICT = ProblemType("conflict", "What the request names is not in a state tha
 OVERLAP = ProblemType("replay-overlap", "Another replay is working on part of the range", 409)
 BUSY = ProblemType("busy", "This is being done for somebody else", 409)
 COUNT_DIFFERS = ProblemType("count-differs", "The request is about another number of things by now", 412)
+STATE_DIFFERS = ProblemType("state-differs", "The stream is not in the state that the request expects", 412)
 TOO_LARGE = ProblemType("body-too-large", "The body is larger than the limit", 413)
 NOT_JSON = ProblemType("not-json", "The body must be JSON", 415)
 KEY_REUSED = ProblemType("key-reused", "The key belongs to another request", 422)
@@ -44,8 +45,8 @@ NOT_ALLOWED = ProblemType("not-allowed", "The caller may not do this", 403)
 UNAVAILABLE = ProblemType("unavailable", "A service that the answer needs cannot be used", 503)
 
 TYPES = (
-    INVALID, NO_ROUTE, NOT_FOUND, METHOD, IN_WORK, BUSY, CONFLICT, OVERLAP, COUNT_DIFFERS, TOO_LARGE, NOT_JSON,
-    KEY_REUSED, NOT_ALLOWED, UNAVAILABLE,
+    INVALID, NO_ROUTE, NOT_FOUND, METHOD, IN_WORK, BUSY, CONFLICT, OVERLAP, COUNT_DIFFERS, STATE_DIFFERS, TOO_LARGE,
+    NOT_JSON, KEY_REUSED, NOT_ALLOWED, UNAVAILABLE,
 )  # fmt: skip
 
 

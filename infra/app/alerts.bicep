@@ -69,6 +69,12 @@ var alerts = [
     query: loadTextContent('../alerts/partition-stopped.kql')
   }
   {
+    name: 'stop-recorded'
+    severity: 0
+    description: 'A partition is stopped on purpose: the hub is a different one, an outage is suspected, or too many letters are held. /api/status names partition, reason and time; docs/operator.md says what to do.'
+    query: loadTextContent('../alerts/stop-recorded.kql')
+  }
+  {
     name: 'lag'
     severity: 2
     description: 'Events wait longer than the limit. docs/capacity.md says which size to raise.'

@@ -24,6 +24,7 @@ The connection string is
   Endpoint=sb://localhost:PORT;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true
 
 SIGTERM or Ctrl-C ends the emulator. SIGUSR1 cuts every connection without notice, as a failing network would.
+SIGUSR2 deletes every hub and creates it again: same name, no events, a new time of creation.
 """
 
 
@@ -85,12 +86,19 @@ def _cut(emulator: Emulator) -> None:
     emulator.drop_connections()
 
 
+def _recreate(emulator: Emulator, hubs: Sequence[str]) -> None:
+    print(f"recreating {', '.join(hubs)}", flush=True)
+    for hub in hubs:
+        emulator.recreate(hub)
+
+
 async def _serve(emulator: Emulator, host: str, port: int) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
     loop.add_signal_handler(signal.SIGUSR1, _cut, emulator)
+    loop.add_signal_handler(signal.SIGUSR2, _recreate, emulator, emulator.hub_names)
     await emulator.start(host, port)
     print(f"event hubs emulator ready on {host}:{emulator.port}", flush=True)
     await ended.wait()

@@ -38,6 +38,8 @@ _LAST_EVENTS = (
     'SELECT sequence_number, "offset", enqueued_at, payload FROM event WHERE hub = ? AND partition_id = ?'
     " ORDER BY sequence_number DESC LIMIT ?"
 )
+_EMPTY_HUB = "DELETE FROM event WHERE hub = ?"
+_RECREATE_HUB = "UPDATE hub SET created_at = ? WHERE name = ?"
 _CUT = "DELETE FROM event WHERE hub = ? AND partition_id = ? AND sequence_number < ?"
 
 
@@ -60,6 +62,12 @@ class Disk:
         with self._connection:
             self._connection.execute(_ADD_HUB, (name, partitions, created_at))
         return partitions, created_at
+
+    def recreate(self, name: str, created_at: int) -> None:
+        """Remove the events of a hub and store its new time of creation, in a separate transaction."""
+        with self._connection:
+            self._connection.execute(_EMPTY_HUB, (name,))
+            self._connection.execute(_RECREATE_HUB, (created_at, name))
 
     def last_events(self, hub: str, partition_id: str, limit: int | None) -> list[Event]:
         """Return the last events of a partition in sequence, at least one when it ever had one; None is no limit."""

@@ -119,6 +119,18 @@ class Hubs:
             partition.expire(self._clock())
         return hub
 
+    def recreate(self, name: str) -> None:
+        """Replace a hub by an empty one of the same name, as deleting and creating it does; its time is a new one.
+
+        Raises AmqpError amqp:not-found for an unknown hub, sqlite3.Error when the file cannot be written.
+        """
+        former, key = self[name], name.lower()
+        created_at = max(self._clock(), former.created_at + 1)
+        if self._disk is not None:
+            self._disk.recreate(key, created_at)
+        self._staged = {partition: hub for partition, hub in self._staged.items() if hub is not former}
+        self._hubs[key] = Hub(self._settings[key], created_at)
+
     def close(self) -> None:
         """Close the file; the events in memory stay."""
         if self._disk is not None:

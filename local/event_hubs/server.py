@@ -23,6 +23,7 @@ _GOODBYE = 1.0  # seconds that connections have to end before they are cut
 _TURNS_TO_CONNECT = 3  # turns of the event loop from accepting a connection to `connection_made`
 _ANSWER = 30.0  # seconds that a call from another thread waits for the event loop
 _FORCED = AmqpError("amqp:connection:forced", "the emulator is stopping")
+_DELETED = AmqpError("amqp:not-found", "the messaging entity was deleted")
 _DETACHED = AmqpError("amqp:link:detach-forced", "the link was detached on request")
 
 
@@ -56,6 +57,11 @@ class Emulator:
         self._serving: HubBroker | None = None
         self._server: asyncio.Server
         self._tick: asyncio.TimerHandle
+
+    @property
+    def hub_names(self) -> tuple[str, ...]:
+        """The names of the hubs."""
+        return tuple(self._settings)
 
     @property
     def connection_string(self) -> str:
@@ -158,6 +164,16 @@ class Emulator:
     def detach_links(self, hub: str) -> None:
         """Detach every link to a hub with an error, as the service does when it moves a partition."""
         self._call(lambda: self._broker.detach_links(hub, _DETACHED))
+
+    def recreate(self, hub: str) -> None:
+        """Delete a hub and create it again: same name, no events, a new `created_at`; its links are detached."""
+
+        def act() -> None:
+            if self._serving is not None:
+                self._serving.detach_links(hub, _DELETED)
+            self._hubs.recreate(hub)
+
+        self._call(act)
 
     def delay_deliveries(self, delay: timedelta) -> None:
         """Send every event to readers no earlier than `delay` after it was enqueued; zero ends the delay."""

@@ -5,7 +5,7 @@ IF DATABASE_PRINCIPAL_ID(N'hubledger_app') IS NULL
     CREATE ROLE hubledger_app;
 
 GRANT SELECT ON hubledger.schema_migration TO hubledger_app;
-GRANT SELECT, INSERT ON hubledger.event_stream TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE ON hubledger.event_stream TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.event_hub_checkpoint TO hubledger_app;
 GRANT SELECT, INSERT ON hubledger.partition_anchor TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.sequence_gap TO hubledger_app;

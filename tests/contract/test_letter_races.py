@@ -7,6 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from core.errors import CheckpointConflict
 from core.ingest.ingest import Means, ingest_batch
 from core.letters.moves import Mover, discard
@@ -45,6 +47,7 @@ def test_threads_that_claim_at_once_never_hold_the_same_letter(make_store: Calla
     assert sorted(got) == list(range(LETTERS))
 
 
+@pytest.mark.slow
 def test_processes_that_claim_at_once_never_hold_the_same_letter(sqlite: SqliteEngine) -> None:
     store = sqlite.open()
     keep_letters(store, dict.fromkeys(range(LETTERS), "a"))

@@ -108,6 +108,7 @@ def test_an_older_claim_of_one_moment_is_told_apart_by_its_etag(owners: Store) -
     assert not owners.claim_ownership(OwnershipClaim(replace(first, owner_id="other", etag="etag-9"), "etag-1"))
 
 
+@pytest.mark.slow
 def test_processes_that_race_for_partitions_win_each_once(persistent: PersistentEngine) -> None:
     running = [start("claiming_process", persistent, owner_id) for owner_id in ("one", "other", "third")]
     won = [partition_id for each in running for partition_id in json.loads(output(each))]

@@ -72,6 +72,7 @@ def test_threads_that_open_one_stream_agree_on_it(make_store: Callable[[], Store
         assert len({state.stream_id for state in pool.map(lambda store: store.read_partition(place), stores)}) == 1
 
 
+@pytest.mark.slow
 def test_processes_that_race_the_same_batches_commit_each_once(persistent: PersistentEngine) -> None:
     owners = [start("owner_process", persistent, seed, BATCHES, SIZE) for seed in range(3)]
     for each in owners:
@@ -95,6 +96,7 @@ def commit_after_all(store: Store) -> SequenceNumber:
             continue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("commits", [1, 7, 40])
 def test_a_process_killed_in_the_middle_leaves_balanced_books(persistent: PersistentEngine, commits: int) -> None:
     killed = start("owner_process", persistent, 1, 10_000, 200)

@@ -1,7 +1,7 @@
 """A hub in memory that keeps the promises of HubReader: logs that grow, retention, and outages on demand."""
 
 from collections.abc import Callable, Generator, Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from core.errors import HubUnreachable
 from core.model.events import Event, Partition, PartitionId
@@ -24,10 +24,17 @@ class MemoryHub:
             self.publish(id, log)
         self.fails = fails
         self.asked: list[str] = []
+        self.made_at = EPOCH - timedelta(days=1)
 
     def recreate(self, partition_id: str) -> None:
         """A partition in which no event ever was."""
         self.held[partition_id], self.last[partition_id], self.last_at[partition_id] = {}, -1, EPOCH
+
+    def recreate_hub(self, made_at: datetime) -> None:
+        """Replace the hub by an empty one of the same name."""
+        self.made_at = made_at
+        for id in self.held:
+            self.recreate(id)
 
     def publish(self, partition_id: str, events: Iterable[Event]) -> None:
         """More events at the end."""
@@ -48,6 +55,10 @@ class MemoryHub:
     def partitions(self) -> tuple[Partition, ...]:
         self._answer("partitions")
         return tuple(partition(id) for id in self.held)
+
+    def created_at(self) -> datetime:
+        self._answer("created_at")
+        return self.made_at
 
     def extent(self, partition: Partition) -> Extent:
         self._answer("extent")

@@ -49,6 +49,7 @@ ALERTS = {
     "letter-old",
     "letters-open",
     "partition-stopped",
+    "stop-recorded",
     "watch-silent",
 }
 SECRET_CALL = re.compile(r"\blist(Keys|Secrets|Sas|AccountSas|ServiceSas|ConnectionStrings|Credentials|\w*Key\w*)\s*\(")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,6 +49,7 @@ def committed(store: MemoryStore, log: list[Event]) -> int:
     return 0 if checkpoint is None else checkpoint.sequence_number + 1
 
 
+@pytest.mark.slow
 @given(LOGS, DELIVERIES, st.lists(st.sampled_from(COMMIT_FAULTS), max_size=30))
 @settings(max_examples=250)
 def test_any_redelivery_with_any_fault_ends_as_one_pass_would(
@@ -81,6 +83,7 @@ def test_overlapping_batches_in_any_order_never_give_an_event_twice(
     assert_equals_one_pass(store, {"0": log[: 5 + length]})
 
 
+@pytest.mark.slow
 @given(LOGS, st.sets(st.integers(0, 24)), st.sets(st.integers(0, 24)), st.integers(0, 20))
 @settings(max_examples=300)
 def test_whatever_a_batch_lacks_comes_from_the_hub_or_is_absent(

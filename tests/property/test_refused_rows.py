@@ -1,5 +1,6 @@
 """Whatever events the database refuses, however batches are cut: they are letters, the others are as in one pass."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ BODIES = st.one_of(st.sampled_from(GOOD), st.sampled_from(GOOD), st.sampled_from
 FAULTS = st.lists(st.sampled_from([None, None, Fault.UNANSWERED, Fault.LOST, Fault.RIVAL]), max_size=40)
 
 
+@pytest.mark.slow
 @given(st.lists(BODIES, min_size=1, max_size=80), st.integers(1, 80), FAULTS)
 @settings(max_examples=250)
 def test_refused_events_are_letters_and_the_others_are_committed(

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,6 +69,7 @@ def world_of(bodies: list[str]) -> tuple[World, MemoryStore]:
     return World(store, {"0": log_of(*bodies)}), store
 
 
+@pytest.mark.slow
 @given(LOGS, st.sampled_from(TRANSFORMS), RANGES)
 @settings(max_examples=200)
 def test_a_dry_run_shows_exactly_what_the_replay_then_does(bodies: list[str], transform: Any, span: list[int]) -> None:
@@ -84,6 +86,7 @@ def test_a_dry_run_shows_exactly_what_the_replay_then_does(bodies: list[str], tr
         assert getattr(dry.counts, name) == getattr(real.counts, name), name
 
 
+@pytest.mark.slow
 @given(LOGS, st.sampled_from(TRANSFORMS), st.lists(RANGES, max_size=4))
 @settings(max_examples=150)
 def test_doing_a_replay_again_changes_nothing(bodies: list[str], transform: Any, spans: list[list[int]]) -> None:

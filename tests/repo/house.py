@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from tests.repo.product import nodes_of
+
 HERE = Path(__file__).parents[2]
 ENGINES = re.compile(r"sqlite|server|odbc|mssql|postgres")
 ENGINE_ROOMS = ("core/store/sqlite/", "core/store/sqlserver/")
@@ -55,20 +57,20 @@ class House:
         return {self._name(path): path for path in files if path.exists()}
 
     @cached_property
-    def trees(self) -> dict[str, ast.Module]:
-        """The syntax tree of each module."""
-        return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in self.paths.items()}
+    def nodes(self) -> dict[str, tuple[ast.AST, ...]]:
+        """All nodes of the syntax tree of each module."""
+        return {name: nodes_of(path) for name, path in self.paths.items()}
 
     @cached_property
     def imports(self) -> dict[str, set[str]]:
         """The modules that each module imports."""
-        trees = self.trees.items()
-        return {name: {*self._imported(tree), *self._computed(name, tree)} - {name} for name, tree in trees}
+        modules = self.nodes.items()
+        return {name: {*self._imported(nodes), *self._computed(name, nodes)} - {name} for name, nodes in modules}
 
     @cached_property
     def named(self) -> dict[str, set[str]]:
         """The modules that each module names in a string constant, as the default of `TRANSFORM` does."""
-        return {name: {*_strings(tree)} & {*self.paths} for name, tree in self.trees.items()}
+        return {name: {*_strings(nodes)} & {*self.paths} for name, nodes in self.nodes.items()}
 
     @cached_property
     def rooms(self) -> list[str]:
@@ -110,8 +112,8 @@ class House:
         """Return the methods that only forward their arguments, directly or in a call such as a retry."""
         return [
             f"{name}.{owner.name}.{method.name}"
-            for name, tree in self.trees.items()
-            for owner in ast.walk(tree)
+            for name, nodes in self.nodes.items()
+            for owner in nodes
             if isinstance(owner, ast.ClassDef)
             for method in owner.body
             if isinstance(method, Function) and method.name not in PORT_VERBS and _forwards(method)
@@ -119,11 +121,11 @@ class House:
 
     def pointing_docstrings(self) -> list[str]:
         """Return the modules with a docstring that only points elsewhere ("See Store."), once for each of them."""
-        return [name for name, tree in self.trees.items() for node in ast.walk(tree) if _points_elsewhere(node)]
+        return [name for name, nodes in self.nodes.items() for node in nodes if _points_elsewhere(node)]
 
     def longest_function(self) -> int:
         """Return the lines of the longest function."""
-        found = [node for tree in self.trees.values() for node in ast.walk(tree) if isinstance(node, Function)]
+        found = [node for nodes in self.nodes.values() for node in nodes if isinstance(node, Function)]
         return max((node.end_lineno or 0) - node.lineno + 1 for node in found)
 
     def longest_module(self) -> int:
@@ -141,8 +143,8 @@ class House:
         parts = path.relative_to(self.root).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
-    def _imported(self, tree: ast.Module) -> Iterator[str]:
-        for node in ast.walk(tree):
+    def _imported(self, nodes: tuple[ast.AST, ...]) -> Iterator[str]:
+        for node in nodes:
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names if alias.name in self.paths)
             elif isinstance(node, ast.ImportFrom):
@@ -150,8 +152,8 @@ class House:
                     member, module = f"{node.module}.{alias.name}", node.module or ""
                     yield from [one for one in (member, module) if one in self.paths][:1]
 
-    def _computed(self, name: str, tree: ast.Module) -> Iterator[str]:
-        calls = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    def _computed(self, name: str, nodes: tuple[ast.AST, ...]) -> Iterator[str]:
+        calls = [ast.unparse(node) for node in nodes if isinstance(node, ast.Call) and _names_import(node.func)]
         texts = [text for text in calls if re.match(r"(?:importlib\.)?import_module\(", text)]
         packages = [found[1] for text in texts if (found := re.search(r"\(f['\"]([\w.]+|{__name__})\.{", text))]
         for package in packages:
@@ -223,8 +225,12 @@ def _lines(path: Path) -> int:
     return len(path.read_text(encoding="utf-8").splitlines())
 
 
-def _strings(tree: ast.Module) -> Iterator[str]:
-    return (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+def _names_import(called: ast.expr) -> bool:
+    return "import_module" in (getattr(called, "id", ""), getattr(called, "attr", ""))
+
+
+def _strings(nodes: tuple[ast.AST, ...]) -> Iterator[str]:
+    return (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def _points_elsewhere(node: ast.AST) -> bool:

@@ -48,7 +48,7 @@ def text_of(path: Path) -> str:
 @cache
 def tree_of(path: Path) -> ast.Module:
     """Return the syntax tree of a module."""
-    return ast.parse(text_of(path), name_of(path))
+    return ast.parse(text_of(path), path.as_posix())
 
 
 @cache

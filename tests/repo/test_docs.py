@@ -10,7 +10,7 @@ import pytest
 from core.errors import SettingsRefused
 from core.remote.hub import consumer
 from core.settings import read_settings
-from tests.repo.product import MODULES, ROOT, name_of, tree_of
+from tests.repo.product import MODULES, ROOT, name_of, nodes_of
 
 ONE_EVENT = ROOT / "docs" / "one-event.md"
 
@@ -35,7 +35,7 @@ HOST_WORDS = {"PartitionContext", "OffsetStringArray", "PropertiesArray"}
 @cache
 def defined() -> set[str]:
     """The name of every function and class of the product."""
-    nodes = (node for path in MODULES for node in ast.walk(tree_of(path)))
+    nodes = (node for path in MODULES for node in nodes_of(path))
     return {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
 
 

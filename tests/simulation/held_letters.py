@@ -1,6 +1,7 @@
 """A database under watch: no letter is ever held twice, and only its holder settles it."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from core.store.database import Database
@@ -21,7 +22,8 @@ class HeldLetters:
 
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
         first = script.steps[0]
-        before = self._found(first) if first.statement == "move_letters" else {}
+        moves = next((step for step in script.steps if step.statement == "move_letters"), None)
+        before = self._found(moves) if moves else {}
         done = self._database.run(script, rehearse)
         if first.statement == "claim_letters":
             self._note_claim(first, done)
@@ -31,11 +33,14 @@ class HeldLetters:
             self._note_lone_try(first)
         elif first.statement == "count_commit":
             self._note_retry(next(step for step in script.steps if step.statement == "settle_letters"))
-        elif first.statement == "move_letters":
-            self._note_move(first, before, done)
+        elif first.statement == "take_freed_letters":
+            self._note_taken(first, done)
+        elif moves:
+            self._note_move(moves, before, done)
         elif first.statement == "count_replay" and not rehearse:  # a replay takes letters from whoever holds them
             for key in _keys(next(step for step in script.steps if step.statement == "record_attempts")):
                 self.held.pop(key, None)
+            self._note_order(first)
         return done
 
     def close(self) -> None:
@@ -53,6 +58,21 @@ class HeldLetters:
             holder, until = self.held[step.values["partition_id"], number]
             assert holder in (step.values["claimed_by"], step.values["run"]), f"{number} was begun twice"
             self.held[step.values["partition_id"], number] = (step.values["run"], until)
+
+    def _note_order(self, step: Step) -> None:
+        """A replay holds letters after the one that it opened, and takes them from whoever claimed them."""
+        place = step.values["partition_id"]
+        numbers = [number for at, number in self.held if at == place]
+        moved = replace(step, values={**step.values, "sequence_numbers": json.dumps([[number] for number in numbers])})
+        for number, status, _ in self._found(moved).values():
+            if status != "retrying":
+                self.held.pop((place, number))
+
+    def _note_taken(self, step: Step, done: Outcome) -> None:
+        for number, *_ in done.rows:
+            key = (step.values["partition_id"], number)
+            assert key not in self.held, f"{key} is held, and was freed and taken"
+            self.held[key] = (step.values["claimed_by"], step.values["claimed_until"])
 
     def _note_lone_try(self, step: Step) -> None:
         for key in _keys(step):

@@ -12,10 +12,16 @@ from tests.simulation.histories import History, history
 from tests.simulation.seeds import seeds
 
 
-@pytest.fixture
-def made(tmp_path: Path) -> History:
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> History:
     """One with all that there is: two partitions at least, letters that replays made, gaps."""
-    return history(34, tmp_path / "store.db")
+    return history(34, tmp_path_factory.mktemp("history") / "store.db")
+
+
+@pytest.fixture
+def made(ended: History, tmp_path: Path) -> History:
+    """A copy of it, which a test may damage."""
+    return ended.copied(tmp_path / "store.db")
 
 
 @pytest.mark.parametrize("seed", seeds(range(20), 3), ids="seed{}".format)

@@ -53,7 +53,7 @@ def assert_commits_count_on(world: JointWorld, engine: Engine) -> None:
     assert retried == sum(one.kind == "retry" and one.status == "resolved" for one in engine.attempts())
 
 
-@pytest.mark.parametrize("first", seeds(range(0, 200, BLOCK), 1), ids="seeds from {}".format)
+@pytest.mark.parametrize("first", seeds(range(0, 200, BLOCK), 0), ids="seeds from {}".format)
 def test_a_joint_world_in_memory_keeps_its_books(first: int) -> None:
     for seed in range(first, first + BLOCK):
         run(seed, MemoryStore())

@@ -41,7 +41,7 @@ def numbers_of(engine: Engine, id: str, status: str) -> list[int]:
     return [number for gap in rows for number in range(gap.first, gap.last + 1)]
 
 
-@pytest.mark.parametrize("seed", seeds(range(200), 50), ids="seed{}".format)
+@pytest.mark.parametrize("seed", seeds(range(200), 15), ids="seed{}".format)
 def test_a_world_in_memory_ends_as_if_nothing_had_failed(seed: int) -> None:
     run(seed, MemoryStore())
 

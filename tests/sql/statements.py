@@ -8,14 +8,17 @@ from itertools import product
 
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
 from core.aggregation.tick import HOME_ACTIVITY
-from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap, Settled
-from core.model.events import Event, Partition, PartitionId
+from core.ledger.next_incarnation import Opening
+from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, PartitionStop, SequenceGap, Settled
+from core.model.events import Event, Incarnation, Partition, PartitionId, Stream
 from core.model.letters import LetterMove, LetterOutcome, Move, RetryCommit
+from core.model.order import OpenKeys
 from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import JobMove, PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
 from core.store.aggregation import plan_script, result_script
+from core.store.incarnations import opening_script
 from core.store.letters import move_script, retry_script
 from core.store.partitions import batch_script
 from core.store.queries import SQL, load_migrations, load_queries
@@ -56,7 +59,7 @@ def every_run() -> Mapping[str, Batch]:
 @cache
 def every_script() -> Mapping[str, Script]:
     """Return every script in every shape."""
-    return {**commits(), **retries(), **moves(), **replays(), **jobs(), **aggregations()}
+    return {**commits(), **retries(), **moves(), **replays(), **jobs(), **aggregations(), **incarnations()}
 
 
 def commits() -> Mapping[str, Script]:
@@ -70,6 +73,7 @@ def commits() -> Mapping[str, Script]:
     for first, letters in product((True, False), (True, False)):
         name = f"commit {'first' if first else 'later'} gaps{' letters' if letters else ''}"
         named[name] = batch_script(with_gap(commit_of(ROW_CLASSES, first=first, letters=letters)))
+    named["commit ordered"] = batch_script(in_order(commit_of(ROW_CLASSES, first=False, letters=True)))
     return named
 
 
@@ -91,6 +95,8 @@ def replays() -> Mapping[str, Script]:
         named[f"replay {shape}"] = commit_script(commit)
         named[f"rehearsal {shape}"] = rehearsal_script(commit)
     carried = {ReferenceKey.of(row_of(each)): CarriedState(SequenceNumber(7), row_of(each)) for each in STATES}
+    ordered = replay_in_order(replay_of(ROW_CLASSES, letters=True))
+    named["replay ordered"], named["rehearsal ordered"] = commit_script(ordered), rehearsal_script(ordered)
     named["replay carrying"] = commit_script(replace(replay_of(ROW_CLASSES, letters=True), carried=carried))
     return named
 
@@ -112,6 +118,14 @@ def jobs() -> Mapping[str, Script]:
 def aggregations() -> Mapping[str, Script]:
     """Return the scripts of an aggregation run."""
     return {"run plan": plan_script(RUN), "run result": result_script(RUN, STAGED, EPOCH)}
+
+
+def incarnations() -> Mapping[str, Script]:
+    """Return the script that opens the next incarnation of a stream."""
+    closed = Incarnation(1, 1, EPOCH, EPOCH)
+    anchors = {PartitionId("0"): SequenceNumber(7)}
+    stream = Stream("namespace/telemetry", "hubledger")
+    return {"incarnation next": opening_script(Opening(closed, stream, EPOCH, anchors, "somebody", "because", EPOCH))}
 
 
 def named_statements(scripts: Iterable[Script]) -> set[str]:
@@ -158,6 +172,21 @@ def commit_of(classes: tuple[type, ...], *, first: bool, letters: bool) -> Batch
     settled = Settled(rows, [letter] if letters else [], int(not letters), 0)
     state = PartitionState(partition, 1, checkpoint)
     return BatchCommit(state, ID, SequenceNumber(7), event, settled, "test/1", "invocation-1", EPOCH)
+
+
+def in_order(commit: BatchCommit) -> BatchCommit:
+    """The same, whose letter is held after an earlier one of its partition key."""
+    held = [replace(letter, status="held", held_behind=SequenceNumber(5)) for letter in commit.settled.letters]
+    stop = PartitionStop("held", "why", 1, EPOCH)
+    state = replace(commit.state, open_keys=OpenKeys(frozenset(["a key"])), stops=(stop,))
+    return replace(commit, state=state, settled=replace(commit.settled, letters=held))
+
+
+def replay_in_order(commit: ReplayCommit) -> ReplayCommit:
+    """The same, whose event has a partition key."""
+    event = replace(commit.piece.events[0], partition_key="a key")
+    state = replace(commit.state, open_keys=OpenKeys(None))
+    return replace(commit, state=state, piece=replace(commit.piece, events=(event,)))
 
 
 def with_gap(commit: BatchCommit) -> BatchCommit:

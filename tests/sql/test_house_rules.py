@@ -159,11 +159,12 @@ def test_a_parameter_that_steps_share_has_one_declaration(name: str) -> None:
 
 LOCKED = [
     "event_hub_checkpoint", *OUTPUT_TABLES, "event_hub_dead_letter", "dead_letter_attempt", "batch_ledger",
-    "sequence_gap", "staged_event", "replay_progress", "replay_state", "replay_job",
+    "sequence_gap", "partition_stop", "staged_event", "replay_progress", "replay_state", "replay_job",
 ]  # fmt: skip
 LAST = {
+    "commit ordered": ["batch_ledger", "partition_stop"],
     "commit ": ["batch_ledger"],
-    "retry ": ["event_hub_dead_letter", "dead_letter_attempt", "batch_ledger"],
+    "retry ": ["event_hub_dead_letter", "dead_letter_attempt", "dead_letter_attempt", "batch_ledger"],
     "replay ": ["replay_job"],
     "rehearsal ": ["batch_ledger"],
 }
@@ -206,14 +207,18 @@ def test_a_step_expects_what_it_must(name: str) -> None:
 EXPECTING = {
     "commit first": ["open_checkpoint"],
     "commit later": ["advance_checkpoint"],
+    "commit ordered": ["advance_checkpoint", "stay_in_order"],
     "retry ": ["count_commit", "settle_letters"],
     "move ": [],
+    "replay ordered": ["count_replay", "stay_in_order", "advance_replay", "hold_replay_job"],
     "replay ": ["count_replay", "advance_replay", "hold_replay_job"],
+    "rehearsal ordered": ["count_replay", "stay_in_order"],
     "rehearsal ": ["count_replay"],
     "job open": ["add_replay_job"],
     "job move": [],
     "job rehearsed": ["advance_replay", "hold_replay_job"],
     "job close": ["hold_replay_job"],
+    "incarnation next": ["close_incarnation"],
     "run plan": ["number_run"],
     "run result": ["move_cut", "close_run"],
 }

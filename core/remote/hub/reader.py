@@ -40,6 +40,13 @@ class SdkHubReader:
                 self._ids = tuple(map(PartitionId, self._client().get_partition_ids()))
         return tuple(map(self._settings.stream.partition, self._ids))
 
+    def created_at(self) -> datetime:
+        with self._faults(HUB):
+            found = self._client().get_eventhub_properties()
+        self._ids = tuple(map(PartitionId, found["partition_ids"]))  # a recreated hub may have more or fewer
+        created_at: datetime = found["created_at"]
+        return created_at.astimezone(UTC)
+
     def extent(self, partition: Partition) -> Extent:
         with self._faults(HUB):
             found = self._client().get_partition_properties(self._id_of(partition))

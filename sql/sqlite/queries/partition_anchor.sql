@@ -7,8 +7,11 @@ SELECT a.sequence_number, e.anchored_at
  WHERE e.stream_id = :stream_id;
 
 -- name: anchor_partition
--- Insert where a partition begins; does nothing when another process decided it first.
+-- Insert where a partition begins; does nothing when another process decided it first, or the stream is closed.
 -- params: stream_id, partition_id, sequence_number, anchored_at
 INSERT INTO partition_anchor (stream_id, partition_id, sequence_number, anchored_at)
-VALUES (:stream_id, :partition_id, :sequence_number, :anchored_at)
+SELECT :stream_id, :partition_id, :sequence_number, :anchored_at
+ WHERE NOT EXISTS (
+       SELECT 1 FROM event_stream AS e
+        WHERE e.stream_id = :stream_id AND e.closed_at IS NOT NULL)
 ON CONFLICT (stream_id, partition_id) DO NOTHING;

@@ -1,12 +1,16 @@
 -- name: add_replay_job
--- Insert a new job, planned; touches no row when an open job holds part of its ranges. Dry runs hold nothing.
+-- Insert a new job, planned; touches no row when an open job holds part of its ranges, or the stream is closed. Dry
+-- runs hold nothing.
 -- params: job_id, stream_id, is_dry_run, asked, left_out, transform_version, requested_by, reason, requested_at, ranges
 INSERT INTO replay_job
        (job_id, stream_id, is_dry_run, status, asked, left_out, transform_version, requested_by, reason, requested_at,
         updated_at, history)
 SELECT :job_id, :stream_id, :is_dry_run, 'planned', :asked, :left_out, :transform_version, :requested_by,
        :reason, :requested_at, :requested_at, ''
- WHERE :is_dry_run = 1
+ WHERE NOT EXISTS (
+       SELECT 1 FROM event_stream AS e
+        WHERE e.stream_id = :stream_id AND e.closed_at IS NOT NULL)
+   AND (:is_dry_run = 1
     OR NOT EXISTS (
        SELECT 1
          FROM replay_progress AS p
@@ -14,7 +18,7 @@ SELECT :job_id, :stream_id, :is_dry_run, 'planned', :asked, :left_out, :transfor
         INNER JOIN json_each(:ranges) AS r ON r.value ->> 0 = p.partition_id
         WHERE p.stream_id = :stream_id AND p.first_sequence_number <= r.value ->> 2
           AND p.last_sequence_number >= r.value ->> 1
-          AND j.is_dry_run = 0 AND j.status IN ('planned', 'running', 'paused'));
+          AND j.is_dry_run = 0 AND j.status IN ('planned', 'running', 'paused')));
 
 -- name: find_replay_job
 -- Find one job of any stream, with the names of its stream.

@@ -26,7 +26,8 @@ SELECT c.partition_id, (
  ORDER BY LEN(c.partition_id), c.partition_id;
 
 -- name: open_checkpoint
--- Insert a partition's first checkpoint; a key violation means that another owner was first.
+-- Insert a partition's first checkpoint; a key violation means that another owner was first. Touches no row in a
+-- closed stream.
 -- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(7), commit_id uniqueidentifier, updated_at datetime2(7)
 SET @commit_number = 1;
 INSERT INTO hubledger.event_hub_checkpoint
@@ -34,15 +35,21 @@ INSERT INTO hubledger.event_hub_checkpoint
 SELECT @stream_id, @partition_id, @sequence_number, @offset_token, @enqueued_at, 1, @commit_id, @updated_at
  WHERE NOT EXISTS (
        SELECT 1 FROM hubledger.event_hub_checkpoint AS c
-        WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id);
+        WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id)
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.event_stream AS e
+        WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL);
 
 -- name: advance_checkpoint
--- Compare and set: touches no row when another owner moved the checkpoint first.
+-- Compare and set: touches no row when another owner moved the checkpoint first, or the stream is closed.
 -- params: stream_id int, partition_id varchar(8000), sequence_number bigint, offset_token nvarchar(4000), enqueued_at datetime2(7), commit_id uniqueidentifier, updated_at datetime2(7), expected bigint
 UPDATE hubledger.event_hub_checkpoint
    SET sequence_number = @sequence_number, offset_token = @offset_token, enqueued_at = @enqueued_at,
        @commit_number = commit_number = commit_number + 1, commit_id = @commit_id, updated_at = @updated_at
- WHERE stream_id = @stream_id AND partition_id = @partition_id AND sequence_number = @expected;
+ WHERE stream_id = @stream_id AND partition_id = @partition_id AND sequence_number = @expected
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.event_stream AS e
+        WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL);
 
 -- name: count_commit
 -- Count a commit that leaves the checkpoint in place; the row is its lock, and the commit id stays that of the last
@@ -50,4 +57,26 @@ UPDATE hubledger.event_hub_checkpoint
 -- params: stream_id int, partition_id varchar(8000)
 UPDATE hubledger.event_hub_checkpoint
    SET @commit_number = commit_number = commit_number + 1
+ WHERE stream_id = @stream_id AND partition_id = @partition_id;
+
+-- name: stay_in_order
+-- Read the commit number of a partition that is locked; no row when a different replay has committed since a commit, for
+-- it may have opened letters that others have to wait for, nor when a stop is there that has to be known, to clear it.
+-- params: stream_id int, partition_id varchar(8000), read_at_commit bigint, invocation_id nvarchar(4000), knows_stop bit
+SELECT @commit_number = c.commit_number
+  FROM hubledger.event_hub_checkpoint AS c
+ WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.batch_ledger AS l
+        WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.commit_number > @read_at_commit
+          AND l.kind = 'replay' AND l.invocation_id <> @invocation_id)
+   AND (@knows_stop = 1 OR NOT EXISTS (
+       SELECT 1 FROM hubledger.partition_stop AS s
+        WHERE s.stream_id = @stream_id AND s.partition_id = @partition_id AND s.reason = 'held'));
+
+-- name: lock_partition
+-- Lock a partition: letters are freed while no batch, retry or replay of it commits.
+-- params: stream_id int, partition_id varchar(8000)
+UPDATE hubledger.event_hub_checkpoint
+   SET commit_number = commit_number
  WHERE stream_id = @stream_id AND partition_id = @partition_id;

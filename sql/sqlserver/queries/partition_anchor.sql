@@ -7,14 +7,17 @@ SELECT a.sequence_number, e.anchored_at
  WHERE e.stream_id = @stream_id;
 
 -- name: anchor_partition
--- Insert where a partition begins; does nothing when another process decided it first.
+-- Insert where a partition begins; does nothing when another process decided it first, or the stream is closed.
 -- params: stream_id int, partition_id varchar(8000), sequence_number bigint, anchored_at datetime2(7)
 BEGIN TRY
     INSERT INTO hubledger.partition_anchor (stream_id, partition_id, sequence_number, anchored_at)
     SELECT @stream_id, @partition_id, @sequence_number, @anchored_at
      WHERE NOT EXISTS (
            SELECT 1 FROM hubledger.partition_anchor AS a
-            WHERE a.stream_id = @stream_id AND a.partition_id = @partition_id);
+            WHERE a.stream_id = @stream_id AND a.partition_id = @partition_id)
+       AND NOT EXISTS (
+           SELECT 1 FROM hubledger.event_stream AS e
+            WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL);
 END TRY
 BEGIN CATCH
     IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- decided by another at the same moment

@@ -1,12 +1,16 @@
 -- name: add_replay_job
--- Insert a new job, planned; touches no row when an open job holds part of its ranges. Dry runs hold nothing.
+-- Insert a new job, planned; touches no row when an open job holds part of its ranges, or the stream is closed. Dry
+-- runs hold nothing.
 -- params: job_id varchar(8000), stream_id int, is_dry_run bit, asked nvarchar(max), left_out nvarchar(max), transform_version nvarchar(4000), requested_by nvarchar(4000), reason nvarchar(4000), requested_at datetime2(7), ranges nvarchar(max)
 INSERT INTO hubledger.replay_job
        (job_id, stream_id, is_dry_run, status, asked, left_out, transform_version, requested_by, reason, requested_at,
         updated_at, history)
 SELECT @job_id, @stream_id, @is_dry_run, 'planned', @asked, @left_out, @transform_version, @requested_by,
        @reason, @requested_at, @requested_at, ''
- WHERE @is_dry_run = 1
+ WHERE NOT EXISTS (
+       SELECT 1 FROM hubledger.event_stream AS e
+        WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL)
+   AND (@is_dry_run = 1
     OR NOT EXISTS (
        SELECT 1
          FROM hubledger.replay_progress AS p
@@ -16,7 +20,7 @@ SELECT @job_id, @stream_id, @is_dry_run, 'planned', @asked, @left_out, @transfor
            ON r.partition_id = p.partition_id COLLATE Latin1_General_100_BIN2
         WHERE p.stream_id = @stream_id AND p.first_sequence_number <= r.last_sequence_number
           AND p.last_sequence_number >= r.first_sequence_number
-          AND j.is_dry_run = 0 AND j.status IN ('planned', 'running', 'paused'));
+          AND j.is_dry_run = 0 AND j.status IN ('planned', 'running', 'paused')));
 
 -- name: find_replay_job
 -- Find one job of any stream, with the names of its stream.

@@ -125,3 +125,17 @@ def test_an_event_that_was_accepted_is_there_after_a_kill(tmp_path: Path) -> Non
         seen.wait_for_events(20)
     assert seen.numbers == list(range(20))
     assert seen.bodies == [str(number) for number in range(20)]
+
+
+def test_a_hub_that_is_recreated_detaches_its_readers_and_they_go_on_at_the_old_offset_if_it_fits(
+    emulator: Emulator,
+) -> None:
+    publish(emulator, range(3))
+    with reading_aio(emulator, partition_id="0") as seen:
+        seen.wait_for_events(3)
+        emulator.recreate(HUB)
+        assert emulator.link_count(HUB) == 0
+        publish(emulator, range(10, 15))
+        seen.wait(lambda now: now.numbers[-1] == 4)
+    assert seen.numbers[:3] == [0, 1, 2]
+    assert 0 not in seen.numbers[3:]

@@ -74,6 +74,14 @@ class TestExtents:
         emulator.expire_before(HUB, "0", 10)
         assert extent(hub) == (10, 9)
 
+    def test_a_recreated_hub_was_created_at_a_later_time(self, emulator: Emulator, hub: SdkHubReader) -> None:
+        publish(emulator, range(10))
+        before = hub.created_at()
+        assert hub.created_at() == before
+        emulator.recreate(HUB)
+        assert before < hub.created_at() <= datetime.now(UTC)
+        assert extent(hub) == (0, -1)
+
     def test_the_ends_of_all_partitions_come_over_one_connection(self, emulator: Emulator, hub: SdkHubReader) -> None:
         publish(emulator, range(3), "2")
         wait_until(lambda: emulator.connection_count == 0)

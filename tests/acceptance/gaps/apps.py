@@ -89,10 +89,18 @@ class App:
         """Have the host checkpoint the next batches of every partition without delivery."""
         self.request("admin/faults", {"skip": batches})
 
-    def publish(self, count: int) -> None:
+    def publish(self, count: int, body: bytes = b"reading home-1") -> None:
         """Publish so many more events to each partition."""
         for id in self.published:
-            self.send(id, [b"reading home-1"] * count)
+            self.send(id, [body] * count)
+
+    def recreate_hub(self) -> None:
+        """Delete the hub and create it again; the producer opens a new link."""
+        self.emulator.recreate(HUB)
+        self.published = dict.fromkeys(self.published, 0)
+        if self.producer is not None:
+            self.producer.close()
+            self.producer = None
 
     def send(self, id: str, bodies: list[bytes]) -> None:
         """Publish to one partition, with a producer that stays open: each connection takes half a second."""

@@ -20,7 +20,13 @@ def test_every_tick_is_one_line_with_the_facts_of_the_alerts(app: App) -> None:
     app.start(**EVERY_SECOND)
     app.publish(100)
     app.until_all_accounted()
-    calm = {"ledger_balanced": True, "lag_seconds": 0.0, "partitions_stopped": 0, "letters_open": 0}
+    calm = {
+        "ledger_balanced": True,
+        "lag_seconds": 0.0,
+        "partitions_stopped": 0,
+        "stops_recorded": 0,
+        "letters_open": 0,
+    }
     wanted = {"event_hub": f"localhost/{HUB}", **calm, "oldest_letter_seconds": 0.0, "absent_new": 0}
     app.until(lambda: newest(app) == wanted)
     app.publish_skipped()

@@ -44,5 +44,5 @@ def test_a_conflict_says_which_checkpoint_and_that_nothing_was_written(
 
 
 def test_a_changed_incarnation_names_partition_event_and_checkpoint() -> None:
-    text = str(StreamIncarnationChanged(partition("3"), SequenceNumber(7), SequenceNumber(41)))
-    assert text.startswith("telemetry/hubledger/3: event 7 was enqueued after the checkpoint at 41")
+    text = str(StreamIncarnationChanged(partition("3"), "the hub ends at 7, before the checkpoint at 41"))
+    assert text.startswith("telemetry/hubledger/3: the hub ends at 7, before the checkpoint at 41, so the hub was")

@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 INDEX = """
 import json
@@ -45,12 +47,14 @@ def binding(function: str, kind: str, of: Index | None = None) -> dict[str, Any]
     return dict(found)
 
 
+@pytest.mark.slow
 def test_the_schedules_of_timers_are_settings() -> None:
     given = {setting: f"{at} 0 0 1 1 *" for at, setting in enumerate(SCHEDULES.values())}
     indexed = index(**given)
     assert {setting: binding(name, "timerTrigger", indexed)["schedule"] for name, setting in SCHEDULES.items()} == given
 
 
+@pytest.mark.slow
 def test_a_schedule_that_is_empty_or_not_set_is_the_default() -> None:
     defaults = {"aggregate": "0 */5", "heal_gaps": "0 *", "watch": "15 *", "watch_replays": "30 *"}
     wanted = {name: f"{begin} * * * *" for name, begin in defaults.items()}
@@ -81,6 +85,7 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
         "list_aggregations",
         "list_letters",
         "list_replays",
+        "open_next_incarnation",
         "open_replay_job",
         "openapi",
         "ops",

@@ -179,6 +179,7 @@ def test_a_store_with_settled_letters_agrees_too_and_every_planted_fault_is_name
     assert unnamed(SETTLED_FAULTS, settled, tmp_path) == {}
 
 
+@pytest.mark.slow
 def test_a_store_of_flights_agrees_too_and_every_planted_fault_is_named(tmp_path: Path) -> None:
     (tmp_path / "flights").mkdir()
     flights = Files.agreeing(tmp_path / "flights", flight_story(events=EVENTS), FLIGHTS)

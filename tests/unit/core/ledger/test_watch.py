@@ -10,6 +10,7 @@ from core.errors import HubUnreachable
 from core.ledger.books import LetterBooks, PartitionBooks
 from core.ledger.watch import ABSENT_WITHIN, READ_FROM, STOPPED_AFTER, Watching, watch
 from core.letters.listing import LetterKey
+from core.model.commits import PartitionStop
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from tests.fakes.builders import EPOCH, STREAM, event
@@ -35,6 +36,7 @@ class Books:
     moved: dict[PartitionId, datetime] = field(default_factory=dict)
     anchors: dict[PartitionId, SequenceNumber] = field(default_factory=dict)
     absent: dict[datetime, int] = field(default_factory=dict)
+    stops: dict[PartitionId, tuple[PartitionStop, ...]] = field(default_factory=dict)
 
     def read_books(self) -> tuple[PartitionBooks, ...]:
         return self.books
@@ -44,6 +46,9 @@ class Books:
 
     def read_last_batches(self) -> Mapping[PartitionId, datetime]:
         return self.moved
+
+    def read_stops(self) -> Mapping[PartitionId, tuple[PartitionStop, ...]]:
+        return self.stops
 
     def count_absent(self, since: datetime) -> int:
         return sum(count for at, count in self.absent.items() if at >= since)
@@ -74,6 +79,7 @@ def test_where_all_is_accounted_for_nothing_waits_and_the_hub_is_not_asked() -> 
         "ledger_balanced": True,
         "lag_seconds": 0.0,
         "partitions_stopped": 0,
+        "stops_recorded": 0,
         "letters_open": 0,
         "oldest_letter_seconds": 0.0,
         "absent_new": 0,
@@ -163,3 +169,10 @@ def test_a_hub_that_does_not_answer_fails_the_tick() -> None:
     hub.fails = lambda: True
     with pytest.raises(HubUnreachable):
         seen(Books((books(9, timedelta(hours=1)),)), hub)
+
+
+def test_every_recorded_stop_is_counted_at_once() -> None:
+    stops = [PartitionStop(reason, "why", 1, NOW) for reason in ("incarnation", "outage")]
+    store = Books((books(14, timedelta()),), stops={P0: tuple(stops), P1: tuple(stops[:1])})
+    facts = seen(store, hub_of(timedelta()))
+    assert (facts["stops_recorded"], facts["partitions_stopped"]) == (3, 0)

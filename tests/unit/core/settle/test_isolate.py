@@ -45,7 +45,9 @@ def edges(length: int) -> list[int]:
 
 
 class TestOneRefusedEvent:
-    @pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 7, 8, 9, 100, 500, 600])
+    @pytest.mark.parametrize(
+        "length", [*(1, 2, 3, 4, 5, 7, 8, 9, 100), *(pytest.param(each, marks=pytest.mark.slow) for each in (500, 600))]
+    )
     def test_becomes_a_letter_and_all_others_are_committed(self, length: int) -> None:
         for place in edges(length):
             store, log = MemoryStore(), log_of(length, [place])
@@ -106,6 +108,7 @@ class TestManyRefusedEvents:
         ingest(steady(watched), log_of(150, range(150)))
         assert watched.calls.count("commit_batch") < 2 * 150 + 2 * 10
 
+    @pytest.mark.slow
     def test_are_bounded_in_one_invocation_and_the_next_one_goes_on(self) -> None:
         store, log = MemoryStore(), log_of(500, range(500))
         watched = FaultyStore(store)

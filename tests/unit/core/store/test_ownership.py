@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 from azure.eventhub.aio import CheckpointStore
 
+from core.ledger.next_incarnation import Opening
 from core.model.events import PartitionId, stream_of
+from core.model.spans import SequenceNumber
+from core.store.incarnations import Incarnations
 from core.store.ownership import SqlCheckpointStore
-from tests.fakes.builders import FakeClock, commit, partition
+from tests.fakes.builders import NOON, FakeClock, commit, partition
 from tests.fakes.memory_store import MemoryStore
 
 NAMES = ("localhost:5672", "telemetry", "hubledger")
@@ -167,3 +170,21 @@ class TestAnEvenShare:
         own = self.owned(checkpoints, "aaaabbcc")["a"]
         claim(checkpoints, {**own[0], "owner_id": ""})
         assert self.shares(checkpoints) == "-aaabbcc"
+
+
+def test_in_a_new_incarnation_every_link_is_closed_before_it_is_claimed(
+    kept: MemoryStore, checkpoints: SqlCheckpointStore
+) -> None:
+    stream = stream_of(*NAMES)
+    kept.commit_batch(commit(kept.read_partition(stream.partition(PartitionId("0"))), 0, 4))
+    (before,) = (listed(checkpoints), claim(checkpoints, wanted()))[1:]
+    opening = Opening(
+        kept.read_incarnation(stream), stream, NOON, {PartitionId("0"): SequenceNumber(0)}, "a", "b", NOON
+    )
+    Incarnations(kept.database).open_incarnation(opening)
+    assert listed(checkpoints) == []
+    assert claim(checkpoints, {**before[0], "owner_id": ""}) == []
+    assert claim(checkpoints, wanted()) == []
+    assert listed(checkpoints) == []
+    assert len(claim(checkpoints, wanted())) == 1
+    assert list(asyncio.run(checkpoints.list_checkpoints(*NAMES))) == []

@@ -156,6 +156,7 @@ def start(*arguments: str, environment: dict[str, str] | None = None) -> "subpro
     return subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, env=environment or {})
 
 
+@pytest.mark.slow
 def test_processes_that_migrate_at_once_apply_each_step_once(path: Path) -> None:
     running = [start("--store", f"sqlite:{path}") for _ in range(4)]
     said = [(each.communicate(timeout=60), each.returncode) for each in running]

@@ -1,5 +1,8 @@
 """handlers/operations/status.py: the books, also while the hub does not answer."""
 
+from core.model.events import Partition, PartitionId
+from handlers.app import app
+from tests.fakes.builders import EPOCH, NOON
 from tests.unit.handlers.running import HOME, MOTION, Running
 
 
@@ -13,6 +16,8 @@ def test_the_status_of_an_empty_store_is_balanced(running: Running) -> None:
     assert reply.body == {
         "event_hub": "telemetry",
         "consumer_group": "cg",
+        "incarnation": None,
+        "hub_created_at": None,
         "ledger_balanced": True,
         "numbers": 0,
         "accounted": 0,
@@ -23,6 +28,7 @@ def test_the_status_of_an_empty_store_is_balanced(running: Running) -> None:
         "absent": 0,
         "lag": None,
         "open_gaps": 0,
+        "stops": 0,
         "oldest_open_letter": None,
         "partitions": [],
     }
@@ -55,6 +61,7 @@ def test_the_status_shows_the_books_of_each_partition_although_the_hub_does_not_
         "dead_lettered": 1,
         "held": 0,
         "absent": 0,
+        "stops": [],
     }
     assert (second["partition_id"], second["balanced"], second["checkpoint"]) == ("2", False, str(2**62))
     assert (third["partition_id"], third["checkpoint"]) == ("10", "0")
@@ -65,3 +72,33 @@ def test_the_status_shows_the_stream_of_the_settings_only(running: Running) -> N
     running.restart(EVENTHUB_CONSUMER_GROUP="other")
     body = running.get("status").body
     assert (body["consumer_group"], body["accounted"], body["partitions"]) == ("other", 0, [])
+
+
+def stop(reason: str, id: str = "1") -> None:
+    store, own = app().store, app().settings.stream
+    state = store.read_partition(Partition(own.event_hub, own.consumer_group, PartitionId(id)))
+    store.note_stop(state, reason, f"why {reason}", NOON)  # type: ignore[arg-type]
+
+
+def test_the_status_and_the_health_show_every_stop_of_every_reason(running: Running) -> None:
+    running.ingest([0], [HOME])
+    for reason, id in (("outage", "1"), ("incarnation", "1"), ("incarnation", "1"), ("held", "7")):
+        stop(reason, id)
+    body = running.get("status").body
+    at = "2026-01-02T00:00:00Z"
+    shown = [(one["partition_id"], one["stops"]) for one in body["partitions"]]
+    assert (body["stops"], body["incarnation"], body["ledger_balanced"]) == (3, 1, True)
+    first = [
+        {"partition_id": "1", "reason": reason, "detail": f"why {reason}", "stopped_at": at, "attempts": attempts}
+        for reason, attempts in (("incarnation", 2), ("outage", 1))
+    ]
+    seventh = [{"partition_id": "7", "reason": "held", "detail": "why held", "stopped_at": at, "attempts": 1}]
+    assert shown == [("1", first), ("7", seventh)]
+    health = running.get("health_ledger")
+    assert (health.status, health.body["healthy"], health.body["stops"]) == (503, False, [*first, *seventh])
+
+
+def test_the_status_shows_when_the_hub_of_the_stream_was_created(running: Running) -> None:
+    own = app()
+    own.store.adopt_hub(own.store.read_incarnation(own.settings.stream), EPOCH)
+    assert running.get("status").body["hub_created_at"] == "2026-01-01T00:00:00Z"

@@ -178,3 +178,26 @@ def test_events_that_the_disk_refuses_were_never_there(path: Path) -> None:
         assert hubs["telemetry"].partition("0").last_sequence == 1
         publish(hubs, 1, "1")
         assert len(events(hubs, "1")) == 1
+
+
+def test_a_recreated_hub_is_empty_and_has_a_time_of_its_own_also_after_a_restart(path: Path) -> None:
+    clock = Clock()
+    with opened(path, clock=clock) as hubs:
+        publish(hubs, 3)
+        created_at = hubs["telemetry"].created_at
+        hubs.recreate("Telemetry")
+        assert (numbers(hubs), hubs["telemetry"].created_at) == ([], created_at + 1)
+        clock.now += 60_000
+        hubs.recreate("telemetry")
+        publish(hubs, 2)
+    with opened(path, clock=clock) as hubs:
+        assert (numbers(hubs), hubs["telemetry"].created_at) == ([0, 1], clock.now)
+
+
+def test_events_that_were_staged_for_a_hub_are_gone_with_it(path: Path) -> None:
+    with opened(path) as hubs:
+        hub = hubs["telemetry"]
+        hubs.publish(hub, hub.partition("0"), message(b"late"), 0)
+        hubs.recreate("telemetry")
+        assert hubs.commit() == []
+        assert numbers(hubs) == []

@@ -58,6 +58,13 @@ def test_a_signal_cuts_every_connection_and_the_next_is_let_in() -> None:
         greet(port).close()
 
 
+def test_a_signal_recreates_every_hub() -> None:
+    with serving("--hub", "telemetry:2", "--hub", "alarms") as (process, _):
+        process.send_signal(signal.SIGUSR2)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "recreating telemetry, alarms\n"
+
+
 def test_a_port_in_use_or_a_broken_database_is_one_line_and_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:

@@ -106,6 +106,7 @@ def test_the_faults_have_their_shares() -> None:
     assert twice / len(events) == pytest.approx(0.03, rel=0.15)
 
 
+@pytest.mark.slow
 def test_the_feed_expects_the_outcomes_of_the_app() -> None:
     """The two rules were written apart; where they differ, one is wrong."""
     seen = Counter[str]()

@@ -59,11 +59,13 @@ def test_a_round_visits_every_home_once() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_home_publishes_about_four_events_in_a_minute() -> None:
     minutes = story(homes=500, events=21_000, shares=SPOTLESS)
     assert len(minutes) == pytest.approx(5_000, rel=0.02)
 
 
+@pytest.mark.slow
 def test_the_faults_have_their_shares() -> None:
     shares = Shares(malformed=0.04, unknown_kind=0.02, duplicate=0.03, late=0.1, rearmed=0.05)
     minutes = story(homes=500, events=30_000, shares=shares)
@@ -86,6 +88,7 @@ def test_a_registration_opens_its_minute_so_that_publishing_it_again_changes_not
         assert at == list(range(len(at)))
 
 
+@pytest.mark.slow
 def test_every_home_that_speaks_registers_before_the_end_and_later_than_its_first_readings_when_it_is_late() -> None:
     for events in range(300, 2_000, 100):
         for own in of_home(story(homes=60, events=events, seed=events)).values():

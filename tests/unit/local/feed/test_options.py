@@ -38,7 +38,7 @@ def test_an_unreadable_option_is_refused_in_one_line(capsys: pytest.CaptureFixtu
         assert why in capsys.readouterr().err, given
 
 
-@pytest.mark.parametrize("domain", [HOMES, FLIGHTS])
+@pytest.mark.parametrize("domain", [HOMES, pytest.param(FLIGHTS, marks=pytest.mark.slow)])
 def test_the_share_of_duplicates_is_the_requested_one(domain: Domain) -> None:
     def copies(share: float | None) -> int:
         minutes = list(domain.story(100, 3_000, 1, FIRST_INSTANT, share))

@@ -1,0 +1,236 @@
+"""The incarnation of a hub: check that the hub is still the one that a stream was read from.
+
+Two facts are compared. The hub's time of creation with the one that the stream stores: a recreated hub has a different
+one. And the hub's event at the checkpoint with the checkpoint: after a failover or a restore, the same number may mean
+a different event.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from operator import attrgetter
+from typing import Protocol
+
+from core.errors import StreamIncarnationChanged
+from core.ingest.port import IngestStore
+from core.model.commits import PartitionState
+from core.model.events import EventBatch, Incarnation, Partition
+from core.model.hub import Extent, HubReader
+
+OLDEST = 5.0  # seconds: no batch rests on a reading of the hub that is older
+SOONEST = 0.1  # seconds: nobody deletes, creates and fills a hub, and reads it through a new link, in less
+FASTEST = 100_000  # events per second: more than a partition takes in
+PAUSE = 60.0  # seconds without a batch, after which the checkpoint's event is compared again
+SAME_INSTANT = timedelta(milliseconds=2)  # the ways in round an enqueued time differently
+
+enqueued_at_of = attrgetter("enqueued_at")
+
+
+class Verification(Protocol):
+    """Checks the hub before a partition is read or written. Every method may be called from several threads.
+
+    Raises StreamIncarnationChanged when the hub is a different one, HubUnreachable when nobody can tell.
+    """
+
+    def verify(self, state: PartitionState, store: IngestStore) -> PartitionState:
+        """Return the state, read again if the stream has a newer incarnation, once the hub is known to be its hub."""
+
+    def verify_now(self, state: PartitionState, store: IngestStore) -> None:
+        """Check that a hub that answered before this call was the stream's."""
+
+    def verify_whole(self, state: PartitionState, store: IngestStore) -> None:
+        """Check creation and checkpoint now, whatever was checked before."""
+
+    def without_former(self, batch: EventBatch, state: PartitionState) -> EventBatch:
+        """Return the batch less the events of a former incarnation, which the host may still hold."""
+
+
+class _NoVerification:
+    """Verifies nothing: the hub is taken for the stream's."""
+
+    def verify(self, state: PartitionState, store: IngestStore) -> PartitionState:
+        return state
+
+    def verify_now(self, state: PartitionState, store: IngestStore) -> None:
+        pass
+
+    def verify_whole(self, state: PartitionState, store: IngestStore) -> None:
+        pass
+
+    def without_former(self, batch: EventBatch, state: PartitionState) -> EventBatch:
+        return batch
+
+
+NOT_VERIFIED = _NoVerification()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The hub's time of creation, as it was answered to a request sent at this second."""
+
+    created_at: datetime
+    sent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """The last verification of a partition in this process: in which stream, and at which second."""
+
+    stream_id: int
+    at: float
+
+
+class HubVerification:
+    """The verification of a process, over one hub. One reading of the hub serves all partitions.
+
+    `monotonic` gives seconds; `alone` is a lock that its holder may enter again. A reading may be older than the events
+    that rest on it only for as long as a new hub would need to reach their numbers, at most five seconds: so no event
+    of a new hub passes for one of the old hub.
+    """
+
+    def __init__(self, hub: HubReader, monotonic: Callable[[], float], alone: AbstractContextManager[object]) -> None:
+        self._hub = hub
+        self._monotonic = monotonic
+        self._alone = alone
+        self._reading: Reading | None = None
+        self._created: dict[int, datetime] = {}  # by stream id; it never changes
+        self._met: dict[Partition, Met] = {}
+
+    def verify(self, state: PartitionState, store: IngestStore) -> PartitionState:
+        now, partition = self._monotonic(), state.partition
+        met = self._met.get(partition)
+        is_met = met is not None and met.stream_id == state.stream_id and now - met.at < PAUSE
+        is_met = is_met and state.stop_for("incarnation") is None
+        if is_met and self._is_known_to_fit(state, now - _age_limit(state)):
+            self._met[partition] = Met(state.stream_id, now)
+            return state
+        self._met.pop(partition, None)
+        if self._differs(state, store, now - _age_limit(state)):
+            newer = _newer(state, store)
+            if newer is None:
+                raise self._changed(state)
+            return self.verify(newer, store)
+        if not is_met:
+            self._compare(state)
+        self._met[partition] = Met(state.stream_id, now)
+        return state
+
+    def verify_now(self, state: PartitionState, store: IngestStore) -> None:
+        if self._differs(state, store, self._monotonic()):
+            self._met.pop(state.partition, None)
+            raise self._changed(state)
+
+    def verify_whole(self, state: PartitionState, store: IngestStore) -> None:
+        self.verify_now(state, store)
+        self._compare(state)
+
+    def without_former(self, batch: EventBatch, state: PartitionState) -> EventBatch:
+        """Drop the events that were enqueued before the hub was created, unless the hub holds them all the same."""
+        created_at, first = self._created.get(state.stream_id), batch.events[0]
+        if created_at is None or first.enqueued_at >= created_at:
+            return batch
+        held = self._hub.find_event(batch.partition, first.sequence_number)
+        if held is not None and is_same_instant(held.enqueued_at, first.enqueued_at):
+            return batch
+        former = bisect_left(batch.events, created_at, key=enqueued_at_of)
+        return replace(batch, events=batch.events[former:])
+
+    def _differs(self, state: PartitionState, store: IngestStore, since: float) -> bool:
+        created_at = self._read_since(since)
+        stored = self._created.get(state.stream_id) or self._stored(state, store, created_at)
+        return stored != created_at
+
+    def _is_known_to_fit(self, state: PartitionState, since: float) -> bool:
+        reading = self._reading
+        if reading is None or reading.sent < since:
+            return False
+        return reading.created_at == self._created.get(state.stream_id)
+
+    def _read_since(self, since: float) -> datetime:
+        """Return the hub's time of creation, read after a moment, once for all threads that wait for it."""
+        with self._alone:
+            if self._reading is None or self._reading.sent <= since:
+                sent = self._monotonic()
+                self._reading = Reading(self._hub.created_at(), sent)
+            return self._reading.created_at
+
+    def _stored(self, state: PartitionState, store: IngestStore, created_at: datetime) -> datetime | None:
+        """Return the stored time of creation; a stream without one adopts the hub, if its checkpoints fit."""
+        with self._alone:
+            found = store.read_incarnation(state.partition.stream)
+            if found.stream_id == state.stream_id and found.hub_created_at is None:
+                self._adopt(found, created_at, store)
+                found = store.read_incarnation(state.partition.stream)
+            if found.hub_created_at is not None:
+                self._created[found.stream_id] = found.hub_created_at
+        return self._created.get(state.stream_id)
+
+    def _adopt(self, found: Incarnation, created_at: datetime, store: IngestStore) -> None:
+        for partition in self._hub.partitions():
+            self._compare(store.read_partition(partition))
+        store.adopt_hub(found, created_at)
+
+    def _compare(self, state: PartitionState) -> None:
+        evidence = contradiction(state, self._hub)
+        if evidence is not None:
+            self._met.pop(state.partition, None)
+            raise StreamIncarnationChanged(state.partition, evidence)
+
+    def _changed(self, state: PartitionState) -> StreamIncarnationChanged:
+        reading, stored = self._reading, self._created.get(state.stream_id)
+        if reading is None or stored is None:
+            return StreamIncarnationChanged(state.partition, "the stream is of a former incarnation of the hub")
+        return StreamIncarnationChanged(state.partition, created_differently(reading.created_at, stored))
+
+
+def contradiction(state: PartitionState, hub: HubReader) -> str | None:
+    """Return how the hub contradicts the state of a partition, as a clause; None when it does not.
+
+    The hub may have lost the checkpoint's event to retention: then only its end is compared.
+    """
+    checkpoint = state.checkpoint
+    if checkpoint is None and state.anchor is None:
+        return None
+    extent = hub.extent(state.partition)
+    if extent.last < state.next_number - 1:
+        kind = "anchor" if checkpoint is None else "checkpoint"
+        number = state.next_number if checkpoint is None else checkpoint.sequence_number
+        return f"the hub ends at {extent.last}, before the {kind} at {number}"
+    return differing_event(state, hub, extent)
+
+
+def differing_event(state: PartitionState, hub: HubReader, extent: Extent) -> str | None:
+    """Return how the hub's event at the checkpoint differs from the checkpoint, as a clause; None when it does not."""
+    checkpoint = state.checkpoint
+    if checkpoint is None or extent.beginning > checkpoint.sequence_number:
+        return None
+    event = hub.find_event(state.partition, checkpoint.sequence_number)
+    if event is None or is_same_instant(event.enqueued_at, checkpoint.enqueued_at):
+        return None
+    times = f"enqueued at {event.enqueued_at.isoformat()}, not at {checkpoint.enqueued_at.isoformat()}"
+    return f"the hub's event {event.sequence_number} was {times} as the event of the checkpoint"
+
+
+def created_differently(created_at: datetime, stored: datetime) -> str:
+    """Return the evidence of a different time of creation, as a clause."""
+    return f"the hub was created at {created_at.isoformat()}, but the stream was read from one of {stored.isoformat()}"
+
+
+def is_same_instant(one: datetime, other: datetime) -> bool:
+    """Return True when two times of one event differ by rounding only."""
+    return abs(one - other) <= SAME_INSTANT
+
+
+def _age_limit(state: PartitionState) -> float:
+    """Return how old a reading may be: a new hub cannot have reached the partition's next number since then."""
+    reached = state.next_number if state.checkpoint is not None or state.anchor is not None else 0
+    return min(OLDEST, max(SOONEST, reached / FASTEST))
+
+
+def _newer(state: PartitionState, store: IngestStore) -> PartitionState | None:
+    """Return the state in a newer stream than the remembered one, or None where there is no newer one."""
+    store.forget_partition(state.partition)
+    found = store.read_partition(state.partition)
+    return None if found.stream_id == state.stream_id else found

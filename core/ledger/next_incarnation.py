@@ -1,0 +1,184 @@
+"""The next incarnation of a stream: close the books of a hub that is gone, and begin those of the hub that is there.
+
+A person requests it (docs/operator.md). The old books stay as they are, with their rows and letters; the new ones begin
+in every partition of the hub at an anchor, and a dry run says first what will be read.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from core.errors import CommitOutcomeUnknown, HubledgerError, HubUnreachable
+from core.ingest.anchor import Anchoring, choose_anchor
+from core.ingest.incarnation import contradiction, created_differently
+from core.ledger.books import Books, BookStore, read_books
+from core.model.clock import Clock
+from core.model.commits import PartitionState
+from core.model.events import Incarnation, Partition, PartitionId, Stream
+from core.model.hub import HubReader
+from core.model.spans import SequenceNumber
+
+
+@dataclass(frozen=True, slots=True)
+class IncarnationOrder:
+    """The request of a person, with the state that the person saw: the stream's incarnation, and when the hub that is
+    there was created (None: not seen yet). `is_forced` opens an incarnation of a hub that still fits."""
+
+    requested_by: str
+    reason: str
+    expected_incarnation: int
+    expected_created_at: datetime | None = None
+    is_dry_run: bool = True
+    anchoring: Anchoring = "first"
+    is_forced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Where a partition of the next incarnation begins, and what the hub holds of it.
+
+    `evidence` says how the hub contradicts the old checkpoint; None where it does not.
+    """
+
+    partition_id: PartitionId
+    anchor: SequenceNumber
+    beginning: SequenceNumber
+    end: SequenceNumber
+    evidence: str | None
+
+    @property
+    def numbers(self) -> int:
+        """The count of numbers from the anchor to the hub's end."""
+        return max(0, self.end - self.anchor + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """All that the transaction of the next incarnation writes."""
+
+    closed: Incarnation
+    stream: Stream
+    hub_created_at: datetime
+    anchors: Mapping[PartitionId, SequenceNumber]
+    opened_by: str
+    opened_why: str
+    opened_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class IncarnationReport:
+    """What was opened, or would be: the incarnation that ends with its books, and the beginnings of the next one."""
+
+    closed: Incarnation
+    hub_created_at: datetime
+    is_opened: bool
+    evidence: str | None
+    beginnings: tuple[Beginning, ...]
+    books: Books
+
+
+class StateDiffers(HubledgerError):
+    """The stream or the hub is not as the person saw it; nothing was changed."""
+
+    def __init__(self, found: Incarnation, hub_created_at: datetime) -> None:
+        super().__init__(
+            f"the stream is in incarnation {found.number}, and its hub was created at {hub_created_at.isoformat()}:"
+            " repeat the dry run, and expect this state; nothing was changed"
+        )
+        self.incarnation = found.number
+        self.hub_created_at = hub_created_at
+
+
+class HubFits(HubledgerError):
+    """The hub is the one that the stream was read from; nothing was changed."""
+
+    def __init__(self, found: Incarnation) -> None:
+        super().__init__(
+            f"the hub is still the one of incarnation {found.number}, and all its checkpoints fit: there is nothing to"
+            " open; to begin new books all the same, force it; nothing was changed"
+        )
+
+
+class IncarnationStore(Protocol):
+    """Reads and opens the incarnations of a stream."""
+
+    def read_incarnation(self, stream: Stream) -> Incarnation:
+        """Return the newest incarnation of a stream; a stream that the store does not know yet is opened."""
+
+    def read_partition(self, partition: Partition) -> PartitionState:
+        """Return the partition's state in the newest incarnation."""
+
+    def open_incarnation(self, opening: Opening) -> None:
+        """Close an incarnation and open the next one with its anchors, in one transaction.
+
+        Stops of reason `incarnation` end, and so do open replays of the closed stream. Raises IncarnationConflict.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class IncarnationMeans:
+    """The means to open the next incarnation of a stream."""
+
+    stream: Stream
+    store: IncarnationStore
+    books: BookStore
+    hub: HubReader
+    clock: Clock
+
+
+def next_incarnation(order: IncarnationOrder, means: IncarnationMeans) -> IncarnationReport:
+    """Open the next incarnation, or say what it would be; carried out twice, the second is refused.
+
+    Raises StateDiffers, HubFits, IncarnationConflict, HubUnreachable and the faults of the store.
+    """
+    found, created_at = means.store.read_incarnation(means.stream), means.hub.created_at()
+    expected = (order.expected_incarnation, order.expected_created_at or created_at)
+    if expected != (found.number, created_at):
+        raise StateDiffers(found, created_at)
+    beginnings = tuple(_beginning(one, order.anchoring, means) for one in means.hub.partitions())
+    evidence = _evidence(found, created_at, beginnings)
+    if evidence is None and not order.is_forced:
+        raise HubFits(found)
+    if means.hub.created_at() != created_at:
+        raise HubUnreachable("the hub was recreated while it was read: repeat the dry run")
+    books = read_books(means.books)
+    if not order.is_dry_run:
+        _open(_opening(order, found, created_at, beginnings, means), means.store)
+    return IncarnationReport(found, created_at, not order.is_dry_run, evidence, beginnings, books)
+
+
+def _beginning(partition: Partition, anchoring: Anchoring, means: IncarnationMeans) -> Beginning:
+    extent = means.hub.extent(partition)
+    fresh = PartitionState(partition, 0, None, opened_at=means.clock.now())
+    anchor = choose_anchor(fresh, anchoring, means.hub)
+    evidence = contradiction(means.store.read_partition(partition), means.hub)
+    return Beginning(partition.partition_id, anchor, extent.beginning, extent.last, evidence)
+
+
+def _evidence(found: Incarnation, created_at: datetime, beginnings: tuple[Beginning, ...]) -> str | None:
+    stored = found.hub_created_at
+    if stored is not None and stored != created_at:
+        return created_differently(created_at, stored)
+    return next((f"partition {one.partition_id}: {one.evidence}" for one in beginnings if one.evidence), None)
+
+
+def _opening(
+    order: IncarnationOrder,
+    found: Incarnation,
+    created_at: datetime,
+    beginnings: tuple[Beginning, ...],
+    means: IncarnationMeans,
+) -> Opening:
+    anchors = {one.partition_id: one.anchor for one in beginnings}
+    by, why = order.requested_by, order.reason
+    return Opening(found, means.stream, created_at, anchors, by, why, means.clock.now())
+
+
+def _open(opening: Opening, store: IncarnationStore) -> None:
+    try:
+        store.open_incarnation(opening)
+    except CommitOutcomeUnknown:
+        found = store.read_incarnation(opening.stream)
+        if (found.number, found.opened_at) != (opening.closed.number + 1, opening.opened_at):
+            raise

@@ -1,0 +1,45 @@
+"""Incarnations in SQL: the transaction that closes one and opens the next."""
+
+from functools import partial
+
+from core.errors import IncarnationConflict
+from core.ledger.next_incarnation import Opening
+from core.store.columns import instant_text, storable
+from core.store.partitions import Partitions
+from core.store.script import Script, Step
+
+WHY_CANCELLED = "the next incarnation of the stream was opened: the numbers of this replay are of the old hub"
+
+
+class Incarnations(Partitions):
+    """An IncarnationStore over a database."""
+
+    def open_incarnation(self, opening: Opening) -> None:
+        self._database.run(opening_script(opening))
+
+
+def opening_script(opening: Opening) -> Script:
+    """Return the transaction of the next incarnation; the row of the closed one is its lock."""
+    closed, at = opening.closed, instant_text(opening.opened_at)
+    stream_id = {"stream_id": closed.stream_id}
+    opened = {
+        "anchored_at": at,
+        "hub_created_at": instant_text(opening.hub_created_at),
+        "opened_by": storable(opening.opened_by),
+        "opened_why": storable(opening.opened_why),
+    }
+    anchors = [{"partition_id": id, "sequence_number": number} for id, number in opening.anchors.items()]
+    conflict = partial(
+        IncarnationConflict, f"{opening.stream.event_hub} {opening.stream.consumer_group}", closed.number
+    )
+    closing = {**stream_id, "incarnation": closed.number, "closed_at": at}
+    return Script(
+        opening.stream.event_hub,
+        (
+            Step("close_incarnation", closing, expect=1, otherwise=conflict),
+            Step("open_incarnation", {**stream_id, **opened}),
+            Step("anchor_incarnation", {**stream_id, "anchored_at": at}, many=anchors),
+            Step("clear_incarnation_stops", stream_id),
+            Step("cancel_replays_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),
+        ),
+    )

@@ -1,0 +1,33 @@
+"""The stops of partitions, as every answer shows them."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from core.errors import StopReason
+from core.model.commits import PartitionStop
+from core.model.events import PartitionId
+from handlers.web.operation import Answered
+
+
+class StopAnswer(Answered):
+    """A partition that is stopped on purpose: why, since when, and how often a batch or a check met the stop."""
+
+    partition_id: str
+    reason: StopReason
+    detail: str
+    stopped_at: datetime
+    attempts: int
+
+
+def stop_answers(id: PartitionId, stops: Iterable[PartitionStop]) -> list[StopAnswer]:
+    """Return the stops of a partition as they are shown."""
+    return [
+        StopAnswer(
+            partition_id=id,
+            reason=stop.reason,
+            detail=stop.detail,
+            stopped_at=stop.stopped_at,
+            attempts=stop.attempts,
+        )
+        for stop in stops
+    ]

@@ -1,0 +1,183 @@
+"""Open the next incarnation of the stream: a dry run by default, which says what will be read and from where."""
+
+import logging
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+import msgspec
+
+from core.errors import IncarnationConflict
+from core.ingest.anchor import Anchoring
+from core.ledger.next_incarnation import (
+    Beginning,
+    HubFits,
+    IncarnationOrder,
+    IncarnationReport,
+    StateDiffers,
+    next_incarnation,
+)
+from core.letters.listing import OPEN
+from handlers.app import app
+from handlers.web.operation import Answered, Call, Instant, Nothing, Reason, Shape, operation, utc
+from handlers.web.problems import CONFLICT, STATE_DIFFERS, Problem, invalid
+
+log = logging.getLogger("hubledger.api")
+Anchor = Annotated[str, msgspec.Meta(max_length=40, description="`first`, `latest`, or RFC 3339 with its zone.")]
+
+
+class IncarnationShape(Shape):
+    """The state that the person saw, and the reason. Without `dry_run` false nothing is changed; with it,
+    `expected_hub_created_at` is required: the dry run answers it as `hub_created_at`. `force` opens an incarnation
+    although the hub still fits."""
+
+    reason: Reason
+    expected_incarnation: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+    expected_hub_created_at: Instant | None = None
+    anchor: Anchor = "first"
+    dry_run: bool = True
+    force: bool = False
+
+
+class BeginningAnswer(Answered):
+    """A partition of the next incarnation: it begins at `anchor`; the hub holds the numbers from `hub_beginning` to
+    `hub_end`, of which `numbers` will be read. `evidence` is null where the hub does not contradict the checkpoint."""
+
+    partition_id: str
+    anchor: str
+    hub_beginning: str
+    hub_end: str
+    numbers: int
+    evidence: str | None
+
+
+class OldPartitionAnswer(Answered):
+    """The books of a partition that end."""
+
+    partition_id: str
+    first: str
+    checkpoint: str
+    accounted: int
+    balanced: bool
+
+
+class OldBooksAnswer(Answered):
+    """The books that end, and stay as they are with their rows. Their open letters stay open in them: nothing retries
+    letters of a former incarnation."""
+
+    incarnation: int
+    hub_created_at: datetime | None
+    numbers: int
+    accounted: int
+    balanced: bool
+    letters_open: int
+    letters_by_status: dict[str, int]
+    partitions: list[OldPartitionAnswer]
+
+
+class IncarnationAnswer(Answered):
+    """The next incarnation: opened, or as it would be. `evidence` says how its hub differs; null when it was forced."""
+
+    outcome: Literal["dry_run", "opened"]
+    incarnation: int
+    hub_created_at: datetime
+    evidence: str | None
+    numbers: int
+    partitions: list[BeginningAnswer]
+    old_books: OldBooksAnswer
+
+
+@operation(
+    "Open the next incarnation of the stream; a dry run by default", "streams", problems=(CONFLICT, STATE_DIFFERS)
+)
+def open_next_incarnation(call: Call[Nothing, Nothing, IncarnationShape]) -> IncarnationAnswer:
+    """Close the books of a hub that is gone, and begin those of the hub that is there."""
+    own, body = app(), call.body
+    try:
+        report = next_incarnation(_order(call), own.succession)
+    except StateDiffers as differs:
+        found = {"incarnation": differs.incarnation, "hub_created_at": differs.hub_created_at}
+        raise Problem(STATE_DIFFERS, str(differs), more=found) from differs
+    except (HubFits, IncarnationConflict) as refusal:
+        raise Problem(CONFLICT, str(refusal)) from refusal
+    if report.is_opened:
+        own.letter_counts.forget()
+        facts = {"who": call.who, "why": body.reason, "incarnation": report.closed.number + 1}
+        log.warning("next incarnation opened", extra={"action": "next_incarnation", **facts})
+    return answer_of(report)
+
+
+def _order(call: Call[Nothing, Nothing, IncarnationShape]) -> IncarnationOrder:
+    body, expected = call.body, call.body.expected_hub_created_at
+    if not body.dry_run and expected is None:
+        raise invalid("expected_hub_created_at", "give the hub_created_at of the dry run, to open the incarnation")
+    return IncarnationOrder(
+        requested_by=call.who,
+        reason=body.reason,
+        expected_incarnation=body.expected_incarnation,
+        expected_created_at=None if expected is None else utc(expected, "expected_hub_created_at"),
+        is_dry_run=body.dry_run,
+        anchoring=anchoring_of(body.anchor),
+        is_forced=body.force,
+    )
+
+
+def anchoring_of(text: str) -> Anchoring:
+    """Return the anchoring that a text names."""
+    if text in ("first", "latest"):
+        return "first" if text == "first" else "latest"
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            raise ValueError
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        wanted = "not first, latest or a time with its zone, such as 2026-01-01T00:00:00Z"
+        raise invalid("anchor", f"{text!r} is {wanted}") from None
+
+
+def answer_of(report: IncarnationReport) -> IncarnationAnswer:
+    """Return what was opened, or would be, as it is shown."""
+    return IncarnationAnswer(
+        outcome="opened" if report.is_opened else "dry_run",
+        incarnation=report.closed.number + 1,
+        hub_created_at=report.hub_created_at,
+        evidence=report.evidence,
+        numbers=sum(one.numbers for one in report.beginnings),
+        partitions=[_beginning(one) for one in report.beginnings],
+        old_books=_old_books(report),
+    )
+
+
+def _beginning(one: Beginning) -> BeginningAnswer:
+    return BeginningAnswer(
+        partition_id=one.partition_id,
+        anchor=str(one.anchor),
+        hub_beginning=str(one.beginning),
+        hub_end=str(one.end),
+        numbers=one.numbers,
+        evidence=one.evidence,
+    )
+
+
+def _old_books(report: IncarnationReport) -> OldBooksAnswer:
+    books = report.books
+    partitions = [
+        OldPartitionAnswer(
+            partition_id=one.partition_id,
+            first=str(one.first),
+            checkpoint=str(one.checkpoint),
+            accounted=one.accounted,
+            balanced=one.balanced,
+        )
+        for one in books.partitions
+    ]
+    return OldBooksAnswer(
+        incarnation=report.closed.number,
+        hub_created_at=report.closed.hub_created_at,
+        numbers=books.numbers,
+        accounted=books.accounted,
+        balanced=books.balanced,
+        letters_open=books.letters.open,
+        letters_by_status={status: books.letters.counts.get(status, 0) for status in OPEN},
+        partitions=partitions,
+    )

@@ -1,0 +1,138 @@
+"""A hub that is recreated under the app, over AMQP: its partitions stop, a person lets them go on, nothing is mixed."""
+
+import json
+import subprocess
+import sys
+import uuid
+from collections import defaultdict
+from typing import Any
+from urllib.error import HTTPError
+
+import pytest
+
+from core.transforms.home_security import SensorReading
+from local.processes import APP
+from tests.acceptance.gaps.apps import OFTEN, App
+
+pytestmark = pytest.mark.slow
+
+BEFORE = 300
+RENEWED = {"more events": 500, "fewer events": 120}
+
+
+def stops(app: App) -> set[tuple[str, str]]:
+    """Return partition and reason of every stop that the status shows."""
+    return {
+        (one["partition_id"], stop["reason"])
+        for one in app.request("api/status")["partitions"]
+        for stop in one["stops"]
+    }
+
+
+def health(app: App) -> int:
+    try:
+        app.request("api/health/ledger")
+    except HTTPError as refused:
+        return refused.code
+    return 200
+
+
+def post(app: App, **body: Any) -> Any:
+    headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex}
+    return app.request("api/streams/next-incarnation", {"reason": "the hub was recreated", **body}, **headers)
+
+
+def rows(app: App) -> dict[tuple[int, str, str], list[int]]:
+    """Return the numbers of the rows of each stream, partition and home."""
+    found = defaultdict(list)
+    for row in app.engine.rows(SensorReading):
+        found[row.stream_id, row.partition_id, row.row.home_id].append(row.sequence_number)  # type: ignore[attr-defined]
+    return {place: sorted(numbers) for place, numbers in found.items()}
+
+
+def command(app: App, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command of the next incarnation over the app's hub and store."""
+    return subprocess.run(
+        [sys.executable, "-m", "handlers.next_incarnation", "--reason", "recreated", *arguments],
+        cwd=APP,
+        env=app.settings(PATH="/usr/bin:/bin", HOME=str(app.folder), USER="ada"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def assert_nothing_mixed(app: App, renewed: int) -> None:
+    old, new = sorted({stream for stream, _, _ in rows(app)})
+    assert rows(app) == {
+        **{(old, id, "old"): list(range(BEFORE)) for id in app.published},
+        **{(new, id, "new"): list(range(renewed)) for id in app.published},
+    }
+    assert app.request("api/status")["ledger_balanced"] is True
+
+
+@pytest.mark.parametrize("is_up", [True, False], ids=["the host up", "the host down"])
+@pytest.mark.parametrize("renewed", RENEWED.values(), ids=RENEWED)
+def test_a_recreated_hub_stops_its_partitions_until_the_next_incarnation_is_opened(
+    app: App, renewed: int, is_up: bool
+) -> None:
+    app.start(**OFTEN)
+    app.publish(BEFORE, b"reading old")
+    app.until_all_accounted()
+    if not is_up:
+        app.end()
+    app.recreate_hub()
+    app.publish(renewed, b"reading new")
+    if not is_up:
+        app.start_host(**OFTEN)
+    app.until(lambda: stops(app) == {("0", "incarnation"), ("1", "incarnation")})
+    assert health(app) == 503
+    assert {home for _, _, home in rows(app)} == {"old"}
+    said = post(app, expected_incarnation=1)
+    assert (said["outcome"], said["incarnation"], said["numbers"]) == ("dry_run", 2, 2 * renewed)
+    done = post(app, expected_incarnation=1, expected_hub_created_at=said["hub_created_at"], dry_run=False)
+    assert (done["outcome"], done["old_books"]["accounted"]) == ("opened", 2 * BEFORE)
+    app.until_all_accounted()
+    app.until(lambda: stops(app) == set())
+    assert_nothing_mixed(app, renewed)
+    app.publish(30, b"reading new")
+    app.until_all_accounted()
+    assert_nothing_mixed(app, renewed + 30)
+
+
+def test_the_command_says_what_it_will_do_and_does_it_once(app: App) -> None:
+    app.start(**OFTEN)
+    app.publish(BEFORE, b"reading old")
+    app.until_all_accounted()
+    fits = command(app)
+    assert (fits.returncode, fits.stdout) == (1, "")
+    assert "the hub is still the one of incarnation 1" in fits.stderr
+    app.recreate_hub()
+    app.publish(50, b"reading new")
+    said = command(app)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert "partition 1: from 0; the hub holds 0 to 49, of which 50 will be read" in said.stdout
+    opening = said.stdout.splitlines()[-1].partition(": ")[2].split()
+    done = command(app, *opening, "--json")
+    assert (done.returncode, json.loads(done.stdout)["outcome"]) == (0, "opened")
+    again = command(app, *opening)
+    assert again.returncode == 1
+    assert "the stream is in incarnation 2" in again.stderr
+    app.until_all_accounted()
+    assert_nothing_mixed(app, 50)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--anchor", "yesterday"), "is not first, latest or a time"),
+        (("--open", "1"), "--open and --hub-created-at go together"),
+        (("--open", "1", "--hub-created-at", "noon"), "is not a time with its zone"),
+        (("--reason", "x"), "a reason has 3 to 400 characters"),
+    ],
+)
+def test_a_bad_argument_is_refused_before_anything_is_opened(app: App, arguments: tuple[str, ...], said: str) -> None:
+    refused = command(app, *arguments)
+    assert refused.returncode == 2
+    assert said in refused.stderr

@@ -1,0 +1,128 @@
+"""What every store promises of incarnations: one at a time is open, and nothing is committed to a closed one."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from core.errors import CheckpointConflict, IncarnationConflict
+from core.ledger.next_incarnation import Opening
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
+from core.store.incarnations import Incarnations
+from core.store.stream import OneStream
+from tests.contract.test_replay_jobs import request
+from tests.fakes.builders import EPOCH, NOON, STREAM, FakeClock, commit, partition, reading, settled
+from tests.fakes.store import Store
+
+P = partition()
+CREATED = EPOCH - timedelta(days=3)
+
+
+def opening(store: Store, first: int = 0) -> Opening:
+    """The next incarnation of the stream, which begins at `first` in two partitions."""
+    anchors = {PartitionId(id): SequenceNumber(first) for id in ("0", "1")}
+    return Opening(store.read_incarnation(STREAM), STREAM, NOON, anchors, "ada", "the hub was recreated", NOON)
+
+
+def open_next(store: Store, first: int = 0) -> None:
+    Incarnations(store.database).open_incarnation(opening(store, first))
+
+
+def test_a_stream_begins_in_its_first_incarnation_of_a_hub_that_nobody_has_read(store: Store) -> None:
+    found = store.read_incarnation(STREAM)
+    assert (found.number, found.hub_created_at, found.opened_by, found.opened_why) == (1, None, None, None)
+    assert found == store.read_incarnation(STREAM)
+
+
+def test_a_hub_is_adopted_once(store: Store) -> None:
+    found = store.read_incarnation(STREAM)
+    store.adopt_hub(found, CREATED)
+    store.adopt_hub(found, NOON)
+    assert store.read_incarnation(STREAM) == replace(found, hub_created_at=CREATED)
+
+
+def test_the_next_incarnation_is_a_stream_of_its_own_with_its_anchors(store: Store) -> None:
+    before = store.read_partition(P)
+    store.commit_batch(commit(before, 0, 4, settled({0: [reading()]}, filtered=4)))
+    open_next(store, first=7)
+    found, state = store.read_incarnation(STREAM), store.read_partition(P)
+    assert (found.number, found.hub_created_at, found.opened_at) == (2, NOON, NOON)
+    assert (found.opened_by, found.opened_why) == ("ada", "the hub was recreated")
+    assert (state.stream_id, state.checkpoint, state.anchor) == (found.stream_id, None, 7)
+    assert state.stream_id != before.stream_id
+    store.commit_batch(commit(state, 7, 9, settled({}, filtered=3)))
+    assert store.read_books()[0].numbers == 3
+
+
+def test_nothing_is_committed_to_a_closed_stream(store: Store) -> None:
+    fresh, began = store.read_partition(partition("1")), store.read_partition(P)
+    store.commit_batch(commit(began, 0, 4))
+    began = store.read_partition(P)
+    open_next(store)
+    for stale in (commit(began, 5, 9), commit(fresh, 0, 4)):
+        with pytest.raises(CheckpointConflict):
+            store.commit_batch(stale)
+    with pytest.raises(CheckpointConflict):
+        store.anchor_partition(fresh, SequenceNumber(0), NOON)
+    assert [books.commits for books in store.read_books()] == []
+
+
+def test_a_process_that_remembers_the_closed_stream_reads_the_new_one_after_its_conflict(store: Store) -> None:
+    remembering = store.remembering(timedelta(seconds=5))
+    remembering.commit_batch(commit(remembering.read_partition(P), 0, 4))
+    open_next(store)
+    with pytest.raises(CheckpointConflict):
+        remembering.commit_batch(commit(remembering.read_partition(P), 5, 9))
+    assert remembering.read_partition(P) == store.read_partition(P)
+    assert remembering.read_partition(P).checkpoint is None
+
+
+def test_a_process_that_only_retries_letters_notices_the_new_stream_within_seconds(store: Store) -> None:
+    clock = FakeClock()
+    remembering = store.remembering(timedelta(seconds=5), clock.monotonic)
+    old = remembering.open_stream(STREAM)
+    open_next(store)
+    clock.advance(5)
+    assert remembering.open_stream(STREAM) != old
+
+
+def test_an_operator_who_looked_at_the_closed_stream_sees_the_new_one_within_seconds(store: Store) -> None:
+    clock = FakeClock()
+    store.open_stream(STREAM)
+    looking = OneStream(store.database, STREAM, clock.monotonic)
+    old = looking.find()
+    open_next(store)
+    assert looking.find() == old
+    clock.advance(5)
+    assert looking.find() == store.open_stream(STREAM) != old
+
+
+def test_of_two_operators_one_opens_the_next_incarnation(store: Store) -> None:
+    first, second = opening(store), opening(store, first=5)
+    Incarnations(store.database).open_incarnation(first)
+    with pytest.raises(IncarnationConflict):
+        Incarnations(store.database).open_incarnation(second)
+    assert store.read_incarnation(STREAM).number == 2
+    assert store.read_partition(P).anchor == 0
+
+
+def test_the_stops_of_the_former_hub_end_and_others_of_the_old_stream_stay(store: Store) -> None:
+    old = store.read_partition(P)
+    for reason in ("incarnation", "outage"):
+        store.note_stop(old, reason, "why", NOON)
+    open_next(store)
+    assert store.read_partition(P).stops == ()
+    found = store.database.ask("read_stops", stream_id=old.stream_id, partition_id="0")
+    assert [row[0] for row in found] == ["outage"]
+
+
+def test_open_replays_of_the_closed_stream_are_cancelled(store: Store) -> None:
+    store.commit_batch(commit(store.read_partition(P), 0, 9))
+    job = request()
+    store.open_replay(job)
+    open_next(store)
+    found = store.find_replay(job.job_id)
+    assert found is not None
+    assert (found.status, found.ended_at) == ("cancelled", NOON)
+    assert "next incarnation" in (found.fault or "")
