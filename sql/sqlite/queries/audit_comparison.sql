@@ -84,7 +84,8 @@ SELECT d.sequence_number
 
 -- name: find_attempt_faults
 -- Find letters of a partition whose status differs from that of their last attempt, or whose attempts have a hole.
--- A batch makes letters that wait, are exhausted or are held, without an attempt.
+-- A batch makes letters that wait, are exhausted or are held, without an attempt, and a held letter may be freed without
+-- one.
 -- params: stream_id, partition_id, most
 WITH tried AS (
     SELECT a.sequence_number, COUNT(*) AS attempts, MAX(a.attempt) AS newest
@@ -102,7 +103,7 @@ SELECT d.sequence_number, d.status, COALESCE(t.attempts, 0) AS attempts, COALESC
    AND (t.attempts <> t.newest
         OR d.status IN ('resolved', 'discarded') AND COALESCE(a.status, '') <> d.status
         OR d.status = 'exhausted' AND a.status <> 'exhausted'
-        OR d.status IN ('waiting', 'retrying') AND a.status <> 'waiting')
+        OR d.status IN ('waiting', 'retrying') AND d.held_behind IS NULL AND a.status <> 'waiting')
  ORDER BY d.sequence_number
  LIMIT :most;
 
