@@ -7,16 +7,19 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
+from threading import Lock
 from time import perf_counter, thread_time
 
 from bench.counting import CountingDatabase, TakesAll
 from bench.figures import Figure, paired
 from bench.samples import SIZE, batch, decoded, reading
 from core.ingest.ingest import Means, ingest_batch
+from core.ingest.journal import StoredJournal
 from core.model.clock import Clock
 from core.model.events import Event
 from core.model.rows import References, Row
 from core.model.transform import Transform
+from core.store.attempts import Attempts
 from core.store.columns import LINEAGE, compiled_values, instant_texts
 from core.store.memory import Memory
 from core.store.partitions import Partitions
@@ -25,12 +28,13 @@ from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.rows import rows_text
 from core.store.sqlite.schema import migrate_sqlite, open_database
 from core.transforms.home_security import SensorReading
+from core.transforms.watchdog import Watchdog
 from handlers.adapters import to_batch
 
 ROUNDS = 120
 STAMPS = Clock(lambda: datetime.now(UTC), uuid.uuid4)
 
-FIRST = 8  # calls of the first batch before its commit: it opens the stream, reads the partition and anchors it
+FIRST = 10  # calls of the first batch before its commit: it opens the stream, reads and anchors the partition, marks it
 
 
 def measure() -> Iterator[Figure]:
@@ -46,10 +50,11 @@ def _against_bare_sql(folder: Path) -> Iterator[Figure]:
     migrate_sqlite(folder / "bare.db")
     counting = CountingDatabase(SqliteDatabase(folder / "ours.db"))
     store = Partitions(counting, Memory(timedelta(seconds=60)))
-    batches, transform = [batch(number) for number in range(ROUNDS)], Transform("bench", _ready_rows())
-    ours, bare = paired(
-        lambda number: ingest_batch(batches[number], Means(store, transform, STAMPS)), _bare(folder / "bare.db"), ROUNDS
-    )
+    batches, watchdog = [batch(number) for number in range(ROUNDS)], Watchdog(timedelta(seconds=240))
+    transform = Transform("bench", _ready_rows(), watch=watchdog.over)
+    means = Means(store, transform, STAMPS, journal=StoredJournal(Attempts(counting), STAMPS, Lock()))
+    ours, bare = paired(lambda number: ingest_batch(batches[number], means), _bare(folder / "bare.db"), ROUNDS)
+    watchdog.close()
     calls = (counting.calls - FIRST) / ROUNDS
     counting.close()
     share, rate = 100 * bare / ours, f"{SIZE / ours:,.0f} rows/s against {SIZE / bare:,.0f}"

@@ -8,6 +8,7 @@
     ├── ProcessDied                the process died each time it tried this event alone             (data)
     ├── EarlierLetterOpen          an earlier event of the same partition key is an open letter      (data)
     ├── RowsRefused                the database refuses the rows of this event                      (data)
+    ├── TooManyRows                the transform makes more rows of this event than one may have    (data)
     ├── ReplayRefused              the requested range cannot be replayed
     ├── ReplayOverlap              a different replay is working on part of the range
     └── InfrastructureFault        always leaves the handler, so that the host retries
@@ -76,6 +77,15 @@ class EarlierLetterOpen(HubledgerError):
 
 class RowsRefused(HubledgerError):
     """The database refuses the rows of one event; the message is the database's own."""
+
+
+class TooManyRows(HubledgerError):
+    """The transform made more rows of one event than ROWS_PER_EVENT allows."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"the transform makes more than {limit} rows of this event: mend the transform, or raise ROWS_PER_EVENT"
+        )
 
 
 class ReplayRefused(HubledgerError):

@@ -15,6 +15,7 @@ from core.model.backoff import Backoff
 from core.model.events import Stream, stream_of
 from core.model.letters import LetterPolicy
 from core.model.order import OrderPolicy
+from core.model.transform import ROWS_LIMIT
 
 EMBEDDED = "sqlite:"
 SERVER_WORDS = ("driver=", "dsn=")  # one of them is in every ODBC connection string
@@ -60,6 +61,8 @@ class Settings:
     fuse: Fuse
     letters: LetterPolicy
     letter_look: timedelta
+    rows_per_event: int
+    transform_deadline: timedelta
     replay_most_events: int
     spark: SparkSettings
     operator_role: str | None = None
@@ -94,6 +97,8 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         fuse=reader.fuse(),
         letters=reader.letters(),
         letter_look=reader.seconds("DEAD_LETTER_LOOK_SECONDS", 60, most=600, least=0.1),
+        rows_per_event=reader.count("ROWS_PER_EVENT", ROWS_LIMIT, most=1_000_000),
+        transform_deadline=reader.seconds("TRANSFORM_DEADLINE_SECONDS", 240, most=540, least=1),
         replay_most_events=reader.count("REPLAY_MOST_EVENTS", 10_000_000, most=999_999_999),
         spark=reader.spark(),
         operator_role=environment.get("OPERATOR_ROLE") or None,

@@ -45,12 +45,15 @@ class Fuse:
         events = sum(commit.events - commit.settled.held for commit in commits)
         stop = planned.state.stop_for("outage")
         alike = sum(letter.error_class == error_class for letter in letters)
+        if not events:
+            return stop is None  # all were held, so nothing shows whether the outage has ended
         if not failed or alike < (1 if stop else self.floor) or failed < self.share * events:
             return True
         attempt = stop.attempts + 1 if stop else 1
         if attempt > self.patience:
             return False
-        sample = next(letter.error for letter in planned.settled.letters if letter.error_class == error_class)
+        tried = (letter for letter in letters if letter.status != "held")
+        sample = next(letter.error for letter in tried if letter.error_class == error_class)
         raise OutageSuspected(planned.partition, (failed, events), (attempt, self.patience), f"{error_class}: {sample}")
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.errors import StopReason
+from core.model.attempts import AttemptMark
 from core.model.commits import BatchCommit, PartitionState
 from core.model.events import Incarnation, Partition, Stream
 from core.model.rows import ReferenceKey, Row
@@ -71,3 +72,16 @@ class IngestStore(Protocol):
 
     def clear_stop(self, state: PartitionState, reason: StopReason) -> None:
         """Delete a stop; the next read of the state no longer shows it."""
+
+
+class AttemptStore(Protocol):
+    """The marks of attempts, one for each partition; it does not remember. A commit that is marked deletes the mark."""
+
+    def read_attempt(self, state: PartitionState) -> AttemptMark | None:
+        """Return the mark of the newest attempt at a partition."""
+
+    def begin_attempt(self, state: PartitionState, mark: AttemptMark, expected: AttemptMark | None) -> bool:
+        """Set the mark; return False, with nothing changed, when a mark other than the expected one stands."""
+
+    def end_attempt(self, state: PartitionState, mark: AttemptMark) -> None:
+        """Record that this attempt has ended and does not count; does nothing when its mark does not stand."""

@@ -1,5 +1,6 @@
 """Compare the books with what the hub still holds: the events of letters, and partitions that the books do not name."""
 
+import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,15 +10,17 @@ from core.ledger.faults import LedgerFault
 from core.model.events import Event, PartitionId
 from core.model.hub import HubReader
 from core.model.spans import SequenceNumber, Span
+from core.model.values import encode_properties
 
 PAGE = 100  # letters that are in memory at once, with their bodies
 SETTLING = timedelta(minutes=10)  # a stream that was opened since then may not have anchored all its partitions yet
+UNREAD = {"$amqp", "$json"}  # the names under which properties that could not be read are stored
 PRECISION = timedelta(milliseconds=1)  # of the times that the hub stamps
 
 
 @dataclass(frozen=True, slots=True)
 class LetterEvent:
-    """The event of a letter as the store holds it; `body` is None where it was not stored."""
+    """The event of a letter as the store holds it, its properties as JSON; `body` is None where it was not stored."""
 
     sequence_number: SequenceNumber
     enqueued_at: datetime
@@ -84,15 +87,18 @@ def _differences(letter: LetterEvent, event: Event) -> Iterator[str]:
         yield "a different enqueued time"
     if letter.partition_key != event.partition_key:
         yield "a different partition key"
-    if _differ(letter.properties, event.properties):
+    if _differ(letter.properties, json.loads(encode_properties(event.properties))):
         yield "different properties"
 
 
 def _differ(stored: Mapping[str, object], sent: Mapping[str, object]) -> bool:
     """Return True for properties with other names, or with other values of the same type.
 
-    The host and the SDK give some values of AMQP different types; these cannot be compared.
+    The host and the SDK give some values of AMQP different types; these cannot be compared, and neither can properties
+    that could not be read.
     """
+    if UNREAD & (stored.keys() ^ sent.keys()):
+        return False
     if stored.keys() != sent.keys():
         return True
     return any(type(value) is type(sent[name]) and value != sent[name] for name, value in stored.items())

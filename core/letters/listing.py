@@ -88,7 +88,7 @@ class LetterAttempt:
 
 @dataclass(frozen=True, slots=True)
 class WholeLetter:
-    """A letter with its attempts and all parts of its event except the body."""
+    """A letter with its attempts and all parts of its event except the body; its properties as JSON that holds tags."""
 
     letter: ListedLetter
     offset: str

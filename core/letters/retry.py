@@ -73,7 +73,7 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
     The other letters are released if the store can be reached; otherwise the lease frees them when it ends.
 
     A chunk begins once: if its process dies, nobody tries the chunk again under this claim. Its letters count a lost
-    claim when the lease ends. The held letters that it frees are tried at once, for up to half the lease.
+    claim when the lease ends. The held letters that it frees are tried at once, for a part of the lease.
     """
     begun = replace(chunk, claimed_by=str(keeper.clock.new_id()))
     taken: list[SequenceNumber] = []
@@ -118,7 +118,8 @@ class _ChunkRetry:
 
     def __post_init__(self) -> None:
         self.report = RetryReport(self.hold.partition.partition_id)
-        self.until = self.trial.clock.now() + min(self.trial.letters.lease / 2, LONGEST_CHAIN)
+        policy = self.trial.letters  # one process may have to try all chunks of a claim before its lease ends
+        self.until = self.trial.clock.now() + min(policy.lease / (2 * policy.fan_out), LONGEST_CHAIN)
 
     def run(self, letters: Letters) -> None:
         self.count(lost=len(set(self.hold.sequence_numbers)) - len(letters))
@@ -181,7 +182,9 @@ class _ChunkRetry:
             now = self.trial.clock.now()
             store.begin_lone_try(self._held(run), now, now + self.trial.letters.lease)
         trial = replace(self.trial, transform=self.isolation.around(self.trial.transform))
-        keys = reference_keys([letter.event for letter in run if is_to_run(letter)], trial.transform)
+        keys = reference_keys(
+            [letter.event for letter in run if is_to_run(letter)], trial.transform, self.hold.partition
+        )
         references = References(store.read_references(keys) if keys else {})
         return plan_retry(self.hold, run, references, trial)
 

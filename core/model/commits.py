@@ -131,7 +131,8 @@ class SequenceGap:
 class BatchCommit:
     """All that one transaction writes for the numbers `first` to `last`; the hub no longer has `absent` of them.
 
-    It `is_cut` when the events after it would hold too many letters: the partition stays stopped.
+    `is_marked`: the mark of an attempt stands, and the commit deletes it. It `is_cut` when the events
+    after it would hold too many letters: the partition stays stopped.
     """
 
     state: PartitionState
@@ -144,6 +145,7 @@ class BatchCommit:
     committed_at: datetime
     absent: int = 0
     gaps: Sequence[SequenceGap] = ()
+    is_marked: bool = False
     is_cut: bool = False
 
     @property

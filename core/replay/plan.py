@@ -97,7 +97,7 @@ def plan_replay(
     transform, references = trial.transform, ReplayReferences(known)
     letters = trial.known_letters
     order = None if letters is None else KeyOrder(letters.open, letters.discarded)
-    settled, now = settle(piece.events, references, _over(references, trial), order), clock.now()
+    settled, now = settle(piece.events, references, _over(references, trial), order, trial.state.partition), clock.now()
     return ReplayCommit(
         job_id=trial.job_id,
         state=trial.state,

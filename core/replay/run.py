@@ -202,7 +202,7 @@ class _Slice:
     def _plan(self, part: Piece, progress: PartitionProgress, state: PartitionState) -> ReplayCommit:
         """READ the states that the events refer to, and DECIDE."""
         means = self.means
-        keys = reference_keys(part.events, means.transform)
+        keys = reference_keys(part.events, means.transform, state.partition)
         known = self._known(state, keys) if keys else KnownStates()
         letters = self._known_letters(part, progress, state) if state.open_keys else None
         trial = ReplayTrial(self.job_id, state, means.transform, self.refused, means.letters, letters)

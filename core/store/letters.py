@@ -1,6 +1,5 @@
 """Letters in SQL: claims, retries and moves."""
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
@@ -21,6 +20,7 @@ from core.model.letters import (
     RetryCommit,
 )
 from core.model.spans import SequenceNumber
+from core.model.values import decode_properties
 from core.store.checksum import with_checksums
 from core.store.columns import instant_of, instant_or_none, instant_text, numbers_json, storable
 from core.store.database import write
@@ -210,5 +210,5 @@ def _claimed_position_of(row: Sequence[Any]) -> ClaimedPosition:
 def _claimed_letter_of(row: Sequence[Any]) -> ClaimedLetter:
     number, offset, enqueued_at, partition_key, properties, body, body_kept, attempts, lost_claims = row
     place = (SequenceNumber(number), offset, instant_of(enqueued_at))
-    event = Event(*place, partition_key, json.loads(properties), bytes(body))
+    event = Event(*place, partition_key, decode_properties(properties), bytes(body))
     return ClaimedLetter(event, bool(body_kept), attempts, lost_claims)

@@ -17,6 +17,7 @@ from core.model.commits import LetterStatus
 from core.model.events import PartitionId
 from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber
+from core.model.values import shown_properties
 from core.store.columns import instant_of, instant_or_none, instant_text
 from core.store.stream import OneStream
 
@@ -62,7 +63,7 @@ class LetterListing:
             return None
         attempts = self._stream.ask("read_attempts", **position, most=MOST_ATTEMPTS)
         listed, (offset, properties) = found[0][:LISTED], found[0][LISTED:]
-        return WholeLetter(_listed_letter(listed), offset, json.loads(properties), tuple(map(_attempt, attempts)))
+        return WholeLetter(_listed_letter(listed), offset, shown_properties(properties), tuple(map(_attempt, attempts)))
 
     def read_letter_body(self, partition_id: PartitionId, sequence_number: SequenceNumber, most: int) -> bytes:
         """Return the first `most` bytes of a letter's body; empty when there is no letter."""

@@ -19,6 +19,7 @@ from core.model.commits import (
 from core.model.events import Incarnation, Partition, Stream
 from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
+from core.model.values import encode_properties
 from core.store.checksum import with_checksums
 from core.store.columns import (
     can_stand,
@@ -166,7 +167,7 @@ class Partitions(HeldLetters):
 
 
 def batch_script(commit: BatchCommit) -> Script:
-    """Return the transaction of a batch, in lock order: checkpoint, rows, letters, ledger, gaps."""
+    """Return the transaction of a batch, in lock order: checkpoint, rows, letters, ledger, gaps, attempt, stop."""
     steps = [*_checkpoint_steps(commit), *row_steps(commit.settled, place_of(commit.state))]
     letters, at = commit.settled.letters, {"committed_at": instant_text(commit.committed_at)}
     if letters:
@@ -178,6 +179,8 @@ def batch_script(commit: BatchCommit) -> Script:
         gaps = [{**span_values(Span(gap.first, gap.last)), "status": gap.status} for gap in commit.gaps]
         steps.append(Step("settle_gap", place_of(commit.state), many=gaps))
         steps.append(Step("add_gap", {**place_of(commit.state), **at}, many=gaps, races=("pk_sequence_gap",)))
+    if commit.is_marked:
+        steps.append(Step("clear_attempt", place_of(commit.state)))
     if commit.ends_stop:
         steps.append(Step("clear_stop", {**place_of(commit.state), "reason": "held"}))
     return Script(str(commit.partition), tuple(steps))
@@ -215,7 +218,7 @@ def letter_values(letter: DeadLetter, transform_version: str, failed_at: str) ->
         "offset_token": event.offset,
         "enqueued_at": instant_text(event.enqueued_at),
         "partition_key": None if event.partition_key is None else storable(event.partition_key),
-        "properties": json.dumps(event.properties, default=str),
+        "properties": encode_properties(event.properties),
         "body": event.body if letter.keeps_body else b"",
         "body_kept": int(letter.keeps_body),
         "error_class": letter.error_class,

@@ -12,6 +12,7 @@ from core.model.commits import PartitionState
 from core.model.events import Event, PartitionId, Stream
 from core.model.rows import ReferenceKey, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
+from core.model.values import decode_properties
 from core.replay.job import (
     JobMove,
     LeftOut,
@@ -174,7 +175,7 @@ class Replays(Partitions):
 def _event_of(row: Sequence[Any]) -> Event:
     number, offset, enqueued_at, partition_key, properties, body = row
     place = (SequenceNumber(number), offset, instant_of(enqueued_at))
-    return Event(*place, partition_key, json.loads(properties), bytes(body))
+    return Event(*place, partition_key, decode_properties(properties), bytes(body))
 
 
 def _standing_of(row_class: type, row: Sequence[Any], state: PartitionState) -> tuple[ReferenceKey, StandingState]:

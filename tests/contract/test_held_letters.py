@@ -224,6 +224,20 @@ def test_a_batch_that_does_not_know_of_a_stop_is_refused_so_that_it_clears_it(wo
     assert world.store.read_partition(partition()).stops == ()
 
 
+def test_a_chunk_leaves_freed_letters_to_the_next_round_when_its_time_is_up(world: World, engine: Engine) -> None:
+    world.broken = set()
+
+    def slowly(given: Event, references: References) -> Iterable[Row]:
+        world.clock.advance(5)
+        return world.transform.rows_of(given, references)
+
+    slow = replace(world.transform, rows_of=slowly)
+    world.clock.advance(60)
+    (chunk,) = claim_due(world.keeper)
+    assert retry_chunk(chunk, replace(world.keeper, transform=slow), "retry-1").resolved == 2
+    assert statuses(engine) == {0: "resolved", 1: "resolved", 2: "waiting", 3: "held"}
+
+
 def test_without_the_order_held_letters_are_freed_one_of_each_key_at_a_time(world: World, engine: Engine) -> None:
     world.policy = LetterPolicy(backoff=replace(HOLDING.backoff, attempts=2))
     assert next_due_at(world.keeper) == NOON  # now

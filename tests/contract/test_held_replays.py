@@ -19,8 +19,7 @@ from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.replay.job import ReplayCounts, ReplayJob
 from core.replay.pieces import ReplayCommit
-from core.replay.port import ReplayMeans
-from core.replay.run import open_partitions, replay_slice
+from core.replay.run import ReplayMeans, open_partitions, replay_slice
 from core.transforms.home_security import SensorReading
 from tests.fakes.builders import STREAM, batch, event
 from tests.fakes.kept import Engine

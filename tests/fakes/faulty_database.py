@@ -24,7 +24,7 @@ class Fault(Enum):
     KILLED_AFTER = auto()  # the process dies when it is committed
 
 
-class Killed(BaseException):
+class Killed(KeyboardInterrupt):
     """The process died: nothing of it is left but the database."""
 
 

@@ -31,7 +31,8 @@ from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.replaying import order
 from tests.fakes.store import Store
-from tests.simulation.replay_world import TRANSFORMS, ReplayWorld
+from tests.simulation.deployments import TRANSFORMS
+from tests.simulation.replay_world import ReplayWorld
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 ROW_CLASSES = (Home, SensorReading, HomeAlert)

@@ -24,6 +24,7 @@ from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
 from core.store.database import Database
+from core.store.script import Script
 from core.transforms.home_security import SensorReading
 from tests.fakes.builders import STREAM, FakeClock, batch, event, ids, partition
 from tests.fakes.faulty_database import Killed
@@ -31,9 +32,8 @@ from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.replaying import order
 from tests.fakes.store import Store
-from tests.simulation.held_letters import HeldLetters
+from tests.simulation.faults import OF_READS, OF_SCRIPTS, Fault, ProcessDatabase
 from tests.simulation.key_order import KeyOrderWatch
-from tests.simulation.replay_world import TroubledDatabase
 
 OWNERS, STEPS, LATE = 2, 50, 6
 VERBS = ["reading", "reading", "reading", "quiet", "flaky 1", "flaky 3", "breaks", "poison", "huge", "kill 2"]
@@ -65,7 +65,7 @@ class OrderWorld:
         self.tries: Counter[str] = Counter()
         self.seen: Counter[str] = Counter()
         planted = plant(engine, engine.database) if plant else engine.database
-        self.watch = KeyOrderWatch(engine, HeldLetters(planted))
+        self.watch = KeyOrderWatch(engine, planted)
         self.record = Store(self.watch)
         self._verbs = CALM if self.replays and self.chance.random() < 0.5 else VERBS
         self.logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 2))}
@@ -205,16 +205,16 @@ class OrderWorld:
         return Process(self._troubled().remembering(timedelta(seconds=60), self.clock.monotonic))
 
     def _troubled(self) -> Store:
-        return Store(TroubledDatabase(self.watch, self._fault))
+        return Store(ProcessDatabase(self.watch, self._fault))
 
-    def _fault(self, name: str) -> str | None:
+    def _fault(self, script: Script | None) -> Fault | None:
         if self._depth == 0 and self.chance.random() < 0.15:  # others go on between any two calls
             self._depth += 1
             self._step()
             self._depth -= 1
         if self.chance.random() >= self.trouble / 4:
             return None
-        return self.chance.choice(["away", "killed", "killed after", "lost", "unanswered"])
+        return self.chance.choice(OF_READS if script is None else OF_SCRIPTS)
 
     def _log(self, id: int) -> list[Event]:
         keys = [f"key-{number}" for number in range(self.chance.randint(1, 5))] + [None]

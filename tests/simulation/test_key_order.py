@@ -15,17 +15,19 @@ from tests.fakes.builders import partition
 from tests.fakes.memory_store import MemoryStore
 from tests.simulation.order_world import NEVER, OrderWorld
 from tests.simulation.seeds import seeds
+from tests.simulation.watch import WatchedStore
 
 BLOCK = 10
 Plant = Callable[[MemoryStore, Database], Database]
 
 
 def run(seed: int, plant: Plant | None = None) -> OrderWorld:
-    engine = MemoryStore()
+    engine = WatchedStore()
     world = OrderWorld(seed, engine, plant)
     try:
         world.run()
         assert_at_rest(world, engine)
+        assert engine.sql("SELECT kind, detail FROM sim_violation") == []
     except BaseException as fault:
         fault.add_note(f"the seed of this world is {seed}")
         raise

@@ -73,6 +73,8 @@ def commits() -> Mapping[str, Script]:
     for first, letters in product((True, False), (True, False)):
         name = f"commit {'first' if first else 'later'} gaps{' letters' if letters else ''}"
         named[name] = batch_script(with_gap(commit_of(ROW_CLASSES, first=first, letters=letters)))
+    marked = replace(commit_of(ROW_CLASSES, first=False, letters=True), is_marked=True)
+    named["commit later marked"] = batch_script(marked)
     named["commit ordered"] = batch_script(in_order(commit_of(ROW_CLASSES, first=False, letters=True)))
     return named
 

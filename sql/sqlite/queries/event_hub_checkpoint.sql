@@ -52,11 +52,14 @@ RETURNING commit_number;
 
 -- name: count_commit
 -- Count a commit that leaves the checkpoint in place; the row is its lock, and the commit id stays that of the last
--- batch.
+-- batch. Touches no row in a closed stream.
 -- params: stream_id, partition_id
 UPDATE event_hub_checkpoint
    SET commit_number = commit_number + 1
  WHERE stream_id = :stream_id AND partition_id = :partition_id
+   AND NOT EXISTS (
+       SELECT 1 FROM event_stream AS e
+        WHERE e.stream_id = :stream_id AND e.closed_at IS NOT NULL)
 RETURNING commit_number;
 
 -- name: stay_in_order

@@ -24,7 +24,7 @@ SELECT d.partition_key, d.sequence_number, d.error_class
 -- Count the held letters of a partition.
 -- params: stream_id, partition_id
 SELECT COUNT(*) AS held
-  FROM event_hub_dead_letter AS d
+  FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_held
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.status = 'held';
 
 -- name: find_discarded

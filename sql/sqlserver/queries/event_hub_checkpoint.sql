@@ -53,11 +53,14 @@ UPDATE hubledger.event_hub_checkpoint
 
 -- name: count_commit
 -- Count a commit that leaves the checkpoint in place; the row is its lock, and the commit id stays that of the last
--- batch.
+-- batch. Touches no row in a closed stream.
 -- params: stream_id int, partition_id varchar(8000)
 UPDATE hubledger.event_hub_checkpoint
    SET @commit_number = commit_number = commit_number + 1
- WHERE stream_id = @stream_id AND partition_id = @partition_id;
+ WHERE stream_id = @stream_id AND partition_id = @partition_id
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.event_stream AS e
+        WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL);
 
 -- name: stay_in_order
 -- Read the commit number of a partition that is locked; no row when a different replay has committed since a commit, for

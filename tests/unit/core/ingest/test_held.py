@@ -158,7 +158,8 @@ class TestTheLimit:
         world.discard(0)
         with pytest.raises(HeldLettersFull):
             world.ingest(*log)
-        assert (world.checkpoint, world.stops) == (3, ["held"])
+        (stop,) = world.engine.read_partition(partition()).stops
+        assert (world.checkpoint, stop.reason, stop.attempts) == (3, "held", 2)
         world.discard(1, 2)
         assert world.ingest(*log).redelivered == 4
         assert (world.checkpoint, world.stops) == (4, [])
