@@ -39,7 +39,8 @@ class _Outcomes:
 class PartitionLedger(_Outcomes):
     """The ledger of a partition, summed from its first range, and the count of its letters.
 
-    `holes` counts ranges that do not begin where the range before them ended.
+    `holes` counts ranges that do not begin where the range before them ended. Without a checkpoint, `checkpoint` is -1.
+    `counted_commits` are those that the checkpoint has counted; `newest_commit` is the last one in the ledger.
     """
 
     partition: Partition
@@ -54,6 +55,8 @@ class PartitionLedger(_Outcomes):
     held: int
     absent: int
     letters: int
+    counted_commits: int = 0
+    newest_commit: int = 0
 
     @property
     def balanced(self) -> bool:

@@ -21,6 +21,7 @@ from core.model.letters import (
 )
 from core.model.spans import SequenceNumber
 from core.model.values import decode_properties
+from core.store.checksum import with_checksums
 from core.store.columns import instant_of, instant_or_none, instant_text, numbers_json, storable
 from core.store.database import write
 from core.store.held import freed_by
@@ -116,7 +117,7 @@ def retry_script(commit: RetryCommit) -> Script:
             Step("free_letters", freed),
             Step("record_attempts", {**freed, **_retry_attempt_values(commit, at)}),
             Step("record_freed", {**freed, "done_by": commit.invocation_id}),
-            Step("record_retry", {**shared, **_retry_values(commit)}),
+            Step("record_retry", with_checksums("retry", {**shared, **_retry_values(commit)})),
         ),
     )
 

@@ -20,6 +20,7 @@ from core.model.events import Incarnation, Partition, Stream
 from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
 from core.model.values import encode_properties
+from core.store.checksum import with_checksums
 from core.store.columns import (
     can_stand,
     instant_of,
@@ -173,7 +174,7 @@ def batch_script(commit: BatchCommit) -> Script:
         values = [letter_values(letter, commit.transform_version, at["committed_at"]) for letter in letters]
         steps.append(Step("add_letter", place_of(commit.state), many=values))
         steps += freeing_steps(commit, at["committed_at"])
-    steps.append(Step("record_batch", {**_ledger_values(commit), **at}))
+    steps.append(Step("record_batch", with_checksums("batch", {**_ledger_values(commit), **at})))
     if commit.gaps:
         gaps = [{**span_values(Span(gap.first, gap.last)), "status": gap.status} for gap in commit.gaps]
         steps.append(Step("settle_gap", place_of(commit.state), many=gaps))
@@ -193,7 +194,8 @@ def row_steps(settled: Settled, place: Values) -> list[Step]:
             table = row_table(row_class)
             verb: RowVerb = "set" if table.key else "append"
             races = (f"pk_{table.name}",) if table.key else ()
-            steps.append(Step(of_rows(verb, row_class), place, many=placed, races=races))
+            sums = None if table.key else "rows_checksum"
+            steps.append(Step(of_rows(verb, row_class), place, many=placed, races=races, sums=sums))
     return steps
 
 

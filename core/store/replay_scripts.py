@@ -12,6 +12,7 @@ from core.model.spans import SequenceNumber
 from core.replay.diff import document
 from core.replay.job import COUNTS, REPLAY_MOVES, JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayRequest
 from core.replay.pieces import RehearsedPiece, ReplayCommit
+from core.store.checksum import with_checksums
 from core.store.columns import instant_text, numbers_json, span_values
 from core.store.held import freed_by, keys_of, order_steps
 from core.store.partitions import Values, letter_values, place_of
@@ -150,7 +151,7 @@ def _writing_steps(commit: ReplayCommit) -> list[Step]:
         *order,
         Step("record_attempts", attempts),
         *freed,
-        Step("record_replay", {**place, **span, **_record_values(commit), "committed_at": at}),
+        Step("record_replay", with_checksums("replay", {**place, **span, **_record_values(commit, at)})),
     ]
 
 
@@ -175,7 +176,8 @@ def _row_steps(row_class: type, commit: ReplayCommit) -> list[Step]:
         Step(of_rows("retract", row_class), events, counts="rows_retracted"),
         Step(of_rows("delete", row_class), events),
     ]
-    return [*steps, Step(of_rows("append", row_class), place, many=placed)] if placed else steps
+    append = Step(of_rows("append", row_class), place, many=placed, sums="rows_checksum")
+    return [*steps, append] if placed else steps
 
 
 def _letter_steps(commit: ReplayCommit, touched: Values, at: str) -> list[Step]:
@@ -185,7 +187,7 @@ def _letter_steps(commit: ReplayCommit, touched: Values, at: str) -> list[Step]:
     return [Step("reopen_letters", touched, many=letters), added] if letters else []
 
 
-def _record_values(commit: ReplayCommit) -> Values:
+def _record_values(commit: ReplayCommit, at: str) -> Values:
     settled = commit.settled
     return {
         "written": settled.written,
@@ -197,6 +199,7 @@ def _record_values(commit: ReplayCommit) -> Values:
         "rows_appended": settled.rows_appended,
         "transform_version": commit.transform_version,
         "invocation_id": str(commit.job_id),
+        "committed_at": at,
     }
 
 

@@ -28,7 +28,7 @@ class Store(Letters, Replays, Ownerships, Attempts):
 
     def read_ledgers(self, stream: Stream = STREAM) -> tuple[PartitionLedger, ...]:
         """Return the books of every partition of a stream."""
-        return Ledger(OneStream(self.database, stream), ()).audit_ledgers(None)
+        return Ledger(OneStream(self.database, stream), ()).audit_ledgers()
 
     def read_books(self, stream: Stream = STREAM) -> tuple[PartitionBooks, ...]:
         """Return the books of every partition of a stream, as operators see them."""

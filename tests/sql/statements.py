@@ -30,11 +30,12 @@ from core.store.replay_scripts import (
     rehearsal_script,
 )
 from core.store.replay_scripts import move_script as move_job_script
-from core.store.script import OfRows, Script, of_rows
+from core.store.script import OfRows, RowVerb, Script, of_rows
 from core.store.sqlserver.batch import Batch, ask_batch, run_batch
 from core.store.sqlserver.rows import rows_query
 from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of
 
+OF_APPENDED: tuple[RowVerb, ...] = ("next_partition", "next_number", "select_range", "find_lettered")
 STATES = tuple(row_class for row_class in ROW_CLASSES if row_table(row_class).key)
 MOVED: tuple[Move, ...] = ("release", "exhaust", "requeue", "discard", "free")
 FILES = ("lock_migrations", "create_schema", "commit_migrations", "permissions")
@@ -245,6 +246,7 @@ def _queries() -> Iterator[tuple[str, str]]:
 
 def _selects() -> Iterator[tuple[str, str]]:
     read = [of_rows(verb, each) for verb in ("select_placed", "count_rows") for each in ROW_CLASSES]
+    read += [of_rows(verb, each) for verb in OF_APPENDED for each in ROW_CLASSES if each not in STATES]
     read += [of_rows(verb, each) for verb in ("select_states", "select_standing", "count_states") for each in STATES]
     for one in (*read, of_rows("find_row_faults", *ROW_CLASSES), of_rows("find_row_faults", *STATES)):
         yield f"rows {one}", asked_rows(one)
