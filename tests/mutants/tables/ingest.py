@@ -80,8 +80,8 @@ MUTANTS = (
         ),
         (
             "a retry after a conflict reads no new references",
-            "References(means.store.read_references(keys) if keys else {})",
-            "References({})",
+            "replace(reading, references=References(means.store.read_references(keys))) if keys else reading",
+            "reading",
         ),
     ),
     *in_file(
@@ -203,6 +203,30 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "core/ingest/journal.py",
+        f"{UNIT}/ingest/test_journal.py",
+        (
+            "attempts that have died do not take turns",
+            "turn.enter_context(self._turns)",
+            "pass",
+        ),
+        (
+            "an event is a letter after one death alone",
+            "is_crash = died >= UNFINISHED",
+            "is_crash = died >= 1",
+        ),
+        (
+            "an outage of the store is a death",
+            "return replace(standing, attempts=min(standing.attempts, own[standing.attempt_id]))",
+            "return standing",
+        ),
+        (
+            "a retry leaves no mark",
+            "if is_unproven or batch.is_retry or batch.asked is not None:",
+            "if is_unproven or batch.asked is not None:",
+        ),
+    ),
+    *in_file(
         "core/settle/settle.py",
         f"{UNIT}/settle/test_settle.py",
         (
@@ -216,9 +240,19 @@ MUTANTS = (
             "letters.append(dead_letter(event, error))\n            rows = ()\n",
         ),
         (
+            "an exit that a transform raises goes on",
+            "        except BaseException as error:",
+            "        except Exception as error:",
+        ),
+        (
+            "the rows of an event have no limit",
+            "if len(rows) > limit:",
+            "if False:",
+        ),
+        (
             "memory that runs out becomes a letter",
-            "if isinstance(error, MemoryError):",
-            "if isinstance(error, MemoryError) and not event:",
+            "except (KeyboardInterrupt, MemoryError):\n            raise\n        except BaseException as",
+            "except KeyboardInterrupt:\n            raise\n        except BaseException as",
         ),
         (
             "later events of a batch do not see the states that earlier ones wrote",
