@@ -80,8 +80,8 @@ MUTANTS = (
         ),
         (
             "a retry after a conflict reads no new references",
-            "References(means.store.read_references(keys))) if keys else reading",
-            "References({})) if keys else reading",
+            "References(means.store.read_references(keys) if keys else {})",
+            "References({})",
         ),
     ),
     *in_file(
@@ -200,6 +200,30 @@ MUTANTS = (
             "a refused run is tried one event at a time",
             "return run[: max(1, suspects // 2)] if suspects > 0",
             "return run[:1] if suspects > 0",
+        ),
+    ),
+    *in_file(
+        "core/ingest/journal.py",
+        f"{UNIT}/ingest/test_journal.py",
+        (
+            "attempts that have died do not take turns",
+            "turn.enter_context(self._turns)",
+            "pass",
+        ),
+        (
+            "an event is a letter after one death alone",
+            "is_crash = died >= UNFINISHED",
+            "is_crash = died >= 1",
+        ),
+        (
+            "an outage of the store is a death",
+            "return replace(standing, attempts=min(standing.attempts, own[standing.attempt_id]))",
+            "return standing",
+        ),
+        (
+            "a retry leaves no mark",
+            "if is_unproven or batch.is_retry or batch.asked is not None:",
+            "if is_unproven or batch.asked is not None:",
         ),
     ),
     *in_file(
