@@ -18,7 +18,7 @@ from core.errors import CommitOutcomeUnknown, DataRefused, InfrastructureFault, 
 from core.letters.moves import release
 from core.letters.plan import Trial, is_to_run, plan_retry
 from core.letters.port import Keeper
-from core.model.events import Event
+from core.model.events import Event, number_of
 from core.model.letters import (
     ClaimedLetter,
     LetterChunk,
@@ -125,7 +125,7 @@ class _ChunkRetry:
         self.count(lost=len(set(self.hold.sequence_numbers)) - len(letters))
         self._settle_all(letters)
         while self.freed:
-            letters, self.freed = tuple(self.freed), []
+            letters, self.freed = tuple(sorted(self.freed, key=number_of)), []
             self._settle_all(letters)
 
     def count(self, **more: int) -> None:

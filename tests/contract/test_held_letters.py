@@ -191,6 +191,20 @@ def test_a_letter_that_fails_when_it_is_freed_keeps_the_rest_held(world: World, 
     assert written(engine) == [0]
 
 
+def test_letters_that_several_commits_free_are_tried_in_the_order_of_their_numbers(
+    store: Store, engine: Engine
+) -> None:
+    world = World(store)
+    world.broken = {0, 1}
+    world.ingest([event(number, "body", key=key) for number, key in enumerate("abba")])
+    world.clock.advance(3_600)
+    claim_due(world.keeper)  # its process dies, so each letter is tried alone, in a commit of its own
+    world.broken.clear()
+    world.retry()
+    assert statuses(engine) == dict.fromkeys(range(4), "resolved")
+    assert [(kept.first, kept.last) for kept in engine.retries()] == [(0, 0), (1, 1), (2, 3)]
+
+
 def test_a_freed_letter_that_another_claim_takes_is_not_taken(world: World) -> None:
     world.broken = set()
     (chunk,) = claim_due(replace(world.keeper, clock=replace(world.own, now=lambda: NOON + timedelta(hours=2))))

@@ -13,7 +13,8 @@ from tests.simulation.hub import SimulatedHub
 from tests.simulation.trouble import Trouble
 
 Ending = Literal["done", "failed", "died"]
-Invoke = Callable[[int, str, tuple[Event, ...]], Ending]  # by the number of the instance
+# By the number of the instance, with the partition, the events, and how often the invocation was retried.
+Invoke = Callable[[int, str, tuple[Event, ...], int], Ending]
 
 
 @dataclass(slots=True)
@@ -23,6 +24,7 @@ class Pump:
     owner: int
     position: int = 0
     batch: tuple[Event, ...] = ()
+    retries: int = 0
     is_running: bool = False
 
 
@@ -103,7 +105,7 @@ class Host:
 
     def _run(self, id: str, pump: Pump) -> None:
         events, pump.is_running = pump.batch, True
-        ending = self._invoke(pump.owner, id, events)
+        ending = self._invoke(pump.owner, id, events, pump.retries)
         pump.is_running = False
         if ending == "done" or (ending == "failed" and self._trouble.comes(self._loses)):
             self._note("host: failed batch lost" if ending == "failed" else "batches")
@@ -113,6 +115,9 @@ class Host:
             pump.batch = ()
         elif ending == "failed":
             self._note("host: failed batch retried")
+            pump.retries += 1
+            return
+        pump.retries = 0
 
     def _note(self, kind: str) -> None:
         self._trouble.counts[kind] += 1

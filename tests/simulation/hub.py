@@ -56,8 +56,7 @@ class SimulatedHub(MemoryHub):
             number = self.last[id] + 1
             body = self._body(id).format(home=f"home-{id}-{self.chance.randrange(2)}", late=f"late-{id}")
             at = self._now() + timedelta(microseconds=number)
-            words = body.split()
-            key = words[1] if len(words) > 1 else None
+            key = self.chance.choice([*(f"home-{id}-{one}" for one in range(3)), None])
             event = Event(SequenceNumber(number), str(number * 64), at, key, {}, body.encode())
             self.publish(id, [event])
             self.log[id].events.append(event)

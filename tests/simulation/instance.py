@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from core.errors import StoreUnavailable
 from core.ingest.fuse import Fuse
 from core.ingest.gaps import Healing
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
+from core.ingest.journal import StoredJournal
 from core.ingest.silence import SilenceCheck
 from core.ledger.next_incarnation import IncarnationMeans
 from core.letters.port import Keeper
@@ -44,10 +46,25 @@ class Site:
     trouble: Trouble
     policy: LetterPolicy
     fuse: Fuse
-    dies: Callable[[Event], bool]  # of an event that it tries
+    dies: Callable[[Event, bool], bool]  # of an event that it tries, or of its letter
 
     def new_id(self) -> UUID:
         return UUID(int=self.trouble.chance.getrandbits(128), version=4)
+
+
+class Turn:
+    """Lets one attempt in at a time: who would have to wait comes again."""
+
+    def __init__(self) -> None:
+        self._is_taken = False
+
+    def __enter__(self) -> None:
+        if self._is_taken:
+            raise StoreUnavailable("a different attempt has its turn")
+        self._is_taken = True
+
+    def __exit__(self, *fault: object) -> None:
+        self._is_taken = False
 
 
 class Instance:
@@ -62,11 +79,13 @@ class Instance:
         patient = Store(self.process).patient(PATIENCE, waiting)
         store = patient.remembering(KEPT, site.clock.monotonic)
         healing, policy = Healing(site.hub), site.policy
-        harmless, deadly_one = deadly(deployed, None), deadly(deployed, self._dies)
-        self.means = Means(store, harmless, self.clock, healing, policy, site.fuse, self._verification())
+        harmless, of_batches = deadly(deployed, None), deadly(deployed, lambda event: self._dies(event, False))
+        of_letters = deadly(deployed, lambda event: self._dies(event, True))
+        journal, hub = StoredJournal(patient, self.clock, Turn()), self._verification()
+        self.means = Means(store, of_batches, self.clock, healing, policy, site.fuse, hub, journal)
         self.silence = SilenceCheck(replace(self.means, store=patient, incarnations=self._verification()), GRACE)
-        self.keeper = Keeper(STREAM, store, deadly_one, self._find_event, self.clock, policy)
-        self.replays = ReplayMeans(STREAM, store, site.hub, harmless, self.clock, policy, piece=7)
+        self.keeper = Keeper(STREAM, store, of_letters, self._find_event, self.clock, policy)
+        self.replays = ReplayMeans(STREAM, patient, site.hub, harmless, self.clock, policy, piece=7)
 
     @property
     def is_dead(self) -> bool:
@@ -81,8 +100,8 @@ class Instance:
         ledger = Ledger(OneStream(self.process, STREAM), ())
         return IncarnationMeans(STREAM, Incarnations(self.process), ledger, self._site.hub, self.clock)
 
-    def _dies(self, event: Event) -> bool:
-        self.process.is_dead = self._site.dies(event)
+    def _dies(self, event: Event, is_letter: bool) -> bool:
+        self.process.is_dead = self._site.dies(event, is_letter)
         return self.process.is_dead
 
     def _verification(self) -> HubVerification:

@@ -45,6 +45,7 @@ ANSWERS = (
     "redelivered events dropped",
     "healed events",
     "absent numbers",
+    "events isolated as crash",
     "gaps at the end healed",
     "batches held by the fuse",
     "batches stopped at a different hub",

@@ -79,7 +79,8 @@ def _check_attempts(letter: Letter, made: list[Attempt], where: object) -> None:
     assert len({one.touched_by for one in made}) == len(made), (where, made)
     count = 1
     for before, one in pairwise([Attempt(0, "batch", "waiting", None, "", None), *made]):
-        assert before.status not in ("resolved", "discarded") or one.kind == "replay", (where, made)
+        may_follow = {"resolved": ("replay", "free"), "discarded": ("replay",)}  # a replay may hold a resolved letter
+        assert one.kind in may_follow.get(before.status, (one.kind,)), (where, made)
         if one.kind == "requeue":
             count = 0
         elif one.kind == "replay" and one.status != "resolved":
@@ -168,6 +169,21 @@ def check_rows(case: Case, books: Books, homes: "Homes") -> None:
             possible_rows = {tuple(sorted(one.rows)) for one in found if one.letter is None}
             assert tuple(sorted(row for _, row in own)) in possible_rows, (where, possible_rows)
     assert not rows and not letters, (place, "rows or letters of no event", rows, letters)
+
+
+def check_order(case: Case) -> None:
+    """The events of a key became rows in the order of the hub; a replay may write them once more at any time."""
+    tried = [touch.by for touches in case.touches.values() for touch in touches]
+    if any(by.kind == "replay" for by in tried):
+        return
+    applied: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for number, event in case.truth.events.items():
+        commits = [touch.by.commit for touch in case.touches[number] if touch.succeeded]
+        if event.partition_key is not None:
+            applied[event.partition_key] += [(commit, number) for commit in commits]
+    for key, found in applied.items():
+        numbers = [number for _, number in sorted(found)]
+        assert numbers == sorted(numbers), (case.truth.place, key, "out of order", sorted(found))
 
 
 def check_counts(case: Case, books: Books, homes: "Homes") -> None:
@@ -280,8 +296,11 @@ def check_replays(sql: Sql, truths: Iterable[Truth]) -> None:
             assert status != "done" or following == last + 1, (job_id, id, "done, but not through")
 
 
-def check(sql: Sql, truths: list[Truth], told: set[tuple[str, int]]) -> Books:
-    """Check all of a database at rest; `told` are the letters that an operator was told were discarded."""
+def check(sql: Sql, truths: list[Truth], told: set[tuple[str, int]], is_ordered: bool = False) -> Books:
+    """Check all of a database at rest; `told` are the letters that an operator was told were discarded.
+
+    `is_ordered`: the events of a partition key were kept in order.
+    """
     books = Books(sql)
     cases = []
     for truth in truths:
@@ -293,6 +312,8 @@ def check(sql: Sql, truths: list[Truth], told: set[tuple[str, int]]) -> Books:
     for case in cases:
         check_rows(case, books, homes)
         check_counts(case, books, homes)
+        if is_ordered:
+            check_order(case)
     homes.check()
     check_remembered(sql)
     check_replays(sql, truths)

@@ -19,6 +19,9 @@ class EventLike(Protocol):
     def enqueued_at(self) -> Any: ...
 
     @property
+    def partition_key(self) -> str | None: ...
+
+    @property
     def body(self) -> bytes: ...
 
 
