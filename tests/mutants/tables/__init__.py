@@ -1,12 +1,12 @@
 """All mutants, a module for each part of the product."""
 
-from tests.mutants.tables import around, engines, ingest, ledger, letters, order, replay, stops, store
+from tests.mutants.tables import around, engines, held, ingest, ledger, letters, replay, stops, store
 
 MUTANTS = (
     *ingest.MUTANTS,
     *stops.MUTANTS,
     *letters.MUTANTS,
-    *order.MUTANTS,
+    *held.MUTANTS,
     *replay.MUTANTS,
     *ledger.MUTANTS,
     *store.MUTANTS,
