@@ -48,6 +48,11 @@ def test_other_keys_and_events_without_a_key_go_on() -> None:
     assert behind(letters) == {5: None, 8: None, 9: 5}
 
 
+def test_an_event_without_a_key_does_not_wait_for_an_empty_key() -> None:
+    done = settle([event(5, "bug", key=""), event(6, "quiet")], References({}), PLAIN, KeyOrder({}))
+    assert (len(done.letters), done.held) == (1, 0)
+
+
 def test_events_do_not_wait_for_one_that_is_discarded() -> None:
     discarded = frozenset({SequenceNumber(5)})
     assert behind(run("bug", "quiet", order=KeyOrder({}, discarded))) == {5: None}
