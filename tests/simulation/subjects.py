@@ -13,6 +13,13 @@ from core.errors import ReplayOverlap
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import SilenceCheck
+from core.ledger.next_incarnation import (
+    HubFits,
+    IncarnationMeans,
+    IncarnationOrder,
+    StateDiffers,
+    next_incarnation,
+)
 from core.letters.moves import Mover, discard
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, retry_chunk
@@ -23,6 +30,9 @@ from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
 from core.store.aggregation import Aggregations
+from core.store.incarnations import Incarnations
+from core.store.ledger import Ledger
+from core.store.stream import OneStream
 from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH, STREAM, batch, event, partition
 from tests.fakes.replaying import order
@@ -33,6 +43,7 @@ from tests.simulation.sweep import Bench, Process, Subject
 BODIES = ["home a 1", "reading a", "double b", "look a", "quiet", "poison", "bug", "look b", "home b 0", "look b"]
 WITH_REFUSED = [*BODIES[:4], "huge a", "reading b", "huge b"]
 FEW_TRIES = LetterPolicy(Backoff(attempts=2), chunk=3)
+HOLDING = LetterPolicy(order="hold_key")
 FIRST, SECOND = TRANSFORMS[0], TRANSFORMS[1]
 GRACE = timedelta(seconds=30)
 MOST = 10**6
@@ -122,6 +133,44 @@ def _drive(process: Process) -> None:
             replay_slice(job_id, id, means, bench.clock.now() + timedelta(seconds=10))
 
 
+def _in_order(bench: Bench) -> None:
+    """Prepare a key whose first event is a letter."""
+    means = replace(_means(Process(bench)), letters=HOLDING)
+    ingest_batch(batch([event(0, "bug", key="a")], partition()), means)
+
+
+def _ingest_in_order(process: Process) -> None:
+    given = [event(number, "reading a", key=key) for number, key in enumerate(["a", "b", "a", "a"], 1)]
+    ingest_batch(batch(given, partition()), replace(_means(process), letters=HOLDING))
+
+
+def _free(process: Process) -> None:
+    bench = process.bench
+    keeper = Keeper(STREAM, process.store, FIRST, bench.hub.find_event, bench.own, HOLDING)
+    discard([LetterPosition(PartitionId("0"), SequenceNumber(0))], keeper, Mover("somebody", "the sweep asks"))
+
+
+def _held_in_order(bench: Bench) -> None:
+    _in_order(bench)
+    _ingest_in_order(Process(bench))
+
+
+def _recreated(bench: Bench) -> None:
+    """Prepare a stream whose hub was replaced by a different one."""
+    _committed(BODIES, 4)(bench)
+    store = Process(bench).store
+    store.adopt_hub(store.read_incarnation(STREAM), bench.hub.made_at)
+    bench.hub.recreate_hub(bench.clock.now())
+
+
+def _succeed(process: Process) -> None:
+    database, bench = process.database, process.bench
+    ledger = Ledger(OneStream(database, STREAM), ())
+    means = IncarnationMeans(STREAM, Incarnations(database), ledger, bench.hub, bench.own)
+    with suppress(StateDiffers, HubFits):
+        next_incarnation(IncarnationOrder("somebody", "the hub was recreated", 1, is_dry_run=False), means)
+
+
 @dataclass(slots=True)
 class StagingEngine:
     """An engine that finishes each job at once: it stages one window under the run's id."""
@@ -164,6 +213,9 @@ SUBJECTS = {
     "a gap at the end": Subject(_committed(BODIES, 2), _look, 40, 3, counts_commits=False),
     "a gap at the end whose events are gone": Subject(_held(BODIES, gone=(3, 9)), _look, 40, 3, counts_commits=False),
     "a claim and its retries": Subject(_committed([*BODIES, "huge a"], 11), _keep, 60, 4, counts_commits=False),
+    "a batch of which a key waits for a letter": Subject(_in_order, _ingest_in_order, 20),
+    "a discard that frees the letters of its key": Subject(_held_in_order, _free, 10),
+    "the next incarnation": Subject(_recreated, _succeed, 20),
     "a move of letters": Subject(_committed(BODIES, len(BODIES)), _discard, 10),
     "the request of a replay": Subject(_committed(BODIES, len(BODIES)), _request, 10),
     "the pieces of a replay": Subject(_replay(is_dry_run=False), _drive, 100),

@@ -38,6 +38,7 @@ OWN_TO_A_TRY = {
     "attempts of partition_stop",
     "submits of aggregation_run",
     "history of replay_job",
+    "ledger_checksum of batch_ledger",  # it covers the times
 }
 
 
