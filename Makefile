@@ -1,6 +1,6 @@
 # Everything sets itself up: `make run` and `make demo` install what the local run needs, `make test` and `make check` the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run demo serve needs-java test test-all test-sqlserver test-spark41 scriptdom azurite screenshots check check-types check-stores check-core check-app check-infra house smoke format bench clean
+.PHONY: help run demo serve needs-java test test-all test-sqlserver test-spark41 scriptdom azurite screenshots check check-types check-stores check-core check-app check-infra simulate house smoke format bench clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -16,7 +16,10 @@ WORKERS ?= 0
 HOMES ?=
 RATE ?=
 TRANSFORM ?=
+ONLY ?=
 SEED ?= 1
+SEEDS ?= 20000
+FIRST ?= 0
 
 help: ## Show the targets and their settings
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,8 +103,14 @@ check-infra: $(VENV)/dev.done ## Check Bicep, azure.yaml, hooks, package and cap
 	@$(BIN)/python -m pytest -n 2 -rs tests/infra tests/repo/test_settings.py
 	@$(BIN)/python -m infra.hooks package --to $(VENV)/package.zip | tail -n 1
 
+simulate: $(VENV)/dev.done ## Run SEEDS=20000 worlds from FIRST=0, in which everything fails, against the oracle, and print what they met
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST)
+
 house: | $(VENV)/bin/python ## Print the shape of the code: rooms, floors, cycles, lines, walks; ROOTS="OLD ." compares checkouts
 	@$(BIN)/python -m tests.repo.house $(foreach root,$(ROOTS),--root $(root))
+
+mutants: $(VENV)/dev.done ## Plant known bugs one by one and see the tests kill each; ONLY="part of a name"
+	@$(BIN)/python -m tests.mutants $(if $(ONLY),--only "$(ONLY)")
 
 smoke: $(VENV)/dev.done ## Smoke the app at SMOKE_BASE_URL, or one started here (docs/run-with-func.md)
 	@$(BIN)/python -m pytest -rs tests/smoke

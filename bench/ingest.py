@@ -3,38 +3,45 @@
 import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from time import perf_counter
+from statistics import median
+from threading import Lock
+from time import perf_counter, thread_time
 
 from bench.counting import CountingDatabase, TakesAll
 from bench.figures import Figure, paired
 from bench.samples import SIZE, batch, decoded, reading
 from core.ingest.ingest import Means, ingest_batch
+from core.ingest.journal import StoredJournal
 from core.model.clock import Clock
 from core.model.events import Event
 from core.model.rows import References, Row
 from core.model.transform import Transform
+from core.store.attempts import Attempts
 from core.store.columns import LINEAGE, compiled_values, instant_texts
 from core.store.memory import Memory
 from core.store.partitions import Partitions
-from core.store.script import of_rows
+from core.store.script import Outcome, Script, of_rows
 from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlite.rows import rows_text
 from core.store.sqlite.schema import migrate_sqlite, open_database
 from core.transforms.home_security import SensorReading
+from core.transforms.watchdog import Watchdog
 from handlers.adapters import to_batch
 
 ROUNDS = 120
 STAMPS = Clock(lambda: datetime.now(UTC), uuid.uuid4)
 
-FIRST = 8  # calls of the first batch before its commit: it opens the stream, reads the partition and anchors it
+FIRST = 10  # calls of the first batch before its commit: it opens the stream, reads and anchors the partition, marks it
 
 
 def measure() -> Iterator[Figure]:
     """Measure throughput against bare SQL, calls per batch, and our own Python."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
         yield from _against_bare_sql(Path(folder))
+        yield _of_checksums(Path(folder))
     yield _own_python()
 
 
@@ -43,15 +50,49 @@ def _against_bare_sql(folder: Path) -> Iterator[Figure]:
     migrate_sqlite(folder / "bare.db")
     counting = CountingDatabase(SqliteDatabase(folder / "ours.db"))
     store = Partitions(counting, Memory(timedelta(seconds=60)))
-    batches, transform = [batch(number) for number in range(ROUNDS)], Transform("bench", _ready_rows())
-    ours, bare = paired(
-        lambda number: ingest_batch(batches[number], Means(store, transform, STAMPS)), _bare(folder / "bare.db"), ROUNDS
-    )
+    batches, watchdog = [batch(number) for number in range(ROUNDS)], Watchdog(timedelta(seconds=240))
+    transform = Transform("bench", _ready_rows(), watch=watchdog.over)
+    means = Means(store, transform, STAMPS, journal=StoredJournal(Attempts(counting), STAMPS, Lock()))
+    ours, bare = paired(lambda number: ingest_batch(batches[number], means), _bare(folder / "bare.db"), ROUNDS)
+    watchdog.close()
     calls = (counting.calls - FIRST) / ROUNDS
     counting.close()
     share, rate = 100 * bare / ours, f"{SIZE / ours:,.0f} rows/s against {SIZE / bare:,.0f}"
     yield Figure("ingest_batch of 500 into SQLite, share of bare executemany", share, "%", ">= 80", share >= 80, rate)
     yield Figure("calls to the store per batch, steady state", calls, "calls", "1", calls == 1)
+
+
+class _Unsummed:
+    """A Database that writes no checksum of rows."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self.ask, self.close, self._database = database.ask, database.close, database
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        """Run the script without its sums."""
+        steps = tuple(replace(step, sums=None) if step.sums else step for step in script.steps)
+        return self._database.run(replace(script, steps=steps), rehearse)
+
+
+def _of_checksums(folder: Path) -> Figure:
+    """Measure batches with and without checksums of their rows in turn, by the processor's time of this thread."""
+    means, taken = [], ([0.0] * ROUNDS, [0.0] * ROUNDS)
+    for name in ("with", "without"):
+        migrate_sqlite(folder / f"{name}.db")
+        database = SqliteDatabase(folder / f"{name}.db")
+        store = Partitions(database if name == "with" else _Unsummed(database), Memory(timedelta(seconds=600)))
+        means.append(Means(store, Transform("bench", _ready_rows()), STAMPS))
+    whole = [0.0] * ROUNDS
+    for number in range(ROUNDS):
+        given = batch(number)
+        for place in (0, 1) if number % 2 else (1, 0):
+            started, began = thread_time(), perf_counter()
+            ingest_batch(given, means[place])
+            taken[place][number] = thread_time() - started
+            whole[number] = perf_counter() - began
+    more = median(taken[0][ROUNDS // 10 :]) - median(taken[1][ROUNDS // 10 :])
+    share = 100 * more / median(whole[ROUNDS // 10 :])
+    return Figure("checksums of the rows, share of an ingest", share, "%", "<= 3", share <= 3)
 
 
 def _bare(path: Path) -> Callable[[int], object]:

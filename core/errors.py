@@ -6,7 +6,9 @@
     ├── PoisonEvent                raised by a transform: this event can never succeed              (data)
     ├── MissingReference           raised by a transform: a row that it needs does not exist (yet)  (data)
     ├── ProcessDied                the process died each time it tried this event alone             (data)
+    ├── EarlierLetterOpen          an earlier event of the same partition key is an open letter      (data)
     ├── RowsRefused                the database refuses the rows of this event                      (data)
+    ├── TooManyRows                the transform makes more rows of this event than one may have    (data)
     ├── ReplayRefused              the requested range cannot be replayed
     ├── ReplayOverlap              a different replay is working on part of the range
     └── InfrastructureFault        always leaves the handler, so that the host retries
@@ -16,7 +18,8 @@
         ├── GapNotHealed           the time was up before all missing events were read back from the hub
         ├── PartitionStopped       a partition is stopped on purpose until its cause is gone
         │   ├── OutageSuspected        most events of a batch fail: it is held for a while instead of dead-lettered
-        │   └── StreamIncarnationChanged   the hub was recreated, restored or failed over since our checkpoint
+        │   ├── StreamIncarnationChanged   the hub was recreated, restored or failed over since our checkpoint
+        │   └── HeldLettersFull        so many letters of the partition are held that no more may be
         ├── EngineUnreachable      the Spark engine did not answer: it is unknown whether it carried out the request
         ├── EngineRefused          the Spark engine refused the request: a setting has to change
         ├── LakeUnreachable        the lake did not answer, or holds a pointer that cannot be read
@@ -68,8 +71,21 @@ class ProcessDied(HubledgerError):
     """The process that ran the transform died repeatedly while it tried this event alone."""
 
 
+class EarlierLetterOpen(HubledgerError):
+    """An earlier event of the same partition key is an open letter: this event is tried after it (`hold_key`)."""
+
+
 class RowsRefused(HubledgerError):
     """The database refuses the rows of one event; the message is the database's own."""
+
+
+class TooManyRows(HubledgerError):
+    """The transform made more rows of one event than ROWS_PER_EVENT allows."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"the transform makes more than {limit} rows of this event: mend the transform, or raise ROWS_PER_EVENT"
+        )
 
 
 class ReplayRefused(HubledgerError):
@@ -153,6 +169,22 @@ class StreamIncarnationChanged(PartitionStopped):
         )
         self.partition = partition
         self.evidence = evidence
+
+
+class HeldLettersFull(PartitionStopped):
+    """A partition holds as many letters as it may, and its next event would be one more."""
+
+    reason: StopReason = "held"
+
+    def __init__(self, partition: object, sequence_number: int, limit: int) -> None:
+        super().__init__(
+            f"{partition}: event {sequence_number} has to wait for an open letter of its partition key, and"
+            f" {limit} letters are held already (HELD_LIMIT); nothing was dropped. Requeue, discard or replay the"
+            " letters that the held ones wait for: the partition then goes on by itself"
+        )
+        self.partition = partition
+        self.sequence_number = sequence_number
+        self.limit = limit
 
 
 class EngineUnreachable(InfrastructureFault):

@@ -14,6 +14,8 @@ from core.ingest.fuse import Fuse
 from core.model.backoff import Backoff
 from core.model.events import Stream, stream_of
 from core.model.letters import LetterPolicy
+from core.model.order import OrderPolicy
+from core.model.transform import ROWS_LIMIT
 
 EMBEDDED = "sqlite:"
 SERVER_WORDS = ("driver=", "dsn=")  # one of them is in every ODBC connection string
@@ -59,6 +61,8 @@ class Settings:
     fuse: Fuse
     letters: LetterPolicy
     letter_look: timedelta
+    rows_per_event: int
+    transform_deadline: timedelta
     replay_most_events: int
     spark: SparkSettings
     operator_role: str | None = None
@@ -93,6 +97,8 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         fuse=reader.fuse(),
         letters=reader.letters(),
         letter_look=reader.seconds("DEAD_LETTER_LOOK_SECONDS", 60, most=600, least=0.1),
+        rows_per_event=reader.count("ROWS_PER_EVENT", ROWS_LIMIT, most=1_000_000),
+        transform_deadline=reader.seconds("TRANSFORM_DEADLINE_SECONDS", 240, most=540, least=1),
         replay_most_events=reader.count("REPLAY_MOST_EVENTS", 10_000_000, most=999_999_999),
         spark=reader.spark(),
         operator_role=environment.get("OPERATOR_ROLE") or None,
@@ -180,6 +186,8 @@ class _Reader:
             chunk=self.count("DEAD_LETTER_CHUNK", 100, most=1000),
             fan_out=self.count("DEAD_LETTER_FAN_OUT", 16, most=100),
             lease=self.seconds("DEAD_LETTER_LEASE_SECONDS", 300, most=86_400, least=1),
+            order=self.order("ORDER_POLICY"),
+            held_limit=self.count("HELD_LIMIT", 10_000, most=1_000_000),
         )
 
     def fuse(self) -> Fuse:
@@ -189,6 +197,9 @@ class _Reader:
             floor=self.count("FUSE_FLOOR", 20, most=10_000),
             patience=self.count("FUSE_PATIENCE", 10, most=1_000, least=0),
         )
+
+    def order(self, name: str) -> OrderPolicy:
+        return "hold_key" if self.choice(name, ("none", "hold_key"), "none") == "hold_key" else "none"
 
     def count(self, name: str, default: int, most: int, least: int = 1) -> int:
         value = self._environment.get(name) or str(default)

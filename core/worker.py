@@ -26,6 +26,7 @@ from core.errors import HubledgerError, InfrastructureFault
 from core.ingest.gaps import Healing, gap_facts
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means, ingest_batch, report_facts
+from core.ingest.journal import StoredJournal
 from core.ingest.silence import Healed, SilenceCheck
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, next_due_at, retry_chunk
@@ -35,12 +36,14 @@ from core.remote.hub.client import check_access
 from core.remote.hub.consumer import Sharing, open_consumer, receive
 from core.remote.hub.reader import SdkHubReader
 from core.settings import read_settings
+from core.store.attempts import Attempts
 from core.store.connect import open_database
 from core.store.database import PatientDatabase
 from core.store.letters import Letters
 from core.store.memory import Memory
 from core.store.partitions import Partitions
 from core.transforms import load_transform
+from core.transforms.watchdog import Watchdog
 
 log = logging.getLogger("hubledger.worker")
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
@@ -76,6 +79,7 @@ class Ingestion:
                 log.warning("batch not committed; will retry", extra=facts)
                 await self.pausing.sleep(pause * (0.5 + self.pausing.chance() / 2))
                 pause = min(2 * pause, LONGEST_PAUSE)
+                batch = replace(batch, retries=batch.retries + 1)
             else:
                 return
 
@@ -103,15 +107,20 @@ async def work(sharing_times: tuple[timedelta, timedelta]) -> None:
     from core.store.ownership import Ownerships, SqlCheckpointStore  # here, because it loads the heavy SDK
 
     settings = read_settings(os.environ)
-    transform = load_transform(settings.transform)
-    with closing(open_database(settings)) as database, closing(SdkHubReader(settings)) as hub:
+    with (
+        closing(open_database(settings)) as database,
+        closing(SdkHubReader(settings)) as hub,
+        closing(Watchdog(settings.transform_deadline)) as watchdog,
+    ):
+        transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
         await asyncio.to_thread(Partitions(database).open_stream, settings.stream)  # reports faults of the store now
         await asyncio.to_thread(check_access, settings)
         await asyncio.to_thread(hub.check_access)
         healing = Healing(hub, settings.anchoring, settings.heal_deadline)
         patient = PatientDatabase(database, settings.store_patience)
         store = Letters(patient, Memory(settings.reference_memory))
-        means = Means(store, transform, CLOCK, healing, settings.letters, settings.fuse, _verification(hub))
+        journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock(), _log_death)
+        means = Means(store, transform, CLOCK, healing, settings.letters, settings.fuse, _verification(hub), journal)
         fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
         silence = SilenceCheck(fresh, settings.gap_grace)
         keeper = Keeper(settings.stream, store, transform, hub.find_event, CLOCK, settings.letters)
@@ -198,6 +207,10 @@ async def _until_signal(receiving: Coroutine[Any, Any, None]) -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
+
+
+def _log_death(facts: dict[str, object]) -> None:
+    log.warning("attempt died; its events are tried again", extra=facts)
 
 
 def _log_failure(partition_id: str | None, error: Exception) -> None:

@@ -1,5 +1,6 @@
 """Convert the host's types to ours completely, or refuse the batch. Nothing is guessed."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -9,18 +10,20 @@ import azure.functions as func
 from core.errors import BatchRefused
 from core.model.events import Event, EventBatch, Partition, PartitionId
 from core.model.spans import SequenceNumber
+from core.model.values import Unread
+from handlers.metadata import read_metadata
 
 # Trigger metadata of the Event Hubs extension 6.5.2 and later, cardinality many; see docs/one-event.md for the arrays.
 # PartitionKeyArray is not used: the host drops its nulls, so it is not aligned with the events.
 _CONTEXT = ("FullyQualifiedNamespace", "EventHubName", "ConsumerGroup", "PartitionId")
 
 
-def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str) -> EventBatch:
+def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str, retries: int = 0) -> EventBatch:
     """Convert the events of an invocation, in the order of the hub; BatchRefused names the missing part.
 
     All events share the metadata, and each access parses it again, so it is read from the first event only.
     """
-    metadata = events[0].metadata or {}
+    metadata = read_metadata(events[0])
     partition = _partition(metadata)
     offsets = _array(metadata, "OffsetStringArray", len(events))
     properties = _array(metadata, "PropertiesArray", len(events))
@@ -28,7 +31,7 @@ def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str) -> EventB
         [_event(event, offset, own) for event, offset, own in zip(events, offsets, properties, strict=True)]
     )
     _refuse_disorder(converted, partition)
-    return EventBatch(partition, converted, invocation_id)
+    return EventBatch(partition, converted, invocation_id, retries=retries)
 
 
 def _partition(metadata: Mapping[str, Any]) -> Partition:
@@ -52,12 +55,10 @@ def _array(metadata: Mapping[str, Any], name: str, length: int) -> Sequence[Any]
 
 def _event(event: func.EventHubEvent, offset: object, properties: object) -> Event:
     number, enqueued = event.sequence_number, event.enqueued_time
-    if number is None or enqueued is None or not isinstance(offset, str) or not isinstance(properties, dict):
-        kind = type(properties).__name__
-        raise BatchRefused(
-            f"event {number}: the host sent enqueued time {enqueued}, offset {offset!r}, properties {kind}"
-        )
-    return Event(SequenceNumber(number), offset, _utc(enqueued), event.partition_key, properties, event.get_body())
+    if number is None or enqueued is None or not isinstance(offset, str):
+        raise BatchRefused(f"event {number}: the host sent enqueued time {enqueued}, offset {offset!r}")
+    read = properties if isinstance(properties, dict | Unread) else Unread("json", json.dumps(properties))
+    return Event(SequenceNumber(number), offset, _utc(enqueued), event.partition_key, read, event.get_body())
 
 
 def _utc(moment: datetime) -> datetime:

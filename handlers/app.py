@@ -1,6 +1,7 @@
 """The app of this process, put together on first use: its settings, and everything that its functions use."""
 
 import atexit
+import logging
 import os
 import random
 import threading
@@ -17,6 +18,7 @@ from core.aggregation.tick import Aggregation
 from core.ingest.gaps import Healing
 from core.ingest.incarnation import HubVerification, Verification
 from core.ingest.ingest import Means
+from core.ingest.journal import StoredJournal
 from core.ingest.silence import SilenceCheck
 from core.ledger.books import BookStore, LetterBooks, read_letter_books
 from core.ledger.next_incarnation import IncarnationMeans
@@ -26,10 +28,12 @@ from core.model.events import PartitionId
 from core.model.rows import declared
 from core.model.transform import Transform
 from core.remote.hub.ends import KEEP, read_ends
+from core.remote.hub.host_values import to_host_event
 from core.remote.hub.reader import SdkHubReader
 from core.replay.run import ReplayMeans
 from core.settings import Settings, read_settings
 from core.store.aggregation import Aggregations
+from core.store.attempts import Attempts
 from core.store.connect import open_database, operator_stores
 from core.store.database import PatientDatabase
 from core.store.homes import Homes
@@ -42,8 +46,10 @@ from core.store.memory import Memory
 from core.store.partitions import Partitions
 from core.store.replays import Replays
 from core.transforms import load_transform
+from core.transforms.watchdog import Watchdog
 from handlers.remembered import Lifetime, Remembered
 
+log = logging.getLogger("hubledger.journal")
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 LETTER_COUNTS = Lifetime(fresh=5.0, limit=60.0, quick=0.010)  # millions of letters take a while to count
 HUB_ENDS = Lifetime(fresh=KEEP, limit=KEEP)
@@ -126,16 +132,18 @@ class OnFirstUse(Generic[Made]):
 def _open_app() -> App:
     """Put the app together. Nothing connects yet: the store and the hub do so on first use."""
     settings = read_settings(os.environ)
-    hub, transform = SdkHubReader(settings), load_transform(settings.transform)
+    watchdog, hub = Watchdog(settings.transform_deadline), SdkHubReader(settings, to_host_event)
+    transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
     database = open_database(settings)
     patient = PatientDatabase(database, settings.store_patience)
     desk = operator_stores(database, settings.stream, declared())
     closing = ExitStack()
-    for opened in (database, hub):
+    for opened in (database, hub, watchdog):
         closing.callback(opened.close)
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)
+    journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock(), _log_death)
     unmet = _verification(hub)  # the silence check verifies for itself: it has no memory
-    fresh = Means(Partitions(patient), transform, CLOCK, healing, settings.letters, settings.fuse, unmet)
+    fresh = Means(Partitions(patient), transform, CLOCK, healing, settings.letters, settings.fuse, unmet, journal)
     own = App(
         settings=settings,
         transform=transform,
@@ -158,6 +166,10 @@ def _open_app() -> App:
     )
     atexit.register(own.close)
     return own
+
+
+def _log_death(facts: dict[str, object]) -> None:
+    log.warning("attempt died; its events are tried again", extra=facts)
 
 
 def _verification(hub: SdkHubReader) -> HubVerification:

@@ -36,7 +36,8 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
     from handlers.app import app
 
     own = app()
-    _log(ingest_batch(to_batch(events, context.invocation_id), own.means))
+    retries = context.retry_context.retry_count if context.retry_context else 0
+    _log(ingest_batch(to_batch(events, context.invocation_id, retries), own.means))
 
 
 def _log(report: "IngestReport") -> None:

@@ -5,7 +5,6 @@ NAMESPACE/HUB/PARTITION/YEAR/MONTH/DAY/HOUR/MINUTE/SECOND.
 """
 
 import io
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row, row_table
 from core.model.spans import SequenceNumber
+from core.model.values import encode_properties
 from core.settle.settle import settle
 from core.transforms import load_transform
 from jobs.row_texts import row_of, texts_of
@@ -104,7 +104,7 @@ def events_within(spans: Mapping[str, tuple[int, int]]) -> Callable[[Iterable[An
 def _stored(event: Event) -> tuple[object, ...]:
     """Return the values of an event as a dead letter stores them."""
     place = (event.sequence_number, event.offset, event.enqueued_at)
-    return *place, event.partition_key, json.dumps(event.properties, default=str), event.body
+    return *place, event.partition_key, encode_properties(event.properties), event.body
 
 
 def _outcomes(settling: Settling, partition_id: str, events: Iterable[Event]) -> Iterator[list[tuple[Any, ...]]]:
@@ -165,13 +165,9 @@ def _event(record: Any) -> Event:
         str(record["Offset"]),
         _instant(record["EnqueuedTimeUtc"]),
         None if key is None else str(key),
-        {name: _plain(value) for name, value in (record["Properties"] or {}).items()},
+        dict(record["Properties"] or {}),
         record["Body"] or b"",
     )
-
-
-def _plain(value: Any) -> Any:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _instant(text: str) -> datetime:

@@ -14,10 +14,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from local.event_hubs.codec import decode
+from local.event_hubs.codec import Raw, decode
 from local.event_hubs.disk import Disk
 from local.event_hubs.events import Event
 from local.event_hubs.sections import APPLICATION_PROPERTIES, DATA, MESSAGE_ANNOTATIONS, sections
+from local.functions_host.json_net import json_value
 
 NAMESPACE = "localhost"
 SPAN = timedelta(minutes=5)
@@ -89,6 +90,9 @@ def record_of(event: Event) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    """Return a value as one of the schema's types: a uuid and a char as texts, a decimal as a double."""
+    if isinstance(value, Raw):
+        return json_value(value)
     return value if isinstance(value, int | float | str | bytes | None) else str(value)
 
 

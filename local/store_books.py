@@ -26,7 +26,7 @@ class StoreBooks:
     def read(self, place: str) -> Books:
         """Return the current books; BooksUnavailable names `place` when the store cannot be read."""
         try:
-            ledgers = self._ledger.audit_ledgers(None)
+            ledgers = self._ledger.audit_ledgers()
         except HubledgerError as error:
             raise BooksUnavailable(f"{place}: {error}") from error
         return Books(

@@ -19,7 +19,8 @@ OF_THE_EVENT = ("poison", "crash")  # these classes blame the event itself, what
 class Fuse:
     """Suspects an outage when `floor` events or more of an invocation fail with one class, and at least this `share`.
 
-    While a batch is held, one failure is enough for the floor. `patience` is the number of attempts; 0: no fuse.
+    While a batch is held, one failure is enough for the floor. `patience` is the number of attempts; 0: no fuse. The
+    share is that of the events that were tried; letters that are held after a failure count for the floor.
     """
 
     share: float = 0.5
@@ -34,21 +35,25 @@ class Fuse:
         planned = commits[-1]
         if not self.patience or (not planned.settled.letters and not planned.state.stops):
             return True
+        letters = [letter for commit in commits for letter in commit.settled.letters]
         failures = Counter(
             letter.error_class
-            for commit in commits
-            for letter in commit.settled.letters
-            if letter.error_class not in OF_THE_EVENT
+            for letter in letters
+            if letter.error_class not in OF_THE_EVENT and letter.status != "held"
         )
         error_class, failed = failures.most_common(1)[0] if failures else ("", 0)
-        events = sum(commit.events for commit in commits)
+        events = sum(commit.events - commit.settled.held for commit in commits)
         stop = planned.state.stop_for("outage")
-        if failed < (1 if stop else self.floor) or failed < self.share * events:
+        alike = sum(letter.error_class == error_class for letter in letters)
+        if not events:
+            return stop is None  # all were held, so nothing shows whether the outage has ended
+        if not failed or alike < (1 if stop else self.floor) or failed < self.share * events:
             return True
         attempt = stop.attempts + 1 if stop else 1
         if attempt > self.patience:
             return False
-        sample = next(letter.error for letter in planned.settled.letters if letter.error_class == error_class)
+        tried = (letter for letter in letters if letter.status != "held")
+        sample = next(letter.error for letter in tried if letter.error_class == error_class)
         raise OutageSuspected(planned.partition, (failed, events), (attempt, self.patience), f"{error_class}: {sample}")
 
 

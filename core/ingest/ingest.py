@@ -9,7 +9,9 @@ from core.ingest.anchor import choose_anchor
 from core.ingest.fuse import NO_FUSE, Fuse
 from core.ingest.gaps import NOT_HEALING, Healing, Wound, gap_rows, pieces
 from core.ingest.guard import Guarded, guard
+from core.ingest.held import OpenLetters, events_that_fit, read_open_letters
 from core.ingest.incarnation import NOT_VERIFIED, Verification
+from core.ingest.journal import NOT_JOURNALED, Journal
 from core.ingest.port import IngestStore
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, PartitionState
@@ -19,6 +21,7 @@ from core.model.rows import References
 from core.model.spans import Span
 from core.model.transform import Transform
 from core.settle.isolate import Isolation
+from core.settle.order import KeyOrder
 from core.settle.settle import reference_keys, scheduled, settle
 
 CONFLICT_LIMIT = 5  # conflicts in a row, before the host has to retry: each means that another owner committed
@@ -89,11 +92,13 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The reads of one turn before it decides: the partition's state, the new events, and their references."""
+    """The reads of one turn before it decides: the partition's state, the new events, their references, and the open
+    letters that they wait for (None where none waits)."""
 
     state: PartitionState
     guarded: Guarded
-    references: References
+    references: References = field(default_factory=lambda: References({}))
+    open_letters: OpenLetters | None = None
 
     def wound(self, batch: EventBatch) -> Wound | None:
         """Return the gap that has to be healed before the batch continues, or None."""
@@ -103,9 +108,9 @@ class Reading:
         in_hand = [event for event in self.guarded.run if event.sequence_number <= gap.last]
         return Wound(self.state, gap, in_hand, batch.invocation_id)
 
-    def narrowed(self, isolation: Isolation) -> "Reading":
+    def only(self, run: tuple[Event, ...]) -> "Reading":
         """Return the reading with only the events to commit next."""
-        return replace(self, guarded=replace(self.guarded, run=isolation.next_run(self.guarded.run)))
+        return self if run is self.guarded.run else replace(self, guarded=replace(self.guarded, run=run))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +124,7 @@ class Means:
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
     fuse: Fuse = NO_FUSE
     incarnations: Verification = NOT_VERIFIED
+    journal: Journal = NOT_JOURNALED
 
 
 def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
@@ -157,35 +163,56 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
         if (wound := reading.wound(known)) is not None:
             known = _heal_batch(known, wound, means, progress)
             continue
-        reading = reading.narrowed(isolation)
-        commit = plan_commit(known, reading, isolation.around(means.transform), means)
-        is_healthy = means.fuse.check([*progress.commits, commit])
-        try:
-            means.store.commit_batch(commit)
-        except DataRefused as fault:
-            isolation.note_refusal(reading.guarded.run, fault)
-        except (CheckpointConflict, CommitOutcomeUnknown) as fault:
-            if not progress.note_conflict():
-                raise
-            if isinstance(fault, CommitOutcomeUnknown):
-                progress.doubtful = commit
-        else:
-            isolation.note_commit(reading.guarded.run)
-            progress.add(commit)
-            if is_healthy:
-                clear_outage(reading.state, means)
+        reading = reading.only(isolation.next_run(reading.guarded.run))
+        with means.journal.attempt(known, reading.state, reading.guarded) as attempt:
+            transform = attempt.around(isolation.around(means.transform))
+            reading = refer(reading.only(attempt.run), transform, means)
+            commit = plan_commit(known, reading, transform, means)
+            is_healthy = means.fuse.check([*progress.commits, commit])
+            fitting = events_that_fit(commit, reading.guarded.run, means.store, means.letters)
+            if fitting < len(reading.guarded.run):
+                reading = refer(reading.only(reading.guarded.run[:fitting]), transform, means)
+                commit = replace(plan_commit(known, reading, transform, means), is_cut=True)
+            commit = attempt.marked(commit)
+            try:
+                means.store.commit_batch(commit)
+            except DataRefused as fault:
+                isolation.note_refusal(reading.guarded.run, fault)
+            except (CheckpointConflict, CommitOutcomeUnknown) as fault:
+                if not progress.note_conflict():
+                    raise
+                if isinstance(fault, CommitOutcomeUnknown):
+                    progress.doubtful = commit
+            else:
+                attempt.committed = commit
+                isolation.note_commit(reading.guarded.run)
+                progress.add(commit)
+                if is_healthy:
+                    clear_outage(reading.state, means)
     return IngestReport(batch, tuple(progress.commits), tuple(progress.gaps))
 
 
 def read(batch: EventBatch, means: Means) -> Reading:
-    """READ the state and the references: from memory in the steady state, else with one call for each."""
+    """READ the state, from memory in the steady state, and find the new events.
+
+    Where the events of a partition key are kept in order, READ also the open letters that they have to wait for.
+    """
     state = read_anchored(batch.partition, means, batch.events[0])
     if batch.asked is not None:  # the hub has answered since: what it left out will be absent
         means.incarnations.verify_now(state, means.store)
     guarded = guard(means.incarnations.without_former(batch, state), state)
-    state = without_stop(state, means)
-    keys = reference_keys(guarded.run, means.transform) if guarded.gap is None else ()
-    return Reading(state, guarded, References(means.store.read_references(keys) if keys else {}))
+    run = guarded.run if guarded.gap is None else ()
+    state, open_letters = read_open_letters(without_stop(state, means), run, means.store, means.letters)
+    return Reading(state, guarded, open_letters=open_letters)
+
+
+def refer(reading: Reading, transform: Transform, means: Means) -> Reading:
+    """READ the references of the events to commit next: from memory in the steady state, else with one call.
+
+    References that a plan has used show the states of its events, so each plan needs its own.
+    """
+    keys = reference_keys(reading.guarded.run, transform, reading.state.partition)
+    return replace(reading, references=References(means.store.read_references(keys) if keys else {}))
 
 
 def read_anchored(partition: Partition, means: Means, in_hand: Event | None = None) -> PartitionState:
@@ -236,7 +263,8 @@ def heal(wound: Wound, means: Means) -> list[BatchCommit]:
 def plan_commit(batch: EventBatch, reading: Reading, transform: Transform, means: Means) -> BatchCommit:
     """DECIDE: return the outcome of every number up to the last new event, as one value."""
     run, first = reading.guarded.run, reading.guarded.first
-    last, settled, now = run[-1], settle(run, reading.references, transform), means.clock.now()
+    order = None if reading.open_letters is None else KeyOrder(reading.open_letters)
+    last, settled, now = run[-1], settle(run, reading.references, transform, order, batch.partition), means.clock.now()
     return BatchCommit(
         state=reading.state,
         commit_id=means.clock.new_id(),
@@ -262,7 +290,8 @@ def report_facts(report: IngestReport) -> dict[str, object]:
         "commits": len(report.commits),
         "written": sum(each.written for each in settled),
         "filtered": sum(each.filtered for each in settled),
-        "dead_lettered": sum(len(each.letters) for each in settled),
+        "dead_lettered": sum(each.dead_lettered for each in settled),
+        "held": sum(each.held for each in settled),
         "redelivered": report.redelivered,
         "gaps": [[gap.first, gap.last] for gap in report.gaps],
         "healed": report.healed,

@@ -1,14 +1,17 @@
 """The store that ingest needs: the state of partitions, and one transaction per commit."""
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Protocol
 
 from core.errors import StopReason
+from core.model.attempts import AttemptMark
 from core.model.commits import BatchCommit, PartitionState
 from core.model.events import Incarnation, Partition, Stream
 from core.model.rows import ReferenceKey, Row
 from core.model.spans import SequenceNumber, Span
+from core.settle.order import OpenLetter
 
 
 class IngestStore(Protocol):
@@ -26,8 +29,10 @@ class IngestStore(Protocol):
     def commit_batch(self, commit: BatchCommit) -> int:
         """Write checkpoint, rows, letters, ledger and gaps in one transaction; return the commit number.
 
-        Raises CheckpointConflict (the checkpoint is not where the commit expects it) and DataRefused; neither writes
-        anything. Raises CommitOutcomeUnknown when the answer was lost.
+        If the state has open keys, held letters whose earlier letter was settled meanwhile are freed. Raises
+        CheckpointConflict (the checkpoint is not where the commit expects it, or a replay may have opened letters since
+        the open keys were read) and DataRefused; neither writes anything. Raises CommitOutcomeUnknown when the answer
+        was lost.
         """
 
     def anchor_partition(self, state: PartitionState, anchor: SequenceNumber, at: datetime) -> PartitionState:
@@ -54,5 +59,29 @@ class IngestStore(Protocol):
     def note_stop(self, state: PartitionState, reason: StopReason, detail: str, at: datetime) -> None:
         """Record that a partition is stopped, or count one more attempt; the next read of its state shows the stop."""
 
+    def read_open_keys(self, state: PartitionState) -> PartitionState:
+        """Return the state with the partition keys that have an open letter; those that it has stay."""
+
+    def find_open_letters(
+        self, state: PartitionState, keys: AbstractSet[str], before: SequenceNumber
+    ) -> Mapping[str, OpenLetter]:
+        """Return the last open letter before a number of each of these partition keys that has one."""
+
+    def count_held(self, state: PartitionState) -> int:
+        """Count the held letters of a partition."""
+
     def clear_stop(self, state: PartitionState, reason: StopReason) -> None:
         """Delete a stop; the next read of the state no longer shows it."""
+
+
+class AttemptStore(Protocol):
+    """The marks of attempts, one for each partition; it does not remember. A commit that is marked deletes the mark."""
+
+    def read_attempt(self, state: PartitionState) -> AttemptMark | None:
+        """Return the mark of the newest attempt at a partition."""
+
+    def begin_attempt(self, state: PartitionState, mark: AttemptMark, expected: AttemptMark | None) -> bool:
+        """Set the mark; return False, with nothing changed, when a mark other than the expected one stands."""
+
+    def end_attempt(self, state: PartitionState, mark: AttemptMark) -> None:
+        """Record that this attempt has ended and does not count; does nothing when its mark does not stand."""

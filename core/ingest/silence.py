@@ -88,6 +88,8 @@ class SilenceCheck:
             self.standing.pop(partition, None)
             self.means.store.close_gaps(partition)
             clear_outage(state, self.means)  # no event waits: the batch was committed
+            if state.stop_for("held"):  # recorded while another owner committed the events that had to wait
+                self.means.store.clear_stop(state, "held")
             return None
         if not self._has_fallen_silent(state, extent):
             return None

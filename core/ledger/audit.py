@@ -1,31 +1,16 @@
-"""The audit: check that the ledger's ranges cover the log without hole or overlap, and that the letters match them."""
+"""The audit: check every partition that any table names: its ranges, its letters, and all that must agree with them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from core.ledger.books import PartitionLedger
+from core.ledger.comparison import ComparisonStore, compare_tables
+from core.ledger.faults import FAULT_LIMIT, NO_PARTITION, LedgerFault
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 
-FAULT_LIMIT = 100  # faults that are reported of one kind and partition: the first ones show where to look
-
-FaultKind = Literal[
-    "hole",
-    "overlap",
-    "short",
-    "beyond",
-    "counts",
-    "commits",
-    "letters",
-    "letters_outside",
-    "replay_letters",
-    "remembered_sum",
-    "rows",
-    "rows_missing",
-    "rows_added",
-    "hub",
-]
+CHECKPOINTS, LEDGER, ONLY_ANCHORED = "event_hub_checkpoint", "batch_ledger", ("partition_anchor",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +24,7 @@ class RangeFault:
 
 @dataclass(frozen=True, slots=True)
 class LetterFault:
-    """A range that counts a different number of letters than it has."""
+    """A range that counts a different number of letters than it has; held events count as dead-lettered."""
 
     commit_number: int
     first: SequenceNumber
@@ -58,17 +43,6 @@ class RememberedSum:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerFault:
-    """One fault of a ledger, and the range of numbers that it concerns."""
-
-    partition_id: PartitionId
-    kind: FaultKind
-    first: SequenceNumber
-    last: SequenceNumber
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
 class AuditedPartition:
     """The ledger of a partition, summed from its first range, and its faults."""
 
@@ -81,24 +55,32 @@ class Audit:
     """The audit of a stream, or of one partition of it."""
 
     partitions: tuple[AuditedPartition, ...]
+    stream_faults: tuple[LedgerFault, ...] = ()
+    named: frozenset[PartitionId] = frozenset()  # by any table, anchors included
 
     @property
     def faults(self) -> tuple[LedgerFault, ...]:
-        return tuple(fault for one in self.partitions for fault in one.faults)
+        return (*self.stream_faults, *(fault for one in self.partitions for fault in one.faults))
 
     @property
     def balanced(self) -> bool:
         return not self.faults
 
 
-class AuditStore(Protocol):
-    """Reads all ranges of one stream, which takes seconds for millions of ranges."""
+class AuditStore(ComparisonStore, Protocol):
+    """Reads all ranges of one stream, a partition at a time, which takes seconds for millions of ranges."""
 
-    def audit_ledgers(self, partition_id: PartitionId | None) -> tuple[PartitionLedger, ...]:
-        """Return the ledgers of all partitions, or of one, summed from the first range, not from a remembered sum."""
+    def count_incarnations(self) -> tuple[int, int, int]:
+        """Count the incarnations of the stream, and return the first and the last one."""
+
+    def find_traces(self) -> Mapping[PartitionId, tuple[str, ...]]:
+        """Return every partition that any table names, by number, with these tables; open gaps are no trace."""
+
+    def audit_ledger(self, partition_id: PartitionId) -> PartitionLedger:
+        """Return the ledger of a partition, summed from the first range, not from a remembered sum."""
 
     def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
-        """Return the first number of a partition that counts; None in a store that is older than anchors."""
+        """Return the first number of a partition that counts, if it has an anchor."""
 
     def find_range_faults(self, partition_id: PartitionId, most: int) -> tuple[RangeFault, ...]:
         """Return the first ranges that do not begin where the range before them ended."""
@@ -119,19 +101,44 @@ class AuditStore(Protocol):
 
 def audit(store: AuditStore, partition_id: PartitionId | None) -> Audit:
     """READ the ledgers, and where those that do not balance have faults; DECIDE which faults there are."""
-    ledgers = store.audit_ledgers(partition_id)
-    return Audit(tuple(AuditedPartition(one, tuple(_faults(store, one))) for one in ledgers))
+    traces = store.find_traces()
+    chosen = [id for id, tables in traces.items() if partition_id in (None, id) and tables != ONLY_ANCHORED]
+    audited = tuple(_audited(store, id, traces[id]) for id in chosen)
+    return Audit(audited, tuple(_stream_faults(store)), frozenset(traces))
+
+
+def _audited(store: AuditStore, id: PartitionId, tables: tuple[str, ...]) -> AuditedPartition:
+    ledger = store.audit_ledger(id)
+    if not {CHECKPOINTS, LEDGER} & set(tables):
+        text = f"{', '.join(tables)} name the partition, but it has neither a checkpoint nor a ledger"
+        return AuditedPartition(ledger, (LedgerFault(id, "partition", ledger.first, ledger.first, text),))
+    faults = [] if CHECKPOINTS in tables else [_without_checkpoint(id, ledger)]
+    return AuditedPartition(ledger, (*faults, *_faults(store, ledger)))
+
+
+def _without_checkpoint(id: PartitionId, ledger: PartitionLedger) -> LedgerFault:
+    text = f"the ledger ends at {ledger.last}, but the partition has no checkpoint"
+    return LedgerFault(id, "checkpoint", ledger.first, ledger.last, text)
+
+
+def _stream_faults(store: AuditStore) -> Iterator[LedgerFault]:
+    count, first, last = store.count_incarnations()
+    if count and (first, last) != (1, count):
+        text = f"the stream has {count} incarnations, but they are numbered from {first} to {last}"
+        yield LedgerFault(NO_PARTITION, "stream", SequenceNumber(0), SequenceNumber(0), text)
 
 
 def _faults(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
     id = ledger.partition.partition_id
     if ledger.holes:
         yield from (_range_fault(id, found) for found in store.find_range_faults(id, FAULT_LIMIT))
-    yield from _fault_of_beginning(id, ledger, store.find_anchor(id))
+    if ledger.commits:
+        yield from _fault_of_beginning(id, ledger, store.find_anchor(id))
     yield from _fault_of_ends(id, ledger)
     yield from _missing_commits(store, ledger)
     yield from _letter_faults(store, ledger)
     yield from _replay_letters(store, ledger)
+    yield from compare_tables(store, id)
     stale = store.find_stale_sum(id)
     if stale is not None:
         text = f"the store remembers {stale.accounted} numbers in {stale.commits} ranges up to commit"
@@ -152,9 +159,12 @@ def _fault_of_beginning(
     id: PartitionId, ledger: PartitionLedger, anchor: SequenceNumber | None
 ) -> Iterator[LedgerFault]:
     where = f"the ledger begins at {ledger.first}, but the partition is anchored at {anchor}"
-    if anchor is not None and ledger.first > anchor:
+    if anchor is None:
+        text = f"the ledger begins at {ledger.first}, but the partition has no anchor"
+        yield LedgerFault(id, "anchor", ledger.first, ledger.last, text)
+    elif ledger.first > anchor:
         yield LedgerFault(id, "hole", anchor, _before(ledger.first), where)
-    if anchor is not None and ledger.first < anchor:
+    elif ledger.first < anchor:
         yield LedgerFault(id, "beyond", ledger.first, _before(anchor), where)
 
 
@@ -162,7 +172,7 @@ def _fault_of_ends(id: PartitionId, ledger: PartitionLedger) -> Iterator[LedgerF
     if ledger.last < ledger.checkpoint:
         text = f"the ledger ends at {ledger.last}, before the checkpoint at {ledger.checkpoint}"
         yield LedgerFault(id, "short", _next(ledger.last), ledger.checkpoint, text)
-    if ledger.last > ledger.checkpoint:
+    if ledger.last > ledger.checkpoint >= 0:
         text = f"the ledger ends at {ledger.last}, after the checkpoint at {ledger.checkpoint}"
         yield LedgerFault(id, "beyond", _next(ledger.checkpoint), ledger.last, text)
     if not ledger.holes and ledger.accounted != ledger.last - ledger.first + 1:
@@ -173,10 +183,10 @@ def _fault_of_ends(id: PartitionId, ledger: PartitionLedger) -> Iterator[LedgerF
 def _letter_faults(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
     id = ledger.partition.partition_id
     found: Sequence[LetterFault] = store.find_letter_faults(id, 1, FAULT_LIMIT)
-    if not found and ledger.letters != ledger.dead_lettered:
+    if not found and ledger.letters != ledger.lettered:
         found = store.find_letter_faults(id, 0, FAULT_LIMIT)
         if not found:
-            text = f"there are {ledger.letters} letters, but the ledger counts {ledger.dead_lettered}"
+            text = f"there are {ledger.letters} letters, but the ledger counts {ledger.lettered}"
             text = f"{text}: some letters have numbers that no range covers"
             yield LedgerFault(id, "letters_outside", ledger.first, ledger.last, text)
     for one in found:
@@ -190,6 +200,10 @@ def _missing_commits(store: AuditStore, ledger: PartitionLedger) -> Iterator[Led
     for first, last in store.find_missing_commits(id, FAULT_LIMIT):
         named = f"commit {first}" if first == last else f"commits {first} to {last}"
         yield LedgerFault(id, "commits", ledger.first, ledger.checkpoint, f"the ledger has no row for {named}")
+    if ledger.newest_commit > ledger.counted_commits and ledger.checkpoint >= 0:
+        text = f"the ledger has a row for commit {ledger.newest_commit}, but the checkpoint has counted"
+        text = f"{text} {ledger.counted_commits} commits"
+        yield LedgerFault(id, "commits", ledger.first, ledger.last, text)
 
 
 def _replay_letters(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:

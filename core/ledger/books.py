@@ -27,14 +27,20 @@ class _Outcomes:
     @property
     def accounted(self) -> int:
         """The number of events and absent numbers with an outcome."""
-        return self.written + self.filtered + self.dead_lettered + self.held + self.absent
+        return self.written + self.filtered + self.lettered + self.absent
+
+    @property
+    def lettered(self) -> int:
+        """The number of events that became letters: those that failed, and those that were held."""
+        return self.dead_lettered + self.held
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLedger(_Outcomes):
     """The ledger of a partition, summed from its first range, and the count of its letters.
 
-    `holes` counts ranges that do not begin where the range before them ended.
+    `holes` counts ranges that do not begin where the range before them ended. Without a checkpoint, `checkpoint` is -1.
+    `counted_commits` are those that the checkpoint has counted; `newest_commit` is the last one in the ledger.
     """
 
     partition: Partition
@@ -49,12 +55,14 @@ class PartitionLedger(_Outcomes):
     held: int
     absent: int
     letters: int
+    counted_commits: int = 0
+    newest_commit: int = 0
 
     @property
     def balanced(self) -> bool:
-        """True when each number up to the checkpoint has one outcome, and each dead-lettered one its letter."""
+        """True when each number up to the checkpoint has one outcome, and each dead-lettered or held one its letter."""
         whole = self.holes == 0 and self.last == self.checkpoint
-        return whole and self.accounted == self.last - self.first + 1 and self.letters == self.dead_lettered
+        return whole and self.accounted == self.last - self.first + 1 and self.letters == self.lettered
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +112,7 @@ class CountedLetters:
 @dataclass(frozen=True, slots=True)
 class LetterBooks:
     """The letters of a stream by status at one moment, and the number that the ledger requires: `dead_lettered` from
-    batches and `replayed` from replays. `oldest` is the open letter that failed first."""
+    batches, held events included, and `replayed` from replays. `oldest` is the open letter that failed first."""
 
     counts: Mapping[LetterStatus, int]
     dead_lettered: int
@@ -167,7 +175,7 @@ def read_letter_books(store: BookStore) -> LetterBooks:
     partitions = store.read_books()
     for _ in range(READS):
         counted = store.count_letters()
-        dead_lettered = sum(one.dead_lettered for one in partitions)
+        dead_lettered = sum(one.lettered for one in partitions)
         letters = LetterBooks(counted.counts, dead_lettered, counted.replayed)
         if letters.balanced:
             break
@@ -181,7 +189,7 @@ def read_letter_books(store: BookStore) -> LetterBooks:
 
 def _in_between(letters: LetterBooks, before: Sequence[PartitionBooks], after: Sequence[PartitionBooks]) -> LetterBooks:
     """Return the letters with the ledger count that fits best, between the books before and the books after them."""
-    least, most = (sum(one.dead_lettered for one in partitions) for partitions in (before, after))
+    least, most = (sum(one.lettered for one in partitions) for partitions in (before, after))
     fitting = sum(letters.counts.values()) - letters.replayed
     return replace(letters, dead_lettered=min(max(fitting, least), most))
 

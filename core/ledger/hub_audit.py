@@ -1,7 +1,7 @@
 """The hub in the audit: whether it is still the one that a stream was read from."""
 
 from core.ingest.incarnation import created_differently, differing_event
-from core.ledger.audit import LedgerFault
+from core.ledger.faults import LedgerFault
 from core.model.commits import PartitionState
 from core.model.events import Incarnation
 from core.model.hub import HubReader

@@ -1,12 +1,15 @@
 """Recount on request of an audit: the rows that commits wrote, and the events that the hub still holds."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from core.ledger.audit import FAULT_LIMIT, AuditedPartition, FaultKind, LedgerFault
+from core.ledger.audit import AuditedPartition
 from core.ledger.books import PartitionLedger
+from core.ledger.faults import FAULT_LIMIT, FaultKind, LedgerFault
+from core.ledger.hub_comparison import LetterComparison, LetterEventStore
+from core.model.commits import LetterStatus
 from core.model.events import PartitionId
 from core.model.hub import Extent, HubReader
 from core.model.spans import SequenceNumber, Span
@@ -39,6 +42,26 @@ class CommitRows:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangedCommit:
+    """A commit whose checksum of rows does not fit, or else that of its row in the ledger."""
+
+    commit_number: int
+    kind: str
+    first: SequenceNumber
+    last: SequenceNumber
+    rows: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LetteredRow:
+    """A letter that is not resolved, although a table has rows of its number."""
+
+    sequence_number: SequenceNumber
+    status: LetterStatus
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
 class RowRecount:
     """The number of rows in a range, and the faults."""
 
@@ -61,7 +84,7 @@ class HubRecount:
     faults: tuple[LedgerFault, ...]
 
 
-class RecountStore(Protocol):
+class RecountStore(LetterEventStore, Protocol):
     """Reads the rows of one stream by partition and range."""
 
     def count_rows(self, partition_id: PartitionId, span: Span) -> tuple[RowCount, ...]:
@@ -69,6 +92,12 @@ class RecountStore(Protocol):
 
     def find_row_faults(self, partition_id: PartitionId, span: Span, most: int) -> tuple[CommitRows, ...]:
         """Return the first commits that lie wholly in a range and appended more or fewer rows than the tables hold."""
+
+    def find_changed_commits(self, partition_id: PartitionId, span: Span, most: int) -> tuple[ChangedCommit, ...]:
+        """Return the first commits wholly in a range whose checksums do not fit. Reads all rows of the range."""
+
+    def find_lettered_rows(self, partition_id: PartitionId, span: Span, most: int) -> tuple[LetteredRow, ...]:
+        """Return the first letters of a range that are not resolved, although rows of their number were appended."""
 
     def find_absent(self, partition_id: PartitionId, span: Span, most: int) -> tuple[Span, ...]:
         """Return the absent ranges that overlap this range, in order."""
@@ -97,7 +126,10 @@ def recount_rows(audited: AuditedPartition, span: Span, store: RecountStore) -> 
     id, reach = ledger.partition.partition_id, _to_the_ends(span, ledger)
     counts = store.count_rows(id, reach)
     faults = [_unaccounted(id, span, one) for one in counts if one.unaccounted]
-    faults += [_of_commit(id, one) for one in store.find_row_faults(id, reach, FAULT_LIMIT)]
+    miscounted = store.find_row_faults(id, reach, FAULT_LIMIT)
+    faults += [_of_commit(id, one) for one in miscounted]
+    faults += [_of_letter(id, one) for one in store.find_lettered_rows(id, reach, FAULT_LIMIT)]
+    faults += _changed(id, span, {one.commit_number for one in miscounted}, store)
     return RowRecount(span, sum(one.rows for one in counts), tuple(faults))
 
 
@@ -121,10 +153,32 @@ def _of_commit(id: PartitionId, one: CommitRows) -> LedgerFault:
     return LedgerFault(id, kind, one.first, one.last, text)
 
 
+def _of_letter(id: PartitionId, one: LetteredRow) -> LedgerFault:
+    text = f"letter {one.sequence_number} is {one.status}, but {one.table} has rows of its event"
+    return LedgerFault(id, "letters", one.sequence_number, one.sequence_number, text)
+
+
+def _changed(id: PartitionId, span: Span, miscounted: Collection[int], store: RecountStore) -> Iterator[LedgerFault]:
+    """Yield the commits that changed, less those that are named already.
+
+    Each is looked at once more: a replay may have moved its rows while they were read.
+    """
+    for one in store.find_changed_commits(id, span, FAULT_LIMIT):
+        named = f"commit {one.commit_number} ({one.kind})"
+        if one not in store.find_changed_commits(id, Span(one.first, one.last), FAULT_LIMIT):
+            continue
+        if not one.rows:
+            text = f"the ledger's row for {named} is not the one that the commit wrote"
+            yield LedgerFault(id, "ledger_changed", one.first, one.last, text)
+        elif one.commit_number not in miscounted:
+            text = f"{named} appended different rows than the tables hold"
+            yield LedgerFault(id, "rows_changed", one.first, one.last, text)
+
+
 def recount_hub(
     audited: AuditedPartition, span: Span, hub: HubReader, store: RecountStore, deadline: datetime
 ) -> HubRecount:
-    """Read a range from the hub. Raises HubUnreachable or HubRefused.
+    """Read a range from the hub, and compare its letters with it. Raises HubUnreachable or HubRefused.
 
     Reports numbers that are recorded as absent although the hub has them, and a checkpoint after the hub's end.
     """
@@ -135,7 +189,10 @@ def recount_hub(
     held = span.overlap(Span(extent.beginning, extent.last))
     if held is None:
         return HubRecount(extent, None, 0, 0, (), lag, tuple(faults))
-    numbers = [event.sequence_number for event in hub.read_range(ledger.partition, *held.ends, deadline)]
+    letters, numbers = LetterComparison(store, id, held), []
+    for event in hub.read_range(ledger.partition, *held.ends, deadline):
+        numbers.append(event.sequence_number)
+        faults += letters.see(event)
     held = held.overlap(Span(hub.extent(ledger.partition).beginning, extent.last)) or held  # retention continues
     numbers = [number for number in numbers if number >= held.first]
     absent = [one for each in store.find_absent(id, held, ABSENT_LIMIT) if (one := each.overlap(held))]

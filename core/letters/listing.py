@@ -40,7 +40,10 @@ FIRST_PAGE = LetterKey(END, PartitionId(""), SequenceNumber(0))  # all letters c
 
 @dataclass(frozen=True, slots=True)
 class ListedLetter:
-    """A letter without its body; `body_bytes` is the length of a body that was stored."""
+    """A letter without its body; `body_bytes` is the length of a body that was stored.
+
+    A held letter waits for the letter `held_behind`, which comes before it of its partition key; others have None.
+    """
 
     partition_id: PartitionId
     sequence_number: SequenceNumber
@@ -59,6 +62,7 @@ class ListedLetter:
     settled_why: str | None
     body_bytes: int
     body_kept: bool
+    held_behind: SequenceNumber | None = None
 
     @property
     def key(self) -> LetterKey:
@@ -84,7 +88,7 @@ class LetterAttempt:
 
 @dataclass(frozen=True, slots=True)
 class WholeLetter:
-    """A letter with its attempts and all parts of its event except the body."""
+    """A letter with its attempts and all parts of its event except the body; its properties as JSON that holds tags."""
 
     letter: ListedLetter
     offset: str

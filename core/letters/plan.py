@@ -41,7 +41,9 @@ def is_to_run(letter: ClaimedLetter) -> bool:
 
 def plan_retry(hold: LetterHold, letters: Sequence[ClaimedLetter], references: References, trial: Trial) -> RetryCommit:
     """Return the outcome of every letter, as one value; the letters must be in order of sequence number."""
-    settled = settle([letter.event for letter in letters if is_to_run(letter)], references, trial.transform)
+    settled = settle(
+        [letter.event for letter in letters if is_to_run(letter)], references, trial.transform, of=hold.partition
+    )
     failures = {failure.event.sequence_number: failure for failure in settled.letters}
     written = {placed[0] for rows in settled.rows.values() for placed in rows}
 

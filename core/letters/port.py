@@ -59,10 +59,18 @@ class LetterStore(Protocol):
     def commit_retry(self, commit: RetryCommit) -> int:
         """Write rows, outcomes, attempts and a ledger row in one transaction; return its commit number.
 
+        The next held letter of the key of each settled one is freed: it waits, and is due.
+
         The partition's checkpoint row is locked and its commit number raised. The checkpoint does not move. Raises
         LetterConflict (the claim does not hold all letters) and DataRefused (also for rows that the new holder of a
         letter wrote); neither writes anything. Raises CommitOutcomeUnknown when the answer was lost.
         """
+
+    def free_letters(self, stream: Stream, by: str, at: datetime) -> None:
+        """Free the first held letter of each key, once no earlier one waits or is retried: the order has ended."""
+
+    def take_freed(self, commit: RetryCommit, until: datetime) -> tuple[ClaimedLetter, ...]:
+        """Claim the letters that this commit has freed, and return those that no other claim took first."""
 
     def find_letters(self, hold: LetterHold) -> tuple[FoundLetter, ...]:
         """Return these letters as they are now, under any claim; letters that do not exist are left out."""
@@ -70,14 +78,17 @@ class LetterStore(Protocol):
     def move_letters(self, move: LetterMove) -> tuple[FoundLetter, ...]:
         """Move the letters whose status allows it, add an attempt to each, and return all of them as they are then.
 
+        A discard frees the next held letter of the key of each.
+
         The moved ones carry the move's id in `touched_by`. A release adds no attempt. After CommitOutcomeUnknown, send
         the move again.
         """
 
-    def next_due_at(self, stream: Stream, latest: datetime) -> datetime | None:
+    def next_due_at(self, stream: Stream, latest: datetime, frees_held: bool = False) -> datetime | None:
         """Return the time when the first letter is due or its lease ends; None when none waits or is being retried.
 
         The time is in the past when a letter waits for a time after `latest`: a clock that was ahead set that time.
+        With `frees_held`, held letters are due too.
         """
 
 

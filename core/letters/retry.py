@@ -12,13 +12,13 @@ carry the claim and are no longer `retrying`.
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from core.errors import CommitOutcomeUnknown, DataRefused, InfrastructureFault, LetterConflict, StoreFault
 from core.letters.moves import release
 from core.letters.plan import Trial, is_to_run, plan_retry
 from core.letters.port import Keeper
-from core.model.events import Event
+from core.model.events import Event, number_of
 from core.model.letters import (
     ClaimedLetter,
     LetterChunk,
@@ -34,6 +34,7 @@ from core.model.spans import SequenceNumber
 from core.settle.isolate import Isolation
 from core.settle.settle import reference_keys
 
+LONGEST_CHAIN = timedelta(minutes=2)  # a chunk tries the letters that it frees for so long; the next round continues
 IDLE_TURNS = 5  # turns in a row that settle no letter of a run; then the fault goes to the caller
 
 Letters = tuple[ClaimedLetter, ...]
@@ -45,17 +46,21 @@ def next_due_at(keeper: Keeper) -> datetime | None:
     The time is in the past when letters are due now. Letters that fail later may be due sooner: never sleep on this
     answer longer than a short, fixed time.
     """
-    return keeper.store.next_due_at(keeper.stream, keeper.clock.now() + keeper.letters.longest_wait)
+    latest = keeper.clock.now() + keeper.letters.longest_wait
+    return keeper.store.next_due_at(keeper.stream, latest, frees_held=keeper.letters.order == "none")
 
 
 def claim_due(keeper: Keeper) -> tuple[LetterChunk, ...]:
     """Claim letters that are due, as many as `fan_out` chunks hold, and return their ids; empty when none is due.
 
     The claim holds until the lease ends; retry every chunk before that. Chunks marked `alone` come last; run them one
-    after another, because each of their letters may have killed a process.
+    after another, because each of their letters may have killed a process. Letters that are still held although keys
+    are no longer kept in order are freed.
     """
     policy, now = keeper.letters, keeper.clock.now()
     token = str(keeper.clock.new_id())
+    if policy.order == "none":
+        keeper.store.free_letters(keeper.stream, token, now)
     until, latest = now + policy.lease, now + policy.longest_wait
     claim = LetterClaim(keeper.stream, token, now, until, latest, policy.chunk * policy.fan_out)
     return chunks_of(keeper.store.claim_letters(claim), token, policy.chunk)
@@ -68,22 +73,25 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
     The other letters are released if the store can be reached; otherwise the lease frees them when it ends.
 
     A chunk begins once: if its process dies, nobody tries the chunk again under this claim. Its letters count a lost
-    claim when the lease ends.
+    claim when the lease ends. The held letters that it frees are tried at once, for a part of the lease.
     """
     begun = replace(chunk, claimed_by=str(keeper.clock.new_id()))
+    taken: list[SequenceNumber] = []
     try:
         state = keeper.store.read_partition(keeper.stream.partition(chunk.partition_id))
         letters = keeper.store.begin_chunk(
             LetterHold(state, chunk.sequence_numbers, chunk.claimed_by), begun.claimed_by
         )
         hold = LetterHold(state, chunk.sequence_numbers, begun.claimed_by)
-        retry = _ChunkRetry(keeper, hold, Trial(keeper.transform, keeper.clock, keeper.letters, invocation_id))
+        trial = Trial(keeper.transform, keeper.clock, keeper.letters, invocation_id)
+        retry = _ChunkRetry(keeper, hold, trial, taken)
         retry.run(letters)
         if retry.left:
             released = release(replace(begun, sequence_numbers=tuple(retry.left)), keeper)
             retry.count(released=len(released.moved), lost=len(released.unmoved))
     except InfrastructureFault:
         with suppress(InfrastructureFault):
+            begun = replace(begun, sequence_numbers=(*chunk.sequence_numbers, *taken))
             for held in (begun, chunk):  # the fault may have come before the chunk began
                 release(held, keeper)
         raise
@@ -92,28 +100,42 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
 
 @dataclass(slots=True)
 class _ChunkRetry:
-    """The retry of one chunk: its report, the refused letters, and the letters `left`, which could not be tried."""
+    """The retry of one chunk: its report, the refused letters, and the letters `left`, which could not be tried.
+
+    `taken` are all letters that it freed and claimed, `freed` those of them that are not tried yet.
+    """
 
     keeper: Keeper
     hold: LetterHold
     trial: Trial
+    taken: list[SequenceNumber]
     report: RetryReport = field(init=False)
+    until: datetime = field(init=False)
+    freed: list[ClaimedLetter] = field(default_factory=list)
     isolation: Isolation = field(default_factory=Isolation)
     left: list[SequenceNumber] = field(default_factory=list)
     idle_turns: int = 0
 
     def __post_init__(self) -> None:
         self.report = RetryReport(self.hold.partition.partition_id)
+        policy = self.trial.letters  # one process may have to try all chunks of a claim before its lease ends
+        self.until = self.trial.clock.now() + min(policy.lease / (2 * policy.fan_out), LONGEST_CHAIN)
 
     def run(self, letters: Letters) -> None:
         self.count(lost=len(set(self.hold.sequence_numbers)) - len(letters))
+        self._settle_all(letters)
+        while self.freed:
+            letters, self.freed = tuple(sorted(self.freed, key=number_of)), []
+            self._settle_all(letters)
+
+    def count(self, **more: int) -> None:
+        self.report = replace(self.report, **{name: getattr(self.report, name) + by for name, by in more.items()})
+
+    def _settle_all(self, letters: Letters) -> None:
         for part in _parts(self._made_whole(letters)):
             while part:
                 run = self.isolation.next_run(part)
                 part = (*self._settle(run), *part[len(run) :])
-
-    def count(self, **more: int) -> None:
-        self.report = replace(self.report, **{name: getattr(self.report, name) + by for name, by in more.items()})
 
     def _made_whole(self, letters: Sequence[ClaimedLetter]) -> list[ClaimedLetter]:
         """Fetch the events of letters without a body from the hub; after its first fault, the others are `left`."""
@@ -140,7 +162,18 @@ class _ChunkRetry:
         except (DataRefused, LetterConflict, CommitOutcomeUnknown) as fault:
             return self._after_fault(run, commit, fault)
         self._note_commit(run, commit, commit.outcomes)
+        self._take_freed(run, commit)
         return ()
+
+    def _take_freed(self, run: Letters, commit: RetryCommit) -> None:
+        """Claim the letters that this commit has freed: one key with many held letters needs no round for each."""
+        trial = self.trial
+        resolved = {outcome.sequence_number for outcome in commit.outcomes if outcome.status == "resolved"}
+        keyed = any(one.event.partition_key is not None and one.sequence_number in resolved for one in run)
+        if trial.letters.order == "hold_key" and keyed and trial.clock.now() < self.until:
+            freed = self.keeper.store.take_freed(commit, trial.clock.now() + trial.letters.lease)
+            self.freed += freed
+            self.taken += [letter.sequence_number for letter in freed]
 
     def _plan(self, run: Letters) -> RetryCommit:
         """READ the references of the events, and DECIDE. A letter that may kill the process is marked first."""
@@ -149,7 +182,9 @@ class _ChunkRetry:
             now = self.trial.clock.now()
             store.begin_lone_try(self._held(run), now, now + self.trial.letters.lease)
         trial = replace(self.trial, transform=self.isolation.around(self.trial.transform))
-        keys = reference_keys([letter.event for letter in run if is_to_run(letter)], trial.transform)
+        keys = reference_keys(
+            [letter.event for letter in run if is_to_run(letter)], trial.transform, self.hold.partition
+        )
         references = References(store.read_references(keys) if keys else {})
         return plan_retry(self.hold, run, references, trial)
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from core.errors import StopReason
 from core.model.events import Event, Partition, Position
+from core.model.order import OpenKeys, order_key
 from core.model.rows import PlacedRow, row_table
 from core.model.spans import SequenceNumber
 
@@ -43,6 +44,7 @@ class PartitionState:
 
     Only a state without a checkpoint has `opened_at`, the time at which the stream was opened, and, once it is decided,
     `anchor`, the partition's first number. `stops` are the stops that were recorded when the state was read.
+    `open_keys` are read where the events of a partition key are kept in order.
     """
 
     partition: Partition
@@ -51,6 +53,7 @@ class PartitionState:
     anchor: SequenceNumber | None = None
     opened_at: datetime | None = None
     stops: tuple[PartitionStop, ...] = ()
+    open_keys: OpenKeys | None = None
 
     def stop_for(self, reason: StopReason) -> PartitionStop | None:
         """Return the stop of this reason, if the partition was stopped for it."""
@@ -70,7 +73,8 @@ class PartitionState:
 class DeadLetter:
     """A whole event that could not become rows, and the reason; `fingerprint` groups letters of one cause.
 
-    A waiting letter without a `due_at` is due when it is written. Without `keeps_body`, only the hub has the body.
+    A waiting letter without a `due_at` is due when it is written. Without `keeps_body`, only the hub has the body. A
+    held letter was not tried: it waits for the letter before it of its partition key, `held_behind`.
     """
 
     event: Event
@@ -81,6 +85,7 @@ class DeadLetter:
     status: LetterStatus
     due_at: datetime | None = None
     keeps_body: bool = True
+    held_behind: SequenceNumber | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,16 @@ class Settled:
     letters: Sequence[DeadLetter]
     written: int
     filtered: int
+
+    @property
+    def held(self) -> int:
+        """The number of events that were not tried, for an earlier letter of their key is open."""
+        return sum([letter.status == "held" for letter in self.letters])
+
+    @property
+    def dead_lettered(self) -> int:
+        """The number of events that failed."""
+        return len(self.letters) - self.held
 
     @property
     def rows_written(self) -> int:
@@ -114,7 +129,11 @@ class SequenceGap:
 
 @dataclass(frozen=True, slots=True)
 class BatchCommit:
-    """All that one transaction writes for the numbers `first` to `last`; the hub no longer has `absent` of them."""
+    """All that one transaction writes for the numbers `first` to `last`; the hub no longer has `absent` of them.
+
+    `is_marked`: the mark of an attempt stands, and the commit deletes it. It `is_cut` when the events
+    after it would hold too many letters: the partition stays stopped.
+    """
 
     state: PartitionState
     commit_id: UUID
@@ -126,10 +145,17 @@ class BatchCommit:
     committed_at: datetime
     absent: int = 0
     gaps: Sequence[SequenceGap] = ()
+    is_marked: bool = False
+    is_cut: bool = False
 
     @property
     def partition(self) -> Partition:
         return self.state.partition
+
+    @property
+    def ends_stop(self) -> bool:
+        """True when the partition was stopped for its held letters, and goes on with this commit."""
+        return not self.is_cut and self.state.stop_for("held") is not None
 
     @property
     def expected(self) -> SequenceNumber | None:
@@ -146,4 +172,9 @@ class BatchCommit:
         """Return the partition's state after this commit, under its commit number."""
         last = self.last
         checkpoint = Checkpoint(last.sequence_number, last.offset, last.enqueued_at, commit_number, self.commit_id)
-        return PartitionState(self.partition, self.state.stream_id, checkpoint, stops=self.state.stops)
+        keys, stops = self.state.open_keys, self.state.stops
+        if self.ends_stop:
+            stops = tuple([stop for stop in stops if stop.reason != "held"])
+        if keys is not None:
+            keys = keys.plus([order_key(letter.event) for letter in self.settled.letters])
+        return PartitionState(self.partition, self.state.stream_id, checkpoint, stops=stops, open_keys=keys)

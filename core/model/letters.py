@@ -3,8 +3,10 @@
 A letter is `waiting` until it is due. A keeper then claims it for a limited time, the lease, and it is `retrying`. The
 outcome of the retry makes it `resolved`, `waiting` again or `exhausted`. Every change of status is one of MOVES and
 happens in the same transaction as its effect. `resolved` and `discarded` are final. A person's discard takes a letter
-from the keeper that is retrying it: that keeper's commit conflicts and writes nothing of the letter. Nothing makes a
-letter `held` yet.
+from the keeper that is retrying it: that keeper's commit conflicts and writes nothing of the letter.
+
+Under `hold_key` the later events of a partition key with an open letter are letters too, `held` and untried. Of the
+open letters of a key only the first is not held. When it is settled, the same transaction frees the next one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,9 +17,10 @@ from typing import Literal
 from core.model.backoff import Backoff
 from core.model.commits import DeadLetter, ErrorClass, LetterStatus, PartitionState, Settled
 from core.model.events import Event, Partition, PartitionId, Stream
+from core.model.order import OrderPolicy
 from core.model.spans import SequenceNumber
 
-Move = Literal["claim", "resolve", "fail", "exhaust", "release", "requeue", "discard", "free"]
+Move = Literal["claim", "resolve", "fail", "exhaust", "release", "requeue", "discard", "free", "hold"]
 
 LOST_CLAIMS = 3  # a letter that lost so many claims, whose holders died while they tried it alone, is not tried again
 
@@ -43,6 +46,7 @@ MOVES: Mapping[Move, Allowed] = {
     "requeue": Allowed(("waiting", "exhausted"), "waiting"),  # a person orders it: due now, attempts begin anew
     "discard": Allowed(("waiting", "retrying", "exhausted", "held"), "discarded"),
     "free": Allowed(("held",), "waiting"),  # the earlier letter of its key is settled
+    "hold": Allowed(("waiting", "retrying", "exhausted"), "held"),  # a replay opened an earlier letter of its key
 }
 
 # The status of a letter of each class after a failed attempt, while attempts are left.
@@ -58,13 +62,15 @@ AFTER_FAILURE: Mapping[ErrorClass, LetterStatus] = {
 @dataclass(frozen=True, slots=True)
 class LetterPolicy:
     """The settings of letters. A transaction takes `chunk` letters and a claim takes `fan_out` chunks; the claim holds
-    for the time of `lease`."""
+    for the time of `lease`. Under `hold_key`, up to `held_limit` letters of a partition are held."""
 
     backoff: Backoff = field(default_factory=Backoff)
     keep_bodies: bool = True
     chunk: int = 100
     fan_out: int = 16
     lease: timedelta = timedelta(seconds=300)
+    order: OrderPolicy = "none"
+    held_limit: int = 10_000
 
     @property
     def longest_wait(self) -> timedelta:

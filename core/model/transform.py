@@ -1,17 +1,33 @@
 """The transform as the app uses it: the functions that turn one event into rows."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from core.model.events import Event
+from core.model.events import Event, Partition
 from core.model.rows import ReferenceKey, References, Row
+
+ROWS_LIMIT = 10_000  # rows of one event
+
+# Watches over the transform for as long as it works on some events, of a partition where one is known.
+Watch = Callable[[Partition | None, Sequence[Event]], AbstractContextManager[None]]
+
+
+def unwatched(of: Partition | None, events: Sequence[Event]) -> AbstractContextManager[None]:
+    """Watch over nothing."""
+    return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """A transform module, read once. `row_classes` are those in its namespace; a replay retracts their rows."""
+    """A transform module, read once. `row_classes` are those in its namespace; a replay retracts their rows.
+
+    An event that becomes more than `rows_limit` rows is a letter, before its rows fill the memory.
+    """
 
     version: str
     rows_of: Callable[[Event, References], Iterable[Row]]
     references_of: Callable[[Event], Iterable[ReferenceKey]] | None = None
     row_classes: tuple[type, ...] = ()
+    rows_limit: int = ROWS_LIMIT
+    watch: Watch = unwatched

@@ -1,8 +1,8 @@
 """The diff of a dry run: for each event, the rows that would be added, removed and changed, by column.
 
-The diff of an event is JSON: `outcome` (written, filtered, dead_lettered), `error` of a letter, and the lists `added`
-and `removed` (table, row) and `changed` (table, row, columns: name to [before, after]). The rows of an event in one
-appended table are compared in order; a state is compared with the current state of its key.
+The diff of an event is JSON: `outcome` (written, filtered, dead_lettered, held), `error` of a letter, and the lists
+`added` and `removed` (table, row) and `changed` (table, row, columns: name to [before, after]). The rows of an event in
+one appended table are compared in order; a state is compared with the current state of its key.
 """
 
 import json
@@ -122,9 +122,11 @@ def _rewritten(commit: ReplayCommit, rehearsal: Rehearsal) -> int:
 
 def _shown(commit: ReplayCommit, changes: Mapping[SequenceNumber, _Change]) -> Iterator[EventDiff]:
     errors = {letter.event.sequence_number: letter.error for letter in commit.settled.letters}
+    held = {letter.event.sequence_number for letter in commit.settled.letters if letter.status == "held"}
     written = {number for placed in commit.settled.rows.values() for number, _, _ in placed}
     for number, change in changes.items():
-        outcome = "dead_lettered" if number in errors else "written" if number in written else "filtered"
+        failed = "held" if number in held else "dead_lettered"
+        outcome = failed if number in errors else "written" if number in written else "filtered"
         shown: Document = {"outcome": outcome}
         if number in errors:
             shown["error"] = errors[number]

@@ -80,6 +80,7 @@ class ReplayCounts:
     written: int = 0
     filtered: int = 0
     dead_lettered: int = 0
+    held: int = 0
     gone: int = 0
     letters_added: int = 0
     letters_resolved: int = 0

@@ -1,7 +1,7 @@
 """The pieces of a replay: how a range is cut into them, what one transaction writes, and what a dry run stores."""
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import Protocol
@@ -9,9 +9,11 @@ from uuid import UUID
 
 from core.model.commits import PartitionState, Settled
 from core.model.events import BATCH_EVENTS, Event, Partition, PartitionId
+from core.model.order import order_key
 from core.model.rows import ReferenceKey, Row
 from core.model.spans import SequenceNumber, Span, joined
 from core.replay.job import MOST_GONE_RANGES, PartitionProgress, ReplayCounts
+from core.settle.order import OpenLetter
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,10 @@ class StandingState:
 
 @dataclass(frozen=True, slots=True)
 class ReplayCommit:
-    """All that one transaction of a replay writes; it removes the old rows of its events from the `row_classes`."""
+    """All that one transaction of a replay writes; it removes the old rows of its events from the `row_classes`.
+
+    Where the events of a partition key are kept in order, `opened` are its letters that later events wait for.
+    """
 
     job_id: UUID
     state: PartitionState
@@ -116,6 +121,7 @@ class ReplayCommit:
     progress: PartitionProgress  # as it was read: the transaction conflicts if it has moved
     transform_version: str
     committed_at: datetime
+    opened: Mapping[str, OpenLetter] = field(default_factory=dict)
 
     @property
     def partition(self) -> Partition:
@@ -138,6 +144,11 @@ class ReplayCommit:
         return tuple([number for number in self.numbers if number not in failed])
 
     @property
+    def keys(self) -> frozenset[str]:
+        """The partition keys of its events."""
+        return frozenset([key for event in self.piece.events if (key := order_key(event)) is not None])
+
+    @property
     def next_number(self) -> SequenceNumber:
         return SequenceNumber(self.piece.span.last + 1)
 
@@ -154,7 +165,8 @@ class ReplayCommit:
             events=len(self.piece.events),
             written=settled.written,
             filtered=settled.filtered,
-            dead_lettered=len(settled.letters),
+            dead_lettered=settled.dead_lettered,
+            held=settled.held,
             gone=self.piece.span.length - len(self.piece.events),
             rows_written=settled.rows_written,
         )

@@ -3,9 +3,13 @@
 A replayed event sees the newest version of each state that an event before it wrote: a version that this replay wrote
 and carries from piece to piece, or one that was there before the replay. If there is no such version, because states
 have no history, the event sees the current state, as the retry of a letter does.
+
+Where the events of a partition key are kept in order, an event whose key has an open letter before it is not applied:
+its rows are taken away, and it is a held letter until that one is settled.
 """
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import cast
 from uuid import UUID
@@ -20,6 +24,7 @@ from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.replay.job import PartitionProgress
 from core.replay.pieces import CarriedState, Piece, ReplayCommit, StandingState
+from core.settle.order import KeyOrder, OpenLetter
 from core.settle.settle import scheduled, settle
 
 
@@ -55,14 +60,26 @@ class ReplayReferences(References):
 
 
 @dataclass(frozen=True, slots=True)
+class KnownLetters:
+    """The letters that decide the order of a piece: the last open one before it by key, and its discarded ones."""
+
+    open: Mapping[str, OpenLetter]
+    discarded: AbstractSet[SequenceNumber]
+
+
+@dataclass(frozen=True, slots=True)
 class ReplayTrial:
-    """The means to replay the pieces of one partition; `refused` maps each refused event to the database's error."""
+    """The means to replay a piece of one partition; `refused` maps each refused event to the database's error.
+
+    Without `known_letters`, the events of a partition key are not kept in order.
+    """
 
     job_id: UUID
     state: PartitionState
     transform: Transform
     refused: Mapping[SequenceNumber, str]
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
+    known_letters: KnownLetters | None = None
 
 
 def plan_replay(
@@ -78,7 +95,9 @@ def plan_replay(
     """
     _refuse_new_hub(piece, trial.state)
     transform, references = trial.transform, ReplayReferences(known)
-    settled, now = settle(piece.events, references, _over(references, trial)), clock.now()
+    letters = trial.known_letters
+    order = None if letters is None else KeyOrder(letters.open, letters.discarded)
+    settled, now = settle(piece.events, references, _over(references, trial), order, trial.state.partition), clock.now()
     return ReplayCommit(
         job_id=trial.job_id,
         state=trial.state,
@@ -89,12 +108,18 @@ def plan_replay(
         progress=progress,
         transform_version=transform.version,
         committed_at=now,
+        opened={} if order is None else _opened_by(piece, order),
     )
 
 
 def _written_by(piece: Piece, references: ReplayReferences) -> dict[ReferenceKey, CarriedState]:
     """Return the states that this piece wrote: the events after it see them."""
     return {key: state for key, state in references.carried.items() if state.number >= piece.span.first}
+
+
+def _opened_by(piece: Piece, order: KeyOrder) -> dict[str, OpenLetter]:
+    """Return the letters of this piece that the events after it have to wait for."""
+    return {key: letter for key, letter in order.last.items() if letter.sequence_number >= piece.span.first}
 
 
 def _over(references: ReplayReferences, trial: ReplayTrial) -> Transform:

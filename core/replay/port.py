@@ -1,6 +1,7 @@
 """The store that replays need: jobs, their pieces, and rehearsals that are rolled back."""
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
@@ -18,6 +19,7 @@ from core.replay.pieces import (
     ReplayCommit,
     StandingState,
 )
+from core.settle.order import OpenLetter
 
 
 class ReplayStore(Protocol):
@@ -66,16 +68,29 @@ class ReplayStore(Protocol):
     ) -> Mapping[ReferenceKey, CarriedState]:
         """Return the states of these keys that the pieces of a job have written so far."""
 
+    def find_open_letters(
+        self, state: PartitionState, keys: AbstractSet[str], before: SequenceNumber
+    ) -> Mapping[str, OpenLetter]:
+        """Return the last open letter before a number of each of these partition keys that has one."""
+
+    def find_opened(self, job_id: UUID, partition_id: PartitionId, keys: AbstractSet[str]) -> Mapping[str, OpenLetter]:
+        """Return the last letter of each of these partition keys that a dry run would have left open so far."""
+
+    def find_discarded(self, state: PartitionState, span: Span) -> frozenset[SequenceNumber]:
+        """Return the numbers of a range whose letter a person discarded."""
+
     def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
         """Return the first events of a range that letters have with their body, or that are staged, in order."""
 
     def commit_replay(self, commit: ReplayCommit) -> int:
         """Retract the rows of the events, write their new rows, settle their letters, write a ledger row, remove the
         staged events, and move the progress, in one transaction; return its commit number. The partition's commit
-        number is raised, but its checkpoint does not move.
+        number is raised, but its checkpoint does not move. If the state has open keys, all open letters of the keys of
+        this piece are held and freed by their order.
 
-        Raises ReplayConflict (the progress has moved, or the job does not run) and DataRefused; neither writes
-        anything. Raises CommitOutcomeUnknown when the answer was lost.
+        Raises ReplayConflict (the progress has moved, the job does not run, or a different replay has committed since
+        the state was read and may have opened letters) and DataRefused; neither writes anything. Raises
+        CommitOutcomeUnknown when the answer was lost.
         """
 
     def rehearse_replay(self, commit: ReplayCommit) -> Rehearsal:

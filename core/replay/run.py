@@ -16,13 +16,14 @@ from core.model.commits import PartitionState
 from core.model.events import BATCH_EVENTS, PartitionId, Stream
 from core.model.hub import HubReader
 from core.model.letters import LetterPolicy
+from core.model.order import OpenKeys, order_key
 from core.model.rows import ReferenceKey
 from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
 from core.replay.diff import newest_states, rehearsed_piece
 from core.replay.job import JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayMove, ReplayRequest
 from core.replay.pieces import Piece, PieceReader, ReplayCommit
-from core.replay.plan import KnownStates, ReplayTrial, plan_replay
+from core.replay.plan import KnownLetters, KnownStates, ReplayTrial, plan_replay
 from core.replay.port import ReplayStore
 from core.replay.ranges import Reach, ReplayOrder, ranges_of
 from core.settle.isolate import Isolation
@@ -149,12 +150,16 @@ class _Slice:
     events: int = 0
     conflicts: int = 0
     refused: dict[SequenceNumber, str] = field(default_factory=dict)
+    is_dry_run: bool = False
 
     def go_on(self, job: ReplayJob, progress: PartitionProgress) -> bool:
         """Replay piece after piece until the time is up; return True once the partition is at its end and closed."""
         means = self.means
         state = means.store.read_partition(means.stream.partition(progress.range.partition_id))
-        settle = self._rehearse if job.request.is_dry_run else self._commit
+        if means.letters.order == "hold_key":
+            state = replace(state, open_keys=OpenKeys(None))
+        self.is_dry_run = job.request.is_dry_run
+        settle = self._rehearse if self.is_dry_run else self._commit
         last = progress.range.span.last
         events = means.hub.read_range(state.partition, progress.next_number, last, self.until)
         with closing(PieceReader(means.store, state, events, means.piece)) as reader:
@@ -197,15 +202,25 @@ class _Slice:
     def _plan(self, part: Piece, progress: PartitionProgress, state: PartitionState) -> ReplayCommit:
         """READ the states that the events refer to, and DECIDE."""
         means = self.means
-        keys = reference_keys(part.events, means.transform)
+        keys = reference_keys(part.events, means.transform, state.partition)
         known = self._known(state, keys) if keys else KnownStates()
-        trial = ReplayTrial(self.job_id, state, means.transform, self.refused, means.letters)
+        letters = self._known_letters(part, progress, state) if state.open_keys else None
+        trial = ReplayTrial(self.job_id, state, means.transform, self.refused, means.letters, letters)
         return plan_replay(part, progress, known, trial, means.clock)
 
     def _known(self, state: PartitionState, keys: Collection[ReferenceKey]) -> KnownStates:
         store = self.means.store
         carried = store.read_carried(self.job_id, state.partition.partition_id, keys)
         return KnownStates(store.read_standing_states(state, keys), carried)
+
+    def _known_letters(self, part: Piece, progress: PartitionProgress, state: PartitionState) -> KnownLetters:
+        """Read the open letters before a piece. A dry run leaves none: its own are stored with the job."""
+        store, keys = self.means.store, frozenset([key for key in map(order_key, part.events) if key is not None])
+        before = progress.range.span.first if self.is_dry_run else part.span.first
+        found = dict(store.find_open_letters(state, keys, before)) if keys else {}
+        if keys and self.is_dry_run:
+            found.update(store.find_opened(self.job_id, state.partition.partition_id, keys))
+        return KnownLetters(found, store.find_discarded(state, part.span) if keys else frozenset())
 
     def _commit(self, commit: ReplayCommit) -> ReplayCounts:
         self.means.store.commit_replay(commit)

@@ -83,6 +83,6 @@ class Isolation:
             words = self.refused.get(event.sequence_number)
             if words is not None:
                 raise RowsRefused(words)
-            return tuple(transform.rows_of(event, references))
+            return transform.rows_of(event, references)
 
         return replace(transform, rows_of=rows_of)

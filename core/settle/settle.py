@@ -2,34 +2,58 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from traceback import extract_tb
 
-from core.errors import MissingReference, PoisonEvent, RowsRefused
+from core.errors import MissingReference, PoisonEvent, ProcessDied, RowsRefused, TooManyRows
 from core.model.clock import Clock
 from core.model.commits import DeadLetter, ErrorClass, Settled
-from core.model.events import Event
+from core.model.events import Event, Partition
 from core.model.letters import AFTER_FAILURE, LetterPolicy
 from core.model.rows import PlacedRow, ReferenceKey, References, row_table
 from core.model.transform import Transform
+from core.settle.order import KeyOrder
 
 ERROR_LENGTH = 2_000  # characters of an error that a letter stores
 _VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 
-def settle(events: Sequence[Event], references: References, transform: Transform) -> Settled:
-    """Apply the transform to each event, in order; every event ends as written, filtered or a letter."""
-    rows_of = transform.rows_of
+def settle(
+    events: Sequence[Event],
+    references: References,
+    transform: Transform,
+    order: KeyOrder | None = None,
+    of: Partition | None = None,
+) -> Settled:
+    """Apply the transform to each event, in order; every event ends as written, filtered or a letter.
+
+    With an `order`, an event whose partition key has an open letter is held instead. Raises only KeyboardInterrupt and
+    MemoryError: whatever else a transform raises is the outcome of its event. The watch learns which partition the
+    events are `of`.
+    """
+    with transform.watch(of, events):
+        return _settle(events, references, transform, order)
+
+
+def _settle(events: Sequence[Event], references: References, transform: Transform, order: KeyOrder | None) -> Settled:
+    rows_of, limit, most = transform.rows_of, transform.rows_limit, transform.rows_limit + 1
     blocks: dict[type, list[PlacedRow]] = {}
     sinks: dict[type, Callable[[PlacedRow], None]] = {}
     keyed: set[type] = set()
     letters: list[DeadLetter] = []
     filtered = 0
     for event in events:
+        if order is not None and (held := order.hold(event)) is not None:
+            letters.append(held)
+            continue
         try:
-            rows = tuple(rows_of(event, references))
+            made = rows_of(event, references)
+            rows = made if type(made) is tuple else tuple(made if type(made) is list else islice(made, most))
+            if len(rows) > limit:
+                raise TooManyRows(limit)
             for row in rows:
                 if type(row) not in sinks:
                     block: list[PlacedRow] = []
@@ -39,8 +63,12 @@ def settle(events: Sequence[Event], references: References, transform: Transform
                         keyed.add(type(row))
                 if keyed and type(row) in keyed:
                     hash(ReferenceKey.of(row))  # a key that cannot be hashed is a fault of this event
-        except Exception as error:  # noqa: BLE001 - any error of a transform is the outcome of this event
+        except (KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException as error:  # noqa: BLE001 - any error of a transform is the outcome of this event
             letters.append(dead_letter(event, error))
+            if order is not None:
+                order.note(letters[-1])
             continue
         if not rows:
             filtered += 1
@@ -75,24 +103,25 @@ def _sink(row_class: type, block: list[PlacedRow], references: References) -> Ca
     return keep
 
 
-def reference_keys(events: Iterable[Event], transform: Transform) -> set[ReferenceKey]:
+def reference_keys(events: Sequence[Event], transform: Transform, of: Partition | None = None) -> set[ReferenceKey]:
     """Return the keys of the references that a run needs; none for an event whose references cannot be read."""
     references_of = transform.references_of
     keys: set[ReferenceKey] = set()
     if references_of is None:
         return keys
-    for event in events:
-        try:
-            keys.update(references_of(event))
-        except Exception:  # noqa: BLE001 - settle meets the same fault and makes it a letter
-            continue
+    with transform.watch(of, events):
+        for event in events:
+            try:
+                keys.update(references_of(event))
+            except (KeyboardInterrupt, MemoryError):
+                raise
+            except BaseException:  # noqa: BLE001 - settle meets the same fault and makes it a letter
+                continue
     return keys
 
 
-def dead_letter(event: Event, error: Exception) -> DeadLetter:
-    """Return the letter of an event whose transform raised an error; MemoryError is raised again."""
-    if isinstance(error, MemoryError):
-        raise error
+def dead_letter(event: Event, error: BaseException) -> DeadLetter:
+    """Return the letter of an event whose transform raised an error."""
     error_class = _class_of(error)
     text = (_text_of(error) or type(error).__name__)[:ERROR_LENGTH]
     name = error_type(type(error))
@@ -104,24 +133,28 @@ def error_type(error_class: type[BaseException]) -> str:
     return f"{error_class.__module__}.{error_class.__qualname__}"
 
 
-def _text_of(error: Exception) -> str:
+def _text_of(error: BaseException) -> str:
     try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - an error without a text is still the outcome of this event
+        return str.__str__(str(error))  # a plain text, also where the error returns a class of its own
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException:  # noqa: BLE001 - an error without a text is still the outcome of this event
         return ""
 
 
-def _class_of(error: Exception) -> ErrorClass:
+def _class_of(error: BaseException) -> ErrorClass:
     if isinstance(error, PoisonEvent):
         return "poison"
     if isinstance(error, MissingReference):
         return "reference"
     if isinstance(error, RowsRefused):
         return "refused"
+    if isinstance(error, ProcessDied):
+        return "crash"
     return "unknown"
 
 
-def _fingerprint(name: str, text: str, error: Exception) -> str:
+def _fingerprint(name: str, text: str, error: BaseException) -> str:
     """Return a text that is the same for the same fault in every event: it depends on frames and words, not values."""
     frames = [frame.name for frame in extract_tb(error.__traceback__)]
     cause = "|".join([name, _VARYING.sub("?", text), *frames[1:]])

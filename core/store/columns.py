@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache
@@ -13,7 +13,7 @@ import msgspec
 from core.model.rows import PlacedRow, Row, RowTable, row_table
 from core.model.spans import SequenceNumber, Span
 
-LINEAGE = ("stream_id", "partition_id", "sequence_number", "ordinal", "commit_number")
+LINEAGE = ("stream_id", "partition_id", "commit_number", "sequence_number", "ordinal")
 STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number")
 _WITH_FRACTION, _WITHOUT_FRACTION = len("2026-01-01T00:00:00.000000Z"), len("2026-01-01T00:00:00Z")
 
@@ -151,6 +151,19 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
     return bool if bool in types else lambda value: value
 
 
+def row_of_json(row_class: type, columns: str) -> Row:
+    """Return a row from its columns as JSON."""
+    given = json.loads(columns, parse_float=str)
+    values = tuple(_value_of(given[name], types_of(hint)) for name, hint in fields_of(row_class))
+    return row_reader(row_class)(values)
+
+
+def _value_of(value: Any, types: tuple[Any, ...]) -> Any:
+    if value is None or not {float, Decimal} & set(types):
+        return value
+    return Decimal(value) if Decimal in types else float(value)
+
+
 def compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[..., list[str]]) -> ValuesOf:
     """Return a function from placed rows to values, written out and compiled: docs/adr/0006 has the figures.
 
@@ -170,8 +183,16 @@ def compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[.
         "text": _optional(lambda moment: texts([moment])[0]),
         "day": _optional(day_text),
         "finite": _finite,
+        "plain": _plain,
+        "exact": _exact,
+        "TEXT": frozenset({str, type(None)}),
+        "WHOLE": frozenset({int, type(None)}),
+        "CLAIM": frozenset({bool, type(None)}),
     }
     return cast(ValuesOf, eval(source, names))
+
+
+_EXPECTED: Mapping[type, str] = {str: "TEXT", bool: "CLAIM", int: "WHOLE"}  # the classes that need no second look
 
 
 def _value(name: str, hint: Any) -> str:
@@ -182,6 +203,12 @@ def _value(name: str, hint: Any) -> str:
         return f"text(row.{name})"
     if date in types:
         return f"day(row.{name})"
+    kinds = set(types) - {type(None)}
+    for kind, expected in _EXPECTED.items():
+        if kinds == {kind}:
+            return f"(v if (v := row.{name}).__class__ in {expected} else plain(v, {kind.__name__}))"
+    if Decimal in types:
+        return f"exact(row.{name})"
     return f"finite(row.{name})" if float in types else f"row.{name}"
 
 
@@ -190,9 +217,38 @@ def _optional(write: Callable[[Any], str]) -> Callable[[Any], str | None]:
 
 
 def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
+    """Return the value of a column of floats: a float where it is any number."""
+    number = float(value) if isinstance(value, int | Decimal) else value
+    if isinstance(number, float) and not math.isfinite(number):
         raise ValueError(f"{value} is not a finite number")
+    return number
+
+
+def _exact(value: Any) -> Any:
+    """Return the value of a column of decimals: a Decimal where it is any number."""
+    if isinstance(value, float):
+        return Decimal(repr(value))
+    return Decimal(int(value)) if isinstance(value, int) else value
+
+
+def _plain(value: Any, kind: type) -> Any:
+    """Return a value that is not of the type of its field as the column stores it, so that it is read back equal."""
+    if kind is str and isinstance(value, int | float):
+        return str(int(value) if isinstance(value, bool) else value)
+    if kind is bool and isinstance(value, int):
+        return bool(value)
+    if kind is int and (isinstance(value, bool) or (isinstance(value, float) and value.is_integer())):
+        return int(value)
+    if kind is int and isinstance(value, str) and value.isascii() and value.removeprefix("-").isdecimal():
+        return int(value)
     return value
+
+
+def exact_text(number: Decimal) -> str:
+    """Return the same text for equal decimals: without an exponent, and without zeros at the end of the fraction."""
+    text = f"{number:f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text == "-0" else text
 
 
 def newest_of_each(table: RowTable, values_of: ValuesOf) -> ValuesOf:

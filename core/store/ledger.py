@@ -1,5 +1,6 @@
 """The books and the audit of a stream, from named statements of either engine."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -8,13 +9,16 @@ from typing import Any, cast
 from core.ledger.audit import LetterFault, RangeFault, RememberedSum
 from core.ledger.books import CountedLetters, PartitionBooks, PartitionLedger
 from core.ledger.explain import MOST_CHANGES, LedgerRange, NotedGap, Whereabouts, WrittenRow
-from core.ledger.recount import CommitRows, RowCount
+from core.ledger.hub_comparison import LetterEvent
+from core.ledger.recount import ChangedCommit, CommitRows, LetteredRow, RowCount
 from core.letters.listing import LetterKey
 from core.model.commits import LetterStatus, PartitionStop
 from core.model.events import Incarnation, PartitionId
 from core.model.rows import row_table
 from core.model.spans import SequenceNumber, Span
+from core.store.changed import ChangedCommits
 from core.store.columns import instant_of, instant_text, row_reader, span_values
+from core.store.comparison import Comparison
 from core.store.listing import LetterListing
 from core.store.partitions import incarnation_of, stop_of
 from core.store.script import of_rows
@@ -24,12 +28,8 @@ REMEMBERED_FROM = 200  # ranges; a reader that summed so many stores the sum
 STATUSES: tuple[LetterStatus, ...] = ("waiting", "retrying", "held", "exhausted", "resolved", "discarded")
 
 
-class Ledger:
+class Ledger(Comparison):
     """A BookStore, WatchStore, AuditStore and RecountStore over one stream, whose rows are of these classes."""
-
-    def __init__(self, stream: OneStream, row_classes: tuple[type, ...]) -> None:
-        self._stream = stream
-        self._row_classes = row_classes
 
     def read_books(self) -> tuple[PartitionBooks, ...]:
         books = tuple(_books(row) for row in self._stream.ask("read_books"))
@@ -69,9 +69,15 @@ class Ledger:
         found = self._stream.ask("count_absent", since_at=instant_text(since))
         return int(found[0][0]) if found else 0
 
-    def audit_ledgers(self, partition_id: PartitionId | None) -> tuple[PartitionLedger, ...]:
-        found = self._stream.ask("audit_ledgers", partition_id=partition_id)
-        return tuple(PartitionLedger(self._stream.stream.partition(PartitionId(id)), *sums) for id, *sums in found)
+    def audit_ledgers(self) -> tuple[PartitionLedger, ...]:
+        """Return the ledgers of all partitions that have a checkpoint or a range."""
+        ledgers = map(self.audit_ledger, self.find_traces())
+        return tuple(one for one in ledgers if one.commits or one.checkpoint >= 0)
+
+    def audit_ledger(self, partition_id: PartitionId) -> PartitionLedger:
+        partition = self._stream.stream.partition(partition_id)
+        found = self._stream.ask("audit_ledger", partition_id=partition_id)
+        return PartitionLedger(partition, *(found[0] if found else _NOTHING))
 
     def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
         found = self._stream.ask("read_anchor", partition_id=partition_id)
@@ -106,6 +112,28 @@ class Ledger:
         found = self._stream.ask(of_rows("find_row_faults", *self._row_classes), **place)
         return tuple(CommitRows(*row) for row in found)
 
+    def find_changed_commits(self, partition_id: PartitionId, span: Span, most: int) -> tuple[ChangedCommit, ...]:
+        return ChangedCommits(self._stream, self._row_classes, partition_id).find(span, most)
+
+    def find_lettered_rows(self, partition_id: PartitionId, span: Span, most: int) -> tuple[LetteredRow, ...]:
+        place = {"partition_id": partition_id, **span_values(span), "most": most}
+        appended = [row_class for row_class in self._row_classes if not row_table(row_class).key]
+        return tuple(
+            LetteredRow(number, status, row_table(row_class).name)
+            for row_class in appended
+            for number, status in self._stream.ask(of_rows("find_lettered", row_class), **place)
+        )
+
+    def read_letter_events(
+        self, partition_id: PartitionId, after: SequenceNumber, last: SequenceNumber, most: int
+    ) -> tuple[LetterEvent, ...]:
+        place = {"partition_id": partition_id, "after_number": after, "last_sequence_number": last, "most": most}
+        return tuple(map(_letter_event, self._stream.ask("read_letter_events", **place)))
+
+    def find_opening(self) -> datetime | None:
+        found = self._stream.ask("read_anchor", partition_id="")
+        return instant_of(found[0][1]) if found else None
+
     def count_rows(self, partition_id: PartitionId, span: Span) -> tuple[RowCount, ...]:
         counted = []
         for row_class in self._row_classes:
@@ -127,6 +155,7 @@ class Ledger:
             self._stream.write("advance_sum", books.partition_id, **values, expected=books.summed_to)
 
 
+_NOTHING = (-1, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0)  # the ledger of a partition in a database that has not its stream
 _SUMS = ("commits", "holes", "written", "filtered", "dead_lettered", "held", "absent")
 
 
@@ -178,6 +207,16 @@ class Explanations:
                 row = asdict(cast(Any, row_reader(row_class)(tuple(columns))))
                 written.append(WrittenRow(row_table(row_class).name, ordinal, commit_number, row))
         return tuple(written)
+
+
+def _letter_event(row: tuple[Any, ...]) -> LetterEvent:
+    number, enqueued_at, key, properties, body, body_kept = row
+    kept = bytes(body) if body_kept else None
+    try:
+        named = json.loads(properties)
+    except ValueError:
+        named = {"": properties}  # no event has such properties
+    return LetterEvent(SequenceNumber(number), instant_of(enqueued_at), key, named, kept)
 
 
 def _range(row: tuple[Any, ...]) -> LedgerRange:

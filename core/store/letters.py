@@ -1,6 +1,5 @@
 """Letters in SQL: claims, retries and moves."""
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
@@ -21,8 +20,11 @@ from core.model.letters import (
     RetryCommit,
 )
 from core.model.spans import SequenceNumber
+from core.model.values import decode_properties
+from core.store.checksum import with_checksums
 from core.store.columns import instant_of, instant_or_none, instant_text, numbers_json, storable
 from core.store.database import write
+from core.store.held import freed_by
 from core.store.partitions import Partitions, Values, place_of, row_steps
 from core.store.script import Script, Step
 
@@ -62,6 +64,21 @@ class Letters(Partitions):
             if self._memory:
                 self._memory.forget_states_of(commit.settled)
 
+    def free_letters(self, stream: Stream, by: str, at: datetime) -> None:
+        values = {"freed_by": freed_by(by), "freed_at": instant_text(at)}
+        write(self._database, str(stream), "free_without_order", stream_id=self.open_stream(stream), **values)
+
+    def take_freed(self, commit: RetryCommit, until: datetime) -> tuple[ClaimedLetter, ...]:
+        values = {
+            **place_of(commit.state),
+            "freed_by": freed_by(commit.claimed_by),
+            "freed_at": instant_text(commit.committed_at),
+            "claimed_by": commit.claimed_by,
+            "claimed_until": instant_text(until),
+        }
+        taken = write(self._database, str(commit.partition), "take_freed_letters", **values)
+        return tuple(sorted(map(_claimed_letter_of, taken), key=lambda letter: letter.sequence_number))
+
     def find_letters(self, hold: LetterHold) -> tuple[FoundLetter, ...]:
         return tuple(FoundLetter(*row) for row in self._database.ask("find_letters", **_hold_values(hold)))
 
@@ -69,17 +86,22 @@ class Letters(Partitions):
         script = move_script(move, self.open_stream(move.partition.stream))
         return tuple(FoundLetter(*row) for row in self._database.run(script).rows)
 
-    def next_due_at(self, stream: Stream, latest: datetime) -> datetime | None:
-        stream_id = self.open_stream(stream)
-        ((due_at,),) = self._database.ask("next_due_at", stream_id=stream_id, latest=instant_text(latest))
+    def next_due_at(self, stream: Stream, latest: datetime, frees_held: bool = False) -> datetime | None:
+        values = {"latest": instant_text(latest), "frees_held": int(frees_held)}
+        ((due_at,),) = self._database.ask("next_due_at", stream_id=self.open_stream(stream), **values)
         return instant_or_none(due_at)
 
 
 def retry_script(commit: RetryCommit) -> Script:
-    """Return the transaction of a retry, in lock order: partition, rows, letters, attempts, ledger."""
+    """Return the transaction of a retry, in lock order: partition, rows, letters, attempts, ledger.
+
+    It frees the letters that were held after those it settles.
+    """
     place, taken = place_of(commit.state), partial(LetterConflict, commit.partition, commit.claimed_by)
     at = instant_text(commit.committed_at)
     shared = {**place, "transform_version": commit.transform_version, "committed_at": at}
+    numbers = numbers_json(commit.sequence_numbers)
+    freed = {**place, "sequence_numbers": numbers, "freed_by": freed_by(commit.claimed_by), "freed_at": at}
     return Script(
         str(commit.partition),
         (
@@ -92,14 +114,19 @@ def retry_script(commit: RetryCommit) -> Script:
                 expect=len(commit.outcomes),
                 otherwise=taken,
             ),
-            Step("record_attempts", _retry_attempt_values(commit, at)),
-            Step("record_retry", {**shared, **_retry_values(commit)}),
+            Step("free_letters", freed),
+            Step("record_attempts", {**freed, **_retry_attempt_values(commit, at)}),
+            Step("record_freed", {**freed, "done_by": commit.invocation_id}),
+            Step("record_retry", with_checksums("retry", {**shared, **_retry_values(commit)})),
         ),
     )
 
 
 def move_script(move: LetterMove, stream_id: int) -> Script:
-    """Return the transaction of a move; it answers with the letters as they are after the move."""
+    """Return the transaction of a move; it answers with the letters as they are after the move.
+
+    A discard frees the letters that were held after those it settles, and locks the partition for that.
+    """
     allowed, at = MOVES[move.move], instant_text(move.moved_at)
     numbers = numbers_json(move.sequence_numbers)
     moved = {"stream_id": stream_id, "partition_id": move.partition.partition_id, "sequence_numbers": numbers}
@@ -117,6 +144,15 @@ def move_script(move: LetterMove, stream_id: int) -> Script:
     attempt = {**moved, "touched_by": move.move_id, "kind": move.move, "done_by": storable(move.by), "done_at": at}
     recorded = [Step("record_attempts", {**attempt, "why": storable(move.why), "commit_number": 0})]
     steps = [Step("move_letters", values), *(recorded if move.move not in NOT_RECORDED else [])]
+    if move.move == "discard":
+        freed = {**attempt, "freed_by": freed_by(move.move_id), "freed_at": at, "commit_number": 0}
+        steps = [
+            Step("lock_partition", moved),
+            steps[0],
+            Step("free_letters", freed),
+            *recorded,
+            Step("record_freed", freed),
+        ]
     return Script(str(move.partition), (*steps, Step("find_letters", moved, answers=True)), may_repeat=True)
 
 
@@ -174,5 +210,5 @@ def _claimed_position_of(row: Sequence[Any]) -> ClaimedPosition:
 def _claimed_letter_of(row: Sequence[Any]) -> ClaimedLetter:
     number, offset, enqueued_at, partition_key, properties, body, body_kept, attempts, lost_claims = row
     place = (SequenceNumber(number), offset, instant_of(enqueued_at))
-    event = Event(*place, partition_key, json.loads(properties), bytes(body))
+    event = Event(*place, partition_key, decode_properties(properties), bytes(body))
     return ClaimedLetter(event, bool(body_kept), attempts, lost_claims)

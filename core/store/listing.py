@@ -17,10 +17,11 @@ from core.model.commits import LetterStatus
 from core.model.events import PartitionId
 from core.model.letters import LetterPosition
 from core.model.spans import SequenceNumber
+from core.model.values import shown_properties
 from core.store.columns import instant_of, instant_or_none, instant_text
 from core.store.stream import OneStream
 
-LISTED = 17  # columns of a listed letter
+LISTED = 18  # columns of a listed letter
 MOST_ATTEMPTS = 500
 
 
@@ -62,7 +63,7 @@ class LetterListing:
             return None
         attempts = self._stream.ask("read_attempts", **position, most=MOST_ATTEMPTS)
         listed, (offset, properties) = found[0][:LISTED], found[0][LISTED:]
-        return WholeLetter(_listed_letter(listed), offset, json.loads(properties), tuple(map(_attempt, attempts)))
+        return WholeLetter(_listed_letter(listed), offset, shown_properties(properties), tuple(map(_attempt, attempts)))
 
     def read_letter_body(self, partition_id: PartitionId, sequence_number: SequenceNumber, most: int) -> bytes:
         """Return the first `most` bytes of a letter's body; empty when there is no letter."""
@@ -114,7 +115,7 @@ def _listed_letter(row: tuple[Any, ...]) -> ListedLetter:
     values = list(row)
     for at in _INSTANTS:
         values[at] = instant_or_none(values[at])
-    values[-1] = bool(values[-1])
+    values[_BODY_KEPT] = bool(values[_BODY_KEPT])
     return ListedLetter(*values)
 
 
@@ -125,6 +126,7 @@ def _attempt(row: tuple[Any, ...]) -> LetterAttempt:
 
 
 _INSTANTS = (2, 11, 12, 13)  # columns of a listed letter: enqueued, due, failed, settled
+_BODY_KEPT = 16
 
 
 def _positions(found: list[tuple[str, int]]) -> tuple[LetterPosition, ...]:

@@ -19,6 +19,8 @@ from core.model.commits import (
 from core.model.events import Incarnation, Partition, Stream
 from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
+from core.model.values import encode_properties
+from core.store.checksum import with_checksums
 from core.store.columns import (
     can_stand,
     instant_of,
@@ -29,8 +31,8 @@ from core.store.columns import (
     span_values,
     storable,
 )
-from core.store.database import Database, write
-from core.store.memory import Memory
+from core.store.database import write
+from core.store.held import HeldLetters, freeing_steps, order_steps
 from core.store.script import RowVerb, Script, Step, of_rows
 
 Values = dict[str, Any]
@@ -38,12 +40,8 @@ NO_KEYS = "[]"
 STOP_LENGTH = 2_000  # characters of the detail that are stored
 
 
-class Partitions:
+class Partitions(HeldLetters):
     """An IngestStore over a database; with a memory, a batch costs one call in the steady state."""
-
-    def __init__(self, database: Database, memory: Memory | None = None) -> None:
-        self._database = database
-        self._memory = memory
 
     def open_stream(self, stream: Stream) -> int:
         known = None if self._memory is None else self._memory.stream_id_of(stream)
@@ -169,17 +167,22 @@ class Partitions:
 
 
 def batch_script(commit: BatchCommit) -> Script:
-    """Return the transaction of a batch, in lock order: checkpoint, rows, letters, ledger, gaps."""
-    steps = [_checkpoint_step(commit), *row_steps(commit.settled, place_of(commit.state))]
+    """Return the transaction of a batch, in lock order: checkpoint, rows, letters, ledger, gaps, attempt, stop."""
+    steps = [*_checkpoint_steps(commit), *row_steps(commit.settled, place_of(commit.state))]
     letters, at = commit.settled.letters, {"committed_at": instant_text(commit.committed_at)}
     if letters:
         values = [letter_values(letter, commit.transform_version, at["committed_at"]) for letter in letters]
         steps.append(Step("add_letter", place_of(commit.state), many=values))
-    steps.append(Step("record_batch", {**_ledger_values(commit), **at}))
+        steps += freeing_steps(commit, at["committed_at"])
+    steps.append(Step("record_batch", with_checksums("batch", {**_ledger_values(commit), **at})))
     if commit.gaps:
         gaps = [{**span_values(Span(gap.first, gap.last)), "status": gap.status} for gap in commit.gaps]
         steps.append(Step("settle_gap", place_of(commit.state), many=gaps))
         steps.append(Step("add_gap", {**place_of(commit.state), **at}, many=gaps, races=("pk_sequence_gap",)))
+    if commit.is_marked:
+        steps.append(Step("clear_attempt", place_of(commit.state)))
+    if commit.ends_stop:
+        steps.append(Step("clear_stop", {**place_of(commit.state), "reason": "held"}))
     return Script(str(commit.partition), tuple(steps))
 
 
@@ -191,7 +194,8 @@ def row_steps(settled: Settled, place: Values) -> list[Step]:
             table = row_table(row_class)
             verb: RowVerb = "set" if table.key else "append"
             races = (f"pk_{table.name}",) if table.key else ()
-            steps.append(Step(of_rows(verb, row_class), place, many=placed, races=races))
+            sums = None if table.key else "rows_checksum"
+            steps.append(Step(of_rows(verb, row_class), place, many=placed, races=races, sums=sums))
     return steps
 
 
@@ -214,7 +218,7 @@ def letter_values(letter: DeadLetter, transform_version: str, failed_at: str) ->
         "offset_token": event.offset,
         "enqueued_at": instant_text(event.enqueued_at),
         "partition_key": None if event.partition_key is None else storable(event.partition_key),
-        "properties": json.dumps(event.properties, default=str),
+        "properties": encode_properties(event.properties),
         "body": event.body if letter.keeps_body else b"",
         "body_kept": int(letter.keeps_body),
         "error_class": letter.error_class,
@@ -224,11 +228,12 @@ def letter_values(letter: DeadLetter, transform_version: str, failed_at: str) ->
         "transform_version": transform_version,
         "status": letter.status,
         "due_at": first_due_at if letter.status == "waiting" else None,
+        "held_behind": letter.held_behind,
         "failed_at": failed_at,
     }
 
 
-def _checkpoint_step(commit: BatchCommit) -> Step:
+def _checkpoint_steps(commit: BatchCommit) -> list[Step]:
     last, conflict = commit.last, partial(CheckpointConflict, commit.partition, commit.expected)
     values = {
         **place_of(commit.state),
@@ -240,9 +245,10 @@ def _checkpoint_step(commit: BatchCommit) -> Step:
     }
     if commit.expected is None:
         key = ("pk_event_hub_checkpoint",)
-        return Step("open_checkpoint", values, expect=1, otherwise=conflict, keeps="commit_number", races=key)
+        return [Step("open_checkpoint", values, expect=1, otherwise=conflict, keeps="commit_number", races=key)]
     values["expected"] = commit.expected
-    return Step("advance_checkpoint", values, expect=1, otherwise=conflict, keeps="commit_number")
+    advance = Step("advance_checkpoint", values, expect=1, otherwise=conflict, keeps="commit_number")
+    return [advance, *order_steps(commit.state, commit.invocation_id, conflict)]
 
 
 def _ledger_values(commit: BatchCommit) -> Values:
@@ -253,7 +259,8 @@ def _ledger_values(commit: BatchCommit) -> Values:
         "last_sequence_number": commit.last.sequence_number,
         "written": settled.written,
         "filtered": settled.filtered,
-        "dead_lettered": len(settled.letters),
+        "dead_lettered": settled.dead_lettered,
+        "held": settled.held,
         "absent": commit.absent,
         "rows_written": settled.rows_written,
         "rows_appended": settled.rows_appended,

@@ -2,15 +2,19 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
 from core.errors import ReplayConflict
 from core.model.rows import ReferenceKey, row_table
+from core.model.spans import SequenceNumber
 from core.replay.diff import document
 from core.replay.job import COUNTS, REPLAY_MOVES, JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayRequest
 from core.replay.pieces import RehearsedPiece, ReplayCommit
+from core.store.checksum import with_checksums
 from core.store.columns import instant_text, numbers_json, span_values
+from core.store.held import freed_by, keys_of, order_steps
 from core.store.partitions import Values, letter_values, place_of
 from core.store.script import Script, Step, of_rows
 
@@ -84,7 +88,8 @@ def note_script(rehearsed: RehearsedPiece) -> Script:
         "partition_id": commit.partition.partition_id,
         "diffs": json.dumps([(one.sequence_number, one.diff) for one in rehearsed.diffs]),
     }
-    steps = (Step("add_replay_diffs", values), *_progress_steps(commit, rehearsed.counts))
+    opened = [(opened_key(key), one.sequence_number, json.dumps(one.error_class)) for key, one in commit.opened.items()]
+    steps = (Step("add_replay_diffs", values), *_progress_steps(commit, rehearsed.counts, opened))
     return Script(f"{commit.partition}: replay {commit.job_id}", steps)
 
 
@@ -111,6 +116,11 @@ def state_key(key: ReferenceKey) -> str:
     return hashlib.sha256(named.encode()).hexdigest()
 
 
+def opened_key(key: str) -> str:
+    """Return a digest of a partition key whose letter a dry run would have left open; no table has this name."""
+    return hashlib.sha256(json.dumps(["partition key", key]).encode()).hexdigest()
+
+
 def _writing_steps(commit: ReplayCommit) -> list[Step]:
     place, at = place_of(commit.state), instant_text(commit.committed_at)
     span, conflict = span_values(commit.piece.span), partial(ReplayConflict, commit.partition, commit.job_id)
@@ -131,14 +141,27 @@ def _writing_steps(commit: ReplayCommit) -> list[Step]:
         "done_at": at,
         "why": "",
     }
+    order, freed = _order_steps(commit, place, at)
     return [
         Step("count_replay", reach, expect=1, otherwise=conflict, keeps="commit_number"),
+        *order_steps(commit.state, str(commit.job_id), conflict, clears=False),
         *(step for row_class in commit.row_classes for step in _row_steps(row_class, commit)),
         Step("resolve_letters", resolved, counts="letters_resolved"),
         *_letter_steps(commit, touched, at),
+        *order,
         Step("record_attempts", attempts),
-        Step("record_replay", {**place, **span, **_record_values(commit), "committed_at": at}),
+        *freed,
+        Step("record_replay", with_checksums("replay", {**place, **span, **_record_values(commit, at)})),
     ]
+
+
+def _order_steps(commit: ReplayCommit, place: Values, at: str) -> tuple[list[Step], list[Step]]:
+    """Return the steps that keep the open letters of the keys in order, and those that record the freed ones."""
+    if commit.state.open_keys is None or not commit.keys:
+        return [], []
+    by = {**place, "freed_by": freed_by(commit.job_id), "freed_at": at}
+    ordered = Step("order_letters", {**by, "partition_keys": keys_of(commit.keys)})
+    return [ordered], [Step("record_freed", {**by, "done_by": commit.touched_by})]
 
 
 def _row_steps(row_class: type, commit: ReplayCommit) -> list[Step]:
@@ -153,7 +176,8 @@ def _row_steps(row_class: type, commit: ReplayCommit) -> list[Step]:
         Step(of_rows("retract", row_class), events, counts="rows_retracted"),
         Step(of_rows("delete", row_class), events),
     ]
-    return [*steps, Step(of_rows("append", row_class), place, many=placed)] if placed else steps
+    append = Step(of_rows("append", row_class), place, many=placed, sums="rows_checksum")
+    return [*steps, append] if placed else steps
 
 
 def _letter_steps(commit: ReplayCommit, touched: Values, at: str) -> list[Step]:
@@ -163,21 +187,25 @@ def _letter_steps(commit: ReplayCommit, touched: Values, at: str) -> list[Step]:
     return [Step("reopen_letters", touched, many=letters), added] if letters else []
 
 
-def _record_values(commit: ReplayCommit) -> Values:
+def _record_values(commit: ReplayCommit, at: str) -> Values:
     settled = commit.settled
     return {
         "written": settled.written,
         "filtered": settled.filtered,
-        "dead_lettered": len(settled.letters),
+        "dead_lettered": settled.dead_lettered,
+        "held": settled.held,
         "absent": commit.counts.gone,
         "rows_written": settled.rows_written,
         "rows_appended": settled.rows_appended,
         "transform_version": commit.transform_version,
         "invocation_id": str(commit.job_id),
+        "committed_at": at,
     }
 
 
-def _progress_steps(commit: ReplayCommit, counts: ReplayCounts) -> list[Step]:
+def _progress_steps(
+    commit: ReplayCommit, counts: ReplayCounts, opened: Sequence[tuple[str, SequenceNumber, str]] = ()
+) -> list[Step]:
     job, at = {"job_id": str(commit.job_id)}, {"committed_at": instant_text(commit.committed_at)}
     partition = {**job, "partition_id": commit.partition.partition_id}
     conflict = partial(ReplayConflict, commit.partition, commit.job_id)
@@ -190,6 +218,7 @@ def _progress_steps(commit: ReplayCommit, counts: ReplayCounts) -> list[Step]:
         "gone_ranges": json.dumps([span.ends for span in commit.gone_ranges]),
     }
     carried = [(state_key(key), one.number, json.dumps(document(one.row))) for key, one in commit.carried.items()]
+    carried += opened
     return [
         Step("advance_replay", values, expect=1, otherwise=conflict),
         *([Step("carry_states", {**partition, "carried": json.dumps(carried)})] if carried else []),

@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 from core.errors import ReplayOverlap
 from core.model.commits import PartitionState
 from core.model.events import Event, PartitionId, Stream
-from core.model.rows import ReferenceKey, Row, keys_by_class, row_table
+from core.model.rows import ReferenceKey, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
+from core.model.values import decode_properties
 from core.replay.job import (
     JobMove,
     LeftOut,
@@ -31,7 +32,8 @@ from core.replay.pieces import (
     RetractedRow,
     StandingState,
 )
-from core.store.columns import fields_of, instant_of, instant_or_none, instant_text, row_reader, span_values, types_of
+from core.settle.order import OpenLetter
+from core.store.columns import instant_of, instant_or_none, instant_text, row_of_json, row_reader, span_values
 from core.store.database import write
 from core.store.partitions import Partitions, keys_json, place_of
 from core.store.replay_scripts import (
@@ -42,6 +44,7 @@ from core.store.replay_scripts import (
     move_script,
     note_script,
     open_script,
+    opened_key,
     ranges_json,
     rehearsal_script,
     state_key,
@@ -115,9 +118,19 @@ class Replays(Partitions):
         given = keys_json((key,) for key in wanted)
         found = self._database.ask("read_carried", job_id=str(job_id), partition_id=partition_id, keys=given)
         return {
-            wanted[key]: CarriedState(SequenceNumber(number), _row_of(wanted[key].row_class, row))
+            wanted[key]: CarriedState(SequenceNumber(number), row_of_json(wanted[key].row_class, row))
             for key, number, row in found
         }
+
+    def find_opened(self, job_id: UUID, partition_id: PartitionId, keys: AbstractSet[str]) -> Mapping[str, OpenLetter]:
+        wanted = {opened_key(key): key for key in keys}
+        given = keys_json((key,) for key in wanted)
+        found = self._database.ask("read_carried", job_id=str(job_id), partition_id=partition_id, keys=given)
+        return {wanted[key]: OpenLetter(SequenceNumber(number), json.loads(row)) for key, number, row in found}
+
+    def find_discarded(self, state: PartitionState, span: Span) -> frozenset[SequenceNumber]:
+        found = self._database.ask("find_discarded", **place_of(state), **span_values(span))
+        return frozenset([SequenceNumber(number) for (number,) in found])
 
     def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
         found = self._database.ask("read_kept_events", **place_of(state), **span_values(span), most=most)
@@ -162,7 +175,7 @@ class Replays(Partitions):
 def _event_of(row: Sequence[Any]) -> Event:
     number, offset, enqueued_at, partition_key, properties, body = row
     place = (SequenceNumber(number), offset, instant_of(enqueued_at))
-    return Event(*place, partition_key, json.loads(properties), bytes(body))
+    return Event(*place, partition_key, decode_properties(properties), bytes(body))
 
 
 def _standing_of(row_class: type, row: Sequence[Any], state: PartitionState) -> tuple[ReferenceKey, StandingState]:
@@ -175,20 +188,7 @@ def _standing_of(row_class: type, row: Sequence[Any], state: PartitionState) -> 
 
 def _retracted_of(row: Sequence[Any], row_classes: Mapping[str, type]) -> RetractedRow:
     table_name, number, ordinal, columns = row
-    return RetractedRow(SequenceNumber(number), ordinal, _row_of(row_classes[table_name], columns))
-
-
-def _row_of(row_class: type, columns: str) -> Row:
-    """Return a row from its columns as JSON."""
-    given = json.loads(columns, parse_float=str)
-    values = tuple(_value_of(given[name], types_of(hint)) for name, hint in fields_of(row_class))
-    return row_reader(row_class)(values)
-
-
-def _value_of(value: Any, types: tuple[Any, ...]) -> Any:
-    if value is None or not {float, Decimal} & set(types):
-        return value
-    return Decimal(value) if Decimal in types else float(value)
+    return RetractedRow(SequenceNumber(number), ordinal, row_of_json(row_classes[table_name], columns))
 
 
 def _progress_of(row: Sequence[Any]) -> PartitionProgress:

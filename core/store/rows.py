@@ -58,6 +58,39 @@ def count_rows_text(row_class: type, sql: Dialect) -> str:
     )
 
 
+def next_partition_text(row_class: type, sql: Dialect) -> str:
+    """Find the next partition by its text that has rows."""
+    where = f"t.stream_id = {sql.mark}stream_id AND t.partition_id > {sql.mark}partition_id"
+    return f"SELECT MIN(t.partition_id) FROM {sql.prefix}{row_table(row_class).name} AS t\n WHERE {where};"
+
+
+def next_number_text(row_class: type, sql: Dialect) -> str:
+    """Find the next number of a partition that has rows."""
+    where = f"{sql.of_partition('t')} AND t.sequence_number >= {sql.mark}first_sequence_number"
+    return f"SELECT MIN(t.sequence_number) FROM {sql.prefix}{row_table(row_class).name} AS t\n WHERE {where};"
+
+
+def range_text(row_class: type, sql: Dialect) -> str:
+    """Select the rows of a range in order: commit number, sequence number, ordinal and columns."""
+    table = row_table(row_class)
+    columns = "".join(f", t.{quoted(name)}" for name in table.columns)
+    return (
+        f"SELECT t.commit_number, t.sequence_number, t.ordinal{columns}\n  FROM {sql.prefix}{table.name} AS t\n"
+        f" WHERE {sql.in_range('t')}\n ORDER BY t.sequence_number, t.ordinal;"
+    )
+
+
+def lettered_text(row_class: type, sql: Dialect) -> str:
+    """Find letters of a range that are not resolved, although rows of their number stand."""
+    table = f"{sql.prefix}{row_table(row_class).name}"
+    rows = f"SELECT 1 FROM {table} AS t WHERE {sql.of_partition('t')} AND t.sequence_number = d.sequence_number"
+    return (
+        f"SELECT {sql.top}d.sequence_number, d.status\n  FROM {sql.prefix}event_hub_dead_letter AS d\n"
+        f" WHERE {sql.in_range('d')}\n   AND d.status <> 'resolved' AND EXISTS ({rows})\n"
+        f" ORDER BY d.sequence_number{sql.limit};"
+    )
+
+
 def row_faults_text(row_classes: tuple[type, ...], sql: Dialect) -> str:
     """Find the commits that lie wholly in a range and appended a different number of rows than the tables hold.
 

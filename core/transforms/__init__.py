@@ -14,11 +14,14 @@ from importlib import import_module
 
 from core.errors import InvalidTransform
 from core.model.rows import is_row_class
-from core.model.transform import Transform
+from core.model.transform import ROWS_LIMIT, Transform, Watch, unwatched
 
 
-def load_transform(module_name: str) -> Transform:
-    """Import a transform module; InvalidTransform names the part that is missing."""
+def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch = unwatched) -> Transform:
+    """Import a transform module, with the limit of the rows of an event and the watch over it.
+
+    Raises InvalidTransform, which names the part that is missing.
+    """
     try:
         module = import_module(module_name)
     except ModuleNotFoundError as error:
@@ -27,4 +30,4 @@ def load_transform(module_name: str) -> Transform:
     if not isinstance(version, str) or not callable(rows_of):
         raise InvalidTransform(f"TRANSFORM={module_name}: the module needs VERSION, a text, and a function transform()")
     row_classes = tuple(value for value in vars(module).values() if is_row_class(value))
-    return Transform(version, rows_of, getattr(module, "references", None), row_classes)
+    return Transform(version, rows_of, getattr(module, "references", None), row_classes, rows_limit, watch)

@@ -6,8 +6,10 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from core.ledger.audit import AuditedPartition, FaultKind, LedgerFault, audit
+from core.ledger.audit import AuditedPartition, audit
+from core.ledger.faults import FaultKind, LedgerFault
 from core.ledger.hub_audit import incarnation_fault
+from core.ledger.hub_comparison import find_unbooked
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS, HubRecount, RowRecount, recount_hub, recount_rows, window
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
@@ -164,6 +166,8 @@ def _audited(
         differs = _incarnation_fault(own, one) if query.hub else None
         faults += [differs] if differs is not None else []
         faults += [fault for recount in (rows, hub) if recount is not None for fault in recount.faults]
+    if query.hub and id is None:
+        faults += find_unbooked(own.hub, done.named, own.ledger.find_opening(), call.at)
     return AuditAnswer(
         at=call.at,
         balanced=not faults,

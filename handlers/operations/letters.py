@@ -86,7 +86,8 @@ class LetterQuery(Shape):
 
 
 class LetterAnswer(Answered):
-    """A letter without its body. New statuses and classes may be added."""
+    """A letter without its body. A held letter waits for `held_behind`, the letter before it of its partition key. New
+    statuses and classes may be added."""
 
     partition_id: str
     sequence_number: str
@@ -105,6 +106,7 @@ class LetterAnswer(Answered):
     settled_why: str | None
     body_bytes: int
     body_kept: bool
+    held_behind: str | None
 
 
 class AttemptAnswer(Answered):
@@ -254,6 +256,7 @@ def letter_answer(letter: ListedLetter) -> LetterAnswer:
         partition_id=letter.partition_id,
         sequence_number=str(letter.sequence_number),
         error=letter.error[:MOST_ERROR],
+        held_behind=None if letter.held_behind is None else str(letter.held_behind),
         **{name: getattr(letter, name) for name in _AS_THEY_ARE},
     )
 

@@ -70,12 +70,14 @@ class SpanAnswer(Answered):
 
 class CountsAnswer(Answered):
     """The work so far; in a dry run, the work that it would do. Only dry runs count `rows_added`, `rows_removed`,
-    `rows_changed` and `events_changed`. `gone` numbers are neither in the hub nor in a letter, nor staged."""
+    `rows_changed` and `events_changed`. `held` events wait for an earlier letter of their partition key. `gone` numbers
+    are neither in the hub nor in a letter, nor staged."""
 
     events: int
     written: int
     filtered: int
     dead_lettered: int
+    held: int
     gone: int
     letters_added: int
     letters_resolved: int
@@ -168,7 +170,7 @@ class EventDiffAnswer(Answered):
 
     partition_id: str
     sequence_number: str
-    outcome: Literal["written", "filtered", "dead_lettered"]
+    outcome: Literal["written", "filtered", "dead_lettered", "held"]
     error: str | None
     added: list[RowAnswer]
     removed: list[RowAnswer]

@@ -41,9 +41,9 @@ class PartitionBooksAnswer(Answered):
 
 
 class LettersByStatus(Answered):
-    """The letters by status; `open` ones are not settled. Their number must equal `dead_lettered` of the ledger plus
-    `replayed`, the letters that replays made. All were counted at `counted_at`: some
-    seconds ago where the count takes long."""
+    """The letters by status; `open` ones are not settled. Their number must equal `dead_lettered`, the letters that
+    batches made, held ones included, plus `replayed`, the letters that replays made. All were counted at `counted_at`:
+    some seconds ago where the count takes long."""
 
     waiting: int
     retrying: int

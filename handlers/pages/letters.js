@@ -169,7 +169,10 @@ function parts(whole, path, again) {
         ["Cause", el("a", { class: "mono", href: `#/letters?fingerprint=${encodeURIComponent(one.fingerprint)}` },
           one.fingerprint)],
         ["Transform", one.transform_version], ["Failed", instant(one.failed_at)],
-        ["Attempts", count(one.attempts)], one.due_at ? ["Due", instant(one.due_at)] : null,
+        ["Attempts", count(one.attempts)],
+        one.held_behind === null ? null : ["Held behind", el("a", {
+          href: address({ partition_id: one.partition_id, sequence_number: one.held_behind }) },
+        `${one.partition_id} / ${grouped(one.held_behind)}`)], one.due_at ? ["Due", instant(one.due_at)] : null,
         one.settled_at ? ["Settled", instant(one.settled_at)] : null,
         one.settled_why ? ["because", one.settled_why] : null])),
       card("Event", facts([["Enqueued", instant(one.enqueued_at)],

@@ -178,13 +178,13 @@ function auditing() {
   });
   const asked = () => ({ ...(rows.checked ? { rows: true } : {}), ...(hub.checked ? { hub: true } : {}) });
   return card("Audit", el("p", { class: "quiet" },
-    "The status adds new ranges to remembered sums. The audit reads every range again, and counts the letters."),
+    "The status adds new ranges to remembered sums. The audit reads every range again, and compares it with letters, gaps, attempts and checkpoints."),
   el("div", { class: "row actions" }, start, el("label", { class: "inline" }, rows, "and the rows"),
     el("label", { class: "inline" }, hub, "and the hub")), found);
 }
 
 function audited(done) {
-  const columns = [["Partition", (one) => one.partition_id], ["What", (one) => badge(one.kind)],
+  const columns = [["Partition", (one) => one.partition_id || "all"], ["What", (one) => badge(one.kind)],
     ["Numbers", (one) => `${grouped(one.first)} to ${grouped(one.last)}`], ["Detail", (one) => one.detail, "wide"]];
   return el("div", {},
     el("p", { class: done.balanced ? "good" : "bad" }, done.balanced

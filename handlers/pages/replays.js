@@ -119,7 +119,7 @@ function progress(job) {
     job.fault ? fault({ detail: job.fault }) : null,
     el("div", { class: "columns" },
       facts([["Written", count(counts.written)], ["Filtered", count(counts.filtered)],
-        ["Dead letters", count(counts.dead_lettered)],
+        ["Dead letters", count(counts.dead_lettered)], counts.held ? ["Held", count(counts.held)] : null,
         ["Gone from the hub", count(counts.gone)], ["Letters resolved", count(counts.letters_resolved)],
         ["Letters added", count(counts.letters_added)]]),
       facts(job.dry_run ? [["Events that change", count(counts.events_changed)],

@@ -36,6 +36,10 @@ class Timestamp(int):
     """An int that is written as a timestamp; milliseconds since the Unix epoch."""
 
 
+class Float(float):
+    """A float that is written in four bytes and read from four."""
+
+
 class Symbol(str):
     """A text that is written as a symbol and read from one."""
 
@@ -81,6 +85,7 @@ _NUMBER_FORMATS = {
     0x83: "q",
 }
 _NUMBERS = {code: struct.Struct(">" + letter) for code, letter in _NUMBER_FORMATS.items()}
+_MARKED: dict[int, Callable[[Any], object]] = {0x72: Float, 0x83: Timestamp}
 _CONSTANTS: dict[int, object] = {0x40: None, 0x41: True, 0x42: False, 0x43: 0, 0x44: 0}
 _TEXTS: dict[int, Callable[[bytes], object]] = {
     0xA0: bytes,
@@ -95,7 +100,7 @@ _BROKEN = (IndexError, struct.error, UnicodeDecodeError, RecursionError)
 def decode(buffer: bytes, at: int = 0) -> tuple[Any, int]:
     """Return the value at `at` and the position after it.
 
-    Integers and timestamps come as int, uuids, chars and decimals as Raw. Raises DecodeError.
+    Integers come as int, uuids, chars and decimals as Raw. Raises DecodeError.
     """
     try:
         return _decode(buffer, at)
@@ -114,7 +119,8 @@ def _decode(buffer: bytes, at: int) -> tuple[Any, int]:
 def _decode_body(code: int, buffer: bytes, at: int) -> tuple[Any, int]:
     if code in _NUMBERS:
         packing = _NUMBERS[code]
-        return packing.unpack_from(buffer, at)[0], at + packing.size
+        number = packing.unpack_from(buffer, at)[0]
+        return _MARKED[code](number) if code in _MARKED else number, at + packing.size
     if code in _CONSTANTS:
         return _CONSTANTS[code], at
     if code == 0x45:
@@ -242,7 +248,7 @@ def _array(values: Array) -> bytes:
     return b"\xf0" + _UINT.pack(len(body) + 4) + _UINT.pack(len(values)) + body
 
 
-def _number(code: int) -> Callable[[int], bytes]:
+def _number(code: int) -> Callable[[Any], bytes]:
     prefix, packing = bytes((code,)), _NUMBERS[code]
     return lambda value: prefix + packing.pack(value)
 
@@ -263,6 +269,7 @@ _ENCODERS: dict[type, Callable[[Any], bytes]] = {
     Timestamp: _number(0x83),
     ULong: _ulong,
     float: _number(0x82),
+    Float: _number(0x72),
     str: lambda value: _variable(0xA1, value.encode()),
     Symbol: lambda value: _variable(0xA3, value.encode("ascii")),
     bytes: lambda value: _variable(0xA0, value),

@@ -31,7 +31,7 @@ class HubEvent:
     offset: str
     enqueued_at: datetime
     partition_key: str | None = None
-    properties: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, Any] | None = field(default_factory=dict)  # as JSON; None: .NET has no values for them
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
     @property

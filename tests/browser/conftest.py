@@ -8,9 +8,10 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,10 @@ NO_BROWSER = "no Chromium: apt-get install chromium, or name one in CHROMIUM"
 DEADLINE_S = 60.0
 HEIGHT, PATIENCE_MS = 700, 20_000
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>{{7*7}}\'; DROP TABLE home; --'
+STOP = """
+INSERT INTO partition_stop (stream_id, partition_id, reason, detail, attempts, stopped_at)
+SELECT MAX(stream_id), ?, ?, ?, 3, '2026-01-02T00:00:00.000000Z' FROM event_stream
+"""
 
 
 class Run:
@@ -77,6 +82,17 @@ class Run:
             yield
         finally:
             os.kill(self._emulator.pid, signal.SIGCONT)
+
+    @contextmanager
+    def stopped(self, partition_id: str, why: dict[str, str]) -> Iterator[None]:
+        """While this is open, a partition is recorded as stopped for each reason."""
+        stops = [(partition_id, reason, detail) for reason, detail in why.items()]
+        with closing(sqlite3.connect(self.store, isolation_level=None, timeout=DEADLINE_S)) as connection:
+            connection.executemany(STOP, stops)
+            try:
+                yield
+            finally:
+                connection.execute("DELETE FROM partition_stop")
 
     def close(self) -> None:
         """Publish nothing more."""

@@ -47,6 +47,20 @@ def test_the_first_screen_says_whether_the_ledger_is_balanced_and_proves_it(
     picture(page, "ops-overview")
 
 
+def test_a_stopped_partition_is_shown_with_its_reason_its_time_and_the_action(page: "Page", run: Run) -> None:
+    page.wait_for_selector("#verdict")
+    assert page.locator("#stopped").count() == 0
+    with run.stopped("7", {"incarnation": HOSTILE, "outage": "40 of 50 events fail", "held": "too many wait"}):
+        page.wait_for_selector("#stopped:text-is('3 stops: nothing is read or written there.')")
+        rows = page.locator("table[aria-label='Stopped partitions'] tbody tr")
+        assert rows.locator("td[data-label=Reason]").all_inner_texts() == ["held", "incarnation", "outage"]
+        assert rows.locator("td[data-label=Detail]").all_inner_texts()[1] == HOSTILE
+        assert "2026-01-02 00:00:00 UTC" in rows.locator("td[data-label=Since]").first.inner_text()
+        assert page.locator("text=Open the next incarnation of the stream").count() == 1
+        assert page.evaluate("window.hacked") is None
+    page.wait_for_selector("#stopped", state="detached")
+
+
 def test_the_audit_is_run_from_the_page(page: "Page") -> None:
     page.wait_for_selector("#verdict")
     for box in page.locator("section[aria-label=Audit] input").all():

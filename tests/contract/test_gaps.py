@@ -12,6 +12,9 @@ from core.ingest.silence import HubEnd
 from core.model.commits import BatchCommit, GapStatus, PartitionState, SequenceGap
 from core.model.letters import LetterOutcome, RetryCommit
 from core.model.spans import SequenceNumber, Span
+from core.store.columns import instant_text
+from core.store.database import write
+from core.store.partitions import place_of
 from tests.fakes.builders import EPOCH, claim, commit, event, keep_letters, letter, partition, reading, settled
 from tests.fakes.kept import Engine
 from tests.fakes.store import Store
@@ -143,6 +146,16 @@ class TestGaps:
         with pytest.raises(CheckpointConflict):
             one.note_gap(committed, gap(5, 9), EPOCH)
         assert rows(engine) == []
+
+    def test_a_gap_that_another_owner_settles_between_the_look_and_the_note_stays_settled(
+        self, store: Store, engine: Engine
+    ) -> None:
+        state = begun(store)
+        store.commit_batch(with_absent(state, 0, 4, 5, [part(0, 4, "absent")]))
+        ends = {"first_sequence_number": 0, "last_sequence_number": 4, "found_at": instant_text(LATER)}
+        for first in (0, 2):  # a row begins at the first of them, and none at the other
+            write(store.database, "the note", "note_gap", **place_of(state), **{**ends, "first_sequence_number": first})
+        assert rows(engine) == [(0, 4, "absent", 1)]
 
     def test_a_retry_of_letters_makes_no_state_stale(self, store: Store, engine: Engine) -> None:
         keep_letters(store, {4: "a"})

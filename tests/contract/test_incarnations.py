@@ -5,14 +5,27 @@ from datetime import timedelta
 
 import pytest
 
-from core.errors import CheckpointConflict, IncarnationConflict
+from core.errors import CheckpointConflict, IncarnationConflict, LetterConflict
 from core.ledger.next_incarnation import Opening
 from core.model.events import PartitionId
+from core.model.letters import LetterOutcome, RetryCommit
 from core.model.spans import SequenceNumber
 from core.store.incarnations import Incarnations
 from core.store.stream import OneStream
 from tests.contract.test_replay_jobs import request
-from tests.fakes.builders import EPOCH, NOON, STREAM, FakeClock, commit, partition, reading, settled
+from tests.fakes.builders import (
+    EPOCH,
+    NOON,
+    STREAM,
+    FakeClock,
+    claim,
+    commit,
+    hold,
+    keep_letters,
+    partition,
+    reading,
+    settled,
+)
 from tests.fakes.store import Store
 
 P = partition()
@@ -66,6 +79,24 @@ def test_nothing_is_committed_to_a_closed_stream(store: Store) -> None:
     with pytest.raises(CheckpointConflict):
         store.anchor_partition(fresh, SequenceNumber(0), NOON)
     assert [books.commits for books in store.read_books()] == []
+
+
+def test_a_retry_that_began_before_the_close_is_not_committed_to_the_closed_stream(store: Store) -> None:
+    keep_letters(store, {0: "a", 1: "b"})
+    store.claim_letters(claim())
+    began = hold(store, [0, 1])
+    late = RetryCommit(
+        began.state,
+        began.claimed_by,
+        tuple(LetterOutcome(number, "resolved", why="it was filtered") for number in began.sequence_numbers),
+        settled({}, filtered=2),
+        "test/1",
+        "invocation-1",
+        NOON,
+    )
+    open_next(store)
+    with pytest.raises(LetterConflict):
+        store.commit_retry(late)
 
 
 def test_a_process_that_remembers_the_closed_stream_reads_the_new_one_after_its_conflict(store: Store) -> None:

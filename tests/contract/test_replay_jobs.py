@@ -302,10 +302,13 @@ def test_a_partition_is_closed_when_it_is_through_and_the_job_with_its_last(inge
     assert ([one.closed_at for one in job.partitions], job.status) == ([EPOCH, None], "running")
     assert job.partitions[0].counts.states_left == 1
     last = replace(piece_of(ingested, 0, 9, progress=job.partitions[1]), state=ingested.read_partition(partition("1")))
-    ingested.commit_replay(last)
+    key, carried = ReferenceKey(Home, ("a",)), CarriedState(SequenceNumber(1), home("a"))
+    ingested.commit_replay(replace(last, carried={key: carried}))
+    assert ingested.read_carried(JOB, PartitionId("1"), [key]) == {key: carried}
     ingested.close_replay(job, job.partitions[1], ROW_CLASSES, EPOCH + timedelta(days=3))
     job = found(ingested)
     assert (job.status, job.ended_at) == ("done", EPOCH + timedelta(days=3))
+    assert ingested.read_carried(JOB, PartitionId("1"), [key]) == {}
 
 
 def test_states_that_are_carried_along_are_found_again_until_the_job_ends(running: Store) -> None:

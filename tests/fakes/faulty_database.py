@@ -24,7 +24,7 @@ class Fault(Enum):
     KILLED_AFTER = auto()  # the process dies when it is committed
 
 
-class Killed(BaseException):
+class Killed(KeyboardInterrupt):
     """The process died: nothing of it is left but the database."""
 
 
@@ -49,6 +49,8 @@ LETTERS = {
     "count_commit": "commit_retry",
     "find_letters": "find_letters",
     "move_letters": "move_letters",
+    "lock_partition": "move_letters",  # the first step of a discard
+    "take_freed_letters": "take_freed",
     "next_due_at": "next_due_at",
 }
 UNKNOWN = ("commit_retry", "move_letters")  # a lost answer to these says so

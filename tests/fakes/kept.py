@@ -1,6 +1,5 @@
 """What a store holds, as tests look at it: the same values from every engine."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from core.model.commits import PartitionState
 from core.model.events import Event
 from core.model.rows import Row, row_table
+from core.model.values import encode_properties
 from core.store.columns import instant_text
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class KeptGap:
 def staged_values(state: PartitionState, event: Event) -> tuple[object, ...]:
     """The columns of staged_event, in their order, as the embedded store has them."""
     place = (state.stream_id, state.partition.partition_id, event.sequence_number)
-    properties = json.dumps(event.properties)
+    properties = encode_properties(event.properties)
     return (*place, event.offset, instant_text(event.enqueued_at), event.partition_key, properties, event.body)
 
 

@@ -22,6 +22,10 @@ class MemoryStore(Store, SqliteEyes):
     def sql(self, statement: str, *values: object) -> list[Any]:
         return self._connection.execute(statement, values).fetchall()
 
+    def image(self) -> bytes:
+        """Return the whole database."""
+        return self._connection.serialize()
+
     def open(self) -> Store:
         return self
 

@@ -8,6 +8,7 @@ from typing import Self
 
 from core.ledger.books import PartitionBooks, PartitionLedger
 from core.model.events import Stream
+from core.store.attempts import Attempts
 from core.store.database import Database, PatientDatabase, Waiting
 from core.store.ledger import Ledger
 from core.store.letters import Letters
@@ -18,8 +19,8 @@ from core.store.stream import OneStream
 from tests.fakes.builders import STREAM
 
 
-class Store(Letters, Replays, Ownerships):
-    """Reads and writes of events, letters, replays and owners."""
+class Store(Letters, Replays, Ownerships, Attempts):
+    """Reads and writes of events, letters, replays, owners and attempts."""
 
     def __init__(self, database: Database, memory: Memory | None = None) -> None:
         super().__init__(database, memory)
@@ -27,7 +28,7 @@ class Store(Letters, Replays, Ownerships):
 
     def read_ledgers(self, stream: Stream = STREAM) -> tuple[PartitionLedger, ...]:
         """Return the books of every partition of a stream."""
-        return Ledger(OneStream(self.database, stream), ()).audit_ledgers(None)
+        return Ledger(OneStream(self.database, stream), ()).audit_ledgers()
 
     def read_books(self, stream: Stream = STREAM) -> tuple[PartitionBooks, ...]:
         """Return the books of every partition of a stream, as operators see them."""

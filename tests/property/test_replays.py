@@ -14,7 +14,7 @@ from core.replay.job import ReplayJob
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.replaying import World, log_of, order
-from tests.simulation.replay_world import TRANSFORMS
+from tests.simulation.deployments import TRANSFORMS
 
 BODIES = ["home a 0", "home a 1", "home b 1", "reading a", "double b", "look a", "look b", "quiet", "bug", "poison"]
 LOGS = st.lists(st.sampled_from(BODIES), min_size=1, max_size=25)

@@ -3,7 +3,7 @@
 import re
 from typing import get_args
 
-from core.ledger.audit import FaultKind
+from core.ledger.faults import FaultKind
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
 from core.letters.moves import ORDER_LIMIT
 from handlers.operations.aggregations import MOST_RUNS

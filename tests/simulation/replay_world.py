@@ -1,39 +1,27 @@
 """A small world of replays that a seed decides: ingest, retries, operators and doubled drivers, and all that fails."""
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from core.errors import (
-    CommitOutcomeUnknown,
-    InfrastructureFault,
-    PoisonEvent,
-    ReplayOverlap,
-    ReplayRefused,
-    StoreUnavailable,
-)
+from core.errors import InfrastructureFault, ReplayOverlap, ReplayRefused
 from core.ingest.ingest import Means, ingest_batch
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import Event
-from core.model.rows import References, Row, row_table
 from core.replay.job import JobMove, ReplayMove
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
-from core.settle.settle import settle
-from core.store.database import Database
-from core.store.script import Named, OfRows, Outcome, Script
-from core.transforms.home_security import HomeAlert, SensorReading
+from core.store.script import Script
 from tests.fakes.builders import STREAM, FakeClock, batch, event, partition, stamps
 from tests.fakes.faulty_database import Killed
-from tests.fakes.kept import KeptRow
 from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.plain_transform import PLAIN, transform
 from tests.fakes.replaying import order
 from tests.fakes.store import Store
+from tests.simulation.deployments import TRANSFORMS
+from tests.simulation.faults import OF_READS, OF_SCRIPTS, Fault, ProcessDatabase
 
 VERBS = [
     "reading {}",
@@ -51,108 +39,13 @@ STEPS = 50
 MOVES: list[ReplayMove] = ["pause", "resume", "resume", "cancel"]
 
 
-def second(event: Event, references: References) -> Iterable[Row]:
-    """The next deployment: it mends the bug, breaks some readings, and writes more, less and other rows."""
-    verb = event.body.split()[0]
-    if verb == b"bug":
-        return [SensorReading("mended", "sensor", "bug", None, event.sequence_number, event.enqueued_at)]
-    if verb == b"reading" and event.sequence_number % 5 == 3:
-        raise PoisonEvent("a fifth of the readings")
-    rows = list(transform(event, references))
-    if verb == b"double":
-        return [row for row in rows if not isinstance(row, HomeAlert)]
-    if verb == b"look":
-        return [*rows, HomeAlert("looked", "sensor", "look", 1, event.enqueued_at)]
-    if verb == b"quiet" and event.sequence_number % 2:
-        return [SensorReading("loud", "sensor", "quiet", None, 1, event.enqueued_at)]
-    return rows
-
-
-def _third(event: Event, references: References) -> Iterable[Row]:
-    """One whose readings no database takes, now and then."""
-    rows = list(second(event, references))
-    if event.body.startswith(b"reading") and event.sequence_number % 7 == 1:
-        return [replace(row, ppm=2**63) for row in rows if isinstance(row, SensorReading)]
-    return rows
-
-
-TRANSFORMS = [
-    PLAIN,
-    replace(PLAIN, version="plain/2", rows_of=second),
-    replace(PLAIN, version="plain/3", rows_of=_third),
-]
-
-
-def is_refused(event: Event) -> bool:
-    """Whether no database takes what the third transform makes of it."""
-    refused = event.body.startswith(b"reading") and event.sequence_number % 7 == 1
-    return refused and event.sequence_number % 5 != 3
-
-
-class RecordingDatabase:
-    """A database, with a list of every appended row that a commit of any kind has left behind."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self.written: list[tuple[int, KeptRow]] = []
-
-    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
-        return self._database.ask(statement, **values)
-
-    def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        done = self._database.run(script, rehearse)
-        for step in () if rehearse else script.steps:
-            if isinstance(step.statement, OfRows) and step.statement.verb == "append":
-                place, number = (step.values["stream_id"], step.values["partition_id"]), done.kept["commit_number"]
-                rows = [KeptRow(*place, at, ordinal, number, row) for at, ordinal, row in step.many or ()]
-                self.written += [(number, row) for row in rows]
-        return done
-
-    def close(self) -> None:
-        self._database.close()
-
-
-class TroubledDatabase:
-    """A database each statement of which may fail, before or after; `fault` says how, and may act meanwhile."""
-
-    def __init__(self, database: Database, fault: Callable[[str], str | None]) -> None:
-        self._database = database
-        self._fault = fault
-
-    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
-        return self._failing(statement, lambda: self._database.ask(statement, **values), False)
-
-    def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        first, doubtful = script.steps[0].statement, not script.may_repeat and not rehearse
-        return self._failing(first, lambda: self._database.run(script, rehearse), doubtful)
-
-    def close(self) -> None:
-        self._database.close()
-
-    def _failing(self, statement: Named, call: Callable[[], Any], doubtful: bool) -> Any:
-        fault = self._fault(str(statement))
-        if fault == "away":
-            raise StoreUnavailable("the database does not answer")
-        if fault == "killed":
-            raise Killed
-        if fault == "lost" and doubtful:
-            raise CommitOutcomeUnknown("it was not answered, and not done")
-        answer = call()
-        if fault == "unanswered" and doubtful:
-            raise CommitOutcomeUnknown("it was not answered, and done")
-        if fault == "killed after":
-            raise Killed
-        return answer
-
-
 class ReplayWorld:
     """Steps through deliveries, retries, replays and what operators do, and ends with one replay of everything."""
 
     def __init__(self, seed: int, store: Store) -> None:
         self.chance = random.Random(seed)
         self.clock = FakeClock()
-        self.recording = RecordingDatabase(store.database)
-        self.record = Store(self.recording)
+        self.record = store
         self.logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 3))}
         self.hub = MemoryHub(self.logs, lambda: self.chance.random() < self._trouble / 30)
         self.retention = self.chance.random() < 0.3
@@ -277,16 +170,16 @@ class ReplayWorld:
             self.retried += retry_chunk(chunk, keeper, "a retry").resolved
 
     def _troubled(self) -> Store:
-        return Store(TroubledDatabase(self.recording, self._fault))
+        return Store(ProcessDatabase(self.record.database, self._fault))
 
-    def _fault(self, name: str) -> str | None:
+    def _fault(self, script: Script | None) -> Fault | None:
         if self.chance.random() < 0.1 and self._depth == 0:  # others go on between any two calls
             self._depth += 1
             self._step()
             self._depth -= 1
         if self.chance.random() >= self._trouble / 4:
             return None
-        return self.chance.choice(["away", "killed", "killed after", "lost", "unanswered"])
+        return self.chance.choice(OF_READS if script is None else OF_SCRIPTS)
 
     def _log(self, id: int) -> list[Event]:
         homes = [f"home-{id}-{number}" for number in range(self.chance.randint(1, 3))]
@@ -295,17 +188,3 @@ class ReplayWorld:
             self.chance.choice(VERBS).format(self.chance.choice(homes)) for _ in range(self.chance.randint(1, 60))
         ]
         return [event(number, body) for number, body in enumerate(bodies)]
-
-    def expected(self, id: str) -> Iterator[tuple[Event, list[KeptRow], str | None]]:
-        """What one pass of the newest transform makes of each event: its rows and the class of its letter."""
-        references = References({})
-        for one in self.logs[id]:
-            refused = self.transform is TRANSFORMS[2] and is_refused(one)
-            done = settle([one], references, self.transform)
-            rows = [KeptRow(0, id, *placed[:2], 0, placed[2]) for placed in _placed(done.rows)]
-            letter = done.letters[0].error_class if done.letters else None
-            yield (one, [], "refused") if refused else (one, rows, letter)
-
-
-def _placed(rows: Any) -> list[tuple[int, int, Row]]:
-    return [placed for row_class, block in rows.items() if not row_table(row_class).key for placed in block]

@@ -1,178 +1,354 @@
-"""A small world that a seed decides: partitions, owners that take them from each other, and everything that fails.
+"""One world that a seed decides: hub, host, two instances, operators, and everything that fails; then a quiet time.
 
-The host skips batches, the hub's retention cuts what was not read yet, and the hub reader is out of reach at times.
+In the quiet time nothing fails any more, and what is left is brought to rest by the ordinary ways alone: the host
+delivers, the silence check looks, keepers retry, replays are resumed or cancelled. Then the oracle looks at all of it.
 """
 
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import timedelta
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
 
-from core.errors import InfrastructureFault
-from core.ingest.gaps import Healing
-from core.ingest.ingest import Means, ingest_batch
-from core.ingest.silence import SilenceCheck
-from core.model.commits import BatchCommit
+from core.errors import (
+    HeldLettersFull,
+    InfrastructureFault,
+    OutageSuspected,
+    PartitionStopped,
+    StreamIncarnationChanged,
+)
+from core.ingest.fuse import Fuse
+from core.ingest.ingest import ingest_batch
+from core.ingest.silence import Unhealed
+from core.letters.retry import claim_due, next_due_at, retry_chunk
+from core.model.backoff import Backoff
 from core.model.events import Event
-from core.store.database import Waiting
-from tests.fakes.builders import FakeClock, batch, event, partition, stamps
-from tests.fakes.faulty_database import Fault, FaultyStore, Killed
-from tests.fakes.memory_hub import MemoryHub
-from tests.fakes.plain_transform import PLAIN
+from core.model.letters import LetterChunk, LetterPolicy
+from tests.fakes.builders import FakeClock, batch, partition
+from tests.fakes.faulty_database import Killed
+from tests.fakes.sqlite_eyes import SqliteEyes
 from tests.fakes.store import Store
+from tests.simulation.deployments import TRANSFORMS
+from tests.simulation.host import Ending, Host
+from tests.simulation.hub import SimulatedHub
+from tests.simulation.instance import Instance, Site
+from tests.simulation.operators import Operators
+from tests.simulation.oracle import check
+from tests.simulation.tables import Books, Truth
+from tests.simulation.trouble import Trouble
 
-OWNERS = 2
-STEPS = 60
-VERBS = [
-    "reading {}",
-    "reading {}",
-    "double {}",
-    "look {}",
-    "look {}",
-    "home {} 0",
-    "home {} 1",
-    "quiet",
-    "poison",
-    "bug",
-]
-REFUSED = "huge {}"  # by every database
-
-
-GRACE = timedelta(seconds=60)
-
-
-def handed_over(log: list[Event], committed: int, skips: float, chance: random.Random) -> list[Event]:
-    """A batch as the host hands it over when so many events are committed: redelivered, next, or behind a gap."""
-    first = chance.choice([committed, committed, chance.randint(0, committed)])
-    if chance.random() < skips:
-        first = committed + chance.randint(1, 15)
-    given = log[first : first + chance.randint(1, 12)]
-    if chance.random() < skips / 5:
-        given = [each for each in given if chance.random() < 0.7]
-    return given
-
-
-@dataclass
-class Owner:
-    """One process: what it remembers is gone when it dies."""
-
-    means: Means
-    check: SilenceCheck
+INSTANCES, STEPS = 2, 60
+PENDING = 8  # chunks that Durable still has to run: an activity may run again, much later
+HOUR = 3_600.0
+MOST_DEATHS = 10  # of processes that try one event in batches, before it stands alone
+NEWEST_LETTERS = "event_hub_dead_letter WHERE stream_id = (SELECT MAX(stream_id) FROM event_stream)"
+KINDS_OF_EVENTS = {"poison": "poison", "bug": "bug", "huge": "refused row", "kill": "kills its process"}
 
 
 class World:
-    """Steps through deliveries until every number is committed; `logs` is what must be accounted for.
+    """A database, and everybody who works on it."""
 
-    `lost` are the numbers that the hub lost before they were committed: only these may be absent.
-    """
-
-    def __init__(self, seed: int, store: Store) -> None:
-        self.chance = random.Random(seed)
+    def __init__(self, seed: int, engine: SqliteEyes, store: Store) -> None:
+        self.chance = chance = random.Random(seed)
         self.clock = FakeClock()
-        logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 3))}
-        self._store = store
-        self._trouble = self.chance.choice([0.0, 0.1, 0.3, 0.6])  # how much fails in this world
-        self._outage = 0  # calls that fail before the database is back
-        self._rivals = 0  # an owner that interrupts another is not interrupted itself
-        self._skips = self.chance.choice([0.0, 0.1, 0.5])  # how many batches the host loses in this world
-        self._cuts = self.chance.choice([0.0, 0.1, 0.3])
-        self.lost: dict[str, set[int]] = {id: set() for id in logs}
-        self.hub = MemoryHub(logs, fails=lambda: self.chance.random() < self._trouble / 10)
-        self.begins = {id: self._cut_before(id, log) for id, log in logs.items()}
-        self.logs = {id: log[self.begins[id] :] for id, log in logs.items()}
-        self._owners = [self._new_owner() for _ in range(OWNERS)]
+        self.sql = engine.sql
+        self.trouble = Trouble(chance, self.clock)
+        ids = tuple(map(str, range(chance.randint(1, 3))))
+        self.hub = SimulatedHub(ids, chance, self.clock, self.trouble.of_hub)
+        policy = LetterPolicy(Backoff(attempts=chance.randint(2, 5)), chance.random() < 0.7, chunk=4, fan_out=3)
+        if chance.random() < 0.3:
+            policy = replace(policy, order="hold_key", held_limit=chance.choice([3, 1_000]))
+        fuse = Fuse(floor=chance.randint(2, 5), patience=chance.choice([0, 2, 4]))
+        self.site = Site(store.database, self.hub, self.clock, self.trouble, policy, fuse, self._dies)
+        self._retention = chance.choice([0.0, 0.0, 0.3, 1.0])  # how much of it there is
+        self._lives = chance.choice([1, 1, 2, 3])  # of the hub
+        self._deaths: Counter[tuple[int, object]] = Counter()
+        self._deaths_of_batches: Counter[tuple[int, object]] = Counter()
+        self._deployed = TRANSFORMS[0]
+        self.instances = [Instance(self.site, self._deployed) for _ in range(INSTANCES)]
+        self.host = Host(self.hub, self.trouble, self._ingest, INSTANCES)
+        self.operators = Operators(self.trouble, ids, self.committed)
+        self._pending: list[LetterChunk] = []
+        self._acts = self._all_acts()
+        self.trouble.meanwhile = lambda: chance.choice([self._act, self._befall, self.host.rival])()
 
-    def run(self) -> None:
-        """Everything fails for some steps, and then nothing does until all is committed."""
+    def run(self) -> "World":
+        """Let everything happen, then nothing fail, and ask the oracle."""
+        for id in self.hub.log:
+            self.hub.enqueue(id, self.chance.randint(0, 25))
         for _ in range(STEPS):
-            self.clock.advance(self.chance.choice([0.0, 1.0, 45.0]))
-            self._step(self.chance.choice(list(self.logs)), self.chance.randrange(OWNERS))
-        self._trouble = self._skips = self._cuts = 0.0
-        for partition_id, log in self.logs.items():
-            while self._committed(partition_id) < self.begins[partition_id] + len(log):
-                self.clock.advance(45.0)
-                self._step(partition_id, self.chance.randrange(OWNERS))
+            self.clock.advance(self.chance.choice([0.0, 1.0, 45.0, 400.0]))
+            self._act()
+            self._assert_unviolated()
+        self._heal()
+        self._assert_unviolated()
+        books = check(self.sql, self.truths(), self.operators.discarded, self.site.policy.order == "hold_key")
+        self._count(books)
+        return self
 
-    def _cut_before(self, partition_id: str, log: list[Event]) -> int:
-        """How many events retention had cut before anybody looked."""
-        cut = self.chance.choice([0, 0, self.chance.randrange(len(log))])
-        self.hub.expire_before(partition_id, cut)
-        return cut
+    @property
+    def counts(self) -> Counter[str]:
+        """How often each kind of trouble came, and each answer."""
+        return self.trouble.counts
 
-    def _step(self, partition_id: str, number: int) -> None:
-        if self.chance.random() < self._cuts:
-            self._cut(partition_id)
-        try:
-            if self.chance.random() < 0.2:
-                list(self._owners[number].check.run("timer"))
-            else:
-                self._deliver(partition_id, number)
-        except InfrastructureFault:
-            pass  # the host will come again
-        except Killed:
-            self._owners[number] = self._new_owner()
+    def committed(self, id: str) -> int:
+        """Return the last number of a partition of this hub that is committed, or before its anchor; else -1."""
+        ((last,),) = self.sql(
+            "SELECT COALESCE(MAX(c.sequence_number), MAX(a.sequence_number - 1), -1) FROM event_stream AS e"
+            " LEFT JOIN event_hub_checkpoint AS c ON c.stream_id = e.stream_id AND c.partition_id = :id"
+            " LEFT JOIN partition_anchor AS a ON a.stream_id = e.stream_id AND a.partition_id = :id"
+            " WHERE e.hub_created_at = :made_at",
+            *(id, _text(self.hub.made_at)),
+        )
+        return int(last)
 
-    def _cut(self, partition_id: str) -> None:
-        """Retention moves on, once it is settled where the partition begins."""
-        state = self._store.read_partition(partition(partition_id))
-        if state.checkpoint is None and state.anchor is None:
-            return
-        held = sorted(self.hub.held[partition_id])
-        if held:
-            cut = self.chance.choice(held)
-            self.lost[partition_id].update(one for one in held if self._committed(partition_id) <= one < cut)
-            self.hub.expire_before(partition_id, cut)
-
-    def _log(self, id: int) -> list[Event]:
-        homes = [f"home-{id}-{number}" for number in range(self.chance.randint(1, 3))]
-        refused = self.chance.choice([0.0, 0.05, 0.5, 1.0])  # how many of this partition's events no database takes
-        verbs = [
-            REFUSED if self.chance.random() < refused else self.chance.choice(VERBS)
-            for _ in range(self.chance.randint(1, 60))
+    def truths(self) -> list[Truth]:
+        """Return the hub's logs as the oracle needs them."""
+        lives = {_text(made_at): logs for made_at, logs in self.hub.lives.items()}
+        return [
+            Truth(
+                stream_id,
+                id,
+                {one.sequence_number: one for one in log.events},
+                len(log.events) - 1 if closed_at is None else None,
+                log.gone,
+                log.lost,
+            )
+            for stream_id, made_at, closed_at in self.sql(
+                "SELECT stream_id, hub_created_at, closed_at FROM event_stream"
+            )
+            for id, log in lives.get(made_at, {}).items()
         ]
-        return [event(number, verb.format(self.chance.choice(homes))) for number, verb in enumerate(verbs)]
 
-    def _new_owner(self) -> Owner:
-        waiting = Waiting(self.clock.monotonic, self.clock.sleep, self.chance.random)
-        faulty = FaultyStore(self._store, on_commit=self._commits(), on_read=self._reads(), rival=self._interrupt)
-        patient = faulty.patient(timedelta(seconds=1), waiting)
-        store = patient.remembering(timedelta(seconds=60), self.clock.monotonic)
-        own, healing = stamps(self.chance.getrandbits(64), self.clock), Healing(self.hub)
-        return Owner(Means(store, PLAIN, own, healing), SilenceCheck(Means(patient, PLAIN, own, healing), GRACE))
+    def _all_acts(self) -> list[Callable[[], object]]:
+        at, some = self._as, self._some_partition
+        return [
+            *[lambda: self.host.deliver(some())] * 6,
+            *[lambda: at(self._look)] * 2,
+            *[lambda: at(self._claim)] * 2,
+            *[lambda: at(self._retry)] * 3,
+            *[lambda: at(self.operators.drive)] * 2,
+            lambda: at(self.operators.move_letters),
+            lambda: at(self.operators.request),
+            lambda: at(self.operators.move_replay),
+            lambda: at(self._succeed),
+            lambda: self.hub.enqueue(some(), self.chance.randint(1, 12)),
+            self._befall,
+            self._befall,
+        ]
 
-    def _deliver(self, partition_id: str, number: int) -> None:
-        """The host hands a batch to an owner, from anywhere up to the first event that is not committed, or beyond."""
-        log, place = self.logs[partition_id], partition(partition_id)
-        committed = self._committed(partition_id) - self.begins[partition_id]
-        given = handed_over(log, committed, self._skips, self.chance)
-        if given:
-            means = self._owners[number].means
-            ingest_batch(batch(given, place), Means(means.store, PLAIN, means.clock, means.healing))
+    def _act(self) -> None:
+        self.chance.choice(self._acts)()
 
-    def _committed(self, partition_id: str) -> int:
-        checkpoint = self._store.read_partition(partition(partition_id)).checkpoint
-        return self.begins[partition_id] if checkpoint is None else checkpoint.sequence_number + 1
+    def _befall(self) -> None:
+        """Let something happen that nobody does on purpose."""
+        if self.trouble.level == 0.0:
+            return
+        accidents: list[tuple[str, Callable[[], object]]] = [
+            ("death: killed from outside", self._kill),
+            ("clock: jump", self._jump),
+            ("deployment", self._deploy),
+            ("hub: retention", self._expire),
+            *[("hub: recreated", self._recreate)] * (self._lives > len(self.hub.lives)),
+            ("keeper: chunks purged", self._pending.clear),
+        ]
+        some = self._some_partition()
+        self.chance.choice(
+            [
+                *(lambda kind=kind, act=act: self._counted(kind, act) for kind, act in accidents),
+                lambda: self.host.steal(some),
+                self.host.wake_zombie,
+            ]
+        )()
 
-    def _interrupt(self, _: Store, commit: BatchCommit) -> None:
-        """Another owner, which may hold the partition now, is handed a batch before this commit goes through."""
-        if self._rivals == 0:
-            self._rivals += 1
-            self._step(commit.partition.partition_id, self.chance.randrange(OWNERS))
-            self._rivals -= 1
+    def _counted(self, kind: str, act: Callable[[], object]) -> None:
+        self.trouble.counts[kind] += 1
+        act()
 
-    def _commits(self) -> Iterator[Fault | None]:
-        kinds = [Fault.UNANSWERED, Fault.LOST, Fault.RIVAL, Fault.RIVAL, Fault.KILLED, Fault.KILLED_AFTER]
-        while True:
-            yield self._outage_or(self.chance.choice(kinds))
+    def _count(self, books: Books) -> None:
+        """Count what the events of this world were, and what became of them."""
+        counts = self.trouble.counts
+        logs = [log for logs in self.hub.lives.values() for log in logs.values()]
+        bodies = [one.body.split()[0].decode() for log in logs for one in log.events]
+        for word, kind in KINDS_OF_EVENTS.items():
+            counts[f"event: {kind}"] += bodies.count(word)
+        lost = sum(len(log.lost) for log in logs)
+        ranges = [one for kept in books.ledger.values() for one in kept]
+        letters = [one for kept in books.letters.values() for one in kept]
+        counts["hub: retention took unread events"] += lost
+        counts["event: missing reference"] += sum(one.error_class == "reference" for one in letters)
+        counts["events isolated as crash"] += sum(one.error_class == "crash" for one in letters)
+        counts["absent numbers"] += sum(one.absent for one in ranges if one.kind == "batch")
+        counts["events held"] += sum(one.held for one in ranges if one.kind == "batch")
+        counts["held letters freed"] += sum(one.kind == "free" for made in books.attempts.values() for _, one in made)
+        counts["pieces replayed"] += sum(one.kind == "replay" for one in ranges)
 
-    def _reads(self) -> Iterator[Fault | None]:
-        while True:
-            yield self._outage_or(self.chance.choice([None, Fault.NOT_REACHED, Fault.KILLED]))
+    def _as(self, act: Callable[[Instance], object], number: int | None = None) -> Ending:
+        """Let one instance act; when it dies, a new process takes its place."""
+        instance = self.instances[self.chance.randrange(INSTANCES) if number is None else number]
+        try:
+            act(instance)
+        except InfrastructureFault as fault:
+            self.trouble.counts["batches held by the fuse"] += isinstance(fault, OutageSuspected)
+            self.trouble.counts["batches stopped by too many held letters"] += isinstance(fault, HeldLettersFull)
+            self.trouble.counts["batches stopped at a different hub"] += isinstance(fault, StreamIncarnationChanged)
+            return "failed"
+        except Killed:
+            self._bury(instance)
+            return "died"
+        return "done"
 
-    def _outage_or(self, fault: Fault | None) -> Fault | None:
-        if self._outage:
-            self._outage -= 1
-            return Fault.NOT_REACHED
-        if self.chance.random() < self._trouble / 10:
-            self._outage = self.chance.randint(1, 30)
-        return fault if self.chance.random() < self._trouble else None
+    def _bury(self, instance: Instance) -> None:
+        instance.process.is_dead = True
+        for number, one in enumerate(self.instances):
+            if one is instance:
+                self.instances[number] = Instance(self.site, self._deployed, instance.skew)
+                self.host.forget(number)
+
+    def _ingest(self, number: int, id: str, events: tuple[Event, ...], retries: int) -> Ending:
+        def ingest(instance: Instance) -> None:
+            done = ingest_batch(replace(batch(events, partition(id)), retries=retries), instance.means)
+            self.trouble.counts["healed events"] += done.healed
+            self.trouble.counts["redelivered events dropped"] += done.redelivered
+
+        return self._as(ingest, number)
+
+    def _look(self, instance: Instance) -> None:
+        for looked in instance.silence.run("timer"):
+            is_held = isinstance(looked, Unhealed) and isinstance(looked.fault, PartitionStopped)
+            assert self.trouble.level or is_held or not isinstance(looked, Unhealed), looked
+            self.trouble.counts["gaps at the end healed"] += not isinstance(looked, Unhealed)
+
+    def _claim(self, instance: Instance) -> None:
+        self._pending = [*self._pending, *claim_due(instance.keeper)][-PENDING:]
+
+    def _retry(self, instance: Instance) -> None:
+        """Run an activity of a keeper: now, later or twice; Durable runs it again when its process died."""
+        if not self._pending:
+            return
+        place = self.chance.randrange(len(self._pending))
+        chunk = self._pending[place]
+        if self.trouble.comes(0.3):
+            self.trouble.counts["keeper: chunk run again"] += 1
+        else:
+            del self._pending[place]
+        try:
+            self._retry_chunk(chunk, instance)
+        except Killed:
+            self._pending = [*self._pending, chunk][-PENDING:]
+            raise
+
+    def _retry_chunk(self, chunk: LetterChunk, instance: Instance) -> None:
+        travelled = LetterChunk.from_json(chunk.to_json())
+        report = retry_chunk(travelled, instance.keeper, f"activity-{self.chance.getrandbits(32)}")
+        for name in ("resolved", "waiting", "exhausted", "released", "lost"):
+            self.trouble.counts[f"letters {name}"] += getattr(report, name)
+
+    def _kill(self) -> None:
+        self._bury(self.chance.choice(self.instances))
+
+    def _jump(self) -> None:
+        self.chance.choice(self.instances).skew = self.chance.choice([-HOUR, 0.0, HOUR])
+
+    def _deploy(self) -> None:
+        """Deploy any version; instances that run keep theirs, as in a rolling deployment."""
+        self._deployed = self.chance.choice(TRANSFORMS)
+        self._kill()
+
+    def _dies(self, event: Event, is_letter: bool) -> bool:
+        """Return True for an event that ends its process: so many times as it says, of which batches suffer ten."""
+        times, key = int(event.body.split()[1]), (event.sequence_number, event.enqueued_at)
+        self._deaths[key] += 1
+        self._deaths_of_batches[key] += not is_letter and self._deaths[key] <= times
+        assert self._deaths_of_batches[key] <= MOST_DEATHS, (event, self._deaths_of_batches[key])
+        self.trouble.counts["death: event kills its process"] += self._deaths[key] <= times
+        return self._deaths[key] <= times
+
+    def _expire(self) -> None:
+        """Remove the head of a partition, or one event of it; with luck some were not read yet."""
+        id = self._some_partition()
+        if self.chance.random() >= self._retention or not self.hub.held[id]:
+            return
+        if self.chance.random() < 0.3:
+            self.hub.punch(id, self.committed(id))
+        else:
+            self.hub.cut(id, self.chance.choice([*self.hub.held[id], self.hub.last[id] + 1]), self.committed(id))
+
+    def _recreate(self) -> None:
+        self.hub.replace()
+        self.host.lose_places()
+
+    def _succeed(self, instance: Instance) -> None:
+        """Do as an operator does who is told that partitions are stopped."""
+        if self.sql("SELECT 1 FROM partition_stop WHERE reason = 'incarnation'"):
+            self.operators.open_incarnation(instance)
+
+    def _some_partition(self) -> str:
+        return self.chance.choice(list(self.hub.log))
+
+    def _assert_unviolated(self) -> None:
+        assert not (found := self.sql("SELECT kind, detail FROM sim_violation")), found
+
+    def _heal(self) -> None:
+        """Let nothing fail, and bring everything to rest."""
+        self.trouble.end()
+        self._deployed = self.chance.choice(TRANSFORMS)
+        self.instances = [Instance(self.site, self._deployed) for _ in range(INSTANCES)]
+        for number in range(INSTANCES):
+            self.host.forget(number)
+        self._until_at_rest(self._deliver_all, "events are not committed")
+        self._until_at_rest(self._end_replays, "replays do not end")
+        self._until_at_rest(self._settle_letters, "letters do not come to rest")
+        for _ in range(2):
+            self.clock.advance(120.0)
+            self._all_look()
+
+    def _until_at_rest(self, turn: Callable[[], bool], fault: str) -> None:
+        for _ in range(1_000):
+            if turn():
+                return
+        raise AssertionError(fault)
+
+    def _deliver_all(self) -> bool:
+        for id in self.hub.log:
+            self.host.deliver(id)
+        if self.chance.random() < 0.3:
+            self.clock.advance(45.0)
+            self._all_look()
+        self._as(self._succeed)
+        if self.sql("SELECT 1 FROM partition_stop WHERE reason = 'held'"):
+            self._settle_letters()
+        return all(self.committed(id) >= last for id, last in self.hub.last.items())
+
+    def _all_look(self) -> None:
+        for number in range(INSTANCES):
+            assert self._as(self._look, number) != "failed"
+
+    def _end_replays(self) -> bool:
+        self.operators.asked = self.operators.all_jobs(self.instances[0])
+        for job_id in self.operators.asked:
+            wanted = self.chance.choice(["resume", "resume", "cancel"])
+            self.operators.move(self.instances[0], job_id, wanted)  # type: ignore[arg-type]
+        self._as(self.operators.drive)
+        return not self.sql("SELECT 1 FROM replay_job WHERE status IN ('planned', 'running', 'paused')")
+
+    def _settle_letters(self) -> bool:
+        """Retry all that waits, when the last of it is due; discard the exhausted letters that others wait for."""
+        if next_due_at(self.instances[0].keeper) is None:
+            if not self.sql(f"SELECT 1 FROM {NEWEST_LETTERS} AND status = 'held'"):
+                return True
+            first = self.sql(f"SELECT partition_id, sequence_number FROM {NEWEST_LETTERS} AND status = 'exhausted'")
+            self._as(lambda instance: self.operators.discard(instance, first))
+            return False
+        ((last,),) = self.sql(f"SELECT MAX(due_at) FROM {NEWEST_LETTERS} AND status IN ('waiting', 'retrying')")
+        self.clock.advance(max(0.0, (datetime.fromisoformat(last) - self.clock.now()).total_seconds()))
+        self._as(self._keep)
+        return False
+
+    def _keep(self, instance: Instance) -> None:
+        for chunk in claim_due(instance.keeper):
+            self._retry_chunk(chunk, instance)
+
+
+def _text(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -9,9 +9,10 @@ from itertools import product
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
 from core.aggregation.tick import HOME_ACTIVITY
 from core.ledger.next_incarnation import Opening
-from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, SequenceGap, Settled
+from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, PartitionStop, SequenceGap, Settled
 from core.model.events import Event, Incarnation, Partition, PartitionId, Stream
 from core.model.letters import LetterMove, LetterOutcome, Move, RetryCommit
+from core.model.order import OpenKeys
 from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import JobMove, PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
@@ -29,11 +30,12 @@ from core.store.replay_scripts import (
     rehearsal_script,
 )
 from core.store.replay_scripts import move_script as move_job_script
-from core.store.script import OfRows, Script, of_rows
+from core.store.script import OfRows, RowVerb, Script, of_rows
 from core.store.sqlserver.batch import Batch, ask_batch, run_batch
 from core.store.sqlserver.rows import rows_query
 from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of
 
+OF_APPENDED: tuple[RowVerb, ...] = ("next_partition", "next_number", "select_range", "find_lettered")
 STATES = tuple(row_class for row_class in ROW_CLASSES if row_table(row_class).key)
 MOVED: tuple[Move, ...] = ("release", "exhaust", "requeue", "discard", "free")
 FILES = ("lock_migrations", "create_schema", "commit_migrations", "permissions")
@@ -71,6 +73,9 @@ def commits() -> Mapping[str, Script]:
     for first, letters in product((True, False), (True, False)):
         name = f"commit {'first' if first else 'later'} gaps{' letters' if letters else ''}"
         named[name] = batch_script(with_gap(commit_of(ROW_CLASSES, first=first, letters=letters)))
+    marked = replace(commit_of(ROW_CLASSES, first=False, letters=True), is_marked=True)
+    named["commit later marked"] = batch_script(marked)
+    named["commit ordered"] = batch_script(in_order(commit_of(ROW_CLASSES, first=False, letters=True)))
     return named
 
 
@@ -92,6 +97,8 @@ def replays() -> Mapping[str, Script]:
         named[f"replay {shape}"] = commit_script(commit)
         named[f"rehearsal {shape}"] = rehearsal_script(commit)
     carried = {ReferenceKey.of(row_of(each)): CarriedState(SequenceNumber(7), row_of(each)) for each in STATES}
+    ordered = replay_in_order(replay_of(ROW_CLASSES, letters=True))
+    named["replay ordered"], named["rehearsal ordered"] = commit_script(ordered), rehearsal_script(ordered)
     named["replay carrying"] = commit_script(replace(replay_of(ROW_CLASSES, letters=True), carried=carried))
     return named
 
@@ -169,6 +176,21 @@ def commit_of(classes: tuple[type, ...], *, first: bool, letters: bool) -> Batch
     return BatchCommit(state, ID, SequenceNumber(7), event, settled, "test/1", "invocation-1", EPOCH)
 
 
+def in_order(commit: BatchCommit) -> BatchCommit:
+    """The same, whose letter is held after an earlier one of its partition key."""
+    held = [replace(letter, status="held", held_behind=SequenceNumber(5)) for letter in commit.settled.letters]
+    stop = PartitionStop("held", "why", 1, EPOCH)
+    state = replace(commit.state, open_keys=OpenKeys(frozenset(["a key"])), stops=(stop,))
+    return replace(commit, state=state, settled=replace(commit.settled, letters=held))
+
+
+def replay_in_order(commit: ReplayCommit) -> ReplayCommit:
+    """The same, whose event has a partition key."""
+    event = replace(commit.piece.events[0], partition_key="a key")
+    state = replace(commit.state, open_keys=OpenKeys(None))
+    return replace(commit, state=state, piece=replace(commit.piece, events=(event,)))
+
+
 def with_gap(commit: BatchCommit) -> BatchCommit:
     """The same, of which the number before its event is absent."""
     gaps = (SequenceGap(SequenceNumber(6), SequenceNumber(6), "absent"),)
@@ -224,6 +246,7 @@ def _queries() -> Iterator[tuple[str, str]]:
 
 def _selects() -> Iterator[tuple[str, str]]:
     read = [of_rows(verb, each) for verb in ("select_placed", "count_rows") for each in ROW_CLASSES]
+    read += [of_rows(verb, each) for verb in OF_APPENDED for each in ROW_CLASSES if each not in STATES]
     read += [of_rows(verb, each) for verb in ("select_states", "select_standing", "count_states") for each in STATES]
     for one in (*read, of_rows("find_row_faults", *ROW_CLASSES), of_rows("find_row_faults", *STATES)):
         yield f"rows {one}", asked_rows(one)

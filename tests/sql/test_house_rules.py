@@ -106,7 +106,7 @@ def test_a_first_row_that_two_may_open_at_once_catches_the_duplicate_outside_of_
     opening = {name for name, text in texts.items() if "INSERT INTO" in text and "WHERE NOT EXISTS" in text}
     assert catching == opening == {
         "open_stream", "anchor_partition", "note_gap", "note_stop", "take_ownership", "claim_new_key", "open_sum",
-        "open_cut",
+        "open_cut", "open_attempt",
     }  # fmt: skip
     assert all(not re.search("XACT_ABORT|TRANSACTION", every_batch()[f"query {name}"]) for name in catching)
 
@@ -159,11 +159,13 @@ def test_a_parameter_that_steps_share_has_one_declaration(name: str) -> None:
 
 LOCKED = [
     "event_hub_checkpoint", *OUTPUT_TABLES, "event_hub_dead_letter", "dead_letter_attempt", "batch_ledger",
-    "sequence_gap", "staged_event", "replay_progress", "replay_state", "replay_job",
+    "sequence_gap", "batch_attempt", "partition_stop", "staged_event", "replay_progress", "replay_state", "replay_job",
 ]  # fmt: skip
 LAST = {
+    "commit later marked": ["batch_attempt"],
+    "commit ordered": ["batch_ledger", "partition_stop"],
     "commit ": ["batch_ledger"],
-    "retry ": ["event_hub_dead_letter", "dead_letter_attempt", "batch_ledger"],
+    "retry ": ["event_hub_dead_letter", "dead_letter_attempt", "dead_letter_attempt", "batch_ledger"],
     "replay ": ["replay_job"],
     "rehearsal ": ["batch_ledger"],
 }
@@ -206,9 +208,12 @@ def test_a_step_expects_what_it_must(name: str) -> None:
 EXPECTING = {
     "commit first": ["open_checkpoint"],
     "commit later": ["advance_checkpoint"],
+    "commit ordered": ["advance_checkpoint", "stay_in_order"],
     "retry ": ["count_commit", "settle_letters"],
     "move ": [],
+    "replay ordered": ["count_replay", "stay_in_order", "advance_replay", "hold_replay_job"],
     "replay ": ["count_replay", "advance_replay", "hold_replay_job"],
+    "rehearsal ordered": ["count_replay", "stay_in_order"],
     "rehearsal ": ["count_replay"],
     "job open": ["add_replay_job"],
     "job move": [],

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from core.errors import HubRefused, HubUnreachable
+from core.remote.hub.wire import keep_values_encoded
 from core.settings import Settings
 
 LINK_TIMEOUT = 20.0  # seconds for the first answer of a link, and for one event
@@ -20,8 +21,9 @@ def open_client(
 ) -> Any:
     """Open a client of the class `client` (sync or aio), by connection string or else by `credential`.
 
-    The default consumer group is the trigger's.
+    The default consumer group is the trigger's. From the first call on, the SDK keeps the values of events encoded.
     """
+    keep_values_encoded()
     group = consumer_group or settings.consumer_group
     if settings.hub_connection is not None:
         return client.from_connection_string(

@@ -1,11 +1,16 @@
-"""Convert the SDK's events to ours. The SDK has texts as bytes; bytes that are not UTF-8 become U+FFFD, as in .NET."""
+"""Convert the SDK's events to ours, with every value of their properties whole; docs/transforms.md has the types."""
 
+from base64 import b64encode
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from core.errors import BatchRefused
 from core.model.events import Event
 from core.model.spans import SequenceNumber
+from core.model.values import Unread, encode_body, encode_properties
+from core.remote.hub.amqp_values import NotReadable, read_value
+from core.remote.hub.wire import Encoded
 
 
 def to_event(event: Any) -> Event:
@@ -19,29 +24,63 @@ def to_event(event: Any) -> Event:
         str(offset),
         enqueued_at,
         None if key is None else text_of(key),
-        plain_value(event.properties or {}),
-        _body(event),
+        _properties(event.properties),
+        body_of(event.raw_amqp_message),
     )
 
 
-def _body(event: Any) -> bytes:
-    """Return the data sections as one body, or the text of a body of a different AMQP kind."""
-    message = event.raw_amqp_message
-    if message.body_type.value != "data":
-        return str(plain_value(message.body)).encode()
-    return b"".join(message.body)
+def _properties(found: Any) -> Mapping[str, object]:
+    """Return the properties; Unread when they are no map of names, or hold a value that cannot be read."""
+    if not found:
+        return {}
+    try:
+        read = _read(found)
+    except NotReadable:
+        return _unread(found)
+    if read is None:
+        return {}
+    return read if isinstance(read, dict) and all(isinstance(name, str) for name in read) else _unread(found)
+
+
+def body_of(message: Any) -> bytes:
+    """Return the data sections as one body; a value as JSON, and the elements of all sequences as one JSON array."""
+    kind, body = message.body_type.value, message.body
+    if kind == "data":
+        return b"".join(body)
+    if kind == "value" and body is None:
+        return b""  # the message has no body at all
+    sections = [body] if kind == "value" else list(body)
+    try:
+        read = list(map(_read, sections))
+        return encode_body(read[0] if kind == "value" else list(chain.from_iterable(read)))
+    except (NotReadable, TypeError):
+        return encode_properties(_unread(*sections)).encode()
+
+
+def _read(found: Any) -> Any:
+    """Return a value of our own types; in an SDK whose values we cannot keep encoded, the best that it leaves."""
+    return read_value(found.raw)[0] if isinstance(found, Encoded) else plain_value(found)
+
+
+def _unread(*found: Any) -> Unread:
+    raw = b"".join(each.raw if isinstance(each, Encoded) else str(each).encode() for each in found)
+    return Unread("amqp", b64encode(raw).decode())
 
 
 def text_of(value: Any) -> str:
+    """Return a text of the SDK, which is bytes; bytes that are not UTF-8 become U+FFFD."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value in a form that JSON can hold."""
-    if isinstance(value, str | int | float | bool | None):
-        return value
+    """Return a value that the SDK decoded: its bytes are texts where they are UTF-8."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value
     if isinstance(value, Mapping):
         return {text_of(name): plain_value(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [plain_value(each) for each in value]
-    return text_of(value)
+    return value

@@ -5,7 +5,7 @@ The trigger's readers hold an epoch in their consumer group, which admits no oth
 
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -26,10 +26,14 @@ HUB, GROUP = "EVENTHUB_NAME", "HUB_READER_CONSUMER_GROUP"  # the setting that a 
 
 
 class SdkHubReader:
-    """A HubReader with one client for the whole process, connected on first use; any thread may call it."""
+    """A HubReader with one client for the whole process, connected on first use; any thread may call it.
 
-    def __init__(self, settings: Settings) -> None:
+    `convert` makes an event of the SDK's: the trigger's events look different from the worker's.
+    """
+
+    def __init__(self, settings: Settings, convert: Callable[[Any], Event] = to_event) -> None:
         self._settings = settings
+        self._convert = convert
         self._lock = threading.Lock()
         self._kept: tuple[Any, Management | None] | None = None
         self._ids: tuple[PartitionId, ...] = ()
@@ -63,7 +67,7 @@ class SdkHubReader:
             while not (arrived := link.receive()):
                 if time.monotonic() > deadline:
                     raise HubUnreachable(f"{partition}: no event at {place} in {LINK_TIMEOUT:g} s")
-        return to_event(arrived[0])
+        return self._convert(arrived[0])
 
     def find_event(self, partition: Partition, sequence_number: SequenceNumber) -> Event | None:
         found = self.first_at(partition, sequence_number)
@@ -76,7 +80,7 @@ class SdkHubReader:
         while following <= last and (held := self._held(partition, Span(following, last))) is not None:
             try:
                 with self._link(partition, held.first, min(BATCH_EVENTS, held.length)) as link:
-                    for event in _events(link, deadline):
+                    for event in _events(link, deadline, self._convert):
                         if event is None:  # quiet: the hub may hold no more of them
                             break
                         if event.sequence_number > last:
@@ -152,12 +156,12 @@ def _is_after(place: Place, extent: Extent) -> bool:
     return isinstance(place, int) and place > extent.last
 
 
-def _events(link: Link, deadline: datetime) -> Iterator[Event | None]:
+def _events(link: Link, deadline: datetime, convert: Callable[[Any], Event]) -> Iterator[Event | None]:
     """Yield the events that arrive, and None after QUIET seconds without any; HubUnreachable when the time is up."""
     heard_at = time.monotonic()
     while True:
         arrived = link.receive()
-        yield from map(to_event, arrived)
+        yield from map(convert, arrived)
         now = time.monotonic()
         if arrived or not link.is_ready:
             heard_at = now

@@ -2,16 +2,17 @@
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from core.errors import CommitOutcomeUnknown, DataRefused, StoreUnavailable
+from core.store.checksum import added
 from core.store.queries import load_queries
 from core.store.script import Named, Outcome, Script, Step
-from core.store.sqlite.rows import many_values, rows_text
+from core.store.sqlite.rows import checksum_of_values, many_values, rows_text
 from core.store.sqlite.schema import open_checked
 
 sqlite3.register_adapter(Decimal, lambda number: f"{number:f}")  # exact, as text
@@ -42,10 +43,11 @@ class SqliteDatabase:
 
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
         kept: Kept = {step.counts: 0 for step in script.steps if step.counts}
+        sums: Kept = {}
         rows: list[tuple[Any, ...]] = []
         with suppress(_RolledBack), self._writing, _faults(), self._transaction(script) as connection:
             for step in script.steps:
-                found = self._do(connection, step, kept)
+                found = self._do(connection, step, kept, sums)
                 rows = found if step.answers else rows
             if rehearse:
                 raise _RolledBack
@@ -57,12 +59,14 @@ class SqliteDatabase:
                 self._connections.pop().close()
             self._local = threading.local()
 
-    def _do(self, connection: sqlite3.Connection, step: Step, kept: Kept) -> list[tuple[Any, ...]]:
-        text, values = self._text(step.statement), {**step.values, **kept}
+    def _do(self, connection: sqlite3.Connection, step: Step, kept: Kept, sums: Kept) -> list[tuple[Any, ...]]:
+        text, values = self._text(step.statement), {**step.values, **kept, **sums}
         if step.many is None:
             cursor = connection.execute(text, values)
         else:
-            cursor = connection.executemany(text, many_values(step, values))
+            many = many_values(step, values)
+            cursor = connection.executemany(text, many)
+            _add_checksum(step, many, sums)
         rows = cursor.fetchall()
         touched = len(rows) if cursor.description else cursor.rowcount
         if step.expect is not None and touched != step.expect and step.otherwise is not None:
@@ -104,6 +108,11 @@ class SqliteDatabase:
         self._local.connection = None
         self._connections.remove(connection)
         connection.close()
+
+
+def _add_checksum(step: Step, many: Sequence[Any], sums: Kept) -> None:
+    if step.sums and not isinstance(step.statement, str):
+        sums[step.sums] = added(sums.get(step.sums, 0), checksum_of_values(step.statement.row_class, many))
 
 
 @contextmanager

@@ -1,11 +1,12 @@
 """The statements about row classes for SQLite, built from the classes' fields: this engine's only SQL in Python."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from core.model.rows import row_table
+from core.store.checksum import POSITION, checksum_of
 from core.store.columns import (
     LINEAGE,
     STATE_LINEAGE,
@@ -22,8 +23,12 @@ from core.store.rows import (
     Dialect,
     count_rows_text,
     count_states_text,
+    lettered_text,
+    next_number_text,
+    next_partition_text,
     ordinal_text,
     placed_text,
+    range_text,
     row_faults_text,
 )
 from core.store.script import OfRows, Step
@@ -33,6 +38,7 @@ _OF_EVENTS = (
     f" WHERE {SQLITE.of_partition('t')} AND t.sequence_number IN (\n"
     "       SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n)"
 )
+NOT_COVERED = len(LINEAGE) - len(POSITION)  # values of a row that no checksum covers
 _OLDER = (
     "{0}.stream_id <> excluded.stream_id OR {0}.partition_id <> excluded.partition_id"
     " OR {0}.sequence_number < excluded.sequence_number"
@@ -43,13 +49,18 @@ _NOT_NEWER = (
 )
 
 
+def checksum_of_values(row_class: type, values: Sequence[Sequence[Any]]) -> int:
+    """Return the checksum of the values of appended rows, which begin with stream, partition and commit."""
+    return checksum_of(row_table(row_class).name, [each[NOT_COVERED:] for each in values])
+
+
 @cache
 def rows_text(of: OfRows) -> str:
     """Return the statement of a verb."""
     return row_faults_text(of.row_classes, SQLITE) if of.verb == "find_row_faults" else _TEXTS[of.verb](of.row_class)
 
 
-def many_values(step: Step, values: Mapping[str, Any]) -> Iterable[Any]:
+def many_values(step: Step, values: Mapping[str, Any]) -> Sequence[Any]:
     """Return the values of each run of a step of many."""
     many = step.many or ()
     if isinstance(step.statement, str):
@@ -161,4 +172,8 @@ _TEXTS: Mapping[str, Callable[[type], str]] = {
     "select_standing": lambda row_class: _select_states(row_class, STANDING),
     "select_placed": lambda row_class: placed_text(row_class, SQLITE),
     "count_rows": lambda row_class: count_rows_text(row_class, SQLITE),
+    "next_partition": lambda row_class: next_partition_text(row_class, SQLITE),
+    "next_number": lambda row_class: next_number_text(row_class, SQLITE),
+    "select_range": lambda row_class: range_text(row_class, SQLITE),
+    "find_lettered": lambda row_class: lettered_text(row_class, SQLITE),
 }

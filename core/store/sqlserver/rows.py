@@ -28,8 +28,12 @@ from core.store.rows import (
     Dialect,
     count_rows_text,
     count_states_text,
+    lettered_text,
+    next_number_text,
+    next_partition_text,
     ordinal_text,
     placed_text,
+    range_text,
     row_faults_text,
 )
 from core.store.script import OfRows
@@ -101,7 +105,7 @@ def _append(row_class: type) -> str:
     given = ", ".join(f"r.{quoted(name)}" for name in table.columns)
     return (
         f"INSERT INTO hubledger.{table.name} ({columns})\n"
-        f"SELECT @stream_id, @partition_id, r.sequence_number, r.ordinal, @commit_number, {given}\n"
+        f"SELECT @stream_id, @partition_id, @commit_number, r.sequence_number, r.ordinal, {given}\n"
         f"  FROM {_open_json(row_class)};"
     )
 
@@ -231,5 +235,9 @@ _TEXTS: Mapping[str, tuple[tuple[str, ...], Callable[[type], str]]] = {
     "select_standing": (("keys",), lambda row_class: _select_states(row_class, STANDING)),
     "select_placed": ((*_PARTITION, "sequence_number"), lambda row_class: placed_text(row_class, SERVER)),
     "count_rows": (_RANGE, lambda row_class: count_rows_text(row_class, SERVER)),
+    "next_partition": (_PARTITION, lambda row_class: next_partition_text(row_class, SERVER)),
+    "next_number": ((*_PARTITION, "first_sequence_number"), lambda row_class: next_number_text(row_class, SERVER)),
+    "select_range": (_RANGE, lambda row_class: range_text(row_class, SERVER)),
+    "find_lettered": ((*_RANGE, "most"), lambda row_class: lettered_text(row_class, SERVER)),
     "find_row_faults": ((*_RANGE, "most"), lambda row_class: ""),
 }

@@ -52,9 +52,34 @@ RETURNING commit_number;
 
 -- name: count_commit
 -- Count a commit that leaves the checkpoint in place; the row is its lock, and the commit id stays that of the last
--- batch.
+-- batch. Touches no row in a closed stream.
 -- params: stream_id, partition_id
 UPDATE event_hub_checkpoint
    SET commit_number = commit_number + 1
  WHERE stream_id = :stream_id AND partition_id = :partition_id
+   AND NOT EXISTS (
+       SELECT 1 FROM event_stream AS e
+        WHERE e.stream_id = :stream_id AND e.closed_at IS NOT NULL)
 RETURNING commit_number;
+
+-- name: stay_in_order
+-- Read the commit number of a partition that is locked; no row when a different replay has committed since a commit, for
+-- it may have opened letters that others have to wait for, nor when a stop is there that has to be known, to clear it.
+-- params: stream_id, partition_id, read_at_commit, invocation_id, knows_stop
+SELECT c.commit_number
+  FROM event_hub_checkpoint AS c
+ WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id
+   AND NOT EXISTS (
+       SELECT 1 FROM batch_ledger AS l
+        WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.commit_number > :read_at_commit
+          AND l.kind = 'replay' AND l.invocation_id <> :invocation_id)
+   AND (:knows_stop = 1 OR NOT EXISTS (
+       SELECT 1 FROM partition_stop AS s
+        WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id AND s.reason = 'held'));
+
+-- name: lock_partition
+-- Lock a partition: letters are freed while no batch, retry or replay of it commits.
+-- params: stream_id, partition_id
+UPDATE event_hub_checkpoint
+   SET commit_number = commit_number
+ WHERE stream_id = :stream_id AND partition_id = :partition_id;

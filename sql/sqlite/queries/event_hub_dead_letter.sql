@@ -13,7 +13,8 @@ UPDATE event_hub_dead_letter
 -- params: stream_id, partition_id, sequence_number, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, touched_by
 UPDATE event_hub_dead_letter
    SET error_class = :error_class, error_type = :error_type, error = :error, fingerprint = :fingerprint,
-       transform_version = :transform_version, status = :status, attempts = 1, due_at = :due_at,
+       transform_version = :transform_version, status = :status,
+       attempts = CASE WHEN :status = 'held' THEN 0 ELSE 1 END, due_at = :due_at,
        failed_at = :failed_at, claimed_by = :touched_by, claimed_until = NULL, began_at = NULL, lost_claims = 0,
        settled_at = NULL, settled_why = NULL
  WHERE stream_id = :stream_id AND partition_id = :partition_id AND sequence_number = :sequence_number
@@ -27,19 +28,20 @@ INSERT INTO event_hub_dead_letter
         body_kept, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at,
         claimed_by, replay_commit_number)
 VALUES (:stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at, :partition_key, :properties, :body,
-        :body_kept, :error_class, :error_type, :error, :fingerprint, :transform_version, :status, 1, :due_at,
-        :failed_at, :touched_by, :commit_number)
+        :body_kept, :error_class, :error_type, :error, :fingerprint, :transform_version, :status,
+        CASE WHEN :status = 'held' THEN 0 ELSE 1 END, :due_at, :failed_at, :touched_by, :commit_number)
 ON CONFLICT (stream_id, partition_id, sequence_number) DO NOTHING;
 
 -- name: add_letter
 -- Insert letters: events that could not become rows, stored whole.
--- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at
+-- params: stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, held_behind
 INSERT INTO event_hub_dead_letter
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
-        body_kept, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at)
+        body_kept, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at,
+        held_behind)
 VALUES (:stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at, :partition_key, :properties, :body,
-        :body_kept, :error_class, :error_type, :error, :fingerprint, :transform_version, :status, 1, :due_at,
-        :failed_at);
+        :body_kept, :error_class, :error_type, :error, :fingerprint, :transform_version, :status,
+        CASE WHEN :status = 'held' THEN 0 ELSE 1 END, :due_at, :failed_at, :held_behind);
 
 -- name: claim_letters
 -- Claim letters that are due, or whose lease has ended. The first ended lease counts as a lost claim, a later one only
@@ -117,12 +119,15 @@ SELECT sequence_number, status, claimed_by
 
 -- name: next_due_at
 -- Read when the next letter is due, or its lease ends; NULL when none waits. A letter that waits for a time after the
--- latest got it from a clock that was ahead, so it is due now.
--- params: stream_id, latest
-SELECT CASE WHEN w.last_due_at > :latest THEN '0001-01-01T00:00:00.000000Z' ELSE w.first_due_at END
+-- latest got it from a clock that was ahead, so it is due now. Without an order of keys, held letters are due.
+-- params: stream_id, latest, frees_held
+SELECT CASE WHEN w.last_due_at > :latest THEN '0001-01-01T00:00:00.000000Z' ELSE
+            CASE WHEN w.held_since < COALESCE(w.first_due_at, :latest) THEN w.held_since ELSE w.first_due_at END END
   FROM (SELECT
         (SELECT MIN(d.due_at) FROM event_hub_dead_letter AS d
           WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying')) AS first_due_at,
         (SELECT MAX(d.due_at) FROM event_hub_dead_letter AS d
           WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying')
-            AND d.status = 'waiting') AS last_due_at) AS w;
+            AND d.status = 'waiting') AS last_due_at,
+        (SELECT MIN(h.failed_at) FROM event_hub_dead_letter AS h
+          WHERE h.stream_id = :stream_id AND h.status = 'held' AND :frees_held = 1) AS held_since) AS w;

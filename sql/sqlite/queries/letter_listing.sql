@@ -4,7 +4,8 @@
 SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
        d.due_at, d.failed_at,
-       d.settled_at, d.settled_why, LENGTH(d.body) AS body_bytes, d.body_kept
+       d.settled_at, d.settled_why, LENGTH(d.body) AS body_bytes, d.body_kept,
+       CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id
    AND (:fingerprint IS NULL OR d.fingerprint = :fingerprint)
@@ -25,7 +26,8 @@ SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
 SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
        d.due_at, d.failed_at,
-       d.settled_at, d.settled_why, LENGTH(d.body) AS body_bytes, d.body_kept
+       d.settled_at, d.settled_why, LENGTH(d.body) AS body_bytes, d.body_kept,
+       CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_status
  WHERE d.stream_id = :stream_id
    AND (:fingerprint IS NULL OR d.fingerprint = :fingerprint)
@@ -46,7 +48,8 @@ SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
 SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
        d.due_at, d.failed_at,
-       d.settled_at, d.settled_why, LENGTH(d.body) AS body_bytes, d.body_kept
+       d.settled_at, d.settled_why, LENGTH(d.body) AS body_bytes, d.body_kept,
+       CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_fingerprint
  WHERE d.stream_id = :stream_id
    AND d.fingerprint = :fingerprint
@@ -102,6 +105,7 @@ SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
        d.due_at, d.failed_at,
        d.settled_at, d.settled_why, LENGTH(d.body) AS body_bytes, d.body_kept,
+       CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind,
        d.offset_token, d.properties
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.sequence_number = :sequence_number;

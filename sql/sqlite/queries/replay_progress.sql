@@ -31,7 +31,7 @@ SELECT MIN(j.job_id) AS job_id
 -- Read how far jobs are, by partition.
 -- params: job_ids
 SELECT p.job_id, p.partition_id, p.first_sequence_number, p.last_sequence_number, p.next_sequence_number, p.note,
-       p.events, p.written, p.filtered, p.dead_lettered, p.gone, p.letters_added, p.letters_resolved, p.rows_written,
+       p.events, p.written, p.filtered, p.dead_lettered, p.held, p.gone, p.letters_added, p.letters_resolved, p.rows_written,
        p.rows_retracted, p.events_changed, p.rows_added, p.rows_removed, p.rows_changed, p.states_rewritten,
        p.states_left, p.gone_ranges, p.closed_at
   FROM replay_progress AS p
@@ -40,11 +40,11 @@ SELECT p.job_id, p.partition_id, p.first_sequence_number, p.last_sequence_number
 
 -- name: advance_replay
 -- Compare and set: touches no row when another driver took the replay further.
--- params: job_id, partition_id, expected_next, next_sequence_number, events, written, filtered, dead_lettered, gone, letters_added, letters_resolved, rows_written, rows_retracted, events_changed, rows_added, rows_removed, rows_changed, states_rewritten, gone_ranges, committed_at
+-- params: job_id, partition_id, expected_next, next_sequence_number, events, written, filtered, dead_lettered, held, gone, letters_added, letters_resolved, rows_written, rows_retracted, events_changed, rows_added, rows_removed, rows_changed, states_rewritten, gone_ranges, committed_at
 UPDATE replay_progress
    SET next_sequence_number = :next_sequence_number, events = events + :events, written = written + :written,
        filtered = filtered + :filtered, dead_lettered = dead_lettered + :dead_lettered,
-       gone = gone + :gone, letters_added = letters_added + :letters_added,
+       held = held + :held, gone = gone + :gone, letters_added = letters_added + :letters_added,
        letters_resolved = letters_resolved + :letters_resolved,
        rows_written = rows_written + :rows_written,
        rows_retracted = rows_retracted + :rows_retracted,

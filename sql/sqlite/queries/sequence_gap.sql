@@ -1,9 +1,13 @@
 -- name: note_gap
--- Store a gap that is being healed, for the first time or once more.
+-- Store a gap that is being healed, for the first time or once more; not when its numbers were committed meanwhile.
 -- params: stream_id, partition_id, first_sequence_number, last_sequence_number, found_at
 INSERT INTO sequence_gap
        (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts)
-VALUES (:stream_id, :partition_id, :first_sequence_number, :last_sequence_number, :found_at, 'open', 1)
+SELECT :stream_id, :partition_id, :first_sequence_number, :last_sequence_number, :found_at, 'open', 1
+ WHERE NOT EXISTS (
+       SELECT 1 FROM event_hub_checkpoint AS c
+        WHERE c.stream_id = :stream_id AND c.partition_id = :partition_id
+          AND c.sequence_number >= :first_sequence_number)
 ON CONFLICT (stream_id, partition_id, first_sequence_number) DO UPDATE
    SET last_sequence_number = excluded.last_sequence_number, status = 'open', attempts = attempts + 1;
 

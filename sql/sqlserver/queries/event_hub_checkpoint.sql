@@ -53,8 +53,33 @@ UPDATE hubledger.event_hub_checkpoint
 
 -- name: count_commit
 -- Count a commit that leaves the checkpoint in place; the row is its lock, and the commit id stays that of the last
--- batch.
+-- batch. Touches no row in a closed stream.
 -- params: stream_id int, partition_id varchar(8000)
 UPDATE hubledger.event_hub_checkpoint
    SET @commit_number = commit_number = commit_number + 1
+ WHERE stream_id = @stream_id AND partition_id = @partition_id
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.event_stream AS e
+        WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL);
+
+-- name: stay_in_order
+-- Read the commit number of a partition that is locked; no row when a different replay has committed since a commit, for
+-- it may have opened letters that others have to wait for, nor when a stop is there that has to be known, to clear it.
+-- params: stream_id int, partition_id varchar(8000), read_at_commit bigint, invocation_id nvarchar(4000), knows_stop bit
+SELECT @commit_number = c.commit_number
+  FROM hubledger.event_hub_checkpoint AS c
+ WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.batch_ledger AS l
+        WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.commit_number > @read_at_commit
+          AND l.kind = 'replay' AND l.invocation_id <> @invocation_id)
+   AND (@knows_stop = 1 OR NOT EXISTS (
+       SELECT 1 FROM hubledger.partition_stop AS s
+        WHERE s.stream_id = @stream_id AND s.partition_id = @partition_id AND s.reason = 'held'));
+
+-- name: lock_partition
+-- Lock a partition: letters are freed while no batch, retry or replay of it commits.
+-- params: stream_id int, partition_id varchar(8000)
+UPDATE hubledger.event_hub_checkpoint
+   SET commit_number = commit_number
  WHERE stream_id = @stream_id AND partition_id = @partition_id;

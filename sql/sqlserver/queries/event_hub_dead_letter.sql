@@ -15,8 +15,8 @@ UPDATE d
    SET error_class = l.error_class, error_type = l.error_type,
        error = l.error, fingerprint = l.fingerprint,
        transform_version = l.transform_version,
-       status = l.status, attempts = 1, due_at = l.due_at, failed_at = l.failed_at, claimed_by = @touched_by,
-       claimed_until = NULL, began_at = NULL, lost_claims = 0, settled_at = NULL, settled_why = NULL
+       status = l.status, attempts = CASE WHEN l.status = 'held' THEN 0 ELSE 1 END, due_at = l.due_at,
+       failed_at = l.failed_at, claimed_by = @touched_by, claimed_until = NULL, began_at = NULL, lost_claims = 0, settled_at = NULL, settled_why = NULL
   FROM hubledger.event_hub_dead_letter AS d
  INNER JOIN OPENJSON(@letters) WITH (
        sequence_number bigint '$[0]', error_class varchar(10) '$[1]', error_type nvarchar(max) '$[2]',
@@ -38,7 +38,7 @@ SELECT @stream_id, @partition_id, l.sequence_number, l.offset_token,
        CONVERT(varbinary(max), l.body, 2), l.body_kept, l.error_class,
        l.error_type,
        l.error, l.fingerprint,
-       l.transform_version, l.status, 1, l.due_at,
+       l.transform_version, l.status, CASE WHEN l.status = 'held' THEN 0 ELSE 1 END, l.due_at,
        l.failed_at, @touched_by, @commit_number
   FROM OPENJSON(@letters_of_events) WITH (
        sequence_number bigint '$[0]', offset_token nvarchar(max) '$[1]', enqueued_at datetime2(7) '$[2]',
@@ -52,10 +52,11 @@ SELECT @stream_id, @partition_id, l.sequence_number, l.offset_token,
 
 -- name: add_letter
 -- Insert letters: events that could not become rows, stored whole. Bodies come in hexadecimal digits.
--- params: stream_id int, partition_id varchar(8000), letters rows (sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at)
+-- params: stream_id int, partition_id varchar(8000), letters rows (sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, error_class, error_type, error, fingerprint, transform_version, status, due_at, failed_at, held_behind)
 INSERT INTO hubledger.event_hub_dead_letter
        (stream_id, partition_id, sequence_number, offset_token, enqueued_at, partition_key, properties, body,
-        body_kept, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at)
+        body_kept, error_class, error_type, error, fingerprint, transform_version, status, attempts, due_at, failed_at,
+        held_behind)
 SELECT @stream_id, @partition_id, l.sequence_number,
        l.offset_token, l.enqueued_at,
        l.partition_key,
@@ -63,14 +64,15 @@ SELECT @stream_id, @partition_id, l.sequence_number,
        CONVERT(varbinary(max), l.body, 2), l.body_kept, l.error_class,
        l.error_type,
        l.error, l.fingerprint,
-       l.transform_version, l.status, 1, l.due_at,
-       l.failed_at
+       l.transform_version, l.status, CASE WHEN l.status = 'held' THEN 0 ELSE 1 END, l.due_at,
+       l.failed_at, l.held_behind
   FROM OPENJSON(@letters) WITH (
        sequence_number bigint '$[0]', offset_token nvarchar(max) '$[1]', enqueued_at datetime2(7) '$[2]',
        partition_key nvarchar(max) '$[3]', properties nvarchar(max) '$[4]', body nvarchar(max) '$[5]',
        body_kept bit '$[6]', error_class varchar(10) '$[7]', error_type nvarchar(max) '$[8]',
        error nvarchar(max) '$[9]', fingerprint varchar(40) '$[10]', transform_version nvarchar(max) '$[11]',
-       status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]') AS l;
+       status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]',
+       held_behind bigint '$[15]') AS l;
 
 -- name: claim_letters
 -- Claim letters that are due, or whose lease has ended. The first ended lease counts as a lost claim, a later one only
@@ -158,9 +160,14 @@ SELECT d.sequence_number, d.status, d.claimed_by
 
 -- name: next_due_at
 -- Read when the next letter is due, or its lease ends; NULL when none waits. A letter that waits for a time after the
--- latest got it from a clock that was ahead, so it is due now.
--- params: stream_id int, latest datetime2(7)
-SELECT CASE WHEN w.last_due_at > @latest THEN CONVERT(datetime2(7), '0001-01-01') ELSE w.first_due_at END AS due_at
+-- latest got it from a clock that was ahead, so it is due now. Without an order of keys, held letters are due.
+-- params: stream_id int, latest datetime2(7), frees_held bit
+SELECT CASE WHEN w.last_due_at > @latest THEN CONVERT(datetime2(7), '0001-01-01')
+            WHEN h.held_since < COALESCE(w.first_due_at, @latest) THEN h.held_since ELSE w.first_due_at END AS due_at
   FROM (SELECT MIN(d.due_at) AS first_due_at, MAX(CASE WHEN d.status = 'waiting' THEN d.due_at END) AS last_due_at
           FROM hubledger.event_hub_dead_letter AS d
-         WHERE d.stream_id = @stream_id AND d.status IN ('waiting', 'retrying')) AS w;
+         WHERE d.stream_id = @stream_id AND d.status IN ('waiting', 'retrying')) AS w
+ CROSS JOIN (
+       SELECT MIN(l.failed_at) AS held_since
+         FROM hubledger.event_hub_dead_letter AS l
+        WHERE l.stream_id = @stream_id AND l.status = 'held' AND @frees_held = 1) AS h;

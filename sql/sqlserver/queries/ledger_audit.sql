@@ -1,18 +1,14 @@
--- name: audit_ledgers
--- Sum all ranges of a stream's partitions, or of one partition, and count the letters that their batches made.
+-- name: audit_ledger
+-- Sum the ranges of a partition from the first, beside the letters that its batches made; -1 is no number.
 -- params: stream_id int, partition_id varchar(8000)
 WITH ranged AS (
-    SELECT l.partition_id, l.first_sequence_number, l.last_sequence_number, l.rows_written,
-           l.written, l.filtered, l.dead_lettered, l.held, l.absent,
-           LAG(l.last_sequence_number) OVER (
-               PARTITION BY l.partition_id ORDER BY l.commit_number
-           ) AS previous_last
+    SELECT l.first_sequence_number, l.last_sequence_number, l.written, l.filtered, l.dead_lettered, l.held, l.absent,
+           LAG(l.last_sequence_number) OVER (ORDER BY l.commit_number) AS previous_last
       FROM hubledger.batch_ledger AS l
-     WHERE l.stream_id = @stream_id AND l.kind = 'batch'
-       AND (@partition_id IS NULL OR l.partition_id = @partition_id)
+     WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind = 'batch'
 ), summed AS (
-    SELECT r.partition_id, MIN(r.first_sequence_number) AS first_sequence_number,
-           MAX(r.last_sequence_number) AS last_sequence_number, COUNT(*) AS commits,
+    SELECT MIN(r.first_sequence_number) AS first_sequence_number, MAX(r.last_sequence_number) AS last_sequence_number,
+           COUNT(*) AS commits,
            SUM(CASE WHEN r.first_sequence_number <> r.previous_last + 1 THEN 1 ELSE 0 END) AS holes,
            SUM(CONVERT(bigint, r.written)) AS written,
            SUM(CONVERT(bigint, r.filtered)) AS filtered,
@@ -20,20 +16,22 @@ WITH ranged AS (
            SUM(CONVERT(bigint, r.held)) AS held,
            SUM(CONVERT(bigint, r.absent)) AS absent
       FROM ranged AS r
-     GROUP BY r.partition_id
 )
-SELECT c.partition_id, c.sequence_number, COALESCE(s.first_sequence_number, 0), COALESCE(s.last_sequence_number, -1),
-       COALESCE(s.commits, 0), COALESCE(s.holes, 0), COALESCE(s.written, 0), COALESCE(s.filtered, 0),
+SELECT COALESCE((SELECT c.sequence_number FROM hubledger.event_hub_checkpoint AS c
+                  WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id), -1) AS last_committed,
+       COALESCE(s.first_sequence_number, 0), COALESCE(s.last_sequence_number, -1),
+       s.commits, COALESCE(s.holes, 0), COALESCE(s.written, 0), COALESCE(s.filtered, 0),
        COALESCE(s.dead_lettered, 0), COALESCE(s.held, 0), COALESCE(s.absent, 0),
        (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS d
-         WHERE d.stream_id = c.stream_id AND d.partition_id = c.partition_id)
+         WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id)
        - (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS d
-           WHERE d.stream_id = c.stream_id AND d.partition_id = c.partition_id
-             AND d.replay_commit_number IS NOT NULL) AS letters
-  FROM hubledger.event_hub_checkpoint AS c
-  LEFT JOIN summed AS s ON s.partition_id = c.partition_id
- WHERE c.stream_id = @stream_id AND (@partition_id IS NULL OR c.partition_id = @partition_id)
- ORDER BY LEN(c.partition_id), c.partition_id;
+           WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
+             AND d.replay_commit_number IS NOT NULL) AS letters,
+       COALESCE((SELECT c.commit_number FROM hubledger.event_hub_checkpoint AS c
+                  WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id), 0) AS counted_commits,
+       COALESCE((SELECT MAX(l.commit_number) FROM hubledger.batch_ledger AS l
+                  WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id), 0) AS newest_commit
+  FROM summed AS s;
 
 -- name: find_range_faults
 -- Find ranges of a partition that do not begin where the commit before ended: a hole, or an overlap.
@@ -53,7 +51,7 @@ SELECT TOP (@most) r.commit_number, r.previous_last, r.first_sequence_number
 -- Find ranges of a partition that count at least a number of letters, but have a different number of letters.
 -- params: stream_id int, partition_id varchar(8000), at_least int, most int
 WITH counted AS (
-    SELECT l.commit_number, l.first_sequence_number, l.last_sequence_number, l.dead_lettered,
+    SELECT l.commit_number, l.first_sequence_number, l.last_sequence_number, l.dead_lettered + l.held AS dead_lettered,
            (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS d
              WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
                AND d.sequence_number BETWEEN l.first_sequence_number AND l.last_sequence_number)
@@ -63,7 +61,7 @@ WITH counted AS (
                  AND d.replay_commit_number IS NOT NULL) AS letters
       FROM hubledger.batch_ledger AS l
      WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind = 'batch'
-       AND l.dead_lettered >= @at_least
+       AND l.dead_lettered + l.held >= @at_least
 )
 SELECT TOP (@most) n.commit_number, n.first_sequence_number, n.last_sequence_number, n.dead_lettered, n.letters
   FROM counted AS n
@@ -71,11 +69,16 @@ SELECT TOP (@most) n.commit_number, n.first_sequence_number, n.last_sequence_num
  ORDER BY n.commit_number;
 
 -- name: find_stale_sum
--- Find the remembered sum of a partition if its ranges up to that commit have a different sum.
+-- Find the remembered sum of a partition, where its ranges up to that commit have a different sum.
 -- params: stream_id int, partition_id varchar(8000)
 WITH ranged AS (
-    SELECT COUNT(*) AS commits,
-           COALESCE(SUM(CONVERT(bigint, l.written) + l.filtered + l.dead_lettered + l.held + l.absent), 0) AS accounted
+    SELECT COUNT(*) AS commits, MIN(l.first_sequence_number) AS first_sequence_number,
+           MAX(l.last_sequence_number) AS last_sequence_number,
+           COALESCE(SUM(CONVERT(bigint, l.written)), 0) AS written,
+           COALESCE(SUM(CONVERT(bigint, l.filtered)), 0) AS filtered,
+           COALESCE(SUM(CONVERT(bigint, l.dead_lettered)), 0) AS dead_lettered,
+           COALESCE(SUM(CONVERT(bigint, l.held)), 0) AS held,
+           COALESCE(SUM(CONVERT(bigint, l.absent)), 0) AS absent
       FROM hubledger.batch_ledger AS l
      INNER JOIN hubledger.ledger_sum AS s
         ON s.stream_id = l.stream_id AND s.partition_id = l.partition_id AND l.commit_number <= s.commit_number
@@ -85,7 +88,12 @@ SELECT s.commit_number, s.commits, s.written + s.filtered + s.dead_lettered + s.
   FROM hubledger.ledger_sum AS s
  CROSS JOIN ranged AS r
  WHERE s.stream_id = @stream_id AND s.partition_id = @partition_id
-   AND (s.commits <> r.commits OR s.written + s.filtered + s.dead_lettered + s.held + s.absent <> r.accounted);
+   AND (s.commits <> r.commits OR s.first_sequence_number <> COALESCE(r.first_sequence_number, -1)
+        OR s.last_sequence_number <> COALESCE(r.last_sequence_number, -1) OR s.written <> r.written
+        OR s.filtered <> r.filtered
+        OR s.dead_lettered <> r.dead_lettered
+        OR s.held <> r.held
+        OR s.absent <> r.absent);
 
 -- name: find_missing_commits
 -- Find commit numbers of a partition that no row of the ledger has: every commit leaves one.

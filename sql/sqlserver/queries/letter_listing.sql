@@ -4,7 +4,8 @@
 SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS enqueued_at, d.partition_key,
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
        CONVERT(varchar(33), d.due_at, 126) AS due_at, CONVERT(varchar(33), d.failed_at, 126) AS failed_at,
-       CONVERT(varchar(33), d.settled_at, 126) AS settled_at, d.settled_why, DATALENGTH(d.body) AS body_bytes, d.body_kept
+       CONVERT(varchar(33), d.settled_at, 126) AS settled_at, d.settled_why, DATALENGTH(d.body) AS body_bytes, d.body_kept,
+       CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id
    AND (@fingerprint IS NULL OR d.fingerprint = @fingerprint)
@@ -24,7 +25,8 @@ SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enq
 SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS enqueued_at, d.partition_key,
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
        CONVERT(varchar(33), d.due_at, 126) AS due_at, CONVERT(varchar(33), d.failed_at, 126) AS failed_at,
-       CONVERT(varchar(33), d.settled_at, 126) AS settled_at, d.settled_why, DATALENGTH(d.body) AS body_bytes, d.body_kept
+       CONVERT(varchar(33), d.settled_at, 126) AS settled_at, d.settled_why, DATALENGTH(d.body) AS body_bytes, d.body_kept,
+       CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id
    AND (@fingerprint IS NULL OR d.fingerprint = @fingerprint)
@@ -44,7 +46,8 @@ SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enq
 SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 126) AS enqueued_at, d.partition_key,
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
        CONVERT(varchar(33), d.due_at, 126) AS due_at, CONVERT(varchar(33), d.failed_at, 126) AS failed_at,
-       CONVERT(varchar(33), d.settled_at, 126) AS settled_at, d.settled_why, DATALENGTH(d.body) AS body_bytes, d.body_kept
+       CONVERT(varchar(33), d.settled_at, 126) AS settled_at, d.settled_why, DATALENGTH(d.body) AS body_bytes, d.body_kept,
+       CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id
    AND d.fingerprint = @fingerprint
@@ -97,6 +100,7 @@ SELECT d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enqueued_at, 12
        d.error_class, d.error_type, d.error, d.fingerprint, d.transform_version, d.status, d.attempts,
        CONVERT(varchar(33), d.due_at, 126) AS due_at, CONVERT(varchar(33), d.failed_at, 126) AS failed_at,
        CONVERT(varchar(33), d.settled_at, 126) AS settled_at, d.settled_why, DATALENGTH(d.body) AS body_bytes, d.body_kept,
+       CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind,
        d.offset_token, d.properties
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.sequence_number = @sequence_number;

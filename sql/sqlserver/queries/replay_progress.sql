@@ -40,7 +40,7 @@ SELECT MIN(j.job_id) AS job_id
 -- Read how far jobs are, by partition.
 -- params: job_ids nvarchar(max)
 SELECT p.job_id, p.partition_id, p.first_sequence_number, p.last_sequence_number, p.next_sequence_number,
-       p.note, p.events, p.written, p.filtered, p.dead_lettered, p.gone, p.letters_added, p.letters_resolved,
+       p.note, p.events, p.written, p.filtered, p.dead_lettered, p.held, p.gone, p.letters_added, p.letters_resolved,
        p.rows_written, p.rows_retracted, p.events_changed, p.rows_added, p.rows_removed, p.rows_changed,
        p.states_rewritten, p.states_left, p.gone_ranges, p.closed_at
   FROM hubledger.replay_progress AS p
@@ -49,11 +49,11 @@ SELECT p.job_id, p.partition_id, p.first_sequence_number, p.last_sequence_number
 
 -- name: advance_replay
 -- Compare and set: touches no row when another driver took the replay further.
--- params: job_id varchar(8000), partition_id varchar(8000), expected_next bigint, next_sequence_number bigint, events bigint, written bigint, filtered bigint, dead_lettered bigint, gone bigint, letters_added bigint, letters_resolved bigint, rows_written int, rows_retracted bigint, events_changed bigint, rows_added bigint, rows_removed bigint, rows_changed bigint, states_rewritten bigint, gone_ranges nvarchar(max), committed_at datetime2(7)
+-- params: job_id varchar(8000), partition_id varchar(8000), expected_next bigint, next_sequence_number bigint, events bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, gone bigint, letters_added bigint, letters_resolved bigint, rows_written int, rows_retracted bigint, events_changed bigint, rows_added bigint, rows_removed bigint, rows_changed bigint, states_rewritten bigint, gone_ranges nvarchar(max), committed_at datetime2(7)
 UPDATE hubledger.replay_progress
    SET next_sequence_number = @next_sequence_number, events = events + @events, written = written + @written,
        filtered = filtered + @filtered, dead_lettered = dead_lettered + @dead_lettered,
-       gone = gone + @gone, letters_added = letters_added + @letters_added,
+       held = held + @held, gone = gone + @gone, letters_added = letters_added + @letters_added,
        letters_resolved = letters_resolved + @letters_resolved,
        rows_written = rows_written + @rows_written,
        rows_retracted = rows_retracted + @rows_retracted,

@@ -1,9 +1,14 @@
 -- name: note_gap
--- Store a gap that is being healed, for the first time or once more.
+-- Store a gap that is being healed, for the first time or once more; not when its numbers were committed meanwhile: the
+-- lock waits for a commit that is under way.
 -- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, found_at datetime2(7)
 UPDATE hubledger.sequence_gap
    SET last_sequence_number = @last_sequence_number, status = 'open', attempts = attempts + 1
- WHERE stream_id = @stream_id AND partition_id = @partition_id AND first_sequence_number = @first_sequence_number;
+ WHERE stream_id = @stream_id AND partition_id = @partition_id AND first_sequence_number = @first_sequence_number
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.event_hub_checkpoint AS c WITH (UPDLOCK)
+        WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id
+          AND c.sequence_number >= @first_sequence_number);
 BEGIN TRY
     INSERT INTO hubledger.sequence_gap
            (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts)
@@ -11,7 +16,11 @@ BEGIN TRY
      WHERE NOT EXISTS (
            SELECT 1 FROM hubledger.sequence_gap AS g
             WHERE g.stream_id = @stream_id AND g.partition_id = @partition_id
-              AND g.first_sequence_number = @first_sequence_number);
+              AND g.first_sequence_number = @first_sequence_number)
+       AND NOT EXISTS (
+           SELECT 1 FROM hubledger.event_hub_checkpoint AS c WITH (UPDLOCK)
+            WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id
+              AND c.sequence_number >= @first_sequence_number);
 END TRY
 BEGIN CATCH
     IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- found by another at the same moment

@@ -2,25 +2,27 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tests.acceptance.api.served import HUB, Served
-from tests.fakes.builders import EPOCH, commit, event, letter, partition, reading, settled
+from tests.fakes.builders import commit, event, letter, partition, reading, settled
 
 PARTITIONS, LETTERS = ("0", "1", "10"), 12
 
 
 def fill(served: Served) -> None:
     """Three partitions, each with four letters, two of them of one cause."""
+    later = datetime.now(UTC) + timedelta(minutes=50)
+    later = datetime.now(UTC) + timedelta(minutes=50)
     for id in PARTITIONS:
         of = partition(id, hub=HUB)
         for at in range(LETTERS // len(PARTITIONS)):
             first = at * 10
             given = letter(event(first + 1, f'{{"n":{at}}}', key=f"home-{at}"), error=f"no such kind {at}")
             poison = replace(given, fingerprint="aaaa", status="exhausted", error_class="poison")
-            unknown = replace(given, fingerprint="bbbb", status="waiting", due_at=EPOCH + timedelta(days=20_000))
+            unknown = replace(given, fingerprint="bbbb", status="waiting", due_at=later)
             outcome = settled(
                 {first: [reading()]},
                 letters=[poison if at % 2 else unknown],

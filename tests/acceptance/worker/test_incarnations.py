@@ -70,7 +70,7 @@ def test_a_hub_whose_numbers_fit_stops_every_partition_until_the_next_incarnatio
     place.until_all_accounted()
     if not is_up:
         worker.kill()
-        worker.communicate()
+        worker.wait()
     recreate(place, 2 * BEFORE)
     if not is_up:
         place.start_worker()

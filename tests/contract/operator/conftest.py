@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from core.model.commits import BatchCommit, DeadLetter, Settled
+from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.model.events import Partition
+from core.model.spans import SequenceNumber
 from core.store.connect import OperatorStores, operator_stores
-from tests.fakes.builders import STREAM, commit, event, letter, partition, reading, settled
+from tests.fakes.builders import EPOCH, STREAM, commit, event, letter, partition, reading, settled
 from tests.fakes.engines import ENGINES
 from tests.fakes.kept import Engine
 from tests.sql.values import ROW_CLASSES
@@ -28,14 +29,21 @@ class Office:
 
     def commit(self, first: int, last: int, outcome: Settled | None = None, of: Partition | None = None) -> BatchCommit:
         """One range of a partition."""
-        made = commit(self.store.read_partition(of or partition()), first, last, outcome)
+        made = commit(self.anchored(of or partition(), first), first, last, outcome)
         self.store.commit_batch(made)
         return made
+
+    def anchored(self, of: Partition, first: int) -> PartitionState:
+        """The state of a partition, which begins at this number if nothing was committed yet."""
+        state: PartitionState = self.store.read_partition(of)
+        if state.checkpoint is None and state.anchor is None:
+            state = self.store.anchor_partition(state, SequenceNumber(first), EPOCH)
+        return state
 
     def letters(self, *given: DeadLetter, of: Partition | None = None) -> None:
         """One range a letter; the numbers between them are filtered."""
         for one in given:
-            state = self.store.read_partition(of or partition())
+            state = self.anchored(of or partition(), 0)
             first = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1
             last = one.event.sequence_number
             self.store.commit_batch(commit(state, first, last, settled({}, letters=[one], filtered=last - first)))

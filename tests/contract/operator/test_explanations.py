@@ -74,6 +74,16 @@ def test_a_dead_letter_is_told_with_its_status(office: Office) -> None:
     assert found.found.letter is not None
 
 
+def test_a_held_letter_is_told_with_the_one_that_it_is_held_behind(office: Office) -> None:
+    first = replace(letter(event(1, "body", key="k")), status="exhausted")
+    held = replace(first, event=event(2, "body", key="k"), status="held", held_behind=SequenceNumber(1))
+    office.commit(0, 2, settled({}, letters=[first, held], filtered=1))
+    found = asked(office, 2)
+    assert found is not None
+    assert (found.outcome, "behind letter 1 of its partition key" in found.sentence) == ("held", True)
+    assert audit(office.desk.ledger, None).balanced
+
+
 def test_a_number_of_a_range_in_which_all_was_filtered_was_filtered(office: Office) -> None:
     office.commit(0, 9)
     assert outcome(office, 5) == "filtered"

@@ -202,3 +202,16 @@ class TestMatching:
 
 def nobody(partition: Any, number: Any) -> None:
     """No hub is asked."""
+
+
+def test_the_properties_of_a_letter_are_shown_as_json_with_tags(office: Office) -> None:
+    properties = {"nan": float("nan"), "raw": b"\x00", "large": 2**63 - 1, "deep": {"$binary": "AA=="}}
+    office.letters(letter(replace(event(0), properties=properties)))
+    found = office.desk.letters.read_letter(PartitionId("0"), SequenceNumber(0))
+    assert found is not None
+    assert found.properties == {
+        "nan": {"$double": "NaN"},
+        "raw": {"$binary": "AA=="},
+        "large": {"$integer": "9223372036854775807"},
+        "deep": {"$map": [["$binary", "AA=="]]},
+    }

@@ -156,6 +156,17 @@ def test_letters_have_the_policy_of_the_design_without_settings() -> None:
     assert settings.letters.keep_bodies
 
 
+def test_the_order_of_keys_is_set_with_its_limit() -> None:
+    policy = read_settings({**GOOD, "ORDER_POLICY": "hold_key", "HELD_LIMIT": "7"}).letters
+    assert policy == LetterPolicy(order="hold_key", held_limit=7)
+
+
+@pytest.mark.parametrize(("name", "value"), [("ORDER_POLICY", "strict"), ("HELD_LIMIT", "0")])
+def test_an_order_that_there_is_not_is_refused(name: str, value: str) -> None:
+    with pytest.raises(SettingsRefused, match=name):
+        read_settings({**GOOD, name: value})
+
+
 def test_the_policy_of_letters_is_set_piece_by_piece() -> None:
     own = {
         "DEAD_LETTER_BASE_SECONDS": "1.5",

@@ -5,18 +5,21 @@ import json
 import logging
 import threading
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from datetime import timedelta
 
 import pytest
 
 from core.errors import HubUnreachable
 from core.ingest.gaps import Healing
+from core.ingest.guard import Guarded
 from core.ingest.ingest import Means
+from core.ingest.journal import NOT_JOURNALED, Attempt
 from core.ingest.silence import SilenceCheck
 from core.letters.port import Keeper
 from core.model.clock import Clock
-from core.model.commits import BatchCommit
-from core.model.events import Event, Partition
+from core.model.commits import BatchCommit, PartitionState
+from core.model.events import Event, EventBatch, Partition
 from core.model.letters import LetterPolicy
 from core.model.spans import SequenceNumber
 from core.worker import (
@@ -255,3 +258,19 @@ def test_rounds_follow_each_other_until_they_are_cancelled() -> None:
     assert asyncio.run(cancelled())
     assert slept == [0, 60, 60]
     assert world.statuses() == ["resolved"] * 5
+
+
+def test_a_held_batch_is_retried_as_a_retry() -> None:
+    given: list[int] = []
+
+    class Noting:
+        def attempt(
+            self, batch: EventBatch, state: PartitionState, guarded: Guarded
+        ) -> AbstractContextManager[Attempt]:
+            given.append(batch.retries)
+            return NOT_JOURNALED.attempt(batch, state, guarded)
+
+    store = FaultyStore(MemoryStore(), on_commit=[Fault.NOT_REACHED] * 3)
+    ingestion = Ingestion(Means(store, PLAIN, CLOCK, journal=Noting()), Pausing(FakePause().sleep, lambda: 1.0))
+    asyncio.run(ingestion.take(GIVEN))
+    assert given == [0, 1, 2, 3]

@@ -98,11 +98,15 @@ class Running:
         """The log lines so far."""
         return [vars(record) for record in self._caplog.records if record.name.startswith("hubledger")]
 
-    def ingest(self, numbers: list[int], bodies: list[bytes], partition_id: str = "1") -> None:
-        """Let the trigger have a batch; no hub listens, so nothing verifies it."""
+    def ingest(self, numbers: list[int], bodies: list[bytes], partition_id: str = "1", retries: int = 0) -> None:
+        """Let the trigger have a batch; no hub listens, so nothing verifies it.
+
+        Microsoft's worker has no retry context for a first attempt.
+        """
         app.value = replace(app(), verification=NOT_VERIFIED)
         events = decode(metadata_of(numbers, partition_id=partition_id), bodies)
-        functions()["ingest"](events, SimpleNamespace(invocation_id="i-1"))
+        retrying = SimpleNamespace(retry_count=retries, max_retry_count=-1) if retries else None
+        functions()["ingest"](events, SimpleNamespace(invocation_id="i-1", retry_context=retrying))
 
     def get(self, operation: str, route: Mapping[str, str] | None = None, **params: str) -> Reply:
         """Call a function that reads."""

@@ -1,5 +1,6 @@
 """handlers/adapters.py: the host's batch becomes ours whole, or is refused by the name of what it lacks."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from core.errors import BatchRefused
 from core.model.events import Event, EventBatch, Partition, PartitionId
 from core.model.spans import SequenceNumber
+from core.model.values import Unread
 from handlers.adapters import to_batch
 from tests.fakes.host_events import decode, metadata_of, recorded_events, recorded_metadata
 
@@ -150,10 +152,25 @@ def test_an_event_without_its_offset_is_refused() -> None:
     assert refusal(metadata).startswith("event 1: ")
 
 
-def test_an_event_whose_properties_are_no_object_is_refused() -> None:
+@pytest.mark.parametrize("properties", [None, ["tenant"]])
+def test_properties_that_are_no_object_become_the_event_s_own_fault(properties: object) -> None:
     metadata = recorded_metadata()
-    metadata["PropertiesArray"][1] = ["tenant"]
-    assert refusal(metadata).startswith("event 1: ")
+    metadata["PropertiesArray"][1] = properties
+    first, second = adapt(metadata).events
+    assert (first.properties, second.properties) == ({"tenant": "a"}, Unread("json", json.dumps(properties)))
+
+
+def test_a_property_that_the_worker_cannot_read_does_not_stop_the_batch() -> None:
+    deep = "[" * 5_000 + "]" * 5_000
+    metadata = recorded_metadata()
+    events = decode(metadata, BODIES)
+    texts = '{"ratio": NaN, "text": "],{\\"", "up": Infinity}', f'{{"deep": {deep}}}'
+    raw: Any = events[0]
+    raw._EventHubEvent__trigger_metadata["PropertiesArray"].value = f"[{texts[0]} , {texts[1]}]"
+    first, second = to_batch(events, "invocation-1").events
+    assert str(first.properties) == "{'ratio': nan, 'text': '],{\"', 'up': inf}"
+    assert second.properties == Unread("json", texts[1])
+    assert (second.sequence_number, second.body) == (1, BODIES[1])
 
 
 @pytest.mark.parametrize("numbers", [[1, 0], [5, 5]])

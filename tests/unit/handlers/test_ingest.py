@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from types import SimpleNamespace
+from uuid import UUID
 
 import pytest
 
@@ -77,3 +78,18 @@ def test_letters_are_stored_as_the_settings_say(running: Running, keep: str, bod
     assert timedelta(0) < reference.due_at - reference.failed_at <= timedelta(hours=1)
     policies = (app().means.letters, app().silence.means.letters, app().keeper.letters, app().replaying.letters)
     assert [policy.keep_bodies for policy in policies] == [keep == "true"] * 4
+
+
+MARK = (
+    f"INSERT OR REPLACE INTO batch_attempt VALUES (1, '1', 90, 99, 0, 1, '{UUID(int=1)}', '2026-01-01T00:00:00', 'x')"
+)
+
+
+def test_the_first_batch_of_a_process_and_a_retry_leave_a_mark_which_their_commit_deletes(running: Running) -> None:
+    left = []
+    for numbers, retries in ((range(500), 0), ([500], 0), ([501], 2), ([502], 0)):
+        running.ingest([*numbers], [b"{}"] * len(numbers), retries=retries)
+        left.append(bool(running.sqlite.sql("SELECT 1 FROM batch_attempt")))
+        running.sqlite.sql(MARK)
+    assert left == [False, True, False, True]
+    assert app().means.journal is app().silence.means.journal

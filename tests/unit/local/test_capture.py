@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from local.capture import main, record_of
-from local.event_hubs.codec import Described, ULong, encode
+from local.event_hubs.codec import Described, Raw, Timestamp, ULong, encode
 from local.event_hubs.disk import Disk
 from local.event_hubs.events import read_publication, stamp
 from local.event_hubs.sections import APPLICATION_PROPERTIES
@@ -24,6 +24,23 @@ def test_a_record_has_number_offset_time_key_properties_and_body() -> None:
         "SystemProperties": {"x-opt-partition-key": "home-1"},
         "Properties": {"source": "panel", "try": 2},
         "Body": b'{"a":1}',
+    }
+
+
+def test_properties_have_the_types_of_the_schema() -> None:
+    given = {
+        "raw": b"\x00\xff",
+        "id": Raw(b"\x98" + bytes(16)),
+        "number": Raw(b"\x74\x31\x80\x00\x6e"),
+        "at": Timestamp(5),
+    }
+    properties = encode(Described(ULong(APPLICATION_PROPERTIES), given))
+    (event,) = read_publication(message(b"") + properties, 0).events
+    assert record_of(stamp(event, 0, 0, NINE))["Properties"] == {
+        "raw": b"\x00\xff",
+        "id": "00000000-0000-0000-0000-000000000000",
+        "number": 1.1,
+        "at": 5,
     }
 
 

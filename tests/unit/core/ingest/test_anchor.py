@@ -9,8 +9,8 @@ from core.ingest.anchor import Anchoring, choose_anchor
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.model.commits import PartitionState
-from core.model.events import Partition
-from core.model.hub import Extent
+from core.model.events import Event, Partition
+from core.model.hub import Extent, Place
 from core.model.spans import SequenceNumber
 from tests.fakes.builders import EPOCH, batch, event, events, partition, stamps
 from tests.fakes.memory_hub import MemoryHub
@@ -63,12 +63,20 @@ def test_no_number_is_before_zero_so_the_hub_need_not_be_asked() -> None:
 
 
 class GrowingHub(MemoryHub):
-    """One more event comes in right behind the first answer."""
+    """One more event comes in right after each answer."""
 
     def extent(self, partition: Partition) -> Extent:
         found = super().extent(partition)
-        self.publish("0", [event(found.last + 1)])
+        self.grow()
         return found
+
+    def first_at(self, partition: Partition, place: Place) -> Event | None:
+        found = super().first_at(partition, place)
+        self.grow()
+        return found
+
+    def grow(self) -> None:
+        self.publish("0", [event(self.last["0"] + 1)])
 
 
 def test_an_event_that_comes_in_between_two_questions_is_not_left_out() -> None:

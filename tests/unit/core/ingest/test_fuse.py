@@ -13,9 +13,10 @@ from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import Healed, SilenceCheck, Unhealed
 from core.model.commits import BatchCommit, PartitionStop
 from core.model.events import Event
+from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
 from core.model.transform import Transform
-from tests.fakes.builders import FakeClock, batch, events, ids, partition, stamps
+from tests.fakes.builders import FakeClock, batch, commit, event, events, ids, letter, partition, settled, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.plain_transform import PLAIN
@@ -67,6 +68,14 @@ def test_a_batch_is_held_from_the_share_and_the_floor_on(good: int, bad: int, he
     assert world.is_held(mixed(good, bad)) is held
     assert world.letters() == (0 if held else bad)
     assert [stop.reason for stop in world.stops()] == (["outage"] if held else [])
+
+
+def test_the_error_of_an_earlier_commit_of_the_invocation_explains_why_the_batch_is_held() -> None:
+    state = MemoryStore().read_partition(partition())
+    many = commit(state, 0, 11, settled({}, letters=[letter(event(number)) for number in range(12)]))
+    last = commit(state, 12, 12, settled({}, letters=[replace(letter(event(12)), error_class="reference")]))
+    with pytest.raises(OutageSuspected, match=r"12 of 13 events fail.*no such kind"):
+        FUSE.check([many, last])
 
 
 def test_poison_is_never_an_outage() -> None:
@@ -134,7 +143,11 @@ def test_attempts_are_counted_by_the_store_so_a_restart_does_not_begin_anew() ->
 
 
 def test_a_patience_of_none_switches_the_fuse_off() -> None:
-    assert not World(Fuse(share=0.01, floor=1, patience=0)).is_held(mixed(0, 50))
+    world = World()
+    assert world.is_held(mixed(0, 50))
+    world.means = replace(world.means, fuse=Fuse(share=0.01, floor=1, patience=0))
+    assert not world.is_held(mixed(0, 50))
+    assert world.stops() == ()
 
 
 class Refusing(MemoryStore):
@@ -196,4 +209,37 @@ def test_the_silence_check_holds_a_gap_too_and_clears_the_stop_once_nothing_wait
     assert isinstance(healed, Healed)
     world.store.note_stop(world.store.read_partition(partition()), "outage", "noted by another process", clock.now())
     assert list(mended.run("timer")) == []
+    assert world.stops() == ()
+
+
+def keyed(keys: int, each: int, word: str = "bug", first: int = 0) -> list[Event]:
+    """Events of some keys in turn."""
+    return [event(first + at, word, key=f"key-{at % keys}") for at in range(keys * each)]
+
+
+def holding() -> World:
+    world = World()
+    world.means = replace(world.means, letters=LetterPolicy(order="hold_key"))
+    return world
+
+
+def test_events_that_would_be_held_after_a_failure_count_for_the_floor_of_an_outage() -> None:
+    assert holding().is_held(keyed(3, 4))
+    assert not holding().is_held(keyed(3, 3))
+
+
+def test_one_bad_event_of_a_busy_key_among_others_is_no_outage() -> None:
+    world = holding()
+    assert not world.is_held([*keyed(1, 20), *events(20, 21, "reading a")])
+    assert world.letters() == 20
+
+
+def test_a_batch_of_which_all_is_held_does_not_end_an_outage() -> None:
+    world = holding()
+    for _ in range(FUSE.patience):
+        assert world.is_held(keyed(3, 4))
+    world.take(keyed(3, 4))
+    world.take(keyed(3, 4, "reading a", first=12))
+    assert [stop.reason for stop in world.stops()] == ["outage"]
+    world.take(events(24, 40, "reading a"))
     assert world.stops() == ()

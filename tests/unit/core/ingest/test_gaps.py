@@ -147,7 +147,7 @@ class TestInsideABatch:
         given = (*world.log[5:8], *world.log[10:12], *world.log[14:15])
         report = world.deliver_events(given)
         assert (report.healed, report.absent, report.redelivered) == (4, 0, 0)
-        assert report.gaps == (gap(8, 13),)
+        assert (report.gaps, len(report.commits)) == ((gap(8, 13),), 2)
         world.assert_whole(14)
 
     def test_holes_that_the_hub_has_as_well_are_absent(self, world: World) -> None:

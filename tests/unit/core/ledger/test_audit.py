@@ -1,11 +1,13 @@
 """core/ledger/audit.py: what an audit makes of what it reads."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from core.ledger.audit import LetterFault, RangeFault, RememberedSum, audit
 from core.ledger.books import PartitionLedger
+from core.ledger.comparison import AbsentFault, AttemptFault, ReplayFault, RetryFault
 from core.model.events import PartitionId
-from core.model.spans import SequenceNumber
+from core.model.spans import SequenceNumber, Span
 from tests.fakes.builders import partition
 
 N = SequenceNumber
@@ -24,6 +26,39 @@ class Ledger:
     missing: tuple[tuple[int, int], ...] = ()
     replay_letters: tuple[int, int] = (2, 2)
 
+    tables: tuple[str, ...] = ("event_hub_checkpoint", "batch_ledger", "partition_anchor")
+    incarnations: tuple[int, int, int] = (1, 1, 1)
+    absent: tuple[AbsentFault, ...] = ()
+    stray: tuple[Span, ...] = ()
+    held: tuple[SequenceNumber, ...] = ()
+    attempts: tuple[AttemptFault, ...] = ()
+    retries: tuple[RetryFault, ...] = ()
+    replays: tuple[ReplayFault, ...] = ()
+
+    def count_incarnations(self) -> tuple[int, int, int]:
+        return self.incarnations
+
+    def find_traces(self) -> Mapping[PartitionId, tuple[str, ...]]:
+        return {self.ledger.partition.partition_id: self.tables}
+
+    def find_absent_faults(self, partition_id: PartitionId, most: int) -> tuple[AbsentFault, ...]:
+        return self.absent
+
+    def find_stray_gaps(self, partition_id: PartitionId, most: int) -> tuple[Span, ...]:
+        return self.stray
+
+    def find_held_faults(self, partition_id: PartitionId, most: int) -> tuple[SequenceNumber, ...]:
+        return self.held
+
+    def find_attempt_faults(self, partition_id: PartitionId, most: int) -> tuple[AttemptFault, ...]:
+        return self.attempts
+
+    def find_retry_faults(self, partition_id: PartitionId, most: int) -> tuple[RetryFault, ...]:
+        return self.retries
+
+    def find_replay_faults(self, partition_id: PartitionId, most: int) -> tuple[ReplayFault, ...]:
+        return self.replays
+
     def find_missing_commits(self, partition_id: PartitionId, most: int) -> tuple[tuple[int, int], ...]:
         return self.missing[:most]
 
@@ -33,8 +68,8 @@ class Ledger:
     def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
         return self.anchor
 
-    def audit_ledgers(self, partition_id: PartitionId | None) -> tuple[PartitionLedger, ...]:
-        return (self.ledger,)
+    def audit_ledger(self, partition_id: PartitionId) -> PartitionLedger:
+        return self.ledger
 
     def find_range_faults(self, partition_id: PartitionId, most: int) -> tuple[RangeFault, ...]:
         return self.ranges
@@ -106,5 +141,65 @@ def test_a_ledger_that_does_not_begin_at_the_anchor_is_told() -> None:
     assert kinds(Ledger(anchor=N(12))) == [("beyond", 10, 11)]
 
 
-def test_a_store_that_is_older_than_anchors_has_none_to_begin_at() -> None:
-    assert kinds(Ledger(anchor=None)) == []
+def test_a_partition_without_an_anchor_is_named() -> None:
+    assert kinds(Ledger(anchor=None)) == [("anchor", 10, 19)]
+
+
+def test_a_partition_that_only_has_an_anchor_has_nothing_to_audit() -> None:
+    done = audit(Ledger(tables=("partition_anchor",)), None)
+    assert (done.partitions, done.faults) == ((), ())
+    assert done.named == {"0"}
+
+
+def test_a_ledger_without_its_checkpoint_is_named() -> None:
+    deleted = replace(EVEN, checkpoint=N(-1))
+    assert kinds(Ledger(deleted, tables=("batch_ledger", "partition_anchor"))) == [("checkpoint", 10, 19)]
+
+
+def test_a_partition_of_which_only_letters_or_rows_are_left_is_named_with_their_tables() -> None:
+    (fault,) = audit(Ledger(tables=("event_hub_dead_letter", "sensor_reading")), None).faults
+    assert (fault.kind, fault.partition_id) == ("partition", "0")
+    assert fault.detail.startswith("event_hub_dead_letter, sensor_reading name the partition")
+
+
+def test_incarnations_that_are_not_numbered_from_one_are_a_fault_of_the_stream() -> None:
+    assert audit(Ledger(incarnations=(2, 1, 2)), None).balanced
+    for numbered in ((1, 2, 2), (2, 1, 3)):
+        (fault,) = audit(Ledger(incarnations=numbered), None).faults
+        assert (fault.kind, fault.partition_id) == ("stream", "")
+
+
+def test_a_commit_that_the_checkpoint_has_not_counted_is_named() -> None:
+    more = replace(EVEN, counted_commits=6, newest_commit=7)
+    (fault,) = audit(Ledger(more), None).faults
+    assert fault.kind == "commits"
+    assert fault.detail == "the ledger has a row for commit 7, but the checkpoint has counted 6 commits"
+
+
+def test_absent_numbers_and_gaps_that_differ_are_named_from_both_sides() -> None:
+    counted = AbsentFault(3, N(12), N(14), 2, 1)
+    assert kinds(Ledger(absent=(counted,), stray=(Span(N(17), N(18)),))) == [("absent", 12, 14), ("absent", 17, 18)]
+
+
+def test_a_held_letter_that_no_commit_held_is_named() -> None:
+    assert kinds(Ledger(held=(N(13),))) == [("held", 13, 13)]
+
+
+def test_a_letter_is_named_whose_attempts_do_not_lead_to_its_status() -> None:
+    given = (
+        AttemptFault(N(11), "resolved", 0, 0, None),
+        AttemptFault(N(12), "waiting", 2, 2, "resolved"),
+        AttemptFault(N(13), "waiting", 2, 3, "waiting"),
+    )
+    assert [fault.detail for fault in audit(Ledger(attempts=given), None).faults] == [
+        "letter 11 is resolved, but it has no attempt",
+        "letter 12 is waiting, but its last attempt left it resolved",
+        "letter 13 has 2 attempts, but the last one is attempt 3",
+    ]
+
+
+def test_a_retry_and_a_replay_that_count_differently_are_named() -> None:
+    retry, replay = RetryFault(4, N(11), N(12), 2, 1, 1, 1), ReplayFault("job-1", N(10), N(19), 5, 5, 3, 2)
+    found = audit(Ledger(retries=(retry,), replays=(replay,)), None).faults
+    assert [(fault.kind, fault.first, fault.last) for fault in found] == [("attempts", 11, 12), ("replays", 10, 19)]
+    assert [fault.detail.split()[1] for fault in found] == ["4", "job-1"]

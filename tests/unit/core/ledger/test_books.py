@@ -24,7 +24,7 @@ from core.model.spans import SequenceNumber
 from tests.fakes.builders import EPOCH, partition
 
 FIRST, LAST = SequenceNumber(10), SequenceNumber(19)
-EVEN = PartitionBooks(PartitionId("0"), LAST, EPOCH, 3, None, FIRST, LAST, 3, 0, 4, 3, 2, 1, 0, 3)
+EVEN = PartitionBooks(PartitionId("0"), LAST, EPOCH, 3, None, FIRST, LAST, 3, 0, 4, 4, 2, 0, 0, 3)
 
 
 class Ledger:
@@ -67,6 +67,12 @@ def test_letters_that_replays_made_are_counted_beside_those_of_the_ledger() -> N
 @pytest.mark.parametrize("letters", [1, 3])
 def test_letters_that_are_more_or_fewer_than_the_ledger_says_show(letters: int) -> None:
     assert not Books((EVEN,), LetterBooks({"waiting": letters}, 2)).balanced
+
+
+def test_a_held_event_has_a_letter_as_one_that_failed_has() -> None:
+    held = replace(EVEN, held=1, filtered=3)
+    assert read_letter_books(Ledger((held, 3))).balanced
+    assert not read_letter_books(Ledger((held, 2))).balanced
 
 
 def test_a_commit_between_two_statements_does_not_look_like_an_imbalance() -> None:
@@ -127,7 +133,7 @@ LEDGER = PartitionLedger(
     dead_lettered=3,
     held=2,
     absent=1,
-    letters=3,
+    letters=5,
 )
 
 
@@ -148,8 +154,9 @@ def test_a_ledger_that_accounts_for_every_number_is_balanced() -> None:
         {"written": 89},
         {"filtered": 3},
         {"dead_lettered": 4, "written": 89},
-        {"letters": 2},
+        {"held": 3, "written": 89},
         {"letters": 4},
+        {"letters": 6},
         {"held": 3},
         {"absent": 0},
     ],

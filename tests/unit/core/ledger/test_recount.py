@@ -1,17 +1,21 @@
 """core/ledger/recount.py: the rows and the hub beside the ledger."""
 
 from collections.abc import Generator
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from core.ledger.audit import AuditedPartition
 from core.ledger.books import PartitionLedger
+from core.ledger.hub_comparison import PAGE, LetterEvent, find_unbooked
 from core.ledger.recount import (
     LAST_NUMBER,
+    ChangedCommit,
     CommitRows,
     HubRecount,
+    LetteredRow,
     RowCount,
     RowRecount,
     recount_hub,
@@ -36,6 +40,9 @@ class Store:
     commits: tuple[CommitRows, ...] = ()
     absent: tuple[Span, ...] = ()
     asked: Span | None = None
+    changed: list[tuple[ChangedCommit, ...]] = field(default_factory=list)
+    lettered: tuple[LetteredRow, ...] = ()
+    letters: tuple[LetterEvent, ...] = ()
 
     def count_rows(self, partition_id: PartitionId, span: Span) -> tuple[RowCount, ...]:
         self.asked = span
@@ -43,6 +50,17 @@ class Store:
 
     def find_row_faults(self, partition_id: PartitionId, span: Span, most: int) -> tuple[CommitRows, ...]:
         return self.commits
+
+    def find_changed_commits(self, partition_id: PartitionId, span: Span, most: int) -> tuple[ChangedCommit, ...]:
+        return self.changed.pop(0) if self.changed else ()
+
+    def find_lettered_rows(self, partition_id: PartitionId, span: Span, most: int) -> tuple[LetteredRow, ...]:
+        return self.lettered
+
+    def read_letter_events(
+        self, partition_id: PartitionId, after: SequenceNumber, last: SequenceNumber, most: int
+    ) -> tuple[LetterEvent, ...]:
+        return tuple(one for one in self.letters if after < one.sequence_number <= last)[:most]
 
     def find_absent(self, partition_id: PartitionId, span: Span, most: int) -> tuple[Span, ...]:
         return tuple(one for one in self.absent if one.last >= span.first and one.first <= span.last)
@@ -113,6 +131,86 @@ class TestRows:
             recount_rows(EVEN, Span(N(asked[0]), N(asked[1])), store)
             assert store.asked is not None
             assert store.asked.ends == looked
+
+    def test_a_commit_that_changed_is_named_when_a_second_look_finds_it_too(self) -> None:
+        rows, ledger = (ChangedCommit(number, "batch", N(10), N(14), rows=number == 4) for number in (4, 5))
+        done = recount_rows(EVEN, WHOLE, Store(changed=[(rows, ledger), (rows,), (ledger,)]))
+        assert told(done) == [("rows_changed", 10, 14), ("ledger_changed", 10, 14)]
+        assert recount_rows(EVEN, WHOLE, Store(changed=[(rows, ledger), (), ()])).faults == ()
+
+    def test_a_commit_with_missing_rows_is_not_named_twice(self) -> None:
+        fewer, changed = CommitRows(4, "batch", N(10), N(14), 3, 2), ChangedCommit(4, "batch", N(10), N(14), rows=True)
+        done = recount_rows(EVEN, WHOLE, Store(commits=(fewer,), changed=[(changed,), (changed,)]))
+        assert told(done) == [("rows_missing", 10, 14)]
+
+    def test_a_letter_that_is_open_although_its_rows_stand_is_named(self) -> None:
+        done = recount_rows(EVEN, WHOLE, Store(lettered=(LetteredRow(N(12), "waiting", "sensor_reading"),)))
+        assert told(done) == [("letters", 12, 12)]
+        assert done.faults[0].detail == "letter 12 is waiting, but sensor_reading has rows of its event"
+
+
+def letter_event(number: int, **changed: Any) -> LetterEvent:
+    """The event of a letter as the store has it."""
+    sent = event(number, "body")
+    return replace(LetterEvent(N(number), sent.enqueued_at, None, {}, b"body"), **changed)
+
+
+class TestLetters:
+    """Letters beside the hub's events."""
+
+    def details(self, *letters: LetterEvent, properties: dict[str, object] | None = None) -> list[str]:
+        sent = [replace(event(number, "body"), properties=properties or {}) for number in range(10, 26) if number != 13]
+        done = recount_hub(EVEN, WHOLE, MemoryHub({"0": sent}), Store(letters=letters), EPOCH)
+        assert {fault.kind for fault in done.faults} <= {"letter_changed"}
+        return [fault.detail.removesuffix(" than the hub's event") for fault in done.faults]
+
+    def test_letters_as_the_hub_has_them_are_no_fault(self) -> None:
+        assert self.details(*map(letter_event, range(10, 20))) == []
+
+    def test_each_part_that_differs_is_named(self) -> None:
+        given = [
+            letter_event(10, body=b"other"),
+            letter_event(12, enqueued_at=EPOCH),
+            letter_event(14, partition_key="key"),
+            letter_event(15, properties={"a": 1}),
+        ]
+        assert self.details(*given) == [
+            "letter 10 has a different body",
+            "letter 12 has a different enqueued time",
+            "letter 14 has a different partition key",
+            "letter 15 has different properties",
+        ]
+
+    def test_a_body_that_is_not_stored_and_an_event_that_is_gone_are_not_compared(self) -> None:
+        assert self.details(letter_event(10, body=None), letter_event(13, body=b"other")) == []
+
+    def test_values_of_one_type_are_compared_and_those_of_two_are_not(self) -> None:
+        given = [letter_event(10, properties={"a": "1"}), letter_event(11, properties={"a": 2})]
+        assert self.details(*given, properties={"a": 1}) == ["letter 11 has different properties"]
+
+    def test_letters_are_read_in_pages(self) -> None:
+        sent = [event(number, "body") for number in range(PAGE + 50)]
+        letters = tuple(letter_event(number, body=b"other") for number in range(PAGE + 50))
+        ledger = replace(EVEN.ledger, first=N(0), last=N(PAGE + 49), checkpoint=N(PAGE + 49))
+        span = Span(N(0), N(PAGE + 49))
+        done = recount_hub(AuditedPartition(ledger, ()), span, MemoryHub({"0": sent}), Store(letters=letters), EPOCH)
+        assert len(done.faults) == PAGE + 50
+
+
+class TestUnbooked:
+    """Partitions of the hub that the books do not name."""
+
+    HUB = MemoryHub({"0": [event(0)], "1": [event(0), event(1)], "2": []})
+
+    def test_one_with_events_is_named(self) -> None:
+        (fault,) = find_unbooked(self.HUB, [PartitionId("0")], EPOCH, EPOCH + timedelta(hours=1))
+        assert (fault.kind, fault.partition_id, fault.first, fault.last) == ("partition", "1", 0, 1)
+
+    def test_a_stream_that_was_just_opened_has_not_read_all_yet(self) -> None:
+        assert list(find_unbooked(self.HUB, [], EPOCH, EPOCH + timedelta(minutes=9))) == []
+
+    def test_without_a_stream_every_partition_with_events_is_named(self) -> None:
+        assert [one.partition_id for one in find_unbooked(self.HUB, [], None, EPOCH)] == ["0", "1"]
 
 
 class TestHub:

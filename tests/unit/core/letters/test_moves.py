@@ -4,9 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from core.letters.moves import Mover, discard, release, requeue
+from core.letters.listing import LetterFilter
+from core.letters.moves import CountDiffers, LetterOrder, Mover, carry_out, discard, release, requeue
 from core.letters.retry import claim_due, next_due_at
-from tests.fakes.builders import NOON, keep_letters
+from core.store.listing import LetterListing
+from core.store.stream import OneStream
+from tests.fakes.builders import NOON, STREAM, keep_letters
 from tests.fakes.faulty_database import Fault
 from tests.unit.core.letters.world import LEASE, PERSON, World, at
 
@@ -33,6 +36,16 @@ class TestOrders:
         assert (next_due_at(world.keeper), world.letter().attempts) == (NOON, 0)
         world.round()
         assert (world.letter().status, world.letter().attempts) == ("waiting", 1)
+
+    def test_that_mean_a_different_number_of_letters_than_the_person_saw_move_nothing(self) -> None:
+        world = World()
+        keep_letters(world.inner, dict.fromkeys(range(3), "bug"))
+        listing = LetterListing(OneStream(world.inner.database, STREAM))
+        for chosen in (LetterFilter(), tuple(at(0, 1, 2, 99))):
+            for seen in (2, 4):
+                order = LetterOrder("discard", chosen, seen, PERSON)
+                assert carry_out(order, listing, world.keeper) == CountDiffers(3)
+        assert world.statuses() == ["waiting"] * 3
 
     def test_in_vain_changes_nothing(self) -> None:
         world = World()

@@ -44,6 +44,9 @@ def test_the_table_of_moves_is_this() -> None:
         ("discard", "exhausted", "discarded"),
         ("discard", "held", "discarded"),
         ("free", "held", "waiting"),
+        ("hold", "waiting", "held"),
+        ("hold", "retrying", "held"),
+        ("hold", "exhausted", "held"),
     }
 
 

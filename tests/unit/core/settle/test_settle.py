@@ -1,16 +1,19 @@
 """core/settle/settle.py: the outcome of every event, whatever its transform does."""
 
+from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, cast
 
 import pytest
 
-from core.errors import MissingReference, PoisonEvent
+from core.errors import MissingReference, PoisonEvent, ProcessDied
 from core.model.commits import DeadLetter, Settled
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row
 from core.model.transform import Transform
+from core.settle.isolate import Isolation
 from core.settle.settle import ERROR_LENGTH, reference_keys, settle
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from tests.fakes.builders import alert, event, events, home, reading
@@ -24,11 +27,27 @@ def settle_with(rows_of: RowsOf, *given: Event, known: Iterable[Row] = ()) -> Se
     return settle(given or (event(0),), references, Transform("test/1", rows_of))
 
 
+class Panic(BaseException):
+    """As a native extension raises it."""
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise self.args[0] if self.args else SystemExit("nothing to say")
+
+
 def raising(error: BaseException) -> RowsOf:
     def rows_of(event: Event, references: References) -> Iterable[Row]:
         raise error
 
     return rows_of
+
+
+def asking(error: BaseException) -> Callable[[Event], Iterable[ReferenceKey]]:
+    def references(event: Event) -> Iterable[ReferenceKey]:
+        raise error
+
+    return references
 
 
 def only_letter(done: Settled) -> DeadLetter:
@@ -95,11 +114,75 @@ def test_an_error_without_a_text_is_named() -> None:
     assert only_letter(settle_with(raising(AssertionError()))).error == "AssertionError"
 
 
-@pytest.mark.parametrize("error", [MemoryError(), KeyboardInterrupt(), SystemExit(1)], ids=repr)
+NO_EVENTS_FAULT = [MemoryError(), KeyboardInterrupt()]
+ANY_FAULT = [SystemExit(1), GeneratorExit(), CancelledError(), Panic("index out of bounds"), BaseException(), Mute()]
+
+
+@pytest.mark.parametrize("error", NO_EVENTS_FAULT, ids=repr)
 def test_what_is_no_events_fault_goes_on(error: BaseException) -> None:
-    with pytest.raises(type(error)) as escaped:
-        settle_with(raising(error))
-    assert escaped.value is error
+    ways: list[Callable[[], object]] = [
+        lambda: settle_with(raising(error)),
+        lambda: settle_with(raising(Mute(error))),
+        lambda: reference_keys([event(0)], Transform("test/1", PLAIN.rows_of, asking(error))),
+    ]
+    for way in ways:
+        with pytest.raises(type(error)) as escaped:
+            way()
+        assert escaped.value is error
+
+
+@pytest.mark.parametrize("error", ANY_FAULT, ids=lambda error: type(error).__name__)
+def test_any_other_error_is_the_outcome_of_its_event(error: BaseException) -> None:
+    def transform(event: Event, references: References) -> Iterator[Row]:
+        yield reading()
+        if event.sequence_number == 1:
+            raise error
+
+    done = settle_with(transform, *events(0, 2))
+    assert [number for number, _, _ in done.rows[SensorReading]] == [0, 2]
+    (letter,) = done.letters
+    assert (letter.event.sequence_number, letter.error_class) == (1, "unknown")
+    assert letter.error_type.endswith(type(error).__qualname__)
+    assert reference_keys([event(0)], Transform("test/1", transform, asking(error))) == set()
+
+
+class TestTooManyRows:
+    """Are a letter before they fill the memory."""
+
+    def settled(self, count: int, make: Callable[[int], Iterable[Row]]) -> Settled:
+        own = Transform("test/1", lambda event, _: make(count if event.sequence_number == 1 else 1), rows_limit=5)
+        return settle(events(0, 2), References({}), own)
+
+    @pytest.mark.parametrize("make", [lambda n: [reading()] * n, lambda n: (reading(),) * n], ids=["list", "tuple"])
+    def test_are_counted(self, make: Callable[[int], Iterable[Row]]) -> None:
+        assert self.settled(5, make).rows_written == 7
+        done = self.settled(6, make)
+        (letter,) = done.letters
+        assert (letter.error_class, letter.error_type) == ("unknown", "core.errors.TooManyRows")
+        assert "more than 5 rows" in letter.error and "ROWS_PER_EVENT" in letter.error
+        assert done.rows_written == 2
+
+    def test_are_not_all_made(self) -> None:
+        made: list[int] = []
+
+        def endless(count: int) -> Iterator[Row]:
+            for number in range(10**9 if count > 1 else 1):
+                made.append(number)
+                yield reading()
+
+        assert [letter.error_type for letter in self.settled(2, endless).letters] == ["core.errors.TooManyRows"]
+        assert len(made) == 6 + 2
+
+    def test_are_counted_where_the_database_refused_other_events(self) -> None:
+        isolation = Isolation(refused={event(0).sequence_number: "too long"})
+        own = Transform("test/1", lambda event, _: (reading() for _ in count()), rows_limit=5)
+        done = settle(events(0, 1), References({}), isolation.around(own))
+        assert [letter.error_type.rpartition(".")[2] for letter in done.letters] == ["RowsRefused", "TooManyRows"]
+
+
+def test_a_process_that_died_is_a_letter_for_a_person() -> None:
+    letter = only_letter(settle_with(raising(ProcessDied("it died"))))
+    assert (letter.error_class, letter.status) == ("crash", "exhausted")
 
 
 def test_a_bad_event_does_not_touch_its_neighbours() -> None:
@@ -249,11 +332,6 @@ def test_a_state_whose_key_cannot_be_one_is_a_letter() -> None:
     made = Home(["no", "text"], "UTC", True)  # type: ignore[arg-type]
     done = settle([event(0)], References({}), Transform("test/1", lambda event, _: [made]))
     assert [letter.error_type for letter in done.letters] == ["builtins.TypeError"]
-
-
-class Mute(Exception):
-    def __str__(self) -> str:
-        raise ValueError("nothing to say")
 
 
 def test_an_error_that_cannot_say_what_it_is_is_a_letter() -> None:

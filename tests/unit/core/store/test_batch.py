@@ -263,12 +263,13 @@ class TestLetters:
         assert letter == [
             7, "448", "2026-01-01T00:00:00.000000", None, "{}", b"body".hex(), 1, "unknown", "builtins.ValueError",
             "why", "0123456789abcdef", "test/1", "waiting", "2026-01-01T00:00:00.000000", "2026-01-01T00:00:00.000000",
+            None,
         ]  # fmt: skip
 
     @pytest.mark.parametrize("body", [b"", b"\x00\xff", "👩‍👩‍👧".encode(), bytes(range(256)) * 3600], ids=len)
     def test_have_bodies_of_any_bytes_and_properties_of_any_form(self, body: bytes) -> None:
         properties: dict[str, Any] = {"tenant": "ß👩", "deep": {"a": ['"', "\\", "\x00"]}}
-        ((*_, _, _, _, _, text, digits, _, _, _, _, _, _, _, _, _),) = self.sent(self.letter(body, **properties))
+        ((*_, _, _, _, _, text, digits, _, _, _, _, _, _, _, _, _, _),) = self.sent(self.letter(body, **properties))
         assert (orjson.loads(text), bytes.fromhex(digits)) == (properties, body)
 
     def test_have_each_texts_of_their_own(self) -> None:

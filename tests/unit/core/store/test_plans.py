@@ -18,6 +18,7 @@ from core.transforms.home_security import HomeAlert, SensorReading
 
 LETTERS, LEDGER = "event_hub_dead_letter", "batch_ledger"
 FAILED, STATUS, CAUSE = (f"ix_{LETTERS}_{name}" for name in ("failed", "status", "fingerprint"))
+OPEN, HELD = (f"ix_{LETTERS}_{name}" for name in ("open", "held"))
 BY_INDEX = {
     "read_books": "PRIMARY KEY (stream_id=? AND partition_id=? AND commit_number>? AND commit_number<?)",
     "count_letters": f"COVERING INDEX {STATUS} (stream_id=? AND status=?)",
@@ -36,7 +37,28 @@ BY_INDEX = {
     "find_absent": "PRIMARY KEY (stream_id=? AND partition_id=? AND first_sequence_number<?)",
     "count_replay_letters": f"INDEX ix_{LETTERS}_replayed (stream_id=? AND partition_id=?)",
     "find_letter_faults": f"COVERING INDEX sqlite_autoindex_{LETTERS}_1 (stream_id=? AND partition_id=? AND sequence_n",
+    "audit_ledger": "PRIMARY KEY (stream_id=? AND partition_id=?)",
+    "find_next_partitions": "PRIMARY KEY (stream_id=? AND partition_id>?)",
+    "find_next_numbers": "COVERING INDEX ix_retracted_row_number (stream_id=? AND partition_id=? AND sequence_n",
+    "find_absent_faults": "PRIMARY KEY (stream_id=? AND partition_id=? AND first_sequence_number>? AND first_seque",
+    "find_stray_gaps": "INDEX uq_batch_ledger_first (stream_id=? AND partition_id=? AND first_sequence_number=?)",
+    "find_held_faults": f"COVERING INDEX {STATUS} (stream_id=? AND status=?)",
+    "find_attempt_faults": "PRIMARY KEY (stream_id=? AND partition_id=? AND sequence_number=? AND attempt=?)",
+    "find_retry_faults": "INDEX ix_batch_ledger_change (stream_id=? AND partition_id=?)",
+    "find_replay_faults": "INDEX ix_batch_ledger_change (stream_id=? AND partition_id=?)",
+    "read_checked_commits": "INDEX ix_batch_ledger_change (stream_id=? AND partition_id=? AND first_sequence_number>?",
+    "read_retracted_range": "INDEX ix_retracted_row_number (stream_id=? AND partition_id=? AND sequence_number>?",
+    "read_letter_events": "(stream_id=? AND partition_id=? AND sequence_number>? AND sequence_number<?)",
     "read_key": "PRIMARY KEY (request_key=?)",
+    "read_open_keys": f"INDEX {OPEN} (stream_id=? AND partition_id=? AND partition_key>?)",
+    "find_open_letters": f"INDEX {OPEN} (stream_id=? AND partition_id=? AND partition_key=? AND sequence_number<?)",
+    "count_held": f"INDEX {HELD} (stream_id=? AND partition_id=?)",
+    "find_discarded": "(stream_id=? AND partition_id=? AND sequence_number>? AND sequence_number<?)",
+    "free_letters": f"INDEX {HELD} (stream_id=? AND partition_id=? AND held_behind=?)",
+    "order_letters": f"INDEX {OPEN} (stream_id=? AND partition_id=? AND partition_key=?)",
+    "free_without_order": f"INDEX {OPEN} (stream_id=? AND partition_id=? AND partition_key=? AND sequence_number<?)",
+    "take_freed_letters": f"INDEX ix_{LETTERS}_due (stream_id=? AND due_at=?)",
+    "record_freed": f"INDEX ix_{LETTERS}_due (stream_id=? AND due_at=?)",
 }
 PAGES = ("list_letters", "list_letters_of_status", "list_letters_of_fingerprint", "find_oldest_letter")
 LARGE = ("l", "d", "a", "t")  # the names under which statements read ledger, letters, attempts and rows

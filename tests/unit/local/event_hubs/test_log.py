@@ -86,6 +86,14 @@ def test_events_are_numbered_without_a_gap_and_their_offsets_rise(log: Partition
     assert (log.last_sequence, log.last_offset) == (9, offsets[-1])
 
 
+def test_events_that_are_staged_message_by_message_have_numbers_of_their_own() -> None:
+    log = PartitionLog("0")
+    for _ in range(3):
+        log.stage(EVENT, 100)
+    log.append_staged()
+    assert numbers(log) == [0, 1, 2]
+
+
 def test_enqueued_times_never_go_back_within_a_partition() -> None:
     log = PartitionLog("0")
     append(log, 1, now=100)

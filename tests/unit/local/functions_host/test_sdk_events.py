@@ -1,10 +1,11 @@
-import uuid
 from datetime import UTC, datetime
 from typing import Any
 
 from azure.eventhub import EventData
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 
+from core.remote.hub.wire import Encoded
+from local.event_hubs.codec import Timestamp, encode
 from local.functions_host.sdk_events import to_hub_event
 
 ANNOTATIONS = {
@@ -38,19 +39,28 @@ def test_the_position_key_and_instant_are_read_from_the_annotations() -> None:
     assert (event.properties, event.annotations) == ({}, {})
 
 
-def test_the_sections_of_a_body_are_joined_and_an_amqp_value_becomes_its_text() -> None:
+def test_the_sections_of_a_body_are_joined_and_an_amqp_value_is_the_reader_s_json() -> None:
     assert to_hub_event(received(data_body=[b"a", b"", b"b"])).body == b"ab"
-    value = AmqpAnnotatedMessage(value_body=b"text", annotations=ANNOTATIONS)
-    assert to_hub_event(Received(value)).body == b"text"
+    value = AmqpAnnotatedMessage(value_body=Encoded(encode("text")), annotations=ANNOTATIONS)
+    assert to_hub_event(Received(value)).body == b'"text"'
 
 
-def test_application_properties_become_json_with_replaced_bytes() -> None:
-    token = uuid.uuid4()
-    properties = {b"text": b"caf\xc3\xa9", b"raw": b"\xff", b"n": 1.5, b"none": None, b"id": token, b"list": [b"a", 1]}
-    event = to_hub_event(received(application_properties=properties))
+def test_application_properties_become_json() -> None:
+    properties = {"text": "caf\u00e9", "raw": b"\xff", "n": 1.5, "none": None, "nan": float("nan"), "list": ["a", 1]}
+    event = to_hub_event(received(application_properties=Encoded(encode(properties))))
     assert event.properties == {
-        "text": "caf\u00e9", "raw": "\ufffd", "n": 1.5, "none": None, "id": str(token), "list": ["a", 1],
+        "text": "caf\u00e9", "raw": "/w==", "n": 1.5, "none": None, "nan": "NaN", "list": ["a", 1],
     }  # fmt: skip
+
+
+def test_properties_without_a_dotnet_value_are_none() -> None:
+    beyond = encode({"at": Timestamp(2**62)})
+    assert to_hub_event(received(application_properties=Encoded(beyond))).properties is None
+
+
+def test_annotations_that_are_not_finite_are_texts() -> None:
+    event = to_hub_event(received(annotations={**ANNOTATIONS, b"x-opt-ratio": float("-inf")}))
+    assert event.annotations == {"x-opt-ratio": "-Infinity"}
 
 
 def test_amqp_properties_and_further_annotations_have_their_dotnet_names() -> None:

@@ -1,5 +1,6 @@
 """core/remote/hub/events.py: from the SDK's events to ours, whatever kinds of values they carry."""
 
+from base64 import b64encode
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -9,7 +10,10 @@ from azure.eventhub import EventData
 from azure.eventhub._pyamqp.message import Header, Message, Properties
 
 from core.errors import BatchRefused
+from core.model.values import Unread
 from core.remote.hub.events import to_event
+from core.remote.hub.wire import Encoded
+from local.event_hubs.codec import encode
 
 STAMPED = {b"x-opt-sequence-number": 41, b"x-opt-offset": b"2624", b"x-opt-enqueued-time": 1_767_225_600_123}
 
@@ -42,8 +46,8 @@ def test_properties_are_texts_and_plain_values() -> None:
         "c": 1.5,
         "d": None,
         "e": True,
-        "f": str(id),
-        "g": ["x", {"y": "\ufffd"}],
+        "f": id,
+        "g": ["x", {"y": b"\xff"}],
     }
 
 
@@ -53,6 +57,25 @@ def test_an_event_that_the_hub_did_not_stamp_is_refused(missing: bytes) -> None:
         to_event(received({name: value for name, value in STAMPED.items() if name != missing}))
 
 
-def test_a_body_that_is_no_data_is_taken_as_its_text() -> None:
-    assert to_event(received(value=b"abc")).body == b"abc"
+def test_a_body_that_is_no_data_is_json() -> None:
+    assert to_event(received(value=b"abc")).body == b'"abc"'
     assert to_event(received(value=5)).body == b"5"
+    assert to_event(received(value=Encoded(b"\x82\x7f\xf8" + b"\x00" * 6))).body == b'{"$double":"NaN"}'
+    assert to_event(received(sequence=[[1, b"a"], [None]])).body == b'[1,"a",null]'
+    assert to_event(received(sequence=[Encoded(encode([1])), Encoded(encode([b"\x00"]))])).body == (
+        b'[1,{"$binary":"AA=="}]'
+    )
+
+
+def test_a_message_without_a_body_is_an_empty_event() -> None:
+    assert to_event(received(value=None)).body == b""
+
+
+def test_a_body_that_cannot_be_read_is_its_bytes() -> None:
+    assert to_event(received(value=Encoded(b"\x99"))).body == b'{"$amqp": "mQ=="}'
+    assert to_event(received(sequence=[Encoded(b"\x99")])).body == b'{"$amqp": "mQ=="}'
+
+
+@pytest.mark.parametrize("raw", [b"\x99", encode("text"), encode({1: 2}), b"\xc1\x05\x04\x41\x40\x54\x01"])
+def test_properties_that_cannot_be_read_are_their_bytes(raw: bytes) -> None:
+    assert to_event(received(application_properties=Encoded(raw))).properties == Unread("amqp", b64encode(raw).decode())

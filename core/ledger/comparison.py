@@ -1,0 +1,126 @@
+"""Compare the tables of the books with each other: gaps, held letters, attempts and replays with the ledger."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from core.ledger.faults import FAULT_LIMIT, LedgerFault
+from core.model.commits import LetterStatus
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber, Span
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentFault:
+    """A range that counts a different number of absent numbers than the gaps that begin in it."""
+
+    commit_number: int
+    first: SequenceNumber
+    last: SequenceNumber
+    absent: int
+    in_gaps: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFault:
+    """A letter whose attempts do not lead to its status; `newest_status` is that of the last attempt, if any."""
+
+    sequence_number: SequenceNumber
+    status: LetterStatus
+    attempts: int
+    newest: int
+    newest_status: LetterStatus | None
+
+
+@dataclass(frozen=True, slots=True)
+class RetryFault:
+    """A retry that counts other letters than the attempts that name it."""
+
+    commit_number: int
+    first: SequenceNumber
+    last: SequenceNumber
+    tried: int
+    succeeded: int
+    attempts: int
+    resolved: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayFault:
+    """A replay whose progress counts other events or rows of a partition than its commits, or other retracted rows."""
+
+    job_id: str
+    first: SequenceNumber
+    last: SequenceNumber
+    rows_written: int
+    rows_of_commits: int
+    rows_retracted: int
+    retracted_rows: int
+
+
+class ComparisonStore(Protocol):
+    """Compares the tables of one partition; every method returns the first `most` differences."""
+
+    def find_absent_faults(self, partition_id: PartitionId, most: int) -> tuple[AbsentFault, ...]:
+        """Return ranges that count a different number of absent numbers than the absent gaps that begin in them."""
+
+    def find_stray_gaps(self, partition_id: PartitionId, most: int) -> tuple[Span, ...]:
+        """Return absent gaps that begin in no range that counts absent numbers."""
+
+    def find_held_faults(self, partition_id: PartitionId, most: int) -> tuple[SequenceNumber, ...]:
+        """Return the numbers of letters that are held, although no commit of their number held any event."""
+
+    def find_attempt_faults(self, partition_id: PartitionId, most: int) -> tuple[AttemptFault, ...]:
+        """Return letters whose status is not that of their last attempt, and letters with a hole in their attempts."""
+
+    def find_retry_faults(self, partition_id: PartitionId, most: int) -> tuple[RetryFault, ...]:
+        """Return retries that count other letters than the attempts that name them."""
+
+    def find_replay_faults(self, partition_id: PartitionId, most: int) -> tuple[ReplayFault, ...]:
+        """Return replays, dry runs apart, whose progress differs from their commits or their retracted rows."""
+
+
+def compare_tables(store: ComparisonStore, id: PartitionId) -> Iterator[LedgerFault]:
+    """Yield the faults of a partition's gaps, letters, attempts and replays."""
+    yield from (_absent_fault(id, one) for one in store.find_absent_faults(id, FAULT_LIMIT))
+    for gap in store.find_stray_gaps(id, FAULT_LIMIT):
+        text = f"the gap from {gap.first} to {gap.last} is absent, but no range counts its numbers as absent"
+        yield LedgerFault(id, "absent", gap.first, gap.last, text)
+    for number in store.find_held_faults(id, FAULT_LIMIT):
+        text = f"letter {number} is held, but no commit of its number held any event"
+        yield LedgerFault(id, "held", number, number, text)
+    yield from (_attempt_fault(id, one) for one in store.find_attempt_faults(id, FAULT_LIMIT))
+    yield from (_retry_fault(id, one) for one in store.find_retry_faults(id, FAULT_LIMIT))
+    yield from (_replay_fault(id, one) for one in store.find_replay_faults(id, FAULT_LIMIT))
+
+
+def _absent_fault(id: PartitionId, one: AbsentFault) -> LedgerFault:
+    text = f"commit {one.commit_number} counts {one.absent} absent numbers, but the gaps that begin in its range have"
+    return LedgerFault(id, "absent", one.first, one.last, f"{text} {one.in_gaps}")
+
+
+def _attempt_fault(id: PartitionId, one: AttemptFault) -> LedgerFault:
+    number = one.sequence_number
+    if one.attempts != one.newest:
+        text = f"letter {number} has {one.attempts} attempts, but the last one is attempt {one.newest}"
+    elif one.newest_status is None:
+        text = f"letter {number} is {one.status}, but it has no attempt"
+    else:
+        text = f"letter {number} is {one.status}, but its last attempt left it {one.newest_status}"
+    return LedgerFault(id, "attempts", number, number, text)
+
+
+def _retry_fault(id: PartitionId, one: RetryFault) -> LedgerFault:
+    text = (
+        f"commit {one.commit_number} (retry) tried {one.tried} letters and resolved {one.succeeded}, but"
+        f" {one.attempts} attempts name it, and {one.resolved} of them resolved a letter"
+    )
+    return LedgerFault(id, "attempts", one.first, one.last, text)
+
+
+def _replay_fault(id: PartitionId, one: ReplayFault) -> LedgerFault:
+    text = (
+        f"replay {one.job_id} counts {one.rows_written} rows written and {one.rows_retracted} retracted, but its"
+        f" commits count {one.rows_of_commits} written, and {one.retracted_rows} retracted rows exist"
+    )
+    return LedgerFault(id, "replays", one.first, one.last, text)

@@ -1,0 +1,104 @@
+"""Compare the books with what the hub still holds: the events of letters, and partitions that the books do not name."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from core.ledger.faults import LedgerFault
+from core.model.events import Event, PartitionId
+from core.model.hub import HubReader
+from core.model.spans import SequenceNumber, Span
+from core.model.values import encode_properties
+
+PAGE = 100  # letters that are in memory at once, with their bodies
+SETTLING = timedelta(minutes=10)  # a stream that was opened since then may not have anchored all its partitions yet
+UNREAD = {"$amqp", "$json"}  # the names under which properties that could not be read are stored
+PRECISION = timedelta(milliseconds=1)  # of the times that the hub stamps
+
+
+@dataclass(frozen=True, slots=True)
+class LetterEvent:
+    """The event of a letter as the store holds it, its properties as JSON; `body` is None where it was not stored."""
+
+    sequence_number: SequenceNumber
+    enqueued_at: datetime
+    partition_key: str | None
+    properties: Mapping[str, object]
+    body: bytes | None
+
+
+class LetterEventStore(Protocol):
+    """Reads the events of letters."""
+
+    def read_letter_events(
+        self, partition_id: PartitionId, after: SequenceNumber, last: SequenceNumber, most: int
+    ) -> tuple[LetterEvent, ...]:
+        """Return the events of the first letters after a number and up to another, rising."""
+
+
+class LetterComparison:
+    """Compares the letters of a range with the hub's events, which come in order; a letter without one is left out."""
+
+    def __init__(self, store: LetterEventStore, id: PartitionId, span: Span) -> None:
+        self._id = id
+        self._letters = _letters(store, id, span)
+        self._letter = next(self._letters, None)
+
+    def see(self, event: Event) -> Iterator[LedgerFault]:
+        """Yield a fault for each part of the event that its letter has not as the hub has it."""
+        number = event.sequence_number
+        while self._letter is not None and self._letter.sequence_number < number:
+            self._letter = next(self._letters, None)
+        if self._letter is not None and self._letter.sequence_number == number:
+            for different in _differences(self._letter, event):
+                text = f"letter {number} has {different} than the hub's event"
+                yield LedgerFault(self._id, "letter_changed", number, number, text)
+
+
+def find_unbooked(
+    hub: HubReader, named: Collection[PartitionId], opened_at: datetime | None, now: datetime
+) -> Iterator[LedgerFault]:
+    """Yield the partitions that had events in the hub, but of which the books name nothing.
+
+    None in a stream that was just opened. Raises HubUnreachable or HubRefused.
+    """
+    if opened_at is not None and timedelta() <= now - opened_at < SETTLING:
+        return
+    for partition in hub.partitions():
+        if partition.partition_id not in named and (extent := hub.extent(partition)).last >= 0:
+            text = f"the hub gave numbers up to {extent.last}, but the books have nothing of the partition:"
+            text = f"{text} it was never read, or its books are gone"
+            yield LedgerFault(partition.partition_id, "partition", extent.beginning, extent.last, text)
+
+
+def _letters(store: LetterEventStore, id: PartitionId, span: Span) -> Iterator[LetterEvent]:
+    after = SequenceNumber(span.first - 1)
+    while page := store.read_letter_events(id, after, span.last, PAGE):
+        yield from page
+        after = page[-1].sequence_number
+
+
+def _differences(letter: LetterEvent, event: Event) -> Iterator[str]:
+    if letter.body is not None and letter.body != event.body:
+        yield "a different body"
+    if abs(letter.enqueued_at - event.enqueued_at) >= PRECISION:
+        yield "a different enqueued time"
+    if letter.partition_key != event.partition_key:
+        yield "a different partition key"
+    if _differ(letter.properties, json.loads(encode_properties(event.properties))):
+        yield "different properties"
+
+
+def _differ(stored: Mapping[str, object], sent: Mapping[str, object]) -> bool:
+    """Return True for properties with other names, or with other values of the same type.
+
+    The host and the SDK give some values of AMQP different types; these cannot be compared, and neither can properties
+    that could not be read.
+    """
+    if UNREAD & (stored.keys() ^ sent.keys()):
+        return False
+    if stored.keys() != sent.keys():
+        return True
+    return any(type(value) is type(sent[name]) and value != sent[name] for name, value in stored.items())

@@ -1,0 +1,80 @@
+"""Give the properties of an event the values that the Functions host has for them in its JSON.
+
+The trigger gets this JSON. An event that is read back from the hub must look the same to its transform, because a lost
+batch or a replay must not change an outcome. Values that the host has no JSON for stay as they are.
+"""
+
+import math
+import struct
+from base64 import b64encode
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from core.model.events import Event
+from core.model.values import Described, Unread
+from core.remote.hub.amqp_values import Single
+from core.remote.hub.events import text_of, to_event
+
+_BEGINNING = datetime(1, 1, 1, tzinfo=UTC)  # of the ticks of .NET, each 100 ns
+_NON_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
+
+def to_host_event(found: Any) -> Event:
+    """Convert one azure.eventhub.EventData to the event that the trigger would get."""
+    event = to_event(found)
+    if not found.properties or isinstance(event.properties, Unread):
+        return event
+    return replace(event, properties={name: host_value(value) for name, value in event.properties.items()})
+
+
+def host_value(value: Any) -> Any:
+    """Return the value that the host's JSON has for a value of AMQP."""
+    if isinstance(value, list):
+        return [host_value(each) for each in value]
+    if isinstance(value, dict):
+        return {text_of(name): host_value(each) for name, each in value.items()}
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, datetime):
+        return _time_text(value) + "Z"
+    if isinstance(value, float | Decimal):
+        return _number(value)
+    if isinstance(value, UUID):
+        return str(value)
+    return _described(value) if isinstance(value, Described) else value
+
+
+def _number(value: float | Decimal) -> float | str:
+    if not math.isfinite(value):
+        return _NON_FINITE[str(float(value))]
+    return _shortest(value) if isinstance(value, Single) else float(value)
+
+
+def _shortest(value: float) -> float:
+    """Return the number of the shortest text that a float of four bytes has."""
+    exact = struct.pack(">f", value)
+    return next(one for digits in range(6, 10) if struct.pack(">f", one := float(f"{value:.{digits}g}")) == exact)
+
+
+def _time_text(moment: datetime) -> str:
+    text = moment.replace(tzinfo=None).isoformat()
+    return text.rstrip("0") if "." in text else text
+
+
+def _described(value: Described) -> Any:
+    kind, content = value.descriptor, value.value
+    if kind == "com.microsoft:uri" and isinstance(content, str):
+        return content
+    if kind == "com.microsoft:datetime-offset" and isinstance(content, int):
+        return _time_text(_BEGINNING + timedelta(microseconds=content // 10)) + "+00:00"
+    return _span_text(content) if kind == "com.microsoft:timespan" and isinstance(content, int) else value
+
+
+def _span_text(ticks: int) -> str:
+    seconds, fraction = divmod(abs(ticks), 10_000_000)
+    days, rest = divmod(seconds, 86_400)
+    text = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}" + (f".{fraction:07}" if fraction else "")
+    return ("-" if ticks < 0 else "") + (f"{days}." if days else "") + text

@@ -1,0 +1,143 @@
+"""Keep the properties and bodies of events encoded until they are ours, because the SDK cannot hold every value.
+
+The SDK (azure-eventhub 5.15) decodes strings, symbols and binary values alike to bytes, timestamps to numbers, and
+decimals wrongly; a char or a short decimal ends its reader, so that a partition stands. Therefore its receivers read
+messages with `read_message` of this module. docs/adr/0029-values-are-read-from-the-wire.md has the reasons.
+"""
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from core.remote.hub.amqp_values import NotReadable, end_of, items_of
+
+RECEIVERS = ("azure.eventhub._pyamqp.receiver", "azure.eventhub._pyamqp.aio._receiver_async")
+ANNOTATIONS, APPLICATION_PROPERTIES, DATA, SEQUENCE, VALUE, FOOTER = 0x72, 0x74, 0x75, 0x76, 0x77, 0x78
+STAMPS = (b"x-opt-sequence-number", b"x-opt-offset", b"x-opt-enqueued-time", b"x-opt-partition-key")
+_OURS = frozenset((APPLICATION_PROPERTIES, SEQUENCE, VALUE, FOOTER))
+_FAILURES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error)
+_SMALL = b"\x00\x53"  # a descriptor of one byte; the SDK expects no other
+_DESCRIPTORS = {_SMALL: 1, b"\x00\x80": 8}  # the widths of numbers that describe a section
+
+ReadMessage = Callable[[memoryview], Any]
+
+
+class Encoded(dict[Any, Any]):
+    """Properties or a body that are still encoded; to the SDK an empty map."""
+
+    def __init__(self, raw: bytes) -> None:
+        super().__init__()
+        self.raw = raw
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class Section(NamedTuple):
+    """The place of a section in a message: its code, the start of its value, and its end."""
+
+    code: int
+    value: int
+    end: int
+
+
+def keep_values_encoded() -> bool:
+    """Let the SDK's receivers read events with `read_message`; return False, and change nothing, in an unknown SDK.
+
+    The change holds for the process; a second call changes nothing.
+    """
+    try:
+        modules: list[Any] = [import_module(name) for name in RECEIVERS]
+        originals = [module.decode_payload for module in modules]
+        import_module("azure.eventhub._pyamqp.message").Message(None, None, None, None, None, None, None, None, None)
+    except (ImportError, AttributeError, TypeError):
+        return False
+    for module, original in zip(modules, originals, strict=True):
+        if not hasattr(original, "original"):
+            module.decode_payload = reader_over(original)
+    return True
+
+
+def reader_over(original: ReadMessage) -> ReadMessage:
+    """Return a function that leaves the values of an event encoded, and reads any other message as the SDK does."""
+
+    def read_message(payload: memoryview) -> Any:
+        message = _read(payload, original)
+        if message is not None and message.data and message.application_properties is None:
+            return message  # most events: nothing in them that the SDK decodes wrongly
+        with suppress(*_FAILURES):
+            sections = _sections(payload)
+            stamped = message if _is_stamped(message) else _without_values(payload, sections, original)
+            if _is_stamped(stamped):
+                return stamped._replace(**_values(payload, sections))
+        return original(payload) if message is None else message
+
+    read_message.original = original  # type: ignore[attr-defined]
+    return read_message
+
+
+def _read(payload: memoryview, original: ReadMessage) -> Any:
+    """Return the message as the SDK reads it; None when it cannot."""
+    with suppress(*_FAILURES):
+        return original(payload)
+    return None
+
+
+def _is_stamped(message: Any) -> bool:
+    return message is not None and STAMPS[0] in (message.message_annotations or ())
+
+
+def _without_values(payload: memoryview, sections: Sequence[Section], original: ReadMessage) -> Any:
+    """Return the message of the other sections; if the SDK cannot read them, of the hub's stamps and the data."""
+    try:
+        return original(_message(payload, (one for one in sections if one.code not in _OURS)))
+    except _FAILURES:
+        stamped = bytes(_message(payload, (one for one in sections if one.code == DATA)))
+        for one in sections:
+            if one.code == ANNOTATIONS:
+                stamped = _SMALL + bytes((ANNOTATIONS,)) + _stamps(bytes(payload[one.value : one.end])) + stamped
+        return original(memoryview(stamped))
+
+
+def _message(payload: memoryview, sections: Iterable[Section]) -> memoryview:
+    parts = [_SMALL + bytes((one.code,)) + payload[one.value : one.end] for one in sections]
+    return memoryview(b"".join(parts))
+
+
+def _values(payload: memoryview, sections: Sequence[Section]) -> dict[str, Any]:
+    """Return the parts of a message that stay encoded, under the SDK's names."""
+    found: dict[str, Any] = {}
+    for code, value, end in sections:
+        if code == SEQUENCE:
+            found.setdefault("sequence", []).append(Encoded(bytes(payload[value:end])))
+        elif code == VALUE:
+            found["value"] = Encoded(bytes(payload[value:end]))
+        elif code == APPLICATION_PROPERTIES:
+            found["application_properties"] = Encoded(bytes(payload[value:end]))
+    return found
+
+
+def _sections(payload: memoryview) -> list[Section]:
+    """Return the sections of a message; NotReadable when it is not a sequence of sections."""
+    found: list[Section] = []
+    at = 0
+    while at < len(payload):
+        width = _DESCRIPTORS.get(bytes(payload[at : at + 2]))
+        if width is None:
+            raise NotReadable("the message is not a sequence of sections")
+        value = at + 2 + width
+        at = end_of(payload, value)
+        if at > len(payload):
+            raise NotReadable("a section runs past the end")
+        found.append(Section(payload[value - 1], value, at))
+    return found
+
+
+def _stamps(annotations: bytes) -> bytes:
+    """Return the encoded map of the hub's stamps alone, without decoding the other annotations."""
+    items = items_of(annotations)
+    stamps = [name + each for name, each in zip(items[::2], items[1::2], strict=True) if name[2:] in STAMPS]
+    body = b"".join(stamps)
+    return b"\xd1" + struct.pack(">II", len(body) + 4, 2 * len(stamps)) + body

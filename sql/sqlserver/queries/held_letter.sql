@@ -1,0 +1,106 @@
+-- name: read_open_keys
+-- Read the partition keys of a partition that have an open letter. A mark after a key lets blanks at its end count.
+-- params: stream_id int, partition_id varchar(8000), most int
+SELECT TOP (@most) LEFT(k.marked, LEN(k.marked) - 1) AS partition_key
+  FROM (SELECT DISTINCT (d.partition_key + N'.') COLLATE Latin1_General_100_BIN2 AS marked
+          FROM hubledger.event_hub_dead_letter AS d
+         WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.partition_key IS NOT NULL
+           AND d.status IN ('waiting', 'retrying', 'held', 'exhausted')) AS k;
+
+-- name: find_open_letters
+-- Find the last open letter before a number of each of these partition keys, a JSON array of [partition_key].
+-- params: stream_id int, partition_id varchar(8000), partition_keys nvarchar(max), before bigint
+SELECT d.partition_key, d.sequence_number, d.error_class
+  FROM (SELECT MAX(o.sequence_number) AS sequence_number
+          FROM hubledger.event_hub_dead_letter AS o
+         WHERE o.stream_id = @stream_id AND o.partition_id = @partition_id
+           AND (o.partition_key + N'.') COLLATE Latin1_General_100_BIN2 IN (
+               SELECT k.partition_key + N'.' FROM OPENJSON(@partition_keys) WITH (partition_key nvarchar(max) '$[0]') AS k)
+           AND o.status IN ('waiting', 'retrying', 'held', 'exhausted') AND o.sequence_number < @before
+         GROUP BY (o.partition_key + N'.') COLLATE Latin1_General_100_BIN2) AS n
+ INNER JOIN hubledger.event_hub_dead_letter AS d
+    ON d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.sequence_number = n.sequence_number;
+
+-- name: count_held
+-- Count the held letters of a partition.
+-- params: stream_id int, partition_id varchar(8000)
+SELECT COUNT(*) AS held
+  FROM hubledger.event_hub_dead_letter AS d
+ WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.status = 'held';
+
+-- name: find_discarded
+-- Find the letters of a range that a person discarded.
+-- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint
+SELECT d.sequence_number
+  FROM hubledger.event_hub_dead_letter AS d
+ WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.status = 'discarded'
+   AND d.sequence_number BETWEEN @first_sequence_number AND @last_sequence_number;
+
+-- name: free_letters
+-- Free the held letters that come right after these: they are due now, unless an earlier letter of their key is open.
+-- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), freed_by nvarchar(4000), freed_at datetime2(7)
+UPDATE d
+   SET status = CASE WHEN n.earlier IS NULL THEN 'waiting' ELSE d.status END,
+       due_at = CASE WHEN n.earlier IS NULL THEN @freed_at END,
+       claimed_by = CASE WHEN n.earlier IS NULL THEN @freed_by ELSE d.claimed_by END,
+       held_behind = COALESCE(n.earlier, d.held_behind)
+  FROM hubledger.event_hub_dead_letter AS d
+ CROSS APPLY (
+       SELECT MAX(o.sequence_number) AS earlier
+         FROM hubledger.event_hub_dead_letter AS o
+        WHERE o.stream_id = d.stream_id AND o.partition_id = d.partition_id
+          AND (o.partition_key + N'.') COLLATE Latin1_General_100_BIN2 = d.partition_key + N'.'
+          AND o.status IN ('waiting', 'retrying', 'held', 'exhausted')
+          AND o.sequence_number < d.sequence_number) AS n
+ WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.status = 'held'
+   AND d.held_behind IN (
+       SELECT s.sequence_number FROM OPENJSON(@sequence_numbers) WITH (sequence_number bigint '$[0]') AS s);
+
+-- name: order_letters
+-- Hold the open letters of these partition keys, a JSON array of [partition_key], each after the one before it; free
+-- the first of each key.
+-- params: stream_id int, partition_id varchar(8000), partition_keys nvarchar(max), freed_by nvarchar(4000), freed_at datetime2(7)
+UPDATE d
+   SET status = CASE WHEN n.earlier IS NULL THEN 'waiting' ELSE 'held' END,
+       due_at = CASE WHEN n.earlier IS NULL THEN @freed_at END, claimed_by = @freed_by, claimed_until = NULL,
+       began_at = NULL, held_behind = n.earlier, settled_at = NULL, settled_why = NULL
+  FROM hubledger.event_hub_dead_letter AS d
+ INNER JOIN (
+       SELECT o.sequence_number, LAG(o.sequence_number) OVER (
+              PARTITION BY (o.partition_key + N'.') COLLATE Latin1_General_100_BIN2 ORDER BY o.sequence_number) AS earlier
+         FROM hubledger.event_hub_dead_letter AS o
+        WHERE o.stream_id = @stream_id AND o.partition_id = @partition_id
+          AND (o.partition_key + N'.') COLLATE Latin1_General_100_BIN2 IN (
+              SELECT k.partition_key + N'.' FROM OPENJSON(@partition_keys) WITH (partition_key nvarchar(max) '$[0]') AS k)
+          AND o.status IN ('waiting', 'retrying', 'held', 'exhausted')) AS n
+    ON n.sequence_number = d.sequence_number
+ WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
+   AND ((n.earlier IS NULL AND d.status = 'held')
+        OR (n.earlier IS NOT NULL AND (d.status <> 'held' OR COALESCE(d.held_behind, -1) <> n.earlier)));
+
+-- name: free_without_order
+-- Free the first held letter of each key of a stream, once no earlier one waits or is retried; exhausted ones do not
+-- count.
+-- params: stream_id int, freed_by nvarchar(4000), freed_at datetime2(7)
+UPDATE d
+   SET status = 'waiting', due_at = @freed_at, claimed_by = @freed_by
+  FROM hubledger.event_hub_dead_letter AS d
+ WHERE d.stream_id = @stream_id AND d.status = 'held'
+   AND NOT EXISTS (
+       SELECT 1
+         FROM hubledger.event_hub_dead_letter AS o
+        WHERE o.stream_id = d.stream_id AND o.partition_id = d.partition_id
+          AND (o.partition_key + N'.') COLLATE Latin1_General_100_BIN2 = d.partition_key + N'.'
+          AND o.status IN ('waiting', 'retrying', 'held', 'exhausted') AND o.status <> 'exhausted'
+          AND o.sequence_number < d.sequence_number);
+
+-- name: take_freed_letters
+-- Claim the letters that a retry has freed, if nobody else has claimed them, and read them whole.
+-- params: stream_id int, partition_id varchar(8000), freed_by nvarchar(4000), freed_at datetime2(7), claimed_by nvarchar(4000), claimed_until datetime2(7)
+UPDATE d
+   SET status = 'retrying', claimed_by = @claimed_by, claimed_until = @claimed_until, due_at = @claimed_until,
+       began_at = NULL
+OUTPUT inserted.sequence_number, inserted.offset_token, inserted.enqueued_at, inserted.partition_key, inserted.properties, inserted.body, inserted.body_kept, inserted.attempts, inserted.lost_claims
+  FROM hubledger.event_hub_dead_letter AS d
+ WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.status IN ('waiting', 'retrying')
+   AND d.status = 'waiting' AND d.due_at = @freed_at AND d.claimed_by = @freed_by;

@@ -1,0 +1,207 @@
+"""What every store promises of a replay where the events of a key are kept in order."""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from core.errors import ReplayConflict
+from core.ingest.ingest import Means, ingest_batch
+from core.letters.moves import Mover, discard
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, retry_chunk
+from core.model.events import Event, PartitionId
+from core.model.letters import LetterPolicy, LetterPosition
+from core.model.rows import References, Row
+from core.model.spans import SequenceNumber
+from core.model.transform import Transform
+from core.replay.job import ReplayCounts, ReplayJob
+from core.replay.pieces import ReplayCommit
+from core.replay.run import ReplayMeans, open_partitions, replay_slice
+from core.transforms.home_security import SensorReading
+from tests.fakes.builders import STREAM, batch, event
+from tests.fakes.kept import Engine
+from tests.fakes.plain_transform import PLAIN, transform
+from tests.fakes.replaying import World, changed, order
+from tests.fakes.store import Store
+
+HOLDING = LetterPolicy(order="hold_key")
+
+
+def log_of(*bodies: str, first: int = 0) -> list[Event]:
+    return [event(first + place, body, key="k") for place, body in enumerate(bodies)]
+
+
+def breaking(*numbers: int) -> Transform:
+    """A deployment that breaks these events, and mends bugs."""
+
+    def rows_of(given: Event, references: References) -> Iterable[Row]:
+        if given.sequence_number in numbers:
+            raise KeyError("broken")
+        if given.body == b"bug":
+            return [SensorReading("mended", "sensor", "bug", None, 1, given.enqueued_at)]
+        return transform(given, references)
+
+    return changed(rows_of)
+
+
+@pytest.fixture
+def of(store: Store) -> Callable[..., World]:
+    return lambda *bodies: World(store, {"0": log_of(*bodies)}, letters=HOLDING)
+
+
+def replay(world: World, first: int, last: int, *, dry_run: bool = False, piece: int = 500) -> ReplayJob:
+    """Replay in pieces of so many events."""
+    job, means = world.ask(order(["0"], first, last, dry_run=dry_run)), replace(world.means, piece=piece)
+    while ids := open_partitions(job.request.job_id, means):
+        for id in ids:
+            replay_slice(job.request.job_id, id, means, world.clock.now() + timedelta(minutes=1))
+    return world.find(job.request.job_id)
+
+
+def letters(engine: Engine) -> dict[int, str]:
+    return {kept.sequence_number: kept.status for kept in engine.letters()}
+
+
+def written(engine: Engine) -> list[int]:
+    return [kept.sequence_number for kept in engine.rows(SensorReading)]
+
+
+def outcomes(counts: ReplayCounts) -> tuple[int, int, int]:
+    return counts.written, counts.dead_lettered, counts.held
+
+
+def retry(world: World) -> None:
+    world.clock.advance(3_600)
+    keeper = Keeper(STREAM, world.store, world.transform, world.hub.find_event, world.own, world.letters)
+    for chunk in claim_due(keeper):
+        retry_chunk(chunk, keeper, "retry-1")
+
+
+def test_letters_that_a_replay_resolves_free_the_one_after_its_range(of: Callable[..., World], engine: Engine) -> None:
+    world = of("bug", "reading a", "reading b", "reading c")
+    world.transform = breaking()
+    assert outcomes(replay(world, 0, 1).counts) == (2, 0, 0)
+    assert letters(engine) == {0: "resolved", 1: "resolved", 2: "waiting", 3: "held"}
+    retry(world)
+    assert written(engine) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("piece", [1, 500])
+def test_events_after_an_open_letter_before_the_range_stay_held(
+    of: Callable[..., World], engine: Engine, piece: int
+) -> None:
+    world = of("bug", "reading a", "reading b", "reading c")
+    world.transform = breaking(0)
+    assert outcomes(replay(world, 1, 2, piece=piece).counts) == (0, 0, 2)
+    assert letters(engine) == {0: "waiting", 1: "held", 2: "held", 3: "held"}
+    assert written(engine) == []
+    world.transform = breaking()
+    retry(world)
+    assert written(engine) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("piece", [1, 2, 500])
+def test_events_after_one_that_fails_in_the_range_are_held_and_their_rows_taken_away(
+    of: Callable[..., World], engine: Engine, piece: int
+) -> None:
+    world = of(*["reading a"] * 5)
+    world.transform = breaking(1)
+    job = replay(world, 0, 3, piece=piece)
+    assert (outcomes(job.counts), job.counts.letters_added) == ((1, 1, 2), 3)
+    assert letters(engine) == {1: "waiting", 2: "held", 3: "held"}
+    assert written(engine) == [0, 4]
+    (ledger,) = world.store.read_ledgers()
+    assert ledger.balanced
+    assert sum(kept.dead_lettered for kept in engine.replays()) == 1
+    world.transform = breaking()
+    retry(world)
+    assert written(engine) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("piece", [1, 2, 500])
+def test_a_dry_run_says_what_would_be_held(of: Callable[..., World], engine: Engine, piece: int) -> None:
+    world = of("reading a", "reading a", "reading a", "bug", "reading a", "reading b")
+    world.transform = breaking(1)
+    job = replay(world, 0, 5, dry_run=True, piece=piece)
+    assert outcomes(job.counts) == (1, 1, 4)
+    assert letters(engine) == {3: "waiting", 4: "held", 5: "held"}
+    diffs = world.store.read_replay_diffs(job.request.job_id, None, 10)
+    assert {int(one.sequence_number): json.loads(one.diff)["outcome"] for one in diffs} == {
+        1: "dead_lettered", 2: "held",
+    }  # fmt: skip
+    assert outcomes(replay(world, 0, 5, piece=piece).counts) == (1, 1, 4)
+
+
+def test_a_letter_that_is_opened_again_takes_the_place_of_the_first(of: Callable[..., World], engine: Engine) -> None:
+    world = of("reading a", "reading a", "bug", "reading a")
+    world.transform = breaking(0, 2)
+    keeper = Keeper(STREAM, world.store, world.transform, world.hub.find_event, world.own, world.letters)
+    world.clock.advance(60)
+    (chunk,) = claim_due(keeper)
+    replay(world, 0, 0)
+    assert letters(engine) == {0: "waiting", 2: "held", 3: "held"}
+    assert retry_chunk(chunk, keeper, "late").lost == 1
+    world.transform = breaking()
+    retry(world)
+    assert written(engine) == [0, 1, 2, 3]
+
+
+def test_events_do_not_wait_for_one_that_stays_discarded(of: Callable[..., World], engine: Engine) -> None:
+    world = of("reading a", "poison", "reading a")
+    keeper = Keeper(STREAM, world.store, PLAIN, world.hub.find_event, world.own, world.letters)
+    discard([LetterPosition(PartitionId("0"), SequenceNumber(1))], keeper, Mover("somebody", "it is poison"))
+    retry(world)
+    assert outcomes(replay(world, 0, 2).counts) == (2, 1, 0)
+    assert letters(engine) == {1: "discarded", 2: "resolved"}
+
+
+def test_a_batch_that_remembers_no_open_letter_sees_one_that_a_replay_opened(
+    of: Callable[..., World], engine: Engine
+) -> None:
+    world = of("reading a", "reading a")
+    remembering = world.store.remembering(timedelta(minutes=1))
+    means = Means(remembering, PLAIN, world.own, letters=HOLDING)
+    ingest_batch(batch(log_of("reading a", first=2)), means)
+    world.transform = breaking(1)
+    replay(world, 1, 1)
+    ingest_batch(batch(log_of("reading a", first=3)), means)
+    assert letters(engine) == {1: "waiting", 3: "held"}
+
+
+def test_a_replay_that_does_not_know_of_a_different_one_is_refused(of: Callable[..., World], engine: Engine) -> None:
+    world = of(*["reading a"] * 4)
+
+    class Overtaken(Store):
+        """A store in which a different replay commits between the reading and the writing of a piece."""
+
+        def commit_replay(self, commit: object) -> int:
+            overtaking = world.ask(order(["0"], 0, 0))
+            world.transform = breaking(0)
+            world.work(overtaking)
+            return super().commit_replay(commit)  # type: ignore[arg-type]
+
+    job = world.ask(order(["0"], 2, 3))
+    means = replace(world.means, store=Overtaken(world.store.database))
+    open_partitions(job.request.job_id, means)
+    with pytest.raises(ReplayConflict):
+        means.store.commit_replay(_planned(job, means))
+    assert written(engine) == [1, 2, 3]
+
+
+def _planned(job: ReplayJob, means: ReplayMeans) -> ReplayCommit:
+    """Return the commit of the first piece of a job, as it is planned before a different replay commits."""
+    planned: list[ReplayCommit] = []
+
+    class Noting(Store):
+        def commit_replay(self, commit: ReplayCommit) -> int:
+            planned.append(commit)
+            raise KeyboardInterrupt
+
+    assert isinstance(means.store, Store)
+    store = Noting(means.store.database)
+    with pytest.raises(KeyboardInterrupt):
+        replay_slice(job.request.job_id, PartitionId("0"), replace(means, store=store), means.clock.now())
+    return planned[0]

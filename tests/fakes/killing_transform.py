@@ -1,0 +1,35 @@
+"""A transform for tests that kills its process: the body is a word that says how. Any other body is one reading."""
+
+import ctypes
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from core.model.events import Event
+from core.model.rows import References, Row
+from core.transforms.home_security import SensorReading
+
+VERSION = "killing/1"
+
+
+def _leave() -> None:
+    raise SystemExit(3)
+
+
+WAYS: Mapping[bytes, Callable[[], object]] = {
+    b"exit": lambda: os._exit(9),
+    b"segfault": lambda: ctypes.string_at(0),
+    b"killed": lambda: os.kill(os.getpid(), signal.SIGKILL),  # as the kernel does when memory runs out
+    b"memory": lambda: bytearray(2**62),  # MemoryError
+    b"sleep": lambda: time.sleep(10_000),
+    b"regex": lambda: re.match(r"(a+)+$", "a" * 99 + "b"),  # it holds Python's lock for ages
+    b"leave": _leave,
+}
+
+
+def transform(event: Event, references: References) -> Iterable[Row]:
+    """Die as the body says, or make one reading."""
+    WAYS.get(event.body, lambda: None)()
+    return (SensorReading("home-1", "sensor", "quiet", None, event.sequence_number, event.enqueued_at),)

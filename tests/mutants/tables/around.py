@@ -1,0 +1,220 @@
+"""Mutants around core: the trigger's adapters, requests, timers, the worker, settings, and the local hub and host."""
+
+from tests.mutants.mutant import in_file
+
+HANDLERS, HUB, HOST = "tests/unit/handlers", "tests/unit/local/event_hubs", "tests/unit/local/functions_host"
+
+MUTANTS = (
+    *in_file(
+        "handlers/adapters.py",
+        f"{HANDLERS}/test_adapters.py",
+        (
+            "two events with one number are a batch",
+            "if event.sequence_number <= previous:",
+            "if event.sequence_number < previous:",
+        ),
+        (
+            "an array of a different length is used",
+            "if not isinstance(array, list) or len(array) != length:",
+            "if not isinstance(array, list) or len(array) < length:",
+        ),
+        (
+            "properties that the host could not read are lost",
+            'dict | Unread) else Unread("json", json.dumps(properties))',
+            "dict | Unread) else {}",
+        ),
+        (
+            "a partition without an id is named",
+            "if not isinstance(context.get(name), str) or not context[name]]",
+            "if name not in context]",
+        ),
+    ),
+    *in_file(
+        "handlers/ingest.py",
+        f"{HANDLERS}/test_function_app.py",
+        ("the host gives up a batch", 'max_retry_count="-1"', 'max_retry_count="5"'),
+    ),
+    *in_file(
+        "handlers/web/cursors.py",
+        f"{HANDLERS}/web/test_requests.py",
+        ("a cursor serves a different query", "if found.mark != _mark(query):", "if found.mark == query:"),
+    ),
+    *in_file(
+        "handlers/web/answering.py",
+        f"{HANDLERS}/web/test_answering.py",
+        ("a request that failed keeps its key", "        keys.release_key(claim)\n", ""),
+        (
+            "an answer is not stored under its key",
+            "    keys.keep_answer(claim, msgspec.json.encode(stored).decode())\n",
+            "",
+        ),
+    ),
+    *in_file(
+        "handlers/dead_letters.py",
+        f"{HANDLERS}/test_dead_letters.py",
+        (
+            "a keeper that sleeps too long is left asleep",
+            "> now + look + CLOCKS_DIFFER:",
+            "> now + look + 100 * STALLED_AFTER:",
+        ),
+        ("a keeper that a person suspended is ended", 'elif state != "Suspended" and (why', "elif (why"),
+        (
+            "letters that may kill the process are tried side by side",
+            'for chunk in chunks if not chunk["alone"]]',
+            "for chunk in chunks]",
+        ),
+        ("a keeper that finds nothing to claim spins", "    if not chunks:\n", "    if chunks:\n"),
+    ),
+    *in_file(
+        "handlers/replays.py",
+        f"{HANDLERS}/test_replays.py",
+        (
+            "a fault of a slice is not waited for",
+            'is_faulty = any("error" in one for one in done)',
+            "is_faulty = not done",
+        ),
+        ("a replay works on all partitions at once", 'opened["partitions"][:FAN_OUT]', 'opened["partitions"]'),
+    ),
+    *in_file(
+        "core/settings.py",
+        "tests/unit/core/test_settings.py",
+        (
+            "the hub reader may share the trigger's consumer group",
+            "if settings.reader_group.lower() == settings.consumer_group.lower():",
+            'if settings.reader_group == "":',
+        ),
+        ("a ceiling may be below its base", "        if ceiling < base:\n", "        if ceiling < -base:\n"),
+        (
+            "an anchor without a zone is taken",
+            "        if moment.tzinfo is None:\n            self",
+            "        if moment is datetime.min:\n            self",
+        ),
+        (
+            "only the first fault of the settings is reported",
+            "raise SettingsRefused(self.faults)",
+            "raise SettingsRefused(self.faults[:1])",
+        ),
+    ),
+    *in_file(
+        "core/worker.py",
+        "tests/unit/core/test_worker.py",
+        ("the loss of a partition interrupts a commit", "        await asyncio.shield(task)\n", "        await task\n"),
+        (
+            "an infrastructure fault ends the worker",
+            "            except InfrastructureFault as fault:\n                facts",
+            "            except ValueError as fault:\n                facts",
+        ),
+        ("a round that can claim nothing spins", "timedelta() if chunks else min(look, LETTER_PAUSE)", "timedelta()"),
+    ),
+    *in_file(
+        "core/transforms/home_security.py",
+        "tests/unit/core/transforms/test_home_security.py",
+        ("a switch alerts in a home that is not armed", '== "active" and (home.armed or', '== "active" and (home or'),
+        ("carbon monoxide alerts too late", "return reading.ppm >= ALARMING_PPM", "return reading.ppm > ALARMING_PPM"),
+    ),
+    *in_file(
+        "core/remote/hub/events.py",
+        "tests/unit/core/remote/hub/test_events.py",
+        (
+            "an event without an offset is taken",
+            "if number is None or offset is None or enqueued_at is None:",
+            "if number is None or enqueued_at is None:",
+        ),
+    ),
+    *in_file(
+        "local/event_hubs/readers.py",
+        f"{HUB}/test_broker.py",
+        (
+            "a reader without an epoch reads beside one that has an epoch",
+            "if highest is not None and (reader.epoch is None or reader.epoch < highest):",
+            "if highest is not None and reader.epoch is not None and reader.epoch < highest:",
+        ),
+        (
+            "an equal epoch is refused",
+            "reader.epoch is None or reader.epoch < highest",
+            "reader.epoch is None or reader.epoch <= highest",
+        ),
+        (
+            "readers without an epoch have no limit",
+            "elif len(others) >= _PLAIN_READER_LIMIT:",
+            "elif len(others) > 100:",
+        ),
+    ),
+    *in_file(
+        "local/event_hubs/log.py",
+        f"{HUB}/test_log.py",
+        (
+            "events of two messages share sequence numbers",
+            "sequence = self.next_sequence + len(self._staged)",
+            "sequence = self.next_sequence",
+        ),
+        (
+            "times go back within a partition",
+            "enqueued_at = max(now, last.enqueued_at if last else self.last_enqueued_at)",
+            "enqueued_at = now",
+        ),
+        (
+            "a position after the end is taken",
+            "if last is not None and bound > last:",
+            "if last is not None and bound > 2**62:",
+        ),
+        (
+            "a staged event can be read",
+            "            self._staged.append(stamped)\n",
+            "            self._staged.append(stamped)\n            self._events.append(stamped)\n",
+        ),
+        (
+            "a cut event can be read",
+            "start = max(sequence, self.first_sequence) - self._base",
+            "start = max(sequence, self._base) - self._base",
+        ),
+    ),
+    *in_file(
+        "local/event_hubs/hubs.py",
+        f"{HUB}/test_hubs.py",
+        (
+            "events that the disk refused are read",
+            "                partition.drop_staged()\n",
+            "                partition.append_staged()\n",
+        ),
+        (
+            "a key changes its partition",
+            "return self.partitions[str(partition_index(partition_key, len(self.partitions)))]",
+            "return next(self._round_robin)",
+        ),
+    ),
+    *in_file(
+        "local/event_hubs/partition_key.py",
+        f"{HUB}/test_partition_key.py",
+        (
+            "a key has a different hash than in Azure",
+            "b = ((b ^ a) - _rotate(a, 25)) & _MASK",
+            "b = ((b ^ a) - _rotate(a, 24)) & _MASK",
+        ),
+    ),
+    *in_file(
+        "local/functions_host/partition_pump.py",
+        f"{HOST}/test_partition_pump.py",
+        (
+            "a failed batch does not move the host's checkpoint",
+            "        if ending is Ending.ABANDONED:\n",
+            "        if ending is not Ending.SUCCEEDED:\n",
+        ),
+        (
+            "an abandoned batch moves the host's checkpoint",
+            "            self.stop()  # going on would checkpoint past this batch\n",
+            "            self.stop()\n            self._checkpoint.advance(batch[-1].position)\n",
+        ),
+        (
+            "the host writes a checkpoint for every batch",
+            "        if self._unwritten >= self._frequency:\n",
+            "        if self._unwritten:\n",
+        ),
+        ("a skipped batch is delivered", "        if self._skips:\n", "        if self._skips > 1_000:\n"),
+    ),
+    *in_file(
+        "local/functions_host/retry_policy.py",
+        f"{HOST}/test_retry_policy.py {HOST}/test_invoker.py",
+        ("a retry without end ends", "return self.max_retry_count == -1 or retries_done", "return retries_done"),
+    ),
+)

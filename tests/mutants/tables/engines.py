@@ -1,0 +1,267 @@
+"""Mutants of the two engines: how SQLite runs a script, how SQL Server's batch is built, and the texts of both."""
+
+from tests.mutants.mutant import in_file
+
+UNIT = "tests/unit/core/store"
+SQLITE, SERVER = "sql/sqlite/queries", "sql/sqlserver/queries"
+HOUSE, PARITY = "tests/sql/test_house_rules.py", "tests/sql/test_parity.py"
+
+MUTANTS = (
+    *in_file(
+        "core/store/sqlite/database.py",
+        f"{UNIT}/test_sqlite_database.py",
+        (
+            "a commit of unknown outcome counts as not written",
+            "fault = StoreUnavailable if script.may_repeat else CommitOutcomeUnknown",
+            "fault = StoreUnavailable",
+        ),
+        ("a dry run is committed", "                raise _RolledBack\n", "                pass\n"),
+        (
+            "a step may touch too few rows",
+            "if step.expect is not None and touched != step.expect and",
+            "if step.expect is not None and touched > step.expect and",
+        ),
+        (
+            "a failed transaction stays open",
+            '                connection.execute("ROLLBACK")\n',
+            "                pass\n",
+        ),
+    ),
+    *in_file(
+        "core/store/sqlite/database.py",
+        "tests/contract/test_commit.py",
+        (
+            "a key that exists already counts as an outage",
+            "except (sqlite3.IntegrityError, sqlite3.DataError,",
+            "except (sqlite3.DataError,",
+        ),
+    ),
+    *in_file(
+        "core/store/sqlite/rows.py",
+        "tests/contract/test_states.py",
+        (
+            "an older state takes the place of a newer one",
+            '" OR {0}.sequence_number < excluded.sequence_number"',
+            '" OR {0}.sequence_number <> excluded.sequence_number"',
+        ),
+        (
+            "a state of a different partition stands for ever",
+            '"{0}.stream_id <> excluded.stream_id OR {0}.partition_id <> excluded.partition_id"',
+            '"{0}.stream_id <> excluded.stream_id"',
+        ),
+    ),
+    *in_file(
+        "core/store/sqlite/rows.py",
+        "tests/contract/test_replays.py",
+        (
+            "a replay replaces the state of a different partition",
+            '"{0}.stream_id = excluded.stream_id AND {0}.partition_id = excluded.partition_id"',
+            '"{0}.stream_id = excluded.stream_id"',
+        ),
+        (
+            "a replay replaces the state of a newer event",
+            '" AND {0}.sequence_number <= excluded.sequence_number"',
+            '" AND {0}.sequence_number <> excluded.sequence_number + 1000"',
+        ),
+    ),
+    *in_file(
+        f"{SQLITE}/event_hub_checkpoint.sql",
+        "tests/contract/test_commit.py",
+        ("the checkpoint moves without a comparison", " AND sequence_number = :expected\n", "\n"),
+        (
+            "the first checkpoint of a partition is taken twice",
+            "ON CONFLICT (stream_id, partition_id) DO NOTHING",
+            "ON CONFLICT (stream_id, partition_id) DO UPDATE SET commit_number = 1",
+        ),
+    ),
+    *in_file(
+        f"{SQLITE}/partition_anchor.sql",
+        "tests/contract/test_gaps.py",
+        (
+            "an anchor moves",
+            "ON CONFLICT (stream_id, partition_id) DO NOTHING",
+            "ON CONFLICT (stream_id, partition_id) DO UPDATE SET sequence_number = excluded.sequence_number",
+        ),
+    ),
+    *in_file(
+        f"{SQLITE}/sequence_gap.sql",
+        "tests/contract/test_gaps.py",
+        (
+            "open gaps after the checkpoint are closed",
+            "   AND last_sequence_number <= (\n",
+            "   AND last_sequence_number <> (\n",
+        ),
+        ("a further try of a gap is not counted", "attempts = attempts + 1;", "attempts = attempts;"),
+    ),
+    *in_file(
+        f"{SQLITE}/event_hub_ownership.sql",
+        "tests/contract/test_ownership.py",
+        ("an older etag renews an ownership", " AND etag = :expected_etag\n", "\n"),
+    ),
+    *in_file(
+        f"{SQLITE}/idempotency_key.sql",
+        "tests/contract/operator/test_keys.py",
+        (
+            "a key of a request that died goes to a different request",
+            "answer IS NULL AND request_hash = :request_hash AND claimed_at < :abandoned_at",
+            "answer IS NULL AND claimed_at < :abandoned_at",
+        ),
+        (
+            "a request that lost its key stores its answer",
+            "WHERE request_key = :request_key AND claimed_at = :claimed_at;",
+            "WHERE request_key = :request_key;",
+        ),
+    ),
+    *in_file(
+        "core/store/sqlserver/batch.py",
+        f"{UNIT}/test_batch.py",
+        ("the server commits a dry run", "'ROLLBACK' if rehearse else 'COMMIT'", "'COMMIT'"),
+        ("every unmet step throws one number", "THROW {UNMET + place}", "THROW {UNMET}"),
+        ("a step that expects nothing is checked", 'if shape.expects != "nothing":', 'if shape.expects == "one":'),
+        (
+            "two steps may give one parameter two values",
+            "if values.setdefault(param.name, value) != value:",
+            "if values.setdefault(param.name, value) is ...:",
+        ),
+    ),
+    *in_file(
+        "core/store/sqlserver/batch.py",
+        HOUSE,
+        (
+            "a batch goes on after an error",
+            'else "SET NOCOUNT ON; SET XACT_ABORT ON;"',
+            'else "SET NOCOUNT ON;"',
+        ),
+        ("a script is no transaction", 'lines += [] if is_plain else ["BEGIN TRANSACTION;"]', "lines += []"),
+    ),
+    *in_file(
+        "core/store/sqlserver/database.py",
+        f"{UNIT}/test_server_database.py",
+        (
+            "a lost connection counts as not written",
+            "if trouble.fault is Fault.LOST and not script.may_repeat:",
+            "if trouble.fault is Fault.LOST and not script.steps:",
+        ),
+        (
+            "a connection is used again after a fault",
+            "                self._connections.drop()\n",
+            "                pass\n",
+        ),
+        (
+            "a race for a state counts as refused data",
+            "if trouble.names_key(step.races):",
+            "if trouble.names_key(step.races) and step.otherwise:",
+        ),
+    ),
+    *in_file(
+        "core/store/sqlserver/faults.py",
+        f"{UNIT}/test_faults.py",
+        ("a duplicate key counts as an outage", "_DUPLICATE = {2601, 2627}", "_DUPLICATE = {2601}"),
+        ("a timeout counts as not written", '_LOST_STATES = ("08", "HYT00", "HYT01")', '_LOST_STATES = ("08",)'),
+        ("a value that is too long counts as an outage", "1946, 2628, 8114", "1946, 8114"),
+        ("a quoted value names the key of a duplicate", "_QUOTED.findall(self.text)[:2]", "_QUOTED.findall(self.text)"),
+    ),
+    *in_file(
+        "core/store/sqlserver/json.py",
+        f"{UNIT}/test_json.py",
+        (
+            "the server rounds a number",
+            'or len(text.partition(".")[2].rstrip("0")) > PLACES:',
+            'or len(text.partition(".")[2].rstrip("0")) > 10 * PLACES:',
+        ),
+        ("a body is sent as text", "return value.hex()", "return value.decode()"),
+    ),
+    *in_file(
+        "core/store/sqlserver/odbc.py",
+        f"{UNIT}/test_odbc.py",
+        (
+            "an error after the first result is lost",
+            "            while self._cursor.nextset():\n                results += self._fetched()\n",
+            "",
+        ),
+        (
+            "a statement may wait for ever",
+            "return max(1, math.ceil(deadline.total_seconds()))",
+            "return int(deadline.total_seconds())",
+        ),
+    ),
+    *in_file(
+        f"{SERVER}/event_hub_checkpoint.sql",
+        f"{PARITY} {HOUSE}",
+        ("the server's checkpoint moves without a comparison", " AND sequence_number = @expected\n", "\n"),
+        (
+            "a retry on the server takes the id of a batch",
+            "commit_number + 1\n WHERE stream_id = @stream_id AND partition_id = @partition_id\n",
+            "commit_number + 1, commit_id = NEWID()\n WHERE stream_id = @stream_id AND partition_id = @partition_id\n",
+        ),
+    ),
+    *in_file(
+        f"{SERVER}/event_hub_dead_letter.sql",
+        f"{PARITY} {HOUSE}",
+        (
+            "the server's letters read their columns in a different order",
+            "error_class varchar(10) '$[4]', error_type nvarchar(max) '$[5]', error nvarchar(max) '$[6]'",
+            "error_class varchar(10) '$[5]', error_type nvarchar(max) '$[4]', error nvarchar(max) '$[6]'",
+        ),
+        (
+            "a claim on the server reads its letters before it takes them",
+            "   AND (d.due_at <= @claimed_at OR d.status = 'waiting' AND d.due_at > @latest);",
+            "   AND EXISTS (SELECT 1 WHERE d.due_at <= @claimed_at OR d.status = 'waiting' AND d.due_at > @latest);",
+        ),
+        (
+            "a chunk begins whoever claimed it, on the server",
+            "d.status = 'retrying' AND d.claimed_by IN (@claimed_by, @run)",
+            "d.status = 'retrying' AND (d.claimed_by IS NOT NULL OR d.claimed_by = @claimed_by)",
+        ),
+        (
+            "a retry on the server settles a letter of a different claim",
+            "   AND d.status = 'retrying' AND d.claimed_by = @claimed_by;",
+            "   AND d.status = 'retrying' AND d.claimed_by <> @claimed_by;",
+        ),
+        (
+            "the server cuts a long error",
+            "error nvarchar(max) '$[9]', fingerprint varchar(40) '$[10]', transform_version nvarchar(max) '$[11]',\n"
+            "       status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]',",
+            "error nvarchar(100) '$[9]', fingerprint varchar(40) '$[10]', transform_version nvarchar(max) '$[11]',\n"
+            "       status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]',",
+        ),
+    ),
+    *in_file(
+        f"{SERVER}/event_hub_ownership.sql",
+        f"{PARITY} {HOUSE}",
+        ("an older etag renews an ownership on the server", " AND etag = @expected_etag;", ";"),
+    ),
+    *in_file(
+        "core/store/sqlserver/rows.py",
+        f"{HOUSE} {PARITY} {UNIT}/test_batch.py",
+        (
+            "keys of different case are one key on the server",
+            "{f' {BY_CODE_POINT}' if str in types_of(hints[name]) else ''}",
+            "",
+        ),
+        (
+            "an older state takes the place of a newer one on the server",
+            "t.partition_id <> @partition_id OR t.sequence_number < r.sequence_number",
+            "t.partition_id <> @partition_id OR t.sequence_number > r.sequence_number",
+        ),
+        (
+            "a replay replaces the state of a different partition on the server",
+            "_GIVES_WAY = f\" WHERE {SERVER.of_partition('t')} AND",
+            '_GIVES_WAY = f" WHERE',
+        ),
+    ),
+    *in_file(
+        "core/store/partitions.py",
+        f"{UNIT}/test_server_database.py",
+        (
+            "a race for a new state counts as refused data",
+            'races = (f"pk_{table.name}",) if table.key else ()',
+            "races = ()",
+        ),
+        (
+            "a race for the first checkpoint counts as refused data",
+            'keeps="commit_number", races=key)',
+            'keeps="commit_number")',
+        ),
+    ),
+)

@@ -1,0 +1,277 @@
+"""Mutants of a batch: the guard, the anchor, gaps, silence, the ambiguous commit, settling and halving."""
+
+from tests.mutants.mutant import in_file
+
+UNIT = "tests/unit/core"
+ISOLATE = f"{UNIT}/settle/test_isolate.py"
+
+MUTANTS = (
+    *in_file(
+        "core/ingest/guard.py",
+        f"{UNIT}/ingest/test_guard.py",
+        (
+            "the guard keeps redelivered events",
+            "fresh = events[known:] if known else events",
+            "fresh = events",
+        ),
+        (
+            "the guard takes an old number of a new hub for a redelivered event",
+            "if event.enqueued_at > checkpoint.enqueued_at:",
+            "if event.enqueued_at is None:",
+        ),
+        (
+            "the guard sees no gap between the checkpoint and the batch",
+            "if last - first + 1 == len(events):",
+            "if last - events[0].sequence_number + 1 == len(events):",
+        ),
+        (
+            "the guard sees only the first hole of a batch",
+            "end = last - above if above else events[0].sequence_number - 1",
+            "end = events[0].sequence_number - 1",
+        ),
+        (
+            "the guard asks the hub twice for the same numbers",
+            "if missing and asked and asked.holds(missing):",
+            "if missing and asked and asked == missing and asked.length == 1:",
+        ),
+    ),
+    *in_file(
+        "core/ingest/anchor.py",
+        f"{UNIT}/ingest/test_anchor.py",
+        (
+            "an event that arrives while the anchor is chosen is left out",
+            "    extent = hub.extent(state.partition)  # read first: events that arrive meanwhile come after it\n"
+            "    found = hub.first_at(state.partition, _moment(state, anchoring))\n",
+            "    found = hub.first_at(state.partition, _moment(state, anchoring))\n"
+            "    extent = hub.extent(state.partition)\n",
+        ),
+    ),
+    *in_file(
+        "core/ingest/anchor.py",
+        f"{UNIT}/ingest/test_gaps.py",
+        (
+            "a stream begins at the batch that came first, wherever the hub begins",
+            "return min(hub.extent(state.partition).beginning, in_hand.sequence_number)",
+            "return in_hand.sequence_number",
+        ),
+    ),
+    *in_file(
+        "core/ingest/ingest.py",
+        f"{UNIT}/ingest/test_ingest.py",
+        (
+            "a commit without an answer is taken as committed",
+            "if doubtful and state.checkpoint and state.checkpoint.commit_id == doubtful.commit_id:",
+            "if doubtful and state.checkpoint:",
+        ),
+        (
+            "a commit without an answer is forgotten although it stands",
+            "progress.doubtful = commit",
+            "progress.doubtful = None",
+        ),
+        (
+            "conflicts that are not in a row add up",
+            "        self.conflicts = 0\n",
+            "",
+        ),
+        (
+            "a conflict is never given to the host",
+            "return self.conflicts < CONFLICT_LIMIT",
+            "return self.conflicts < 1_000",
+        ),
+        (
+            "a retry after a conflict reads no new references",
+            "References(means.store.read_references(keys) if keys else {})",
+            "References({})",
+        ),
+    ),
+    *in_file(
+        "core/ingest/ingest.py",
+        f"{UNIT}/ingest/test_gaps.py",
+        (
+            "absent numbers are not counted",
+            "absent=last.sequence_number - first + 1 - len(run),",
+            "absent=0,",
+        ),
+        (
+            "the events in hand are left out while a gap is healed",
+            "in_hand = [event for event in self.guarded.run if event.sequence_number <= gap.last]",
+            "in_hand = []",
+        ),
+        (
+            "a gap is healed without a note",
+            "means.store.note_gap(wound.state, wound.gap, means.clock.now())",
+            "means.clock.now()",
+        ),
+        (
+            "healing commits only the first piece of a gap",
+            "commits += _ingest(piece, replace(means, healing=NOT_HEALING)).commits",
+            "return list(_ingest(piece, replace(means, healing=NOT_HEALING)).commits)",
+        ),
+    ),
+    *in_file(
+        "core/ingest/gaps.py",
+        f"{UNIT}/ingest/test_gaps.py",
+        (
+            "the part of a gap that was not committed is forgotten",
+            "if covered.last < asked.last:",
+            "if covered.last > asked.last:",
+        ),
+        (
+            "healing goes on after its deadline",
+            "if not first and now() >= deadline:",
+            "if first and now() >= deadline:",
+        ),
+        (
+            "an event that is in hand and in the hub comes twice",
+            "return (next(same) for _, same in groupby(events, key=number_of))",
+            "return iter(events)",
+        ),
+        (
+            "a gap after the checkpoint is read without the event of the checkpoint",
+            "return checkpoint.sequence_number\n",
+            "return self.gap.first\n",
+        ),
+        (
+            "numbers that the hub lost count as healed",
+            '"healed" if is_there else "absent"',
+            '"healed"',
+        ),
+    ),
+    *in_file(
+        "core/ingest/silence.py",
+        f"{UNIT}/ingest/test_silence.py",
+        (
+            "a partition is healed before its grace is over",
+            "return now - seen.since >= self.grace and now - extent.last_enqueued_at >= self.grace",
+            "return now - extent.last_enqueued_at >= self.grace",
+        ),
+        (
+            "a partition into which events still come is healed",
+            "return now - seen.since >= self.grace and",
+            "return now - seen.since >= self.grace or",
+        ),
+        (
+            "a partition that moves counts as silent",
+            "if seen is None or seen.waits_for != state.next_number:",
+            "if seen is None:",
+        ),
+        (
+            "the silence check leaves the lost end of a partition open",
+            "if state.next_number > gap.last:",
+            "if state.next_number >= gap.first:",
+        ),
+        (
+            "a hub that ends before the checkpoint passes the silence check",
+            "if state.checkpoint is not None and extent.last < state.checkpoint.sequence_number:",
+            "if state.checkpoint is not None and extent.last < -1:",
+        ),
+        (
+            "one partition with a fault ends the silence check of all",
+            "                yield Unhealed(partition, fault)\n",
+            "                yield Unhealed(partition, fault)\n                return\n",
+        ),
+    ),
+    *in_file(
+        "core/settle/isolate.py",
+        f"{ISOLATE}::TestOneRefusedEvent::test_keeps_the_words_of_the_database"
+        f" {ISOLATE}::TestManyRefusedEvents::test_are_tried_alone_at_once_where_most_events_are_refused"
+        f" {ISOLATE}::TestManyRefusedEvents::test_are_bounded_in_one_invocation_and_the_next_one_goes_on",
+        (
+            "refusals of one invocation have no limit",
+            "self.refusals > self.limit",
+            "self.refusals > 100 * self.limit",
+        ),
+        (
+            "a refused event loses the words of the database",
+            "self.refused[last] = str(fault)",
+            'self.refused[last] = "refused"',
+        ),
+        (
+            "events after a refused one are tried all at once again",
+            "self.reach = max(1, last - max(self.refused))",
+            "self.reach = None",
+        ),
+    ),
+    *in_file(
+        "core/settle/isolate.py",
+        f"{ISOLATE}::TestOneRefusedEvent"
+        "::test_costs_twice_the_logarithm_of_the_batch_in_calls_beside_its_refusal_and_its_letter",
+        (
+            "a refused run is tried one event at a time",
+            "return run[: max(1, suspects // 2)] if suspects > 0",
+            "return run[:1] if suspects > 0",
+        ),
+    ),
+    *in_file(
+        "core/ingest/journal.py",
+        f"{UNIT}/ingest/test_journal.py",
+        (
+            "attempts that have died do not take turns",
+            "turn.enter_context(self._turns)",
+            "pass",
+        ),
+        (
+            "an event is a letter after one death alone",
+            "is_crash = died >= UNFINISHED",
+            "is_crash = died >= 1",
+        ),
+        (
+            "an outage of the store is a death",
+            "return replace(standing, attempts=min(standing.attempts, own[standing.attempt_id]))",
+            "return standing",
+        ),
+        (
+            "a retry leaves no mark",
+            "if is_unproven or batch.is_retry or batch.asked is not None:",
+            "if is_unproven or batch.asked is not None:",
+        ),
+    ),
+    *in_file(
+        "core/settle/settle.py",
+        f"{UNIT}/settle/test_settle.py",
+        (
+            "the rows of one event share an ordinal",
+            "            ordinal += 1",
+            "            ordinal += 0",
+        ),
+        (
+            "a bad event counts as filtered as well",
+            "order.note(letters[-1])\n            continue\n",
+            "order.note(letters[-1])\n            rows = ()\n",
+        ),
+        (
+            "later events of a batch do not see the states that earlier ones wrote",
+            "        references.learn(placed[2])\n",
+            "",
+        ),
+        (
+            "letters of one cause have a fingerprint each",
+            '_VARYING.sub("?", text)',
+            "text",
+        ),
+        (
+            "a missing reference is taken for a bug",
+            'return "reference"',
+            'return "unknown"',
+        ),
+        (
+            "a written event counts as filtered",
+            "return Settled(blocks, letters, len(events) - filtered - len(letters), filtered)",
+            "return Settled(blocks, letters, len(events) - filtered, filtered)",
+        ),
+    ),
+    *in_file(
+        "core/settle/settle.py",
+        f"{UNIT}/ingest/test_ingest.py",
+        (
+            "every letter of an outage is due at the same moment",
+            "due_at = now + policy.backoff.pause(1, clock.chance())",
+            "due_at = now + policy.backoff.pause(1, 1.0)",
+        ),
+        (
+            "bodies are stored although the settings leave them to the hub",
+            "keeps_body=policy.keep_bodies",
+            "keeps_body=True",
+        ),
+    ),
+)

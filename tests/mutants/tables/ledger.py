@@ -1,0 +1,258 @@
+"""Mutants of the books: the balance, the audit, the recount, the watch, and the runs of aggregation."""
+
+from tests.mutants.mutant import in_file
+
+UNIT = "tests/unit/core"
+
+MUTANTS = (
+    *in_file(
+        "core/ledger/books.py",
+        f"{UNIT}/ledger/test_books.py",
+        (
+            "a ledger with holes is balanced",
+            "return self.holes == 0 and self.last == self.checkpoint and self.accounted == self.numbers",
+            "return self.last == self.checkpoint and self.accounted == self.numbers",
+        ),
+        (
+            "letters that are missing do not show",
+            "return sum(self.counts.values()) == self.dead_lettered + self.replayed",
+            "return sum(self.counts.values()) <= self.dead_lettered + self.replayed",
+        ),
+        (
+            "letters of replays count as too many",
+            "== self.dead_lettered + self.replayed",
+            "== self.dead_lettered",
+        ),
+        (
+            "the numbers between the anchor and the first range need no outcome",
+            "(self.first if self.anchor is None else self.anchor)",
+            "self.first",
+        ),
+        (
+            "held events have no outcome",
+            "return self.dead_lettered + self.held",
+            "return self.dead_lettered",
+        ),
+        (
+            "a commit between two statements looks like an imbalance",
+            "[one.commit_number for one in partitions] == [one.commit_number for one in before]",
+            "len(partitions) == len(before)",
+        ),
+    ),
+    *in_file(
+        "core/ledger/audit.py",
+        f"{UNIT}/ledger/test_audit.py",
+        (
+            "a ledger that ends early passes the audit",
+            "if ledger.last < ledger.checkpoint:",
+            "if ledger.checkpoint < 0:",
+        ),
+        (
+            "a ledger that ends late passes the audit",
+            "if ledger.last > ledger.checkpoint >= 0:",
+            "if ledger.checkpoint < 0:",
+        ),
+        (
+            "an overlap is told as a hole",
+            "if found.first > found.previous_last:",
+            "if found.commit_number:",
+        ),
+        (
+            "a ledger that begins late passes the audit",
+            "elif ledger.first > anchor:",
+            "elif ledger.first < 0:",
+        ),
+        (
+            "a sum that is remembered wrongly passes the audit",
+            "if stale is not None:",
+            "if stale is not None and not stale:",
+        ),
+        ("a commit without a row passes the audit", "yield from _missing_commits(store, ledger)", "yield from ()"),
+        ("letters of replays that are missing pass the audit", "    if made != found:\n", "    if made < found:\n"),
+        (
+            "outcomes that do not sum to the numbers pass the audit",
+            "if not ledger.holes and ledger.accounted != ledger.last - ledger.first + 1:",
+            "if ledger.holes and ledger.accounted != ledger.last - ledger.first + 1:",
+        ),
+        (
+            "letters of a range that counts none pass the audit",
+            "if not found and ledger.letters != ledger.lettered:",
+            "if found and ledger.letters != ledger.lettered:",
+        ),
+    ),
+    *in_file(
+        "core/ledger/recount.py",
+        f"{UNIT}/ledger/test_recount.py",
+        (
+            "retention during a recount looks like a hole",
+            "held.overlap(Span(hub.extent(ledger.partition).beginning, extent.last)) or held",
+            "held",
+        ),
+        ("missing rows are told as added", "if one.rows < one.appended else", "if one.rows > one.appended else"),
+        (
+            "a hub that ends before the checkpoint passes the recount",
+            "if ledger.checkpoint > extent.last:",
+            "if extent.last < -1:",
+        ),
+        (
+            "a number that is absent in the ledger and there in the hub passes the recount",
+            "faults += _found_after_all(id, numbers, absent)",
+            "faults += _found_after_all(id, numbers, [])",
+        ),
+        (
+            "rows after the checkpoint are not looked for",
+            "LAST_NUMBER if span.last == ledger.checkpoint else span.last",
+            "span.last",
+        ),
+    ),
+    *in_file(
+        "core/ledger/watch.py",
+        f"{UNIT}/ledger/test_watch.py",
+        (
+            "a partition that commits counts as stopped",
+            "return waits and (one.moved_at is None or now - one.moved_at >= STOPPED_AFTER)",
+            "return waits",
+        ),
+        ("absent numbers are never told", "own.store.count_absent(now - ABSENT_WITHIN)", "own.store.count_absent(now)"),
+        (
+            "a partition whose events left the hub has not stopped",
+            "waits = one.since is None or",
+            "waits = one.since is not None and",
+        ),
+        (
+            "the watch tells the shortest wait of all partitions",
+            '"lag_seconds": max(waits, default=0.0),',
+            '"lag_seconds": min(waits, default=0.0),',
+        ),
+        (
+            "a partition that never committed waits for number 0",
+            "return own.store.find_anchor(id) or SequenceNumber(0)",
+            "return SequenceNumber(0)",
+        ),
+    ),
+    *in_file(
+        "sql/sqlite/queries/ledger_audit.sql",
+        "tests/simulation/test_audits.py::test_damage_is_told_by_its_name",
+        (
+            "the audit sees no range that overlaps",
+            " WHERE r.first_sequence_number <> r.previous_last + 1\n ORDER BY",
+            " WHERE r.first_sequence_number > r.previous_last + 1\n ORDER BY",
+        ),
+        (
+            "the audit misses a commit number at the end",
+            "    SELECT c.commit_number + 1 AS commit_number",
+            "    SELECT c.commit_number AS commit_number",
+        ),
+    ),
+    *in_file(
+        "sql/sqlite/queries/ledger_audit.sql",
+        "tests/contract/operator/test_books.py",
+        (
+            "the audit compares no remembered sum",
+            "OR s.written <> r.written",
+            "OR s.written < 0",
+        ),
+    ),
+    *in_file(
+        "sql/sqlite/queries/ledger_sum.sql",
+        "tests/contract/operator/test_books.py",
+        (
+            "the books forget the sum of the older ranges",
+            "COALESCE(s.written, 0) + COALESCE(f.written, 0) AS written",
+            "COALESCE(f.written, s.written, 0) AS written",
+        ),
+        (
+            "an older sum takes the place of a newer one",
+            " AND commit_number = :expected;",
+            ";",
+        ),
+    ),
+    *in_file(
+        "core/aggregation/runs.py",
+        f"{UNIT}/aggregation/test_runs.py",
+        (
+            "a staged result is thrown away while the engine is silent",
+            "    if staged is not None:\n",
+            "    if staged is not None and answer.answered:\n",
+        ),
+        (
+            "a job is submitted twice while the engine is silent",
+            "if not answer.answered or now - run.intent_at <= limits.grace:",
+            "if now - run.intent_at <= limits.grace:",
+        ),
+        ("a run is planned where nothing is new", "if standing.reached == standing.cut:", 'if standing.reached == "":'),
+        (
+            "a run is tried without end",
+            "run.attempt >= limits.attempts or run.submits >= limits.submits",
+            "run.attempt < 0",
+        ),
+        (
+            "a job beyond its deadline runs on",
+            "in (JobState.RUNNING, None) and waited <= limits.deadline",
+            "in (JobState.RUNNING, None)",
+        ),
+        ("a cut depends on the order of its partitions", "json.dumps(named, sort_keys=True,", "json.dumps(named,"),
+    ),
+    *in_file(
+        "core/aggregation/tick.py",
+        f"{UNIT}/aggregation/test_tick.py",
+        (
+            "the engine hears of a run before its intent is stored",
+            "    if not own.store.open_run(run):\n",
+            "    if _submit(own, run) and not own.store.open_run(run):\n",
+        ),
+        (
+            "a failed run is followed by the next one at once",
+            "now - (last.closed_at or now) < own.limits.rest",
+            "now < (last.closed_at or now)",
+        ),
+        (
+            "a job that is given up goes on in the engine",
+            "        own.engine.cancel(run.engine_job_id)\n",
+            "        pass\n",
+        ),
+    ),
+    *in_file(
+        "core/store/aggregation.py",
+        "tests/contract/test_aggregation.py",
+        (
+            "a result is committed from a cut that has moved",
+            'Step("move_cut", values, expect=1, otherwise=_MovedOn),',
+            'Step("move_cut", values),',
+        ),
+        (
+            "a second run opens from a cut that has moved",
+            'first = Step("number_run", values, expect=1, otherwise=_MovedOn)',
+            'first = Step("number_run", values)',
+        ),
+        (
+            "windows that exist are not added to",
+            '            Step("add_to_windows", values),\n',
+            "",
+        ),
+        (
+            "a result leaves the windows that it replaces",
+            '            Step("remove_whole_windows", values),\n',
+            "",
+        ),
+    ),
+    *in_file(
+        "sql/sqlite/queries/home_activity.sql",
+        "tests/contract/test_aggregation.py",
+        (
+            "a window forgets its first instant",
+            "first_observed_at = CASE WHEN a.first_observed_at <= d.first_observed_at",
+            "first_observed_at = CASE WHEN a.first_observed_at > d.first_observed_at",
+        ),
+        ("a window counts only its last run", "SET readings = a.readings + d.readings", "SET readings = d.readings"),
+    ),
+    *in_file(
+        "sql/sqlite/queries/aggregation_run.sql",
+        "tests/contract/test_aggregation.py",
+        (
+            "rows that a task staged twice are counted twice",
+            "FROM (SELECT DISTINCT g.home_id, g.window_start, g.kind, g.readings\n",
+            "FROM (SELECT g.home_id, g.window_start, g.kind, g.readings\n",
+        ),
+    ),
+)

@@ -1,0 +1,234 @@
+"""Mutants of dead letters: claims, leases, chunks, lost claims, pauses, outcomes, moves and releases."""
+
+from tests.mutants.mutant import in_file
+
+UNIT = "tests/unit/core"
+SQL = "sql/sqlite/queries/event_hub_dead_letter.sql"
+
+MUTANTS = (
+    *in_file(
+        "core/model/backoff.py",
+        f"{UNIT}/model/test_backoff.py",
+        ("pauses do not grow", "self.factor ** (max(attempts, 1) - 1)", "self.factor ** 0"),
+        ("a letter gets one attempt too many", "return attempts >= self.attempts", "return attempts > self.attempts"),
+        ("a pause grows beyond its ceiling", "if seconds < self.ceiling.total_seconds() else self.ceiling", ""),
+    ),
+    *in_file(
+        "core/model/letters.py",
+        f"{UNIT}/model/test_letters.py",
+        ("poison is tried again", '"poison": "exhausted",', '"poison": "waiting",'),
+        ("a letter that kills its process shares a chunk", "((each.lost_claims > 0, each", "((False, each"),
+        ("a claim is cut into chunks that are too long", "numbers[start : start + most]", "numbers[start:]"),
+    ),
+    *in_file(
+        "core/letters/retry.py",
+        f"{UNIT}/letters/test_retry.py",
+        (
+            "a chunk of a claim that died begins again",
+            "begun = replace(chunk, claimed_by=str(keeper.clock.new_id()))",
+            "begun = chunk",
+        ),
+        (
+            "letters that were not tried stay claimed",
+            "        if retry.left:\n",
+            "        if retry.left and not letters:\n",
+        ),
+        (
+            "a letter that may kill its process is not marked first",
+            "store.begin_lone_try(self._held(run), now, now + self.trial.letters.lease)",
+            "assert now",
+        ),
+        (
+            "letters that lost a claim are tried together",
+            "return [ordinary, *((letter,) for letter in letters if letter.lost_claims)]",
+            "return [ordinary, tuple(letter for letter in letters if letter.lost_claims)]",
+        ),
+        (
+            "a letter takes the body of an event of a different hub",
+            "(event.sequence_number, event.enqueued_at) != (own.sequence_number, own.enqueued_at)",
+            "event.sequence_number != own.sequence_number",
+        ),
+        (
+            "a hub that is down spends an attempt of each letter without a body",
+            "except InfrastructureFault:\n                    self.left.append(letter.sequence_number)\n",
+            "except InfrastructureFault:\n                    whole.append(letter)\n",
+        ),
+        (
+            "a letter that the database refuses without rows is tried for ever",
+            "            self.left += [letter.sequence_number for letter in run]\n            return ()\n",
+            "            raise\n",
+        ),
+    ),
+    *in_file(
+        "core/letters/retry.py",
+        f"{UNIT}/letters/test_retry_under_faults.py",
+        (
+            "a fault leaves the letters claimed until the lease ends",
+            "                release(held, keeper)\n",
+            "                pass\n",
+        ),
+        (
+            "a retry that stands although its answer was lost counts as lost",
+            "stands = touched - held if isinstance(fault, CommitOutcomeUnknown) else set()",
+            "stands = set[SequenceNumber]()",
+        ),
+        (
+            "letters that the claim lost are tried all the same",
+            "again = tuple(letter for letter in run if letter.sequence_number in held)",
+            "again = run",
+        ),
+    ),
+    *in_file(
+        "core/letters/plan.py",
+        f"{UNIT}/letters/test_retry.py",
+        (
+            "a letter that killed three processes is tried again",
+            "return letter.body_kept and letter.lost_claims < LOST_CLAIMS",
+            "return letter.body_kept",
+        ),
+        (
+            "attempts are not counted",
+            "letter.attempts + 1, trial.letters.backoff",
+            "letter.attempts, trial.letters.backoff",
+        ),
+        (
+            "a letter that failed is due at once",
+            "due_at = trial.clock.now() + backoff.pause(attempts, trial.clock.chance())",
+            "due_at = trial.clock.now()",
+        ),
+        ("a filtered letter says that its rows were written", "if number in written else", "if settled else"),
+    ),
+    *in_file(
+        "core/letters/moves.py",
+        f"{UNIT}/letters/test_moves.py",
+        (
+            "a released letter is due at once",
+            'if move == "release" else timedelta()',
+            'if move == "claim" else timedelta()',
+        ),
+        (
+            "a move whose answer was lost is not sent again",
+            "    except CommitOutcomeUnknown:\n        return store.move_letters(move)\n",
+            "    except CommitOutcomeUnknown:\n        raise\n",
+        ),
+        (
+            "letters that did not move are reported as moved",
+            "if letter is not None and letter.touched_by == sent.move_id:",
+            "if letter is not None:",
+        ),
+        (
+            "an order of thousands is one transaction",
+            "TRANSACTION_LIMIT = 1_000",
+            "TRANSACTION_LIMIT = 10_000",
+        ),
+        ("an order moves letters that the person never saw", "if matched != order.expected_count:", "if matched < 0:"),
+    ),
+    *in_file(
+        "core/store/letters.py",
+        "tests/contract/test_retries.py",
+        (
+            "a retry commits letters that its claim has lost",
+            "                expect=len(commit.outcomes),\n",
+            "",
+        ),
+        (
+            "a retry leaves no attempt",
+            '            Step("record_attempts", {**freed, **_retry_attempt_values(commit, at)}),\n',
+            "",
+        ),
+        (
+            "a retry leaves no row in the ledger",
+            '            Step("record_retry", with_checksums("retry", {**shared, **_retry_values(commit)})),\n',
+            "",
+        ),
+        ("a retry writes no rows", "            *row_steps(commit.settled, place),\n", ""),
+        (
+            "a letter that was not tried loses an attempt",
+            '"attempted": int(outcome.attempted),',
+            '"attempted": 1,',
+        ),
+    ),
+    *in_file(
+        "core/store/letters.py",
+        "tests/unit/core/store/test_memory.py",
+        (
+            "a retry leaves stale references in memory",
+            "                self._memory.forget_states_of(commit.settled)\n",
+            "                pass\n",
+        ),
+    ),
+    *in_file(
+        SQL,
+        "tests/contract/test_claims.py",
+        ("a claim takes letters that are not due", "(d.due_at <= :claimed_at OR", "(d.due_at <= :latest OR"),
+        ("a lease that ends counts no lost claim", "THEN lost_claims + 1\n", "THEN lost_claims\n"),
+        (
+            "a lone try that never began counts as a lost claim",
+            "AND (lost_claims = 0 OR began_at IS NOT NULL)",
+            "AND (lost_claims >= 0 OR began_at IS NOT NULL)",
+        ),
+        (
+            "a letter of a clock that was ahead waits for that clock",
+            "(d.due_at <= :claimed_at OR d.status = 'waiting' AND d.due_at > :latest)",
+            "d.due_at <= :claimed_at",
+        ),
+        (
+            "a chunk begins whoever claimed it",
+            "AND status = 'retrying' AND claimed_by IN (:claimed_by, :run)",
+            "AND status = 'retrying'",
+        ),
+        (
+            "a claim takes letters of all streams",
+            "WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying')\n          AND (d.due_at",
+            "WHERE d.status IN ('waiting', 'retrying')\n          AND (d.due_at",
+        ),
+    ),
+    *in_file(
+        SQL,
+        "tests/contract/test_retries.py",
+        (
+            "a retry settles a letter of a different claim",
+            "sequence_number = :sequence_number\n   AND status = 'retrying' AND claimed_by = :claimed_by;",
+            "sequence_number = :sequence_number\n   AND status = 'retrying';",
+        ),
+        (
+            "a letter without a new reason loses the old one",
+            "error = COALESCE(:error, error)",
+            "error = COALESCE(:error, '')",
+        ),
+    ),
+    *in_file(
+        SQL,
+        "tests/contract/test_moves.py",
+        (
+            "a release takes the letters of a different claim",
+            "AND (:claimed_by = '' OR claimed_by = :claimed_by)",
+            "AND (1 OR claimed_by = :claimed_by)",
+        ),
+        (
+            "a requeued letter keeps its spent attempts",
+            "attempts = CASE WHEN :kind = 'requeue' THEN 0 ELSE attempts END",
+            "attempts = attempts",
+        ),
+        ("a move takes any status", "AND INSTR(:sources, ',' || status || ',') > 0", "AND INSTR(:sources, ',') > 0"),
+    ),
+    *in_file(
+        "sql/sqlite/queries/dead_letter_attempt.sql",
+        "tests/contract/test_moves.py tests/contract/test_retries.py",
+        (
+            "a move that is sent twice leaves two attempts",
+            "a.sequence_number = d.sequence_number AND a.touched_by = :touched_by);",
+            "a.sequence_number = d.sequence_number AND a.touched_by IS NULL);",
+        ),
+        (
+            "attempts do not count on",
+            "a.sequence_number = d.sequence_number), 0),\n       :touched_by",
+            "a.sequence_number = d.sequence_number AND a.attempt < 2), 0),\n       :touched_by",
+        ),
+        (
+            "letters that a retry lost get an attempt",
+            " AND d.claimed_by = :touched_by AND",
+            " AND :touched_by <> '' AND",
+        ),
+    ),
+)

@@ -1,0 +1,192 @@
+"""Mutants of replays: ranges, pieces, states of their time, retraction, dry runs, and the job's progress."""
+
+from tests.mutants.mutant import in_file
+
+UNIT = "tests/unit/core/replay"
+REPLAYS, JOBS = "tests/contract/test_replays.py", "tests/contract/test_replay_jobs.py"
+
+MUTANTS = (
+    *in_file(
+        "core/replay/ranges.py",
+        f"{UNIT}/test_ranges.py",
+        (
+            "a range by time takes the first event after its end",
+            "event.sequence_number if is_the_end else event.sequence_number - 1",
+            "event.sequence_number",
+        ),
+        ("a replay reaches beyond the checkpoint", "return min(end, one.checkpoint), beyond", "return end, beyond"),
+        (
+            "a replay may be larger than the settings allow",
+            "    if events > most:\n",
+            "    if events > 10 * most:\n",
+        ),
+    ),
+    *in_file(
+        "core/replay/pieces.py",
+        f"{UNIT}/test_pieces.py",
+        (
+            "the hub's event is taken although a letter has it",
+            "for event in (*self._read, *kept)",
+            "for event in (*kept, *self._read)",
+        ),
+        (
+            "two parts of a piece share a number",
+            "Piece(Span(self.span.first, SequenceNumber(following - 1)), self.events[:events])",
+            "Piece(Span(self.span.first, following), self.events[:events])",
+        ),
+        (
+            "events that do not fit into a piece are lost",
+            "self._read = [event for event in self._read if event.sequence_number > last]",
+            "self._read = []",
+        ),
+        ("a piece ends after the events that were read", "if len(kept) == self._most:", "if len(kept) > self._most:"),
+    ),
+    *in_file(
+        "core/model/spans.py",
+        f"{UNIT}/test_pieces.py",
+        ("ranges that touch are listed apart", "spans[-1].last + 1 == one.first", "spans[-1].last == one.first"),
+    ),
+    *in_file(
+        "core/replay/plan.py",
+        f"{UNIT}/test_plan.py",
+        (
+            "an event sees a state of its future",
+            "carried.number < stands.written_by < self.at",
+            "carried.number < stands.written_by",
+        ),
+        (
+            "an event of a new hub is replayed",
+            "if checkpoint is not None and event.enqueued_at > checkpoint.enqueued_at:",
+            "if checkpoint is not None and event.enqueued_at is None:",
+        ),
+        (
+            "states are not carried from piece to piece",
+            "_written_by(piece, references) if transform.references_of else {}",
+            "{}",
+        ),
+        (
+            "rows of a table that the transform no longer writes stay",
+            "row_classes=tuple(dict.fromkeys((*transform.row_classes, *settled.rows))),",
+            "row_classes=tuple(settled.rows),",
+        ),
+    ),
+    *in_file(
+        "core/replay/run.py",
+        f"{UNIT}/test_run.py",
+        (
+            "a slice works on after its time",
+            "if self.pieces and means.clock.now() >= self.until:",
+            "if self.pieces > 1_000 and means.clock.now() >= self.until:",
+        ),
+        (
+            "an event of a new hub leaves the job running",
+            'means.store.move_replay(_move(job_id, "fail", str(fault), means))',
+            "means.clock.now()",
+        ),
+        (
+            "a job whose opening was not answered is opened twice",
+            "if store.find_replay(request.job_id) is None:",
+            "if request.job_id:",
+        ),
+        (
+            "a piece whose answer was lost ends the slice",
+            "except (ReplayConflict, CommitOutcomeUnknown) as conflict:",
+            "except ReplayConflict as conflict:",
+        ),
+    ),
+    *in_file(
+        "core/replay/diff.py",
+        f"{UNIT}/test_diff.py",
+        (
+            "a dry run shows a change that a newer state prevents",
+            "if stands is None or stands.gives_way_to(number):",
+            "if stands is None or number >= 0:",
+        ),
+    ),
+    *in_file(
+        "core/store/replay_scripts.py",
+        REPLAYS,
+        (
+            "a replay deletes rows without a copy",
+            '        Step(of_rows("retract", row_class), events, counts="rows_retracted"),\n',
+            "",
+        ),
+        ("a replay leaves no attempt of a letter", '        Step("record_attempts", attempts),\n', ""),
+        (
+            "a letter whose event succeeds stays open",
+            '        Step("resolve_letters", resolved, counts="letters_resolved"),\n',
+            '        Step("resolve_letters", {**resolved, "succeeded": "[]"}, counts="letters_resolved"),\n',
+        ),
+        (
+            "a letter whose event fails again keeps its old reason",
+            '[Step("reopen_letters", touched, many=letters), added] if letters else []',
+            "[added] if letters else []",
+        ),
+    ),
+    *in_file(
+        "core/store/replay_scripts.py",
+        JOBS,
+        (
+            "a piece is committed while its job is paused",
+            'Step("hold_replay_job", {**job, **at}, expect=1, otherwise=conflict),',
+            'Step("hold_replay_job", {**job, **at}),',
+        ),
+        (
+            "a piece that another driver did is done again",
+            'Step("advance_replay", values, expect=1, otherwise=conflict),',
+            'Step("advance_replay", values),',
+        ),
+        (
+            "a job takes a range that a different job holds",
+            'Step("add_replay_job", values, expect=1, otherwise=Overlapped),',
+            'Step("add_replay_job", {**values, "is_dry_run": 1}, expect=1, otherwise=Overlapped),',
+        ),
+    ),
+    *in_file(
+        "core/store/replay_scripts.py",
+        "tests/contract/test_staged_events.py",
+        (
+            "a replay keeps the staged events that it used",
+            'Step("forget_staged", staged), ',
+            "",
+        ),
+        (
+            "a replay forgets staged events that it did not use",
+            '"sequence_numbers": numbers_json(commit.numbers)}\n    steps = (*_writing_steps(commit)',
+            '"sequence_numbers": numbers_json(range(100))}\n    steps = (*_writing_steps(commit)',
+        ),
+    ),
+    *in_file(
+        "sql/sqlite/queries/event_hub_checkpoint.sql",
+        JOBS,
+        ("a piece goes beyond the checkpoint", " AND sequence_number >= :last_sequence_number\n", "\n"),
+    ),
+    *in_file(
+        "sql/sqlite/queries/event_hub_dead_letter.sql",
+        REPLAYS,
+        ("a replay reopens a letter that a person discarded", "   AND status <> 'discarded';", "   ;"),
+        (
+            "a letter of a replay does not say so",
+            ":failed_at, :touched_by, :commit_number)",
+            ":failed_at, :touched_by, NULLIF(:commit_number, :commit_number))",
+        ),
+    ),
+    *in_file(
+        "sql/sqlite/queries/replay_state.sql",
+        JOBS,
+        (
+            "the states of a job that ended stay",
+            "AND j.status IN ('done', 'cancelled', 'failed')",
+            "AND j.status IN ('cancelled', 'failed')",
+        ),
+    ),
+    *in_file(
+        "sql/sqlite/queries/replay_job.sql",
+        JOBS,
+        (
+            "a job ends while one of its partitions is open",
+            "WHERE p.job_id = :job_id AND p.closed_at IS NULL);",
+            "WHERE p.job_id = :job_id AND p.closed_at IS NULL AND p.events < 0);",
+        ),
+    ),
+)

@@ -1,0 +1,245 @@
+"""Mutants of what stops a partition on purpose: a different hub, the next incarnation, and the fuse."""
+
+from tests.mutants.mutant import in_file
+
+UNIT = "tests/unit/core"
+INCARNATION, CONTRACT = f"{UNIT}/ingest/test_incarnation.py", "tests/contract/test_incarnations.py"
+
+MUTANTS = (
+    *in_file(
+        "core/ingest/incarnation.py",
+        INCARNATION,
+        ("a recreated hub is taken for the stream's", "return stored != created_at", "return stored is None"),
+        (
+            "a reading of the hub is as old as a new hub needs to catch up",
+            "return min(OLDEST, max(SOONEST, reached / FASTEST))",
+            "return OLDEST",
+        ),
+        ("a partition is not compared again after a pause", "now - met.at < PAUSE", "now - met.at < 1_000 * PAUSE"),
+        (
+            "each thread reads the hub for itself",
+            "if self._reading is None or self._reading.sent <= since:",
+            "if self._reading is None or self._reading.sent <= since + 1e9:",
+        ),
+        (
+            "a stream adopts a hub that contradicts its checkpoints",
+            "self._compare(store.read_partition(partition))",
+            "store.read_partition(partition)",
+        ),
+        ("a hub that lost the checkpoint fits", "if extent.last < state.next_number - 1:", "if extent.last < -1:"),
+        ("a different event at the checkpoint fits", "return abs(one - other) <= SAME_INSTANT", "return bool(one)"),
+        (
+            "events of the former hub pass for events of the new one",
+            "former = bisect_left(batch.events, created_at, key=enqueued_at_of)",
+            "former = 0",
+        ),
+        (
+            "events that the hub holds are dropped because of their time",
+            "if held is not None and is_same_instant(held.enqueued_at, first.enqueued_at):",
+            "if held is not None and held.enqueued_at > created_at:",
+        ),
+        (
+            "a process never notices the next incarnation",
+            "    store.forget_partition(state.partition)\n",
+            "",
+        ),
+    ),
+    *in_file(
+        "core/ingest/ingest.py",
+        INCARNATION,
+        (
+            "a hub that was recreated while a gap was read leaves numbers absent",
+            "if batch.asked is not None:  # the hub",
+            "if batch.asked is ...:  # the hub",
+        ),
+        (
+            "a stop stays although the hub is the stream's again",
+            '    means.store.clear_stop(state, "incarnation")\n',
+            "",
+        ),
+    ),
+    *in_file(
+        "core/ingest/silence.py",
+        INCARNATION,
+        (
+            "a hub that was recreated while a partition is closed leaves numbers absent",
+            "        self.means.incarnations.verify_now(state, self.means.store)\n",
+            "",
+        ),
+        (
+            "the silence check sees no recreated hub",
+            "        self.means.incarnations.verify_whole(state, self.means.store)\n",
+            "",
+        ),
+    ),
+    *in_file(
+        "core/ingest/fuse.py",
+        f"{UNIT}/ingest/test_fuse.py",
+        ("poison is taken for an outage", "if letter.error_class not in OF_THE_EVENT", "if letter.error_class"),
+        ("a held batch that comes smaller becomes letters", "(1 if stop else self.floor)", "self.floor"),
+        (
+            "real poison blocks a partition for ever",
+            "if attempt > self.patience:",
+            "if attempt > 1_000 * self.patience:",
+        ),
+        ("a few failures of a large batch are an outage", " or failed < self.share * events:", ":"),
+        (
+            "two classes of failures add up",
+            "failures.most_common(1)[0] if failures",
+            '("unknown", failures.total()) if failures',
+        ),
+        (
+            "each commit of an invocation is judged alone",
+            "letters = [letter for commit in commits for",
+            "letters = [letter for commit in commits[-1:] for",
+        ),
+        ("a patience of none holds batches", "if not self.patience or (not planned", "if (not planned"),
+    ),
+    *in_file(
+        "core/ingest/ingest.py",
+        f"{UNIT}/ingest/test_fuse.py",
+        (
+            "the stop of an outage stays after a healthy batch",
+            "            if is_healthy:\n",
+            "            if not is_healthy:\n",
+        ),
+        ("a stop is not recorded", "        record_stop(batch.partition, stop, means)\n", ""),
+    ),
+    *in_file(
+        "core/ledger/next_incarnation.py",
+        f"{UNIT}/ledger/test_next_incarnation.py",
+        (
+            "an order is carried out on a state that the person never saw",
+            "if expected != (found.number, created_at):",
+            "if not all(expected):",
+        ),
+        (
+            "a hub that fits is closed",
+            "if evidence is None and not order.is_forced:",
+            "if evidence is None and order.is_forced:",
+        ),
+        ("a dry run opens the next incarnation", "    if not order.is_dry_run:\n", "    if order.reason:\n"),
+        (
+            "a hub that is recreated during a dry run is opened as it was",
+            "if means.hub.created_at() != created_at:",
+            "if means.hub.created_at() is None:",
+        ),
+        (
+            "an opening whose answer was lost counts as failed",
+            "(opening.closed.number + 1, opening.opened_at):",
+            "(opening.closed.number, opening.opened_at):",
+        ),
+    ),
+    *in_file(
+        "core/ledger/hub_audit.py",
+        f"{UNIT}/ledger/test_hub_audit.py",
+        (
+            "a recreated hub passes the audit",
+            "if stored is not None and created_at != stored:",
+            "if stored is None and created_at:",
+        ),
+        (
+            "a different event at the checkpoint passes the audit",
+            "evidence = differing_event(state, hub, hub.extent(state.partition))",
+            "evidence = None",
+        ),
+    ),
+    *in_file(
+        "core/ledger/watch.py",
+        f"{UNIT}/ledger/test_watch.py",
+        (
+            "stops raise no alert",
+            "stops=sum(map(len, own.store.read_stops().values())),",
+            "stops=len(own.store.read_stops()),",
+        ),
+    ),
+    *in_file(
+        "core/store/incarnations.py",
+        CONTRACT,
+        (
+            "two operators open two incarnations",
+            'Step("close_incarnation", closing, expect=1, otherwise=conflict),',
+            'Step("close_incarnation", closing),',
+        ),
+        (
+            "the next incarnation has no anchors",
+            '            Step("anchor_incarnation", {**stream_id, "anchored_at": at}, many=anchors),\n',
+            "",
+        ),
+        (
+            "the stops of the former hub stay",
+            '            Step("clear_incarnation_stops", stream_id),\n',
+            "",
+        ),
+        (
+            "replays of the former hub go on",
+            '            Step("cancel_replays_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),\n',
+            "",
+        ),
+    ),
+    *in_file(
+        "sql/sqlite/queries/event_hub_checkpoint.sql",
+        CONTRACT,
+        (
+            "a batch is committed to a closed stream",
+            "e.closed_at IS NOT NULL)\nRETURNING commit_number;\n\n-- name: count_commit",
+            "e.closed_at < '')\nRETURNING commit_number;\n\n-- name: count_commit",
+        ),
+    ),
+    *in_file(
+        "sql/sqlite/queries/event_stream.sql",
+        CONTRACT,
+        ("a stream changes the hub that it adopted", "AND hub_created_at IS NULL;", "AND stream_id > 0;"),
+        (
+            "a read finds the first incarnation",
+            " ORDER BY e.incarnation DESC\n LIMIT 1;\n\n-- name: adopt_hub",
+            " ORDER BY e.incarnation\n LIMIT 1;\n\n-- name: adopt_hub",
+        ),
+    ),
+    *in_file(
+        "sql/sqlserver/queries/event_hub_checkpoint.sql",
+        "tests/sql/test_parity.py",
+        (
+            "a batch is committed to a closed stream on the server",
+            "AND sequence_number = @expected\n   AND NOT EXISTS (",
+            "AND sequence_number = @expected\n   AND EXISTS (",
+        ),
+    ),
+    *in_file(
+        "core/store/memory.py",
+        CONTRACT,
+        (
+            "a keeper retries letters of a closed stream for ever",
+            "if self._monotonic() - read_at < STREAM_SECONDS else None",
+            "if self._monotonic() >= read_at else None",
+        ),
+    ),
+    *in_file(
+        "core/store/stream.py",
+        CONTRACT,
+        (
+            "an operator sees the closed stream for ever",
+            "now - found[0] < STREAM_SECONDS:",
+            "now >= found[0]:",
+        ),
+    ),
+    *in_file(
+        "core/store/ownership.py",
+        f"{UNIT}/store/test_ownership.py",
+        (
+            "a worker keeps the links of the former hub",
+            'if self._begins_anew and any(wanted["owner_id"] for wanted in ownership_list):',
+            "if self._begins_anew and not ownership_list:",
+        ),
+    ),
+    *in_file(
+        "handlers/operations/health.py",
+        "tests/unit/handlers/operations/test_status.py",
+        ("a stopped partition is healthy", "healthy=books.balanced and not stops,", "healthy=books.balanced,"),
+    ),
+    *in_file(
+        "handlers/operations/status.py",
+        "tests/unit/handlers/operations/test_status.py",
+        ("the status shows no stop", "stops=stop_answers(id, found.stops.get(id, ())),", "stops=[],"),
+    ),
+)

@@ -1,0 +1,231 @@
+"""Mutants of the store that both engines share: scripts, memory, patience, keys, owners, migrations and values."""
+
+from tests.mutants.mutant import in_file
+
+UNIT = "tests/unit/core/store"
+
+MUTANTS = (
+    *in_file(
+        "core/store/partitions.py",
+        "tests/sql/test_house_rules.py::test_transactions_of_events_lock_tables_in_one_order",
+        (
+            "a commit writes letters before rows",
+            'steps.append(Step("add_letter", place_of(commit.state), many=values))',
+            'steps.insert(1, Step("add_letter", place_of(commit.state), many=values))',
+        ),
+        (
+            "a commit writes gaps before the ledger",
+            'steps.append(Step("settle_gap", place_of(commit.state), many=gaps))',
+            'steps.insert(len(steps) - 1, Step("settle_gap", place_of(commit.state), many=gaps))',
+        ),
+    ),
+    *in_file(
+        "core/store/partitions.py",
+        "tests/contract/test_commit.py",
+        (
+            "a commit writes no ledger row",
+            'steps.append(Step("record_batch", with_checksums("batch", {**_ledger_values(commit), **at})))',
+            "pass",
+        ),
+        (
+            "a commit from an older state stands",
+            'values["expected"] = commit.expected',
+            'values["expected"] = last.sequence_number - 1',
+        ),
+        (
+            "the ledger has the first number of the checkpoint",
+            '"first_sequence_number": commit.first,',
+            '"first_sequence_number": commit.last.sequence_number,',
+        ),
+    ),
+    *in_file(
+        "core/store/partitions.py",
+        f"{UNIT}/test_memory.py",
+        (
+            "a commit in doubt leaves the partition in memory",
+            "            if self._memory:\n                self._memory.forget(commit.partition)\n",
+            "            if self._memory is ...:\n                self._memory.forget(commit.partition)\n",
+        ),
+        (
+            "a batch reads its partition although it committed the one before",
+            "self._memory.remember(commit.state_after(number))",
+            "self._memory.forget(commit.partition)",
+        ),
+        (
+            "references outlive the state of their partition",
+            "            self._memory.forget_references()\n",
+            "",
+        ),
+        (
+            "a commit leaves the references that it overwrote",
+            "                self._memory.forget_states_of(commit.settled)\n",
+            "                pass\n",
+        ),
+    ),
+    *in_file(
+        "core/store/partitions.py",
+        "tests/contract/test_gaps.py",
+        (
+            "a gap is noted from a state that is too old",
+            "if state.next_number != self._read(state.partition).next_number:",
+            "if state.next_number < 0:",
+        ),
+        (
+            "the parts of a gap that begin elsewhere are not stored",
+            'Step("add_gap", {**place_of(commit.state), **at}, many=gaps,',
+            'Step("add_gap", {**place_of(commit.state), **at}, many=gaps[:1],',
+        ),
+    ),
+    *in_file(
+        "core/store/partitions.py",
+        "tests/contract/test_stops.py",
+        ("the detail of a stop has any length", "storable(detail)[:STOP_LENGTH]", "storable(detail)"),
+    ),
+    *in_file(
+        "core/store/partitions.py",
+        "tests/contract/test_letters.py",
+        ("a letter has no body", '"body": event.body if letter.keeps_body else b"",', '"body": b"",'),
+        ("a lone surrogate in an error loses the letter", '"error": storable(letter.error),', '"error": letter.error,'),
+        (
+            "a letter that waits for nobody is due",
+            'first_due_at if letter.status == "waiting" else None',
+            "first_due_at",
+        ),
+    ),
+    *in_file(
+        "core/store/memory.py",
+        f"{UNIT}/test_memory.py",
+        (
+            "references are remembered for ever",
+            "if row is not None and read_at > since:",
+            "if row is not None:",
+        ),
+        (
+            "memory of references has no bound",
+            "while len(self._references) > MOST_REFERENCES:",
+            "while len(self._references) > 10 * MOST_REFERENCES:",
+        ),
+        ("a fault forgets every partition", "self._states.pop(partition, None)", "self._states.clear()"),
+    ),
+    *in_file(
+        "core/store/database.py",
+        f"{UNIT}/test_patience.py",
+        ("patience repeats a write whose outcome is unknown", "except StoreUnavailable:", "except Exception:"),
+        (
+            "pauses of patience do not grow",
+            "pause = min(2 * pause, LONGEST_PAUSE)",
+            "pause = min(pause, LONGEST_PAUSE)",
+        ),
+        ("pauses of patience have no ceiling", "pause = min(2 * pause, LONGEST_PAUSE)", "pause = 2 * pause"),
+        (
+            "a rehearsal with patience is committed",
+            "self._database.run(script, rehearse)",
+            "self._database.run(script)",
+        ),
+        (
+            "patience sleeps beyond its end",
+            "if self._waiting.monotonic() + rest >= deadline:",
+            "if self._waiting.monotonic() >= deadline:",
+        ),
+    ),
+    *in_file(
+        "core/store/columns.py",
+        "tests/contract/test_states.py",
+        (
+            "the oldest state of a commit stands",
+            "placed for placed in rows}  # rows come",
+            "placed for placed in reversed(rows)}  # rows come",
+        ),
+    ),
+    *in_file(
+        "core/store/columns.py",
+        f"{UNIT}/test_columns.py {UNIT}/test_sqlite_database.py",
+        ("a key that no row can have is compared", "return math.isfinite(value)", "return True"),
+        (
+            "a number that is not finite becomes NULL",
+            "if isinstance(number, float) and not math.isfinite(number):",
+            "if isinstance(number, float) and number == 1e500:",
+        ),
+        (
+            "a time without a zone is taken for UTC",
+            "    if moment.tzinfo is None:\n        raise ValueError",
+            "    if moment is None:\n        raise ValueError",
+        ),
+        ("times without a fraction are stored shorter", 'f"{text[:-1]}.000000Z"', "text"),
+    ),
+    *in_file(
+        "core/store/queries.py",
+        f"{UNIT}/test_schema.py tests/sql/test_migrations.py",
+        ("older code runs on a schema that breaks it", "if name.startswith(BREAKING):", 'if name == "":'),
+    ),
+    *in_file(
+        "core/store/sqlite/schema.py",
+        f"{UNIT}/test_schema.py",
+        ("a commit is not durable", '"PRAGMA synchronous = FULL"', '"PRAGMA synchronous = NORMAL"'),
+        ("a store runs on an older schema", "    if version < wanted:\n", "    if version < 0:\n"),
+        (
+            "a migration that fails leaves half of itself",
+            'connection.execute("BEGIN IMMEDIATE")',
+            'connection.execute("SELECT 1")',
+        ),
+    ),
+    *in_file(
+        "core/store/sqlserver/schema.py",
+        f"{UNIT}/test_server_schema.py",
+        (
+            "the server's migrations run without a lock",
+            '    session.run(_script("lock_migrations"))\n',
+            "",
+        ),
+        (
+            "only part of a migration goes to the named schema",
+            'session.run(in_schema(f"SET NOCOUNT ON;\\n{migration.text}", schema))',
+            'session.run(f"SET NOCOUNT ON;\\n{migration.text}")',
+        ),
+    ),
+    *in_file(
+        "core/store/ownership.py",
+        f"{UNIT}/test_ownership.py tests/unit/core/test_ownership.py",
+        (
+            "an owner keeps fewer partitions than its share",
+            "share = -(-len(standing) // len(owners))",
+            "share = len(standing) // len(owners)",
+        ),
+        (
+            "a claim that was lost comes back as won",
+            "if await asyncio.to_thread(self._store.claim_ownership, claim) and wanted",
+            "if (await asyncio.to_thread(self._store.claim_ownership, claim) or 1) and wanted",
+        ),
+        (
+            "a partition that was given away comes back as owned",
+            " and wanted is not given_away:\n                won.append",
+            ":\n                won.append",
+        ),
+        ("an ownership keeps its etag", "str(uuid.uuid4()), self._now())", '"etag", self._now())'),
+    ),
+    *in_file(
+        "core/idempotency.py",
+        "tests/unit/core/test_idempotency.py",
+        (
+            "a key answers a different request",
+            "if kept.request_hash != claim.request_hash:",
+            "if not kept.request_hash:",
+        ),
+        ("a key is free while its request runs", 'if kept.claimed_at < claim.abandoned_before else "in_work"', ""),
+        ("an answer stands for ever", "if kept is None or kept.expires_at <= claim.claimed_at:", "if kept is None:"),
+    ),
+    *in_file(
+        "core/store/keys.py",
+        "tests/contract/operator/test_keys.py",
+        (
+            "a released key waits until its request would be dead",
+            "claim.abandoned_before - timedelta(seconds=1)",
+            "claim.claimed_at",
+        ),
+        (
+            "keys that have expired stay",
+            '        write(self._database, "idempotency key", "forget_keys", claimed_at=values["claimed_at"])\n',
+            "",
+        ),
+    ),
+)

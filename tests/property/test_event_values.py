@@ -1,0 +1,174 @@
+"""Properties of every kind: JSON that any reader takes, and the same values of the same types back from it."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from core.errors import PoisonEvent
+from core.model.values import (
+    EXACT,
+    MOST_NESTED,
+    Described,
+    Unread,
+    decode_properties,
+    encode_body,
+    encode_properties,
+    from_json,
+    shown_properties,
+    to_json,
+)
+
+TEXTS = st.text(st.characters(exclude_categories=()), max_size=10)  # with NUL, with lone surrogates
+TAGS = st.sampled_from(["$binary", "$map", "$flat", "$double", "$described", "$amqp", "$json", "$", "$other"])
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**64), 2**64)
+    | st.floats()
+    | TEXTS
+    | st.binary(max_size=10)
+    | st.uuids()
+    | st.decimals(allow_nan=False)
+    | st.datetimes(timezones=st.just(UTC))
+)
+KEYS = TEXTS | TAGS
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(KEYS, inner, max_size=3)
+        | st.dictionaries(st.integers(2, 9) | st.binary(max_size=3) | TEXTS, inner, max_size=3)
+        | st.builds(Described, TEXTS | st.integers(0, 2**64 - 1), inner)
+    ),
+    max_leaves=8,
+)
+PROPERTIES = st.dictionaries(KEYS, VALUES, max_size=4)
+ACCESSES: list[Callable[[Any], object]] = [lambda found: found["a"], list, lambda found: found.get("a"), bool]
+LARGE = {f"name-{number}": "x\x00\ud800👩" * 100 for number in range(1_000)}
+
+
+def told_apart(value: Any) -> Any:
+    """A value that differs from every other one in kind or content: NaN equals itself here, and 1 is not 1.0."""
+    if isinstance(value, dict):
+        return [(told_apart(name), told_apart(each)) for name, each in value.items()]
+    if isinstance(value, list):
+        return [told_apart(each) for each in value]
+    if isinstance(value, Described):
+        return Described, told_apart(value.descriptor), told_apart(value.value)
+    return type(value), str(value) if isinstance(value, float | Decimal) else value
+
+
+def nested(depth: int, inner: object) -> object:
+    value = inner
+    for level in range(depth):
+        value = [[value], {"level": value}, Described("level", value)][level % 3]
+        value = value if not isinstance(value, list) else [1, *value]
+    return value
+
+
+def inner_of(value: Any) -> Any:
+    if isinstance(value, Described):
+        return value.value
+    return value[1] if isinstance(value, list) else value["level"]
+
+
+def levels(found: Any) -> int:
+    """The depth of JSON."""
+    deepest, layer = 0, [found]
+    while layer:
+        deepest += 1
+        layer = [
+            one
+            for each in layer
+            for one in (each.values() if isinstance(each, dict) else each if isinstance(each, list) else ())
+        ]
+    return deepest
+
+
+@given(PROPERTIES)
+@example({"$binary": "AA=="})
+@example({"one": {"$map": [["a", 1]]}})
+@example({"a": float("nan"), "b": float("inf"), "c": float("-inf"), "d": -0.0, "e": 1.0, "f": 1})
+@example({"a": EXACT, "b": EXACT + 1, "c": -EXACT - 1, "d": 2**64 - 1})
+@example({"$amqp": "AA=="})
+@example(LARGE)
+def test_properties_come_back_equal_and_of_the_same_types(properties: dict[str, object]) -> None:
+    text = encode_properties(properties)
+    assert told_apart(decode_properties(text)) == told_apart(properties)
+    assert text.isascii()
+
+
+@given(PROPERTIES)
+@example(LARGE)
+def test_the_text_is_an_object_that_every_reader_of_json_keeps_exactly(properties: dict[str, object]) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    def exactly(digits: str) -> int:
+        assert abs(int(digits)) <= EXACT
+        return int(digits)
+
+    found = json.loads(encode_properties(properties), parse_constant=refuse, parse_int=exactly)
+    assert isinstance(found, dict)
+    json.dumps(found, ensure_ascii=False).encode()  # no lone surrogate
+
+
+@pytest.mark.parametrize("depth", [1, MOST_NESTED - 2, MOST_NESTED, MOST_NESTED + 3, 5_000])
+def test_nesting_of_any_depth_comes_back_and_is_written_in_few_levels(depth: int) -> None:
+    properties = {"deep": nested(depth, float("nan"))}
+    text = encode_properties(properties)
+    assert levels(json.loads(text)) <= 2 * MOST_NESTED + 8
+    found: Any = decode_properties(text)["deep"]
+    for level in reversed(range(depth)):
+        assert type(found) is (list, dict, Described)[level % 3]
+        found = inner_of(found)
+    assert str(found) == "nan"
+
+
+@given(st.datetimes(timezones=st.integers(-720, 720).map(lambda minutes: timezone(timedelta(minutes=minutes)))))
+@example(datetime(2026, 1, 1, tzinfo=UTC))
+def test_a_time_comes_back_as_the_same_instant_in_utc(moment: datetime) -> None:
+    try:
+        moment.astimezone(UTC)
+    except OverflowError:
+        return
+    assert from_json(to_json(moment)) == moment
+
+
+@pytest.mark.parametrize("text", ['{"a": NaN, "b": -Infinity, "c": 9007199254740993}', '{"$other": 1}', "{}"])
+def test_properties_of_older_letters_are_read_as_they_were_written(text: str) -> None:
+    assert told_apart(decode_properties(text)) == told_apart(json.loads(text))
+
+
+@pytest.mark.parametrize(
+    "tag", [{"$binary": "-"}, {"$decimal": "x"}, {"$flat": []}, {"$flat": [["list", 2]]}, {"$map": 5}, {"$uuid": None}]
+)
+def test_a_broken_tag_stays_an_object(tag: dict[str, object]) -> None:
+    assert decode_properties(json.dumps({"a": tag, "b": 1})) == {"a": tag, "b": 1}
+
+
+@pytest.mark.parametrize("unread", [Unread("amqp", "AA=="), Unread("json", '{"a": [')])
+def test_properties_that_nobody_could_read_are_kept_and_refuse_every_access(unread: Unread) -> None:
+    found = decode_properties(encode_properties(unread))
+    assert found == unread
+    assert shown_properties(encode_properties(unread)) == {f"${unread.form}": unread.content}
+    for access in ACCESSES:
+        with pytest.raises(PoisonEvent):
+            access(found)
+
+
+def test_a_body_is_json_in_utf_8() -> None:
+    assert encode_body([1, "ß", b"\x00", {"a": None}]) == '[1,"ß",{"$binary":"AA=="},{"a":null}]'.encode()
+
+
+def test_properties_of_older_letters_are_shown_with_tags() -> None:
+    assert shown_properties('{"a": NaN, "b": 9007199254740993}') == {
+        "a": {"$double": "NaN"},
+        "b": {"$integer": "9007199254740993"},
+    }

@@ -1,0 +1,74 @@
+"""The transforms of three deployments: each next one mends, breaks and changes what the one before it wrote."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from core.errors import PoisonEvent
+from core.model.events import Event
+from core.model.rows import References, Row
+from core.model.transform import Transform
+from core.transforms.home_security import Home, HomeAlert, SensorReading
+from tests.fakes.faulty_database import Killed
+from tests.fakes.plain_transform import PLAIN, transform
+
+
+def first(event: Event, references: References) -> Iterable[Row]:
+    """Do what the body says; `fixhome` waits for the next deployment."""
+    if event.body.startswith(b"fixhome"):
+        raise KeyError("a bug that the next deployment mends")
+    return transform(event, references)
+
+
+def second(event: Event, references: References) -> Iterable[Row]:
+    """Mend the bugs, break some readings, and write more, less and different rows."""
+    verb, *words = event.body.decode().split()
+    if verb == "fixhome":
+        return [Home(words[0], "Europe/Berlin", words[1] == "1")]
+    if verb == "bug":
+        return [SensorReading("mended", "sensor", "bug", None, event.sequence_number, event.enqueued_at)]
+    if verb == "reading" and event.sequence_number % 5 == 3:
+        raise PoisonEvent("a fifth of the readings")
+    rows = list(transform(event, references))
+    if verb == "double":
+        return [row for row in rows if not isinstance(row, HomeAlert)]
+    if verb == "look":
+        return [*rows, HomeAlert("looked", "sensor", "look", 1, event.enqueued_at)]
+    if verb == "quiet" and event.sequence_number % 2:
+        return [SensorReading("loud", "sensor", "quiet", None, 1, event.enqueued_at)]
+    return rows
+
+
+def third(event: Event, references: References) -> Iterable[Row]:
+    """Make some readings that no database takes."""
+    rows = list(second(event, references))
+    if event.body.startswith(b"reading") and event.sequence_number % 7 == 1:
+        return [replace(row, ppm=2**63) for row in rows if isinstance(row, SensorReading)]
+    return rows
+
+
+TRANSFORMS = [
+    replace(PLAIN, version="plain/1", rows_of=first),
+    replace(PLAIN, version="plain/2", rows_of=second),
+    replace(PLAIN, version="plain/3", rows_of=third),
+]
+
+
+def is_refused(event: Event) -> bool:
+    """Return True when no database takes the rows that the third transform makes."""
+    refused = event.body.startswith(b"reading") and event.sequence_number % 7 == 1
+    return refused and event.sequence_number % 5 != 3
+
+
+def deadly(deployed: Transform, dies: Callable[[Event], bool] | None) -> Transform:
+    """Return the transform with `kill N`: it ends the process while `dies`; without `dies` it only raises an error."""
+
+    def rows_of(event: Event, references: References) -> Iterable[Row]:
+        if not event.body.startswith(b"kill"):
+            return deployed.rows_of(event, references)
+        if dies is None:
+            raise KeyError("this event would end the process")
+        if dies(event):
+            raise Killed
+        return [SensorReading("survivor", "sensor", "kill", None, event.sequence_number, event.enqueued_at)]
+
+    return replace(deployed, rows_of=rows_of)

@@ -1,0 +1,111 @@
+"""One process of the app: its memory, its clock, and all that it does with the store and the hub."""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from core.errors import StoreUnavailable
+from core.ingest.fuse import Fuse
+from core.ingest.gaps import Healing
+from core.ingest.incarnation import HubVerification
+from core.ingest.ingest import Means
+from core.ingest.journal import StoredJournal
+from core.ingest.silence import SilenceCheck
+from core.ledger.next_incarnation import IncarnationMeans
+from core.letters.port import Keeper
+from core.model.clock import Clock
+from core.model.events import Event, Partition
+from core.model.letters import LetterPolicy
+from core.model.spans import SequenceNumber
+from core.model.transform import Transform
+from core.replay.run import ReplayMeans
+from core.store.database import Database, Waiting
+from core.store.incarnations import Incarnations
+from core.store.ledger import Ledger
+from core.store.stream import OneStream
+from tests.fakes.builders import STREAM, FakeClock
+from tests.fakes.store import Store
+from tests.simulation.deployments import deadly
+from tests.simulation.faults import ProcessDatabase
+from tests.simulation.hub import SimulatedHub
+from tests.simulation.trouble import Trouble
+
+GRACE = timedelta(seconds=60)
+PATIENCE, KEPT = timedelta(seconds=0.3), timedelta(seconds=60)
+
+
+@dataclass(slots=True)
+class Site:
+    """What all instances share: the database, the hub, the true time, and the faults."""
+
+    database: Database
+    hub: SimulatedHub
+    clock: FakeClock
+    trouble: Trouble
+    policy: LetterPolicy
+    fuse: Fuse
+    dies: Callable[[Event, bool], bool]  # of an event that it tries, or of its letter
+
+    def new_id(self) -> UUID:
+        return UUID(int=self.trouble.chance.getrandbits(128), version=4)
+
+
+class Turn:
+    """Lets one attempt in at a time: who would have to wait comes again."""
+
+    def __init__(self) -> None:
+        self._is_taken = False
+
+    def __enter__(self) -> None:
+        if self._is_taken:
+            raise StoreUnavailable("a different attempt has its turn")
+        self._is_taken = True
+
+    def __exit__(self, *fault: object) -> None:
+        self._is_taken = False
+
+
+class Instance:
+    """A process; `skew` is how far its clock is from the true time, in seconds."""
+
+    def __init__(self, site: Site, deployed: Transform, skew: float = 0.0) -> None:
+        self._site = site
+        self.skew = skew
+        self.process = ProcessDatabase(site.database, site.trouble.of_store)
+        self.clock = Clock(self.now, site.new_id, site.trouble.chance.random)
+        waiting = Waiting(site.clock.monotonic, site.clock.sleep, site.trouble.chance.random)
+        patient = Store(self.process).patient(PATIENCE, waiting)
+        store = patient.remembering(KEPT, site.clock.monotonic)
+        healing, policy = Healing(site.hub), site.policy
+        harmless, of_batches = deadly(deployed, None), deadly(deployed, lambda event: self._dies(event, False))
+        of_letters = deadly(deployed, lambda event: self._dies(event, True))
+        journal, hub = StoredJournal(patient, self.clock, Turn()), self._verification()
+        self.means = Means(store, of_batches, self.clock, healing, policy, site.fuse, hub, journal)
+        self.silence = SilenceCheck(replace(self.means, store=patient, incarnations=self._verification()), GRACE)
+        self.keeper = Keeper(STREAM, store, of_letters, self._find_event, self.clock, policy)
+        self.replays = ReplayMeans(STREAM, patient, site.hub, harmless, self.clock, policy, piece=7)
+
+    @property
+    def is_dead(self) -> bool:
+        return self.process.is_dead
+
+    def now(self) -> datetime:
+        return self._site.clock.now() + timedelta(seconds=self.skew)
+
+    @property
+    def succession(self) -> IncarnationMeans:
+        """The means to open the next incarnation of the stream."""
+        ledger = Ledger(OneStream(self.process, STREAM), ())
+        return IncarnationMeans(STREAM, Incarnations(self.process), ledger, self._site.hub, self.clock)
+
+    def _dies(self, event: Event, is_letter: bool) -> bool:
+        self.process.is_dead = self._site.dies(event, is_letter)
+        return self.process.is_dead
+
+    def _verification(self) -> HubVerification:
+        return HubVerification(self._site.hub, self._site.clock.monotonic, nullcontext())
+
+    def _find_event(self, partition: Partition, number: SequenceNumber) -> Event | None:
+        return self._site.hub.find_event(partition, number)

@@ -1,0 +1,70 @@
+"""The kinds of trouble that worlds must meet: over enough seeds each of them comes, or a check has fallen silent."""
+
+from collections import Counter
+
+from tests.simulation.faults import (
+    COMMITTED,
+    DEATH_AFTER,
+    DEATH_BEFORE,
+    DEATH_INSIDE,
+    NOT_COMMITTED,
+    NOT_REACHED,
+    STATEMENT_FAILS,
+)
+from tests.simulation.trouble import HUB_FAULTS, OUTAGE, SLOW
+
+ENOUGH = 300  # seeds, over which every kind comes
+OF_STORE = (NOT_REACHED, STATEMENT_FAILS, NOT_COMMITTED, COMMITTED, DEATH_BEFORE, DEATH_INSIDE, DEATH_AFTER)
+FAULTS = (
+    OUTAGE,
+    SLOW,
+    *(fault.kind for fault in OF_STORE),
+    "death: event kills its process",
+    "death: killed from outside",
+    *HUB_FAULTS,
+    "hub: recreated",
+    "hub: retention",
+    "hub: retention took unread events",
+    "host: batch lost before the app saw it",
+    "host: failed batch lost",
+    "host: failed batch retried",
+    "host: shut down between retries",
+    "host: events redelivered",
+    "host: owner changed",
+    "host: two owners at once",
+    "keeper: chunks purged",
+    "keeper: chunk run again",
+    "clock: jump",
+    "deployment",
+    *(f"operator: {act}" for act in ("requeue", "discard", "replay", "dry run", "pause", "resume", "cancel")),
+    "operator: next incarnation",
+    *(f"event: {one}" for one in ("poison", "bug", "refused row", "missing reference", "kills its process")),
+)
+ANSWERS = (
+    "batches",
+    "redelivered events dropped",
+    "healed events",
+    "absent numbers",
+    "events isolated as crash",
+    "gaps at the end healed",
+    "batches held by the fuse",
+    "batches stopped at a different hub",
+    *(f"letters {one}" for one in ("resolved", "waiting", "exhausted", "released", "lost")),
+    "events held",
+    "held letters freed",
+    "batches stopped by too many held letters",
+    "pieces replayed",
+)
+
+
+def missing(counts: Counter[str]) -> list[str]:
+    """Return the kinds that never came."""
+    return [kind for kind in (*FAULTS, *ANSWERS) if not counts[kind]]
+
+
+def table(counts: Counter[str]) -> str:
+    """Return the counts of all kinds, one a line; a kind that is in no list is a fault of this module."""
+    unknown = set(counts) - {*FAULTS, *ANSWERS}
+    assert not unknown, f"kinds that no list has: {unknown}"
+    lines = [f"  {counts[kind]:>10,}  {kind}" for kind in FAULTS]
+    return "\n".join(["injected:", *lines, "answered:", *(f"  {counts[kind]:>10,}  {kind}" for kind in ANSWERS)])

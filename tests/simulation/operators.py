@@ -1,0 +1,99 @@
+"""The people of a world: they requeue and discard letters, and request, pause, resume and cancel replays."""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import timedelta
+from uuid import UUID
+
+from core.errors import ReplayOverlap, ReplayRefused
+from core.ledger.next_incarnation import HubFits, IncarnationOrder, StateDiffers, next_incarnation
+from core.letters.moves import Mover, discard, requeue
+from core.model.events import PartitionId
+from core.model.hub import Place
+from core.model.letters import LetterPosition
+from core.model.spans import SequenceNumber
+from core.replay.job import JobMove, ReplayMove
+from core.replay.run import open_partitions, replay_slice, request_replay
+from tests.fakes.replaying import order
+from tests.simulation.instance import Instance
+from tests.simulation.trouble import Trouble
+
+PERSON = Mover("somebody", "the world asks")
+MOVES: tuple[ReplayMove, ...] = ("pause", "pause", "resume", "resume", "cancel")
+MOST = 10**9
+SLICE = timedelta(seconds=30)
+
+
+class Operators:
+    """`discarded` are the letters that they were told were discarded, `asked` the jobs that they know of."""
+
+    def __init__(self, trouble: Trouble, partitions: tuple[str, ...], committed: Callable[[str], int]) -> None:
+        self._chance = trouble.chance
+        self._counts = trouble.counts
+        self._partitions = partitions
+        self._committed = committed
+        self.discarded: set[tuple[str, int]] = set()
+        self.asked: list[UUID] = []
+
+    def move_letters(self, instance: Instance) -> None:
+        """Requeue or discard some letters; numbers without one are named too."""
+        some = [
+            LetterPosition(PartitionId(id), SequenceNumber(number))
+            for id in self._partitions
+            for number in range(self._committed(id) + 1)
+            if self._chance.random() < 0.1
+        ]
+        if self._chance.random() < 0.3:
+            self._counts["operator: discard"] += 1
+            moved = discard(some, instance.keeper, PERSON).moved
+            self.discarded.update((one.partition_id, one.sequence_number) for one in moved)
+        else:
+            self._counts["operator: requeue"] += 1
+            requeue(some, instance.keeper, PERSON)
+
+    def discard(self, instance: Instance, letters: Iterable[tuple[str, int]]) -> None:
+        """Discard what cannot succeed, so that the letters that wait for it go on."""
+        some = [LetterPosition(PartitionId(id), SequenceNumber(number)) for id, number in letters]
+        moved = discard(some, instance.keeper, PERSON).moved
+        self.discarded.update((one.partition_id, one.sequence_number) for one in moved)
+
+    def request(self, instance: Instance) -> None:
+        """Request a replay of any range; half of the requests are dry runs."""
+        is_dry_run = self._chance.random() < 0.4
+        ids = self._chance.choice([None, [self._chance.choice(self._partitions)]])
+        ends: list[Place | int | None] = [None, None]
+        if self._chance.random() < 0.7:
+            ends = sorted(self._chance.randint(0, 60) for _ in ends)  # type: ignore[assignment]
+        self._counts["operator: dry run" if is_dry_run else "operator: replay"] += 1
+        with suppress(ReplayOverlap, ReplayRefused):
+            job = request_replay(order(ids, *ends, dry_run=is_dry_run), instance.replays, MOST)
+            self.asked.append(job.request.job_id)
+
+    def move_replay(self, instance: Instance) -> None:
+        """Pause, resume or cancel a replay."""
+        if self.asked:
+            self.move(instance, self._chance.choice(self.asked), self._chance.choice(MOVES))
+
+    def move(self, instance: Instance, job_id: UUID, move: ReplayMove) -> None:
+        """Move one replay, if its status allows it."""
+        self._counts[f"operator: {move}"] += 1
+        instance.replays.store.move_replay(JobMove(job_id, move, "somebody", "", instance.now()))
+
+    def all_jobs(self, instance: Instance) -> list[UUID]:
+        """Return all jobs, also those whose request was not answered."""
+        return [job.request.job_id for job in instance.replays.store.read_replays(instance.replays.stream, MOST, None)]
+
+    def open_incarnation(self, instance: Instance) -> None:
+        """Open the next incarnation of the stream, if a partition is stopped because its hub is a different one."""
+        means = instance.succession
+        found = means.store.read_incarnation(means.stream)
+        order = IncarnationOrder("somebody", "the hub was recreated", found.number, is_dry_run=False)
+        with suppress(StateDiffers, HubFits):
+            next_incarnation(order, means)
+            self._counts["operator: next incarnation"] += 1
+
+    def drive(self, instance: Instance) -> None:
+        """Work on a partition of a job, as its orchestration or a second one does."""
+        for job_id in instance.replays.store.read_open_replays(instance.replays.stream):
+            for id in open_partitions(job_id, instance.replays):
+                replay_slice(job_id, id, instance.replays, instance.now() + SLICE)

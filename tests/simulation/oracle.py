@@ -1,0 +1,324 @@
+"""The oracle: from the hub's log and the acts of operators it works out what must stand at the end.
+
+It shares no code with the product: it reads the tables by itself and has its own model of the transforms.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from tests.simulation.expected import Effect, effects
+from tests.simulation.tables import Attempt, Books, EventLike, Letter, Place, Range, Sql, Truth, gone_numbers
+
+SETTLED = ("resolved", "exhausted", "discarded")
+GONE = "the event left the hub"
+CRASHED = "the process died"
+NOT_TRIED = (GONE, CRASHED)
+
+
+@dataclass(frozen=True)
+class Touch:
+    """A commit that tried an event, and whether the event became rows or nothing."""
+
+    by: Range
+    succeeded: bool
+
+
+@dataclass(frozen=True)
+class Case:
+    """One partition in one incarnation: its log, its absent numbers, and the commits that tried each event."""
+
+    truth: Truth
+    absent: set[int]
+    touches: dict[int, list[Touch]]
+
+
+def check_balance(truth: Truth, books: Books) -> set[int]:
+    """The batches tile [anchor, end of the log], every number has one outcome; return the absent numbers."""
+    place, ranges = truth.place, books.ledger[truth.place]
+    batches = [one for one in ranges if one.kind == "batch"]
+    (anchor,) = books.anchors[place] or [0]
+    numbers = [number for one in batches for number in one.numbers]
+    last = max(numbers, default=anchor - 1) if truth.last is None else truth.last
+    assert numbers == list(range(anchor, last + 1)), (place, "the batches do not tile the log", anchor, batches)
+    if batches:
+        assert books.checkpoints[place] == [(last, len(ranges))], (place, books.checkpoints[place], last)
+    assert [one.commit for one in ranges] == list(range(1, len(ranges) + 1)), (place, "commits do not count on")
+    is_open = any(status == "open" for *_, status in books.gaps[place])
+    assert truth.last is None or not is_open, (place, "an open gap", books.gaps[place])
+    absent = [n for first, last, status in books.gaps[place] if status == "absent" for n in range(first, last + 1)]
+    assert len(absent) == len(set(absent)), (place, "absent twice")
+    assert set(absent) <= truth.lost, (place, "absent, but the hub had them", set(absent) - truth.lost)
+    first_letters = {one.number for one in books.letters[place] if one.replayed_in is None}
+    for one in batches:
+        assert one.absent == len(set(one.numbers) & set(absent)), (place, "absent in", one)
+        letters = one.dead_lettered + one.held
+        assert letters == len(set(one.numbers) & first_letters), (place, "letters of", one)
+        assert one.written + one.filtered + letters + one.absent == len(one.numbers), (place, one)
+    return set(absent)
+
+
+def check_letters(truth: Truth, books: Books) -> None:
+    """Every letter is settled, whole, and its attempts lead to where it stands."""
+    made: dict[int, list[Attempt]] = defaultdict(list)
+    for number, attempt in books.attempts[truth.place]:
+        made[number].append(attempt)
+    for letter in books.letters[truth.place]:
+        where = (truth.place, letter)
+        assert truth.last is None or (letter.status in SETTLED and letter.due_at is None), where
+        event = truth.events[letter.number]
+        assert letter.body == (event.body if letter.body_kept else b""), where
+        _check_attempts(letter, made.pop(letter.number, []), where)
+    assert not made, (truth.place, "attempts of no letter", made)
+
+
+def _check_attempts(letter: Letter, made: list[Attempt], where: object) -> None:
+    assert [one.attempt for one in made] == list(range(1, len(made) + 1)), where
+    assert len({one.touched_by for one in made}) == len(made), (where, made)
+    count = 1
+    for before, one in pairwise([Attempt(0, "batch", "waiting", None, "", None), *made]):
+        may_follow = {"resolved": ("replay", "free"), "discarded": ("replay",)}  # a replay may hold a resolved letter
+        assert one.kind in may_follow.get(before.status, (one.kind,)), (where, made)
+        if one.kind == "requeue":
+            count = 0
+        elif one.kind == "replay" and one.status != "resolved":
+            count = 1
+        elif one.kind == "retry" and not (one.why or "").startswith(NOT_TRIED):
+            count += 1
+    was_held = letter.held_behind is not None or any(one.kind == "free" for one in made)
+    assert letter.attempts == count or (was_held and letter.attempts < count), (where, made)
+    if made:
+        assert letter.status in (made[-1].status, "retrying"), (where, made)
+
+
+def check_retries(truth: Truth, books: Books) -> None:
+    """The counts of each retry are those of its attempts."""
+    of_commit: dict[int | None, list[tuple[int, Attempt]]] = defaultdict(list)
+    for number, one in books.attempts[truth.place]:
+        if one.kind == "retry":
+            of_commit[one.commit].append((number, one))
+    for kept in books.ledger[truth.place]:
+        if kept.kind != "retry":
+            continue
+        own = of_commit.pop(kept.commit)
+        resolved = sum(one.status == "resolved" for _, one in own)
+        assert (kept.first, kept.last) == (own[0][0], own[-1][0]), (truth.place, kept)
+        assert (kept.written + kept.filtered, kept.dead_lettered) == (resolved, len(own) - resolved), (kept, own)
+    assert not of_commit, (truth.place, "attempts of no commit", of_commit)
+
+
+def touches_of(truth: Truth, books: Books, absent: set[int]) -> dict[int, list[Touch]]:
+    """Return all commits that tried each event, in order."""
+    made: dict[int, list[Attempt]] = defaultdict(list)
+    for number, one in books.attempts[truth.place]:
+        if not (one.why or "").startswith(GONE):
+            made[number].append(one)
+    born = {one.number: one.replayed_in or 0 for one in books.letters[truth.place]}
+    gone: dict[str, set[int]] = defaultdict(set, books.gone_in_replays[truth.place])
+    found: dict[int, list[Touch]] = defaultdict(list)
+    for kept in books.ledger[truth.place]:
+        for number in kept.numbers:
+            own = [one for one in made[number] if (one.commit, one.kind) == (kept.commit, kept.kind)]
+            if kept.kind == "batch" and number not in absent:
+                found[number].append(Touch(kept, born.get(number) != 0))
+            elif own:
+                found[number].append(Touch(kept, own[-1].status == "resolved"))
+            elif kept.kind == "replay" and number not in gone[kept.invocation]:
+                found[number].append(Touch(kept, _succeeded_unseen(kept, born.get(number), made[number])))
+    return found
+
+
+def _succeeded_unseen(kept: Range, born: int | None, made: list[Attempt]) -> bool:
+    """Return True when a replay that left no attempt wrote or filtered an event.
+
+    It leaves none where there was no letter, or a resolved one. Neither does it where it failed again and the letter
+    was discarded before, or where the letter was held: such a letter is freed or discarded later.
+    """
+    if born is None or born > kept.commit:
+        return True
+    before = [one.attempt for one in made if one.commit is not None and one.commit < kept.commit]
+    if not before or made[before[-1] - 1].status != "resolved":
+        return False
+    return not any(one.kind in ("free", "discard") for one in made[before[-1] :][:1])
+
+
+def check_rows(case: Case, books: Books, homes: "Homes") -> None:
+    """Every event has exactly the rows of the last commit that tried it, or a letter of a class that it can have."""
+    place = case.truth.place
+    rows: dict[int, list[tuple[int, tuple[Any, ...]]]] = defaultdict(list)
+    for number, commit, row in books.rows[place]:
+        rows[number].append((commit, row))
+    letters = {one.number: one for one in books.letters[place]}
+    for number, event in case.truth.events.items():
+        own, letter, touches = rows.pop(number, []), letters.pop(number, None), case.touches[number]
+        where = (place, number, event.body, letter, own, touches)
+        if not touches:
+            assert not own and letter is None, (where, "nothing may stand here")
+        elif letter is not None and letter.status != "resolved":
+            assert not own, (where, "rows beside an open letter")
+            classes = {one.letter for touch in touches for one in homes.effects(event, touch, case.truth)}
+            last = {one.letter for one in homes.effects(event, touches[-1], case.truth)}
+            possible = classes if letter.status == "discarded" else last
+            was_tried = letter.attempts > 0  # a held one that was not has the class of the letter that it waited for
+            assert not was_tried or letter.error_class in possible | {"crash"}, (where, possible)
+        else:
+            assert all(commit == touches[-1].by.commit for commit, _ in own), (where, "rows of an earlier commit")
+            found = homes.effects(event, touches[-1], case.truth)
+            possible_rows = {tuple(sorted(one.rows)) for one in found if one.letter is None}
+            assert tuple(sorted(row for _, row in own)) in possible_rows, (where, possible_rows)
+    assert not rows and not letters, (place, "rows or letters of no event", rows, letters)
+
+
+def check_order(case: Case) -> None:
+    """The events of a key became rows in the order of the hub; a replay may write them once more at any time."""
+    tried = [touch.by for touches in case.touches.values() for touch in touches]
+    if any(by.kind == "replay" for by in tried):
+        return
+    applied: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for number, event in case.truth.events.items():
+        commits = [touch.by.commit for touch in case.touches[number] if touch.succeeded]
+        if event.partition_key is not None:
+            applied[event.partition_key] += [(commit, number) for commit in commits]
+    for key, found in applied.items():
+        numbers = [number for _, number in sorted(found)]
+        assert numbers == sorted(numbers), (case.truth.place, key, "out of order", sorted(found))
+
+
+def check_counts(case: Case, books: Books, homes: "Homes") -> None:
+    """What each batch counts as written and filtered is what its transform makes of its events."""
+    counts: dict[int, list[str]] = defaultdict(list)
+    for number, event in case.truth.events.items():
+        for touch in case.touches[number][:1]:
+            found = {
+                one.outcome for one in homes.effects(event, touch, case.truth) if touch.succeeded and not one.letter
+            }
+            counts[touch.by.commit] += found
+            assert len(found) == touch.succeeded, (case.truth.place, number, event.body, touch, found)
+    for kept in books.ledger[case.truth.place]:
+        outcomes = counts[kept.commit]
+        if kept.kind == "batch":
+            assert (outcomes.count("written"), outcomes.count("filtered")) == (kept.written, kept.filtered), kept
+
+
+@dataclass(frozen=True)
+class Registration:
+    """An event that set a home; `is_steady`: it never fails. `is_by_replay`: only replays have set it."""
+
+    place: Place
+    number: int
+    armed: int
+    is_steady: bool
+    is_by_replay: bool
+
+
+class Homes:
+    """The registrations of homes: those that stand at the end, and those that an event can have seen."""
+
+    def __init__(self, cases: Iterable[Case], books: Books) -> None:
+        self._standing = {home: (armed, (stream_id, id), at) for home, armed, stream_id, id, at in books.homes}
+        self._set: dict[str, list[Registration]] = defaultdict(list)
+        for case in cases:
+            for number, event in case.truth.events.items():
+                verb, *words = event.body.decode().split()
+                if verb in ("home", "fixhome") and any(touch.succeeded for touch in case.touches[number]):
+                    by_others = [
+                        one.by.kind for one in case.touches[number] if one.succeeded and one.by.kind != "replay"
+                    ]
+                    is_steady = verb == "home" and "batch" in by_others
+                    one = Registration(case.truth.place, number, int(words[1]), is_steady, not by_others)
+                    self._set[words[0]].append(one)
+
+    def effects(self, event: EventLike, touch: Touch, truth: Truth) -> set[Effect]:
+        """Return what a commit can have made of an event."""
+        body, at = event.body.decode(), event.enqueued_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        number, seen = event.sequence_number, self._seen(body, event.sequence_number, touch.by, truth)
+        return effects(body, number, at, touch.by.version, seen)
+
+    def check(self) -> None:
+        """The newest registration of each home stands."""
+        expected = {home: self._possible(found) for home, found in self._set.items()}
+        wrong = {home: one for home, one in self._standing.items() if one not in expected.pop(home, [])}
+        assert not wrong and not expected, ("states", wrong, expected)
+
+    def _possible(self, found: list["Registration"]) -> list[tuple[int, Place, int]]:
+        """Return the registrations that can stand: the newest, unless only a replay set it over a different stream's.
+
+        A replay never replaces a state of a different partition or stream.
+        """
+        newest = max(found, key=lambda one: (one.place, one.number))
+        others = [one for one in found if one.place != newest.place or not one.is_by_replay]
+        return [(one.armed, one.place, one.number) for one in ([newest, *others] if newest.is_by_replay else [newest])]
+
+    def _seen(self, body: str, number: int, by: Range, truth: Truth) -> set[int | None]:
+        """Return the answers that a look can get: exactly one in a batch, where only batches set the home."""
+        verb, *words = body.split()
+        if verb != "look":
+            return {None}
+        registered = self._set.get(words[0], [])
+        if by.kind == "batch" and all(one.is_steady and one.place == truth.place for one in registered):
+            before = [one.armed for one in registered if one.number < number]
+            return {before[-1] if before else None}
+        return {None, *(one.armed for one in registered)}
+
+
+def check_remembered(sql: Sql) -> None:
+    """Every appended row that was ever committed stands, or one replay took it away and kept a copy."""
+    key = "stream_id, partition_id, sequence_number, ordinal, commit_number"
+    written = sorted(sql(f"SELECT table_name, {key} FROM sim_row"))
+    live = [one for table in ("sensor_reading", "home_alert") for one in sql(f"SELECT '{table}', {key} FROM {table}")]
+    copies = key.replace("commit_number", "row_commit_number")
+    taken = sql(f"SELECT table_name, {copies} FROM retracted_row WHERE table_name <> 'home'")
+    assert sorted([*live, *taken]) == written, "a row is lost or doubled"
+
+
+def check_replays(sql: Sql, truths: Iterable[Truth]) -> None:
+    """Each piece of a job follows the one before it, the counts of a job are those of its commits, and what it calls
+    gone is gone."""
+    gone = {truth.place: truth.gone for truth in truths}
+    columns = "stream_id, partition_id, first_sequence_number, next_sequence_number, written, filtered, dead_lettered"
+    for job_id, status, is_dry_run in sql("SELECT job_id, status, is_dry_run FROM replay_job"):
+        found = sql(
+            f"SELECT {columns}, gone_ranges, last_sequence_number FROM replay_progress WHERE job_id = ?", job_id
+        )
+        for stream_id, id, first, following, *counts, ranges, last in found:
+            own = sql(
+                "SELECT first_sequence_number, last_sequence_number, written, filtered, dead_lettered FROM batch_ledger"
+                " WHERE invocation_id = ? AND stream_id = ? AND partition_id = ? ORDER BY commit_number",
+                *(job_id, stream_id, id),
+            )
+            numbers = [number for one in own for number in range(one[0], one[1] + 1)]
+            assert numbers == ([] if is_dry_run else list(range(first, following))), (job_id, id, own)
+            sums = [sum(one[at] for one in own) for at in (2, 3, 4)]
+            assert is_dry_run or sums == counts, (job_id, id, sums, counts)
+            assert gone_numbers(ranges) <= gone[stream_id, id], (job_id, id, ranges)
+            assert status != "done" or following == last + 1, (job_id, id, "done, but not through")
+
+
+def check(sql: Sql, truths: list[Truth], told: set[tuple[str, int]], is_ordered: bool = False) -> Books:
+    """Check all of a database at rest; `told` are the letters that an operator was told were discarded.
+
+    `is_ordered`: the events of a partition key were kept in order.
+    """
+    books = Books(sql)
+    cases = []
+    for truth in truths:
+        absent = check_balance(truth, books)
+        check_letters(truth, books)
+        check_retries(truth, books)
+        cases.append(Case(truth, absent, touches_of(truth, books, absent)))
+    homes = Homes(cases, books)
+    for case in cases:
+        check_rows(case, books, homes)
+        check_counts(case, books, homes)
+        if is_ordered:
+            check_order(case)
+    homes.check()
+    check_remembered(sql)
+    check_replays(sql, truths)
+    discarded = {
+        (id, number) for (_, id), found in books.attempts.items() for number, one in found if one.kind == "discard"
+    }
+    assert told <= discarded, ("told, but not discarded", told - discarded)
+    return books

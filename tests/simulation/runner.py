@@ -1,0 +1,51 @@
+"""Runs worlds by their seeds, in one process or in several."""
+
+import os
+import traceback
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+from tests.simulation.watch import WatchedStore
+from tests.simulation.world import World
+
+BLOCK = 10  # seeds that a process takes at once
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of one world: the counts of its faults, and why it failed."""
+
+    seed: int
+    counts: Counter[str]
+    fault: str | None = None
+
+    @property
+    def repeated_by(self) -> str:
+        """The command that runs this world again."""
+        return f"make simulate SEEDS=1 FIRST={self.seed}"
+
+
+def run_world(seed: int) -> Counter[str]:
+    """Run a world in memory; return its counts. Its faults carry the seed and the command that repeats it."""
+    engine = WatchedStore()
+    try:
+        return World(seed, engine, engine.open()).run().counts
+    except BaseException as fault:
+        fault.add_note(f"seed {seed}: {Result(seed, Counter()).repeated_by}")
+        raise
+
+
+def try_world(seed: int) -> Result:
+    """Run a world, and return its fault as a text."""
+    try:
+        return Result(seed, run_world(seed))
+    except BaseException:  # noqa: BLE001 - a death that leaves its world is a fault of this world, too
+        return Result(seed, Counter(), traceback.format_exc())
+
+
+def run_all(seeds: Iterable[int], processes: int | None = None) -> Iterator[Result]:
+    """Yield the result of each world, in any order, from as many processes as there are cores."""
+    with get_context("spawn").Pool(processes or os.cpu_count()) as pool:
+        yield from pool.imap_unordered(try_world, seeds, BLOCK)

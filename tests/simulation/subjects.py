@@ -1,0 +1,227 @@
+"""The subjects of the nth-failure sweep: one row each, with what is there before it and what it does."""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, cast
+
+from core.aggregation.activity import HomeActivity
+from core.aggregation.spark import JobRequest, JobState
+from core.aggregation.tick import Aggregation, aggregate
+from core.errors import ReplayOverlap
+from core.ingest.gaps import Healing
+from core.ingest.ingest import Means, ingest_batch
+from core.ingest.silence import SilenceCheck
+from core.ledger.next_incarnation import (
+    HubFits,
+    IncarnationMeans,
+    IncarnationOrder,
+    StateDiffers,
+    next_incarnation,
+)
+from core.letters.moves import Mover, discard
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, retry_chunk
+from core.model.backoff import Backoff
+from core.model.events import Event, PartitionId
+from core.model.letters import LetterPolicy, LetterPosition
+from core.model.spans import SequenceNumber
+from core.model.transform import Transform
+from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
+from core.store.aggregation import Aggregations
+from core.store.incarnations import Incarnations
+from core.store.ledger import Ledger
+from core.store.stream import OneStream
+from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
+from tests.fakes.builders import EPOCH, STREAM, batch, event, partition
+from tests.fakes.replaying import order
+from tests.fakes.store import Store
+from tests.simulation.deployments import TRANSFORMS
+from tests.simulation.sweep import Bench, Process, Subject
+
+BODIES = ["home a 1", "reading a", "double b", "look a", "quiet", "poison", "bug", "look b", "home b 0", "look b"]
+WITH_REFUSED = [*BODIES[:4], "huge a", "reading b", "huge b"]
+FEW_TRIES = LetterPolicy(Backoff(attempts=2), chunk=3)
+HOLDING = LetterPolicy(order="hold_key")
+FIRST, SECOND = TRANSFORMS[0], TRANSFORMS[1]
+GRACE = timedelta(seconds=30)
+MOST = 10**6
+
+
+def _log(bodies: Iterable[str]) -> list[Event]:
+    return [event(number, body) for number, body in enumerate(bodies)]
+
+
+def _means(process: Process, transform: Transform = FIRST) -> Means:
+    return Means(process.store, transform, process.bench.own, Healing(process.bench.hub), FEW_TRIES)
+
+
+def _held(bodies: list[str], gone: Iterable[int] = ()) -> Callable[[Bench], None]:
+    """Return a preparation: the hub holds a log, less what it lost."""
+
+    def prepare(bench: Bench) -> None:
+        bench.hub.publish("0", _log(bodies))
+        bench.hub.lose("0", *gone)
+
+    return prepare
+
+
+def _committed(bodies: list[str], upto: int) -> Callable[[Bench], None]:
+    """Return a preparation: the hub holds a log, of which the first events are committed."""
+
+    def prepare(bench: Bench) -> None:
+        _held(bodies)(bench)
+        ingest_batch(batch(_log(bodies)[:upto], partition()), _means(Process(bench)))
+
+    return prepare
+
+
+def _ingest(bodies: list[str], first: int = 0) -> Callable[[Process], object]:
+    """Return the act of the host: it hands over the events from a number on, again and again."""
+    return lambda process: ingest_batch(batch(_log(bodies)[first:], partition()), _means(process))
+
+
+def _look(process: Process) -> None:
+    check = SilenceCheck(replace(_means(process), store=Store(process.database)), GRACE)
+    for _ in range(2):
+        for _ in check.run("timer"):
+            pass
+        process.bench.clock.advance(2 * GRACE.total_seconds())
+
+
+def _keep(process: Process) -> None:
+    bench = process.bench
+    keeper = Keeper(STREAM, process.store, SECOND, bench.hub.find_event, bench.own, FEW_TRIES)
+    for chunk in claim_due(keeper):
+        retry_chunk(chunk, keeper, "activity")
+
+
+def _discard(process: Process) -> None:
+    bench = process.bench
+    keeper = Keeper(STREAM, process.store, FIRST, bench.hub.find_event, bench.own, FEW_TRIES)
+    positions = [LetterPosition(PartitionId("0"), SequenceNumber(number)) for number in range(len(BODIES))]
+    discard(positions, keeper, Mover("somebody", "the sweep asks"))
+
+
+def _replays(process: Process, transform: Transform = SECOND) -> ReplayMeans:
+    bench = process.bench
+    return ReplayMeans(STREAM, process.store, bench.hub, transform, bench.own, FEW_TRIES, piece=4)
+
+
+def _replay(is_dry_run: bool, bodies: list[str] = BODIES) -> Callable[[Bench], None]:
+    """Return a preparation: everything is committed, and a replay of it is requested."""
+
+    def prepare(bench: Bench) -> None:
+        _committed(bodies, len(bodies))(bench)
+        request_replay(order(dry_run=is_dry_run), _replays(Process(bench)), MOST)
+
+    return prepare
+
+
+def _request(process: Process) -> None:
+    """Request a replay as a person who gets no answer does: again, until there is one."""
+    if not process.bench.store.sql("SELECT 1 FROM replay_job"):
+        with suppress(ReplayOverlap):
+            request_replay(order(), _replays(process), MOST)
+
+
+def _drive(process: Process) -> None:
+    means, bench = _replays(process), process.bench
+    for job_id in process.store.read_open_replays(STREAM):
+        for id in open_partitions(job_id, means):
+            replay_slice(job_id, id, means, bench.clock.now() + timedelta(seconds=10))
+
+
+def _in_order(bench: Bench) -> None:
+    """Prepare a key whose first event is a letter."""
+    means = replace(_means(Process(bench)), letters=HOLDING)
+    ingest_batch(batch([event(0, "bug", key="a")], partition()), means)
+
+
+def _ingest_in_order(process: Process) -> None:
+    given = [event(number, "reading a", key=key) for number, key in enumerate(["a", "b", "a", "a"], 1)]
+    ingest_batch(batch(given, partition()), replace(_means(process), letters=HOLDING))
+
+
+def _free(process: Process) -> None:
+    bench = process.bench
+    keeper = Keeper(STREAM, process.store, FIRST, bench.hub.find_event, bench.own, HOLDING)
+    discard([LetterPosition(PartitionId("0"), SequenceNumber(0))], keeper, Mover("somebody", "the sweep asks"))
+
+
+def _held_in_order(bench: Bench) -> None:
+    _in_order(bench)
+    _ingest_in_order(Process(bench))
+
+
+def _recreated(bench: Bench) -> None:
+    """Prepare a stream whose hub was replaced by a different one."""
+    _committed(BODIES, 4)(bench)
+    store = Process(bench).store
+    store.adopt_hub(store.read_incarnation(STREAM), bench.hub.made_at)
+    bench.hub.recreate_hub(bench.clock.now())
+
+
+def _succeed(process: Process) -> None:
+    database, bench = process.database, process.bench
+    ledger = Ledger(OneStream(database, STREAM), ())
+    means = IncarnationMeans(STREAM, Incarnations(database), ledger, bench.hub, bench.own)
+    with suppress(StateDiffers, HubFits):
+        next_incarnation(IncarnationOrder("somebody", "the hub was recreated", 1, is_dry_run=False), means)
+
+
+@dataclass(slots=True)
+class StagingEngine:
+    """An engine that finishes each job at once: it stages one window under the run's id."""
+
+    bench: Bench
+    name: str = "fake"
+
+    def submit(self, request: JobRequest) -> str:
+        arguments = dict(zip(request.arguments[::2], request.arguments[1::2], strict=True))
+        run_id, staging_id = arguments["--run-id"], f"staging-{len(self.bench.jobs)}"
+        tables = SqliteAggregation(cast(Any, self.bench.store))
+        stage(tables, staging_id, run_id, [HomeActivity("a", EPOCH, "motion", 3, 1, None, None, None, EPOCH, EPOCH)])
+        finish(tables, staging_id, run_id, self.bench.clock.now())
+        self.bench.jobs[request.name] = f"job of {request.name}"
+        return self.bench.jobs[request.name]
+
+    def find(self, name: str) -> str | None:
+        return self.bench.jobs.get(name)
+
+    def state(self, job_id: str) -> JobState:
+        return JobState.SUCCEEDED if job_id in self.bench.jobs.values() else JobState.LOST
+
+    def cancel(self, job_id: str) -> None:
+        """Ignore it: every job has ended."""
+
+
+def _tick(process: Process) -> None:
+    bench = process.bench
+    aggregate(Aggregation(Aggregations(process.database), StagingEngine(bench), None, bench.clock.now))
+
+
+SUBJECTS = {
+    "the first batch of a partition": Subject(_held(BODIES), _ingest(BODIES), 40),
+    "a batch": Subject(_committed(BODIES, 3), _ingest(BODIES), 20),
+    "a batch with rows that the database refuses": Subject(
+        _held(WITH_REFUSED), _ingest(WITH_REFUSED), 100, counts_commits=False
+    ),
+    "a gap": Subject(_committed(BODIES, 2), _ingest(BODIES, 6), 40),
+    "a gap whose events are gone": Subject(_held(BODIES, gone=(0, 1, 3, 4)), _ingest(BODIES, 7), 40),
+    "a gap at the end": Subject(_committed(BODIES, 2), _look, 40, 3, counts_commits=False),
+    "a gap at the end whose events are gone": Subject(_held(BODIES, gone=(3, 9)), _look, 40, 3, counts_commits=False),
+    "a claim and its retries": Subject(_committed([*BODIES, "huge a"], 11), _keep, 60, 4, counts_commits=False),
+    "a batch of which a key waits for a letter": Subject(_in_order, _ingest_in_order, 20),
+    "a discard that frees the letters of its key": Subject(_held_in_order, _free, 10),
+    "the next incarnation": Subject(_recreated, _succeed, 20),
+    "a move of letters": Subject(_committed(BODIES, len(BODIES)), _discard, 10),
+    "the request of a replay": Subject(_committed(BODIES, len(BODIES)), _request, 10),
+    "the pieces of a replay": Subject(_replay(is_dry_run=False), _drive, 100),
+    "the pieces of a replay with rows that the database refuses": Subject(
+        _replay(is_dry_run=False, bodies=WITH_REFUSED), _drive, 100
+    ),
+    "a dry run": Subject(_replay(is_dry_run=True), _drive, 60),
+    "a run of aggregation, from its plan to its commit": Subject(_committed(BODIES, len(BODIES)), _tick, 40, 4),
+}

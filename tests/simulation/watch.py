@@ -1,0 +1,151 @@
+"""A watch inside the database: triggers note each change that must never be, whoever makes it.
+
+A violation is a row of `sim_violation`; it is rolled back with the change, so only a committed one is seen. `sim_row`
+remembers every appended row that was ever committed.
+"""
+
+from functools import cache
+
+from tests.fakes.memory_store import MemoryStore
+
+LEASE = 300  # seconds of a claim
+FINAL = ("batch_ledger", "partition_anchor", "dead_letter_attempt", "retracted_row")  # rows that never change
+KEPT = ("event_hub_checkpoint", "event_hub_dead_letter", "sequence_gap", "replay_job", "event_stream")
+NOTE = "INSERT INTO sim_violation VALUES"
+APPENDED = ("sensor_reading", "home_alert")
+PLACE = "NEW.stream_id || '/' || NEW.partition_id"
+LETTER = f"{PLACE} || '/' || NEW.sequence_number || ' by ' || COALESCE(NEW.claimed_by, '')"
+MOVES = {  # of letters: from a status to those that may follow; a replay may resolve and reopen all but discarded ones
+    "waiting": "waiting retrying exhausted discarded resolved held",
+    "retrying": "waiting retrying held exhausted discarded resolved",
+    "exhausted": "waiting held exhausted discarded resolved",
+    "resolved": "waiting held exhausted resolved",
+    "discarded": "resolved",
+    "held": "waiting held exhausted discarded resolved",
+}
+
+
+def _never(table: str, change: str) -> str:
+    return (
+        f"CREATE TRIGGER sim_{table}_{change} AFTER {change} ON {table} BEGIN {NOTE} ('{change} of {table}', ''); END;"
+    )
+
+
+def _when(table: str, change: str, name: str, condition: str, detail: str) -> str:
+    return (
+        f"CREATE TRIGGER sim_{table}_{name} AFTER {change} ON {table} WHEN {condition} BEGIN"
+        f" {NOTE} ('{name} of {table}', {detail}); END;"
+    )
+
+
+def _remembered(table: str) -> str:
+    row = "stream_id, {0}.partition_id, {0}.sequence_number, {0}.ordinal, {0}.commit_number"
+    values, place = f"'{table}', NEW.{row.format('NEW')}", "stream_id, partition_id, sequence_number, ordinal"
+    return (
+        f"CREATE TRIGGER sim_{table} AFTER INSERT ON {table} BEGIN INSERT INTO sim_row VALUES ({values}); END;"
+        f"\nCREATE TRIGGER sim_{table}_change AFTER UPDATE ON {table} BEGIN {NOTE} ('update of {table}', ''); END;"
+        f"\nCREATE TRIGGER sim_{table}_gone AFTER DELETE ON {table} WHEN NOT EXISTS (SELECT 1 FROM retracted_row AS r"
+        f" WHERE r.table_name = '{table}' AND ({', '.join('r.' + one for one in place.split(', '))})"
+        f" = ({', '.join('OLD.' + one for one in place.split(', '))}) AND r.row_commit_number = OLD.commit_number)"
+        f" BEGIN {NOTE} ('delete of {table} without a copy', ''); END;"
+    )
+
+
+SCRIPT = "\n".join(
+    [
+        "CREATE TABLE sim_violation (kind TEXT, detail TEXT);",
+        "CREATE TABLE sim_row (table_name TEXT, stream_id INTEGER, partition_id TEXT, sequence_number INTEGER,"
+        " ordinal INTEGER, commit_number INTEGER);",
+        *(_never(table, change) for table in FINAL for change in ("UPDATE", "DELETE")),
+        *(_never(table, "DELETE") for table in KEPT),
+        *(_remembered(table) for table in APPENDED),
+        _when(
+            "event_hub_checkpoint",
+            "UPDATE",
+            "step_back",
+            "NEW.sequence_number < OLD.sequence_number OR NEW.commit_number NOT IN (OLD.commit_number,"
+            " OLD.commit_number + 1) OR (NEW.sequence_number > OLD.sequence_number"
+            " AND NEW.commit_number = OLD.commit_number)",
+            f"{PLACE} || ' from ' || OLD.sequence_number || ' to ' || NEW.sequence_number",
+        ),
+        _when(
+            "batch_ledger",
+            "INSERT",
+            "commit_after_the_close",
+            "EXISTS (SELECT 1 FROM event_stream AS e WHERE e.stream_id = NEW.stream_id AND e.closed_at IS NOT NULL)",
+            f"{PLACE} || ' ' || NEW.kind",
+        ),
+        _when(
+            "batch_ledger",
+            "INSERT",
+            "foreign_commit",
+            "NEW.commit_number <> (SELECT c.commit_number FROM event_hub_checkpoint AS c"
+            " WHERE c.stream_id = NEW.stream_id AND c.partition_id = NEW.partition_id)",
+            PLACE,
+        ),
+        _when(
+            "event_hub_dead_letter",
+            "UPDATE",
+            "wrong_move",
+            "NOT ("
+            + " OR ".join(f"OLD.status = '{one}' AND INSTR('{targets}', NEW.status)" for one, targets in MOVES.items())
+            + ")",
+            f"{LETTER} || ': ' || OLD.status || ' to ' || NEW.status",
+        ),
+        _when(
+            "event_hub_dead_letter",
+            "UPDATE",
+            "held_twice",
+            "OLD.status = 'retrying' AND NEW.status = 'retrying' AND OLD.claimed_by <> NEW.claimed_by"
+            " AND OLD.claimed_until <> NEW.claimed_until"
+            f" AND julianday(OLD.claimed_until) > julianday(NEW.claimed_until, '-{LEASE} seconds') + 1e-8",
+            f"{LETTER} || ' taken from ' || OLD.claimed_by",
+        ),
+        "CREATE TABLE sim_run (run TEXT);",
+        "CREATE TRIGGER sim_letter_begun AFTER UPDATE ON event_hub_dead_letter WHEN OLD.status = 'retrying'"
+        " AND NEW.status = 'retrying' AND OLD.claimed_by <> NEW.claimed_by AND OLD.claimed_until = NEW.claimed_until"
+        f" BEGIN INSERT INTO sim_violation SELECT 'begun twice', {LETTER} FROM sim_run WHERE run = OLD.claimed_by;"
+        " INSERT INTO sim_run VALUES (NEW.claimed_by); END;",
+        _when(
+            "event_hub_dead_letter",
+            "UPDATE",
+            "settled_by_another",
+            "OLD.status = 'retrying' AND NEW.status IN ('resolved', 'waiting', 'exhausted')"
+            " AND NEW.claimed_by = OLD.claimed_by AND NEW.attempts NOT IN (OLD.attempts, OLD.attempts + 1)",
+            LETTER,
+        ),
+        _when(
+            "replay_progress",
+            "UPDATE",
+            "step_of_a_job_that_stands",
+            "NEW.next_sequence_number <> OLD.next_sequence_number AND (NEW.next_sequence_number"
+            " < OLD.next_sequence_number OR (SELECT j.status FROM replay_job AS j WHERE j.job_id = NEW.job_id)"
+            " <> 'running')",
+            "NEW.job_id",
+        ),
+        _when(
+            "sequence_gap",
+            "UPDATE",
+            "absent_again",
+            "OLD.status = 'absent' AND NEW.status <> 'absent'",
+            f"{PLACE} || ' from ' || OLD.first_sequence_number",
+        ),
+    ]
+)
+
+
+class WatchedStore(MemoryStore):
+    """A database in memory under watch: an empty one, or one from an image."""
+
+    def __init__(self, image: bytes | None = None) -> None:
+        super().__init__()
+        self._connection.deserialize(image or watched_image())
+
+
+@cache
+def watched_image() -> bytes:
+    """Return a migrated database with the watch: it is made once, for that takes as long as a small world."""
+    store = MemoryStore()
+    for statement in SCRIPT.split("\n"):
+        store.sql(statement)
+    return store.image()

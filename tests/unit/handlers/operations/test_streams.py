@@ -1,0 +1,139 @@
+"""handlers/operations/streams.py and the command: requests for the next incarnation, and those that are refused."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from core.model.events import Partition
+from handlers import next_incarnation as command
+from handlers.app import app
+from tests.fakes.builders import EPOCH, events
+from tests.fakes.engines import SqliteEngine
+from tests.fakes.memory_hub import MemoryHub
+from tests.unit.handlers.running import HOME, Reply, Running
+
+CREATED = "2026-01-01T01:00:00Z"
+PROBLEM = "urn:hubledger:problem:"
+REFUSED: dict[str, tuple[object, str]] = {
+    "no reason": ({"expected_incarnation": 1}, "reason"),
+    "a reason that is too short": ({"reason": "x", "expected_incarnation": 1}, "reason"),
+    "no expected incarnation": ({"reason": "recreated"}, "expected_incarnation"),
+    "an incarnation before the first": ({"reason": "recreated", "expected_incarnation": 0}, "expected_incarnation"),
+    "an incarnation of another type": ({"reason": "recreated", "expected_incarnation": "1"}, "expected_incarnation"),
+    "an unknown field": ({"reason": "recreated", "expected_incarnation": 1, "forced": True}, "forced"),
+    "an unknown anchor": ({"reason": "recreated", "expected_incarnation": 1, "anchor": "end"}, "anchor"),
+    "an anchor without a zone": (
+        {"reason": "recreated", "expected_incarnation": 1, "anchor": "2026-01-01T00:00:00"}, "anchor"
+    ),
+    "an anchor before all time": (
+        {"reason": "recreated", "expected_incarnation": 1, "anchor": "0001-01-01T00:00:00+14:00"}, "anchor"
+    ),
+    "no hub to open": (
+        {"reason": "recreated", "expected_incarnation": 1, "dry_run": False}, "expected_hub_created_at"
+    ),
+    "a hub at no time": (
+        {"reason": "recreated", "expected_incarnation": 1, "expected_hub_created_at": "noon"},
+        "expected_hub_created_at",
+    ),
+}  # fmt: skip
+
+
+class SettingsHub(MemoryHub):
+    """A hub whose partitions are those of the settings."""
+
+    def partitions(self) -> tuple[Partition, ...]:
+        return tuple(app().settings.stream.partition(one.partition_id) for one in super().partitions())
+
+
+class Streams(Running):
+    """The app over a hub in memory, which was recreated after the stream was read from it."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.ingest([0, 1, 2], [HOME, b"{", HOME])
+        own = app()
+        own.store.adopt_hub(own.store.read_incarnation(own.settings.stream), EPOCH - timedelta(days=1))
+        self.hub = SettingsHub({"0": [], "1": events(0, 4)})
+        self.hub.made_at = EPOCH + timedelta(hours=1)
+        app.value = replace(own, hub=self.hub)  # type: ignore[arg-type]
+
+    def ask(self, key: dict[str, str] | None = None, **body: Any) -> Reply:
+        """Request the next incarnation of the first one."""
+        given = {"reason": "recreated", "expected_incarnation": 1, **body}
+        return self.post("open_next_incarnation", given, None, **(key or {}))
+
+    def incarnation(self) -> int:
+        return int(self.sqlite.sql("SELECT MAX(incarnation) FROM event_stream")[0][0])
+
+
+@pytest.fixture
+def streams(
+    sqlite: SqliteEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> Iterator[Streams]:
+    made = Streams(sqlite, caplog, monkeypatch)
+    yield made
+    made.close()
+
+
+def test_a_dry_run_says_what_will_be_read_and_what_ends(streams: Streams) -> None:
+    said = streams.ask()
+    assert (said.status, said.body["outcome"], said.body["incarnation"]) == (200, "dry_run", 2)
+    assert said.body["hub_created_at"] == CREATED
+    places = [(one["partition_id"], one["anchor"], one["hub_end"], one["numbers"]) for one in said.body["partitions"]]
+    assert places == [("0", "0", "-1", 0), ("1", "0", "4", 5)]
+    old = said.body["old_books"]
+    assert (old["incarnation"], old["accounted"], old["letters_open"], old["balanced"]) == (1, 3, 1, True)
+    assert old["letters_by_status"] == {"waiting": 0, "retrying": 0, "held": 0, "exhausted": 1}
+    assert streams.incarnation() == 1
+
+
+def test_it_is_opened_once_and_a_repetition_under_its_key_gets_the_same_answer(streams: Streams) -> None:
+    key = {"Idempotency-Key": "once"}
+    opened = streams.ask(key, expected_hub_created_at=CREATED, dry_run=False)
+    assert (opened.status, opened.body["outcome"]) == (200, "opened")
+    assert streams.ask(key, expected_hub_created_at=CREATED, dry_run=False).body == opened.body
+    again = streams.ask(expected_hub_created_at=CREATED, dry_run=False)
+    assert (again.status, again.body["type"]) == (412, PROBLEM + "state-differs")
+    assert (again.body["incarnation"], again.body["hub_created_at"]) == (2, CREATED)
+    assert streams.incarnation() == 2
+    (line,) = [line for line in streams.lines if line.get("action") == "next_incarnation"]
+    assert (line["why"], line["incarnation"]) == ("recreated", 2)
+
+
+def test_a_hub_that_fits_is_a_conflict_unless_it_is_forced(streams: Streams) -> None:
+    streams.hub.made_at = EPOCH - timedelta(days=1)
+    streams.hub.held["1"].clear()
+    streams.hub.last["1"] = 9
+    fits = streams.ask()
+    assert (fits.status, fits.body["type"]) == (409, PROBLEM + "conflict")
+    assert streams.ask(force=True).body["evidence"] is None
+
+
+def test_a_hub_that_does_not_answer_is_named(streams: Streams) -> None:
+    streams.hub.fails = lambda: True
+    away = streams.ask()
+    assert (away.status, away.body["fault"]) == (503, "HubUnreachable")
+
+
+def test_what_cannot_be_asked_is_refused_by_its_field(streams: Streams) -> None:
+    for case, (body, field) in REFUSED.items():
+        reply = streams.post("open_next_incarnation", body)
+        assert (reply.status, reply.fields) == (400, [field]), case
+    assert streams.incarnation() == 1
+
+
+def test_the_command_does_the_same(streams: Streams, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--reason", "recreated", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said == streams.ask().body
+    assert command.main(["--reason", "recreated"]) == 0
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last == f"  to open it: --open 1 --hub-created-at {CREATED}"
+    assert command.main(["--reason", "recreated", "--open", "1", "--hub-created-at", CREATED]) == 0
+    assert "incarnation 2 is opened" in capsys.readouterr().out
+    assert command.main(["--reason", "recreated", "--open", "1", "--hub-created-at", CREATED]) == 1
+    assert "the stream is in incarnation 2" in capsys.readouterr().err

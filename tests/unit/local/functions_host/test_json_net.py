@@ -1,0 +1,60 @@
+"""local/functions_host/json_net.py: the JSON that the real host makes of each type of AMQP."""
+
+import json
+from typing import Any
+
+import pytest
+
+from local.event_hubs.codec import Array, Described, Float, Raw, Symbol, Timestamp, decode, encode
+from local.functions_host.json_net import NotConverted, json_properties, json_value
+
+TICKS = 639_028_224_000_000_000  # of 100 ns, from year 1 to 2026
+VALUES: dict[str, tuple[Any, Any]] = {
+    "null": (None, None),
+    "boolean": (True, True),
+    "long": (2**63 - 1, 2**63 - 1),
+    "float": (Float(1.1), 1.1),
+    "double": (1.1, 1.1),
+    "NaN": (float("nan"), "NaN"),
+    "infinity": (float("inf"), "Infinity"),
+    "float that is not finite": (Float("-inf"), "-Infinity"),
+    "decimal32": (Raw(b"\x74\x31\x80\x00\x6e"), 1.1),
+    "negative decimal128": (Raw(b"\x94\xb0\x40" + b"\x00" * 13 + b"\x0a"), -10.0),
+    "char": (Raw(b"\x73\x00\x00\x00\xdf"), "ß"),
+    "timestamp": (Timestamp(1_767_225_600_120), "2026-01-01T00:00:00.12Z"),
+    "whole timestamp": (Timestamp(1_767_225_600_000), "2026-01-01T00:00:00Z"),
+    "uuid": (Raw(b"\x98" + bytes(15) + b"\x07"), "00000000-0000-0000-0000-000000000007"),
+    "binary": (b"\x00\xff", "AP8="),
+    "string": ("ß", "ß"),
+    "symbol": (Symbol("a"), "a"),
+    "list": ([1, [b"\x00"]], [1, ["AA=="]]),
+    "array": (Array(["a", "b"]), ["a", "b"]),
+    "map": ({"a": 1}, {"a": 1}),
+    "uri": (Described(Symbol("com.microsoft:uri"), "https://a/"), "https://a/"),
+    "offset": (
+        Described(Symbol("com.microsoft:datetime-offset"), TICKS),
+        "2026-01-01T00:00:00+00:00",
+    ),
+    "span": (Described(Symbol("com.microsoft:timespan"), 36_000_000_000), "01:00:00"),
+    "long span": (Described(Symbol("com.microsoft:timespan"), -864_000_000_001), "-1.00:00:00.0000001"),
+}
+
+
+@pytest.mark.parametrize("case", VALUES)
+def test_a_value_becomes_the_json_of_its_dotnet_value(case: str) -> None:
+    value, expected = VALUES[case]
+    found = json_value(decode(encode(value))[0])
+    assert (type(found), found) == (type(expected), expected)
+    json.dumps(found, allow_nan=False)
+
+
+def test_a_value_that_dotnet_does_not_know_is_left_out() -> None:
+    assert json_properties({"a": Described(Symbol("other"), 1), "b": 2}) == {"b": 2}
+
+
+@pytest.mark.parametrize(
+    "value", [Described(7, 1), Timestamp(2**62), Raw(b"\x84\x78" + bytes(7)), Raw(b"\x74\x77\xf8\x96\x7f")]
+)
+def test_a_value_without_one_in_dotnet_is_refused(value: object) -> None:
+    with pytest.raises(NotConverted):
+        json_properties({"a": value})
