@@ -55,7 +55,9 @@ class World:
         self.trouble = Trouble(chance, self.clock)
         ids = tuple(map(str, range(chance.randint(1, 3))))
         self.hub = SimulatedHub(ids, chance, self.clock, self.trouble.of_hub)
-        policy = LetterPolicy(Backoff(attempts=chance.randint(2, 5)), chance.random() < 0.7, chunk=4, fan_out=3)
+        policy = LetterPolicy(
+            Backoff(attempts=chance.randint(2, 4)), chance.random() < 0.7, chunk=chance.choice([3, 12]), fan_out=3
+        )
         if chance.random() < 0.3:
             policy = replace(policy, order="hold_key", held_limit=chance.choice([3, 1_000]))
         fuse = Fuse(floor=chance.randint(2, 5), patience=chance.choice([0, 2, 4]))
