@@ -9,7 +9,7 @@ from pathlib import Path
 from local.books import OPEN, Books, count_gaps, count_letters, count_survived
 from local.chaos import Kind, skipped_batches, struck_figures
 from local.feed.record import Copies
-from local.recount import recount
+from local.recount import recount, recount_properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,7 @@ def prove(finished: Finished, store: Path, record: Path) -> Proof:
         figures["workers"] = finished.workers
     if finished.was_dangerous:
         survived = count_survived(store)
+        differences += recount_properties(store)
         differences += [f"chaos: none of {name}" for name, count in survived.items() if not count]
         figures |= survived
     return Proof(figures, differences)

@@ -47,6 +47,22 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--duplicates", type=_up_to(1, "a number"), metavar="SHARE", help="of the events come twice; default: 0.005"
     )
+    _add_dangers(parser)
+    parser.add_argument("--record", type=Path, metavar="PATH", help="a new SQLite file for the expected outcomes")
+    options = parser.parse_args(arguments)
+    choose_senders(parser, options)
+    _refuse_dangers(parser, options)
+    return options
+
+
+def _refuse_dangers(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    if options.dangers is not None and (options.events is None or options.transform is not HOMES):
+        parser.error(f"argument --dangers: it needs a number of --events, of {HOMES.name}")
+    if options.append and options.record is None:
+        parser.error("argument --append: it needs the --record of the earlier feed")
+
+
+def _add_dangers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dangers",
         type=_none_or_more,
@@ -55,12 +71,6 @@ def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
         "before its readings; malformed events carry properties that are no finite numbers",
     )
     parser.add_argument("--append", action="store_true", help="add to the record of an earlier feed")
-    parser.add_argument("--record", type=Path, metavar="PATH", help="a new SQLite file for the expected outcomes")
-    options = parser.parse_args(arguments)
-    choose_senders(parser, options)
-    if options.dangers is not None and (options.events is None or options.transform is not HOMES):
-        parser.error(f"argument --dangers: it needs a number of --events, of {HOMES.name}")
-    return options
 
 
 def add_domain(parser: argparse.ArgumentParser) -> None:

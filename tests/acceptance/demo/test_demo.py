@@ -50,8 +50,14 @@ def test_a_demo_in_chaos_proves_it_too_and_has_healed_every_loss_of_the_host(sta
     }
     for transform, demo in demos.items():
         figures, out = proven(demo)
-        assert list(figures) == [*KEYS, "kills", "chaos"]
+        dangers = ["crashes_isolated", "incarnations", "held"] if transform == "home_security" else []
+        assert list(figures) == [*KEYS, "kills", "chaos", *dangers]
         assert figures["published"] == figures["accounted"] >= 4_000
+        if dangers:
+            assert (figures["crashes_isolated"], figures["incarnations"]) == (1, 2)
+            assert figures["held"] > 0
+            assert any(line.startswith("opened incarnation 2") for line in out)
+            assert 1 <= sum("has killed the functions host" in line for line in out) <= 10
         assert figures["gaps"]["healed"] > 0 == figures["gaps"]["absent"]
         if transform == "flight_info":
             assert_flights(figures)

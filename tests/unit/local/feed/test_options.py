@@ -58,3 +58,17 @@ def test_there_are_no_more_flights_than_numbers_for_them(capsys: pytest.CaptureF
     with pytest.raises(SystemExit):
         parse_options(["--transform", "flight_info", "--senders", "10000"])
     assert "there are no more than 9999 flight numbers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        (["--dangers", "1"], "--dangers: it needs a number of --events"),
+        (["--dangers", "1", "--events", "9", "--transform", "flight_info"], "--dangers: it needs a number of --events"),
+        (["--append"], "--append: it needs the --record"),
+    ],
+)
+def test_options_that_need_others_say_so(given: list[str], fault: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse_options(given)
+    assert fault in capsys.readouterr().err

@@ -64,3 +64,20 @@ def test_two_feeds_do_not_share_a_record(tmp_path: Path) -> None:
     path = record(tmp_path / "record.db", [minute()])
     with pytest.raises(RecordExists, match="name a new file"):
         Record(path, HOMES, seed=1, senders=40)
+
+
+def test_a_later_feed_adds_to_the_record_of_an_earlier_one(tmp_path: Path) -> None:
+    path = record(tmp_path / "record.db", story(events=10))
+    added = Record(path, HOMES, seed=2, senders=40, is_added_to=True)
+    assert rows(path, "SELECT complete FROM feed") == [(0,)]
+    for each in story(events=5):
+        added.add(each, ONCE)
+    added.complete()
+    added.close()
+    assert rows(path, "SELECT COUNT(*), MAX(number) FROM event") == [(15, 15)]
+    assert rows(path, "SELECT complete FROM feed") == [(1,)]
+
+
+def test_only_a_record_that_exists_is_added_to(tmp_path: Path) -> None:
+    with pytest.raises(RecordExists, match="does not exist"):
+        Record(tmp_path / "record.db", HOMES, seed=1, senders=40, is_added_to=True)

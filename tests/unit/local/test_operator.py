@@ -1,0 +1,106 @@
+"""local/operator.py: an operator over HTTP, against a server that notes the requests."""
+
+import http.server
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.store.sqlite.schema import migrate_sqlite
+from local.operator import NotOpened, Operator, open_next_incarnation
+
+STOPPED = {"incarnation": 1, "partitions": [{"stops": [{"reason": "incarnation"}]}]}
+DRY = {"incarnation": 2, "hub_created_at": "2026-01-01T00:00:00Z", "evidence": "it is younger"}
+
+
+class Host:
+    """A host that answers from a list, and notes what it is asked."""
+
+    def __init__(self) -> None:
+        self.posts: list[tuple[str, dict[str, Any]]] = []
+        self.posted = threading.Event()
+        self.status: list[dict[str, Any]] = []
+        self.answers: list[tuple[int, dict[str, Any]]] = []
+        own = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.reply(200, own.status.pop(0) if len(own.status) > 1 else own.status[0])
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                assert self.headers["Idempotency-Key"]
+                own.posts.append((self.path, body))
+                own.posted.set()
+                self.reply(*(own.answers.pop(0) if own.answers else (200, {})))
+
+            def reply(self, code: int, answer: dict[str, Any]) -> None:
+                content = json.dumps(answer).encode()
+                self.send_response(code)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+        self.address = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def host() -> Iterator[Host]:
+    made = Host()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+def test_the_next_incarnation_is_opened_after_a_dry_run_once_the_stop_is_reported(host: Host) -> None:
+    host.status = [{"incarnation": 1, "partitions": [{"stops": []}]}, STOPPED]
+    host.answers = [(200, DRY), (200, DRY)]
+    open_next_incarnation(host, lambda _: None)
+    (dry_path, dry), (path, opening) = host.posts
+    assert dry_path == path == "/api/streams/next-incarnation"
+    assert (dry["expected_incarnation"], "dry_run" in dry) == (1, False)
+    assert (opening["dry_run"], opening["expected_hub_created_at"]) == (False, DRY["hub_created_at"])
+
+
+def test_a_refusal_is_raised_with_its_answer(host: Host) -> None:
+    host.status, host.answers = [STOPPED], [(409, {"detail": "the hub fits"})]
+    with pytest.raises(NotOpened, match=r"409.*the hub fits"):
+        open_next_incarnation(host, lambda _: None)
+    assert len(host.posts) == 1
+
+
+def test_letters_that_were_tried_in_vain_are_discarded_and_no_others(host: Host, tmp_path: Path) -> None:
+    store = tmp_path / "store.db"
+    migrate_sqlite(store)
+    letters = [  # number, class, status, attempts, fingerprint
+        (1, "poison", "exhausted", 1, "a"),
+        (2, "reference", "waiting", 1, "b"),
+        (3, "refused", "waiting", 1, "c"),
+        (4, "refused", "held", 0, "held"),
+        (5, "refused", "waiting", 0, "held"),
+        (6, "poison", "discarded", 1, "a"),
+        (7, "crash", "exhausted", 1, "d"),
+    ]
+    with closing(sqlite3.connect(store, isolation_level=None)) as connection:
+        connection.executemany(
+            "INSERT INTO event_hub_dead_letter (stream_id, partition_id, sequence_number, offset_token, enqueued_at,"
+            " properties, body, error_class, error_type, error, fingerprint, transform_version, status, attempts,"
+            " failed_at) VALUES (1, '0', ?, '0', '', '{}', x'', ?, '', '', ?, '', ?, ?, '')",
+            [(number, kind, fingerprint, status, attempts) for number, kind, status, attempts, fingerprint in letters],
+        )
+    with Operator(host, store):
+        assert host.posted.wait(30)
+    path, order = host.posts[0]
+    assert path == "/api/dead-letters/discard"
+    assert [letter["sequence_number"] for letter in order["letters"]] == ["1", "3", "7"]
+    assert order["expected_count"] == 3
