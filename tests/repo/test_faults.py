@@ -1,0 +1,58 @@
+"""docs/faults.md: every fault has its row, and the test that each row names exists."""
+
+import ast
+import inspect
+import re
+from itertools import pairwise
+
+import pytest
+
+from core import errors
+from tests.repo.product import ROOT, tree_of
+
+PAGE = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
+HEADING = "| fault | what happens | what the operator sees | what to do | shown by |"
+# Groups of errors: their members have the rows.
+GROUPS = {"HubledgerError", "InfrastructureFault", "StoreFault", "PartitionStopped"}
+
+
+def rows() -> list[list[str]]:
+    """Return the cells of every row, without headings."""
+    lines = [line for line in PAGE.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line != HEADING and "---" not in line]
+
+
+def is_there(test: str) -> bool:
+    """Return True when a test `path::name` exists; the name may stand in a class."""
+    path, _, name = test.partition("::")
+    file = ROOT / path
+    if not file.is_file():
+        return False
+    return any(isinstance(node, ast.FunctionDef) and node.name == name for node in ast.walk(tree_of(file)))
+
+
+def test_every_row_is_whole() -> None:
+    assert [row for row in rows() if len(row) != 5 or not all(row)] == []
+    assert len(rows()) >= 40
+
+
+def test_every_table_has_the_same_heading() -> None:
+    tables = [above for above, below in pairwise(PAGE.splitlines()) if below.startswith("|---")]
+    assert set(tables) == {HEADING}
+
+
+def test_every_row_names_a_test_that_exists() -> None:
+    named = [re.findall(r"`(tests/[^`]+)`", row[-1]) for row in rows()]
+    assert [row[0] for row, tests in zip(rows(), named, strict=True) if not tests] == []
+    assert [test for tests in named for test in tests if not is_there(test)] == []
+
+
+def test_every_error_has_a_row() -> None:
+    found = {name for name, one in inspect.getmembers(errors, inspect.isclass) if issubclass(one, errors.HubledgerError)}
+    faults = {word for row in rows() for word in re.findall(r"`(\w+)`", row[0] + row[1])}
+    assert found - GROUPS - faults == set()
+
+
+@pytest.mark.parametrize("test", ["tests/unit/core/test_gone.py::test_x", "tests/repo/test_faults.py::test_gone"])
+def test_a_test_that_does_not_exist_is_seen(test: str) -> None:
+    assert not is_there(test)
