@@ -10,11 +10,11 @@ its rows are taken away, and it is a held letter until that one is settled.
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 from uuid import UUID
 
-from core.errors import RowsRefused, StreamIncarnationChanged
+from core.errors import ProcessDied, RowsRefused, StreamIncarnationChanged
 from core.model.clock import Clock
 from core.model.commits import PartitionState
 from core.model.events import Event
@@ -71,7 +71,8 @@ class KnownLetters:
 class ReplayTrial:
     """The means to replay a piece of one partition; `refused` maps each refused event to the database's error.
 
-    Without `known_letters`, the events of a partition key are not kept in order.
+    Without `known_letters`, the events of a partition key are not kept in order. The `crashed` events have killed their
+    process with this version of the transform, so they are not tried: a new version may mend them.
     """
 
     job_id: UUID
@@ -80,6 +81,7 @@ class ReplayTrial:
     refused: Mapping[SequenceNumber, str]
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
     known_letters: KnownLetters | None = None
+    crashed: AbstractSet[SequenceNumber] = frozenset()
 
 
 def plan_replay(
@@ -123,16 +125,18 @@ def _opened_by(piece: Piece, order: KeyOrder) -> dict[str, OpenLetter]:
 
 
 def _over(references: ReplayReferences, trial: ReplayTrial) -> Transform:
-    """Return the transform over these references; it refuses the isolated events."""
+    """Return the transform over these references; it refuses the isolated events, and those that kill the process."""
 
     def rows_of(event: Event, learning: References) -> Iterable[Row]:
+        if event.sequence_number in trial.crashed:
+            raise ProcessDied("the process died while this version of the transform tried the event; deploy a new one")
         words = trial.refused.get(event.sequence_number)
         if words is not None:
             raise RowsRefused(words)
         references.at = event.sequence_number
         return tuple(trial.transform.rows_of(event, learning))
 
-    return Transform(trial.transform.version, rows_of)
+    return replace(trial.transform, rows_of=rows_of)
 
 
 def _refuse_new_hub(piece: Piece, state: PartitionState) -> None:

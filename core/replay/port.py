@@ -79,6 +79,9 @@ class ReplayStore(Protocol):
     def find_discarded(self, state: PartitionState, span: Span) -> frozenset[SequenceNumber]:
         """Return the numbers of a range whose letter a person discarded."""
 
+    def find_crashed(self, state: PartitionState, span: Span, transform_version: str) -> frozenset[SequenceNumber]:
+        """Return the numbers of a range whose letter is of class `crash`, made with this version of the transform."""
+
     def read_kept_events(self, state: PartitionState, span: Span, most: int) -> tuple[Event, ...]:
         """Return the first events of a range that letters have with their body, or that are staged, in order."""
 

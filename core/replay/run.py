@@ -202,10 +202,12 @@ class _Slice:
     def _plan(self, part: Piece, progress: PartitionProgress, state: PartitionState) -> ReplayCommit:
         """READ the states that the events refer to, and DECIDE."""
         means = self.means
-        keys = reference_keys(part.events, means.transform, state.partition)
+        crashed = means.store.find_crashed(state, part.span, means.transform.version)
+        tried = [event for event in part.events if event.sequence_number not in crashed]
+        keys = reference_keys(tried, means.transform, state.partition)
         known = self._known(state, keys) if keys else KnownStates()
         letters = self._known_letters(part, progress, state) if state.open_keys else None
-        trial = ReplayTrial(self.job_id, state, means.transform, self.refused, means.letters, letters)
+        trial = ReplayTrial(self.job_id, state, means.transform, self.refused, means.letters, letters, crashed)
         return plan_replay(part, progress, known, trial, means.clock)
 
     def _known(self, state: PartitionState, keys: Collection[ReferenceKey]) -> KnownStates:

@@ -128,6 +128,11 @@ class Replays(Partitions):
         found = self._database.ask("read_carried", job_id=str(job_id), partition_id=partition_id, keys=given)
         return {wanted[key]: OpenLetter(SequenceNumber(number), json.loads(row)) for key, number, row in found}
 
+    def find_crashed(self, state: PartitionState, span: Span, transform_version: str) -> frozenset[SequenceNumber]:
+        place = {**place_of(state), **span_values(span)}
+        found = self._database.ask("find_crashed", **place, transform_version=transform_version)
+        return frozenset(SequenceNumber(number) for (number,) in found)
+
     def find_discarded(self, state: PartitionState, span: Span) -> frozenset[SequenceNumber]:
         found = self._database.ask("find_discarded", **place_of(state), **span_values(span))
         return frozenset([SequenceNumber(number) for (number,) in found])

@@ -1,17 +1,20 @@
 """What every store promises of replays: what an event wrote is replaced, once, and the checkpoint stays."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
-from core.model.events import Event
+from core.model.events import Event, Partition
 from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
+from core.model.spans import SequenceNumber
 from core.transforms.home_security import Home, HomeAlert, SensorReading
-from tests.fakes.builders import home, partition
+from tests.fakes.builders import NOON, commit, home, letter, partition, settled
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine
-from tests.fakes.plain_transform import transform
+from tests.fakes.plain_transform import PLAIN, transform
 from tests.fakes.replaying import World, changed, log_of, order
 from tests.fakes.store import Store
 
@@ -289,3 +292,44 @@ def test_a_letter_that_is_being_retried_is_taken_from_its_claim(sqlite: SqliteEn
         (6, "waiting", name, None, None),
     ]
     store.close()
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_an_event_that_killed_its_process_is_tried_only_by_a_new_version_of_the_transform(
+    store: Store, engine: Engine, dry_run: bool
+) -> None:
+    deadly, tried = log_of("reading a", "kill", "reading c"), list[int]()
+    crash = replace(letter(deadly[1]), error_class="crash", status="exhausted")
+    outcome = settled({}, letters=[crash], filtered=2)
+    given = replace(commit(store.read_partition(partition()), 0, 2, outcome), transform_version=PLAIN.version)
+    store.anchor_partition(given.state, SequenceNumber(0), NOON)
+    store.commit_batch(given)
+
+    def rows_of(event: Event, references: References) -> Iterable[Row]:
+        tried.append(event.sequence_number)
+        return () if event.body == b"kill" else transform(event, references)
+
+    world = World(store, {}, changed(rows_of, PLAIN.version))
+    world.hub.recreate("0")
+    world.hub.publish("0", deadly)
+    world.replay(order(dry_run=dry_run))
+    (kept,) = engine.letters()
+    assert (tried, kept.status, kept.error_class) == ([0, 2], "exhausted", "crash")
+    world.transform = changed(rows_of, "mended/2")
+    world.replay(order(dry_run=dry_run))
+    (kept,) = engine.letters()
+    assert (tried[2:], kept.status) == ([0, 1, 2], "exhausted" if dry_run else "resolved")
+
+
+def test_a_replay_has_the_limit_of_rows_and_the_watch_of_the_transform(world: World, engine: Engine) -> None:
+    watched: list[int] = []
+
+    @contextmanager
+    def watch(of: Partition | None, events: Sequence[Event]) -> Iterator[None]:
+        watched.extend(event.sequence_number for event in events)
+        yield
+
+    world.transform = replace(PLAIN, rows_limit=1, watch=watch)
+    world.replay(order(["1"], 0, 2))
+    assert set(watched) == {0, 1, 2}
+    assert [one.error_type for one in engine.letters() if one.partition_id == "1"] == ["core.errors.TooManyRows"]

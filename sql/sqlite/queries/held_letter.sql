@@ -35,6 +35,15 @@ SELECT d.sequence_number
  WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.status = 'discarded'
    AND d.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number;
 
+-- name: find_crashed
+-- Find the letters of a range whose events have killed their process with this version of the transform.
+-- params: stream_id, partition_id, first_sequence_number, last_sequence_number, transform_version
+SELECT d.sequence_number
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.status <> 'resolved'
+   AND d.error_class = 'crash' AND d.transform_version = :transform_version
+   AND d.sequence_number BETWEEN :first_sequence_number AND :last_sequence_number;
+
 -- name: free_letters
 -- Free the held letters that come right after these: they are due now, unless an earlier letter of their key is open.
 -- params: stream_id, partition_id, sequence_numbers, freed_by, freed_at

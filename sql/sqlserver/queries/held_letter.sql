@@ -36,6 +36,15 @@ SELECT d.sequence_number
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.status = 'discarded'
    AND d.sequence_number BETWEEN @first_sequence_number AND @last_sequence_number;
 
+-- name: find_crashed
+-- Find the letters of a range whose events have killed their process with this version of the transform.
+-- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, transform_version nvarchar(4000)
+SELECT d.sequence_number
+  FROM hubledger.event_hub_dead_letter AS d
+ WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.status <> 'resolved'
+   AND d.error_class = 'crash' AND d.transform_version = @transform_version
+   AND d.sequence_number BETWEEN @first_sequence_number AND @last_sequence_number;
+
 -- name: free_letters
 -- Free the held letters that come right after these: they are due now, unless an earlier letter of their key is open.
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), freed_by nvarchar(4000), freed_at datetime2(7)
