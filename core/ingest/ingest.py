@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, PartitionStopped, StoreFault
 from core.ingest.anchor import choose_anchor
-from core.ingest.fuse import NO_FUSE, Fuse
+from core.ingest.fuse import NO_FUSE, Fuse, clear_outage
 from core.ingest.gaps import NOT_HEALING, Healing, Wound, gap_rows, pieces
 from core.ingest.guard import Guarded, guard
 from core.ingest.held import OpenLetters, events_that_fit, read_open_letters
@@ -146,13 +146,6 @@ def record_stop(partition: Partition, stop: PartitionStopped, means: Means) -> N
         means.store.note_stop(means.store.read_partition(partition), stop.reason, str(stop), means.clock.now())
 
 
-def clear_outage(state: PartitionState, means: Means) -> None:
-    """Delete the record of a suspected outage, if there is one; when the store fails, a later commit deletes it."""
-    if state.stop_for("outage") is not None:
-        with suppress(StoreFault):
-            means.store.clear_stop(state, "outage")
-
-
 def _ingest(batch: EventBatch, means: Means) -> IngestReport:
     progress, isolation, known = Progress(), Isolation(REFUSAL_LIMIT), batch
     while not progress.reached(batch.events[-1]):
@@ -163,33 +156,38 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
         if (wound := reading.wound(known)) is not None:
             known = _heal_batch(known, wound, means, progress)
             continue
-        reading = reading.only(isolation.next_run(reading.guarded.run))
-        with means.journal.attempt(known, reading.state, reading.guarded) as attempt:
-            transform = attempt.around(isolation.around(means.transform))
-            reading = refer(reading.only(attempt.run), transform, means)
-            commit = plan_commit(known, reading, transform, means)
-            is_healthy = means.fuse.check([*progress.commits, commit])
-            fitting = events_that_fit(commit, reading.guarded.run, means.store, means.letters)
-            if fitting < len(reading.guarded.run):
-                reading = refer(reading.only(reading.guarded.run[:fitting]), transform, means)
-                commit = replace(plan_commit(known, reading, transform, means), is_cut=True)
-            commit = attempt.marked(commit)
-            try:
-                means.store.commit_batch(commit)
-            except DataRefused as fault:
-                isolation.note_refusal(reading.guarded.run, fault)
-            except (CheckpointConflict, CommitOutcomeUnknown) as fault:
-                if not progress.note_conflict():
-                    raise
-                if isinstance(fault, CommitOutcomeUnknown):
-                    progress.doubtful = commit
-            else:
-                attempt.committed = commit
-                isolation.note_commit(reading.guarded.run)
-                progress.add(commit)
-                if is_healthy:
-                    clear_outage(reading.state, means)
+        _commit_next(known, reading, means, progress, isolation)
     return IngestReport(batch, tuple(progress.commits), tuple(progress.gaps))
+
+
+def _commit_next(batch: EventBatch, reading: Reading, means: Means, progress: Progress, isolation: Isolation) -> None:
+    """Plan and commit the next new events: all of them, or a part of them where some are refused, suspected or held."""
+    reading = reading.only(isolation.next_run(reading.guarded.run))
+    with means.journal.attempt(batch, reading.state, reading.guarded) as attempt:
+        transform = attempt.around(isolation.around(means.transform))
+        reading = refer(reading.only(attempt.run), transform, means)
+        commit = plan_commit(batch, reading, transform, means)
+        is_healthy = means.fuse.check([*progress.commits, commit])
+        fitting = events_that_fit(commit, reading.guarded.run, means.store, means.letters)
+        if fitting < len(reading.guarded.run):
+            reading = refer(reading.only(reading.guarded.run[:fitting]), transform, means)
+            commit = replace(plan_commit(batch, reading, transform, means), is_cut=True)
+        commit = attempt.marked(commit)
+        try:
+            means.store.commit_batch(commit)
+        except DataRefused as fault:
+            isolation.note_refusal(reading.guarded.run, fault)
+        except (CheckpointConflict, CommitOutcomeUnknown) as fault:
+            if not progress.note_conflict():
+                raise
+            if isinstance(fault, CommitOutcomeUnknown):
+                progress.doubtful = commit
+        else:
+            attempt.committed = commit
+            isolation.note_commit(reading.guarded.run)
+            progress.add(commit)
+            if is_healthy:
+                clear_outage(reading.state, means.store)
 
 
 def read(batch: EventBatch, means: Means) -> Reading:

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from core.errors import CheckpointConflict, InfrastructureFault, PartitionStopped, StreamIncarnationChanged
+from core.ingest.fuse import clear_outage
 from core.ingest.gaps import Wound
-from core.ingest.ingest import Means, clear_outage, heal, read_anchored, record_stop, without_stop
+from core.ingest.ingest import Means, heal, read_anchored, record_stop, without_stop
 from core.model.commits import BatchCommit, PartitionState, SequenceGap, Settled
 from core.model.events import Partition
 from core.model.hub import BEFORE_FIRST, Extent
@@ -87,7 +88,7 @@ class SilenceCheck:
         if extent.last < state.next_number:
             self.standing.pop(partition, None)
             self.means.store.close_gaps(partition)
-            clear_outage(state, self.means)  # no event waits: the batch was committed
+            clear_outage(state, self.means.store)  # no event waits: the batch was committed
             if state.stop_for("held"):  # recorded while another owner committed the events that had to wait
                 self.means.store.clear_stop(state, "held")
             return None
