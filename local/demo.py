@@ -115,10 +115,10 @@ def _run(options: argparse.Namespace, stack: Stack, record: Path) -> Finished:
     stack.migrate()
     consumers, strikes = _consumers(options, stack, emulator)
     run = _Run(options, stack, record, consumers, emulator)
-    senders = f"{options.senders:,} {options.transform.senders}"
-    print(f"publishing {options.events:,} events of {senders}; {consumers}", flush=True)
     with consumers.watch, run.operator():
         accounting = run.part(options.events)
+        senders = f"{options.senders:,} {options.transform.senders}"
+        print(f"publishing {options.events:,} events of {senders}; {consumers}", flush=True)
         blows = blow_plan(options.events, options.kill, options.seed, chaos=options.chaos)
         accounted = accounting.wait(blows, strikes, emulator)
         if _is_dangerous(options) and isinstance(consumers, Host):

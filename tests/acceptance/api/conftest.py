@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from core.model.spans import SequenceNumber
 from tests.acceptance.api.served import HUB, Served
-from tests.fakes.builders import commit, event, letter, partition, reading, settled
+from tests.fakes.builders import EPOCH, commit, event, letter, partition, reading, settled
 
 PARTITIONS, LETTERS = ("0", "1", "10"), 12
 
@@ -18,6 +19,7 @@ def fill(served: Served) -> None:
     later = datetime.now(UTC) + timedelta(minutes=50)
     for id in PARTITIONS:
         of = partition(id, hub=HUB)
+        served.store.anchor_partition(served.store.read_partition(of), SequenceNumber(0), EPOCH)
         for at in range(LETTERS // len(PARTITIONS)):
             first = at * 10
             given = letter(event(first + 1, f'{{"n":{at}}}', key=f"home-{at}"), error=f"no such kind {at}")
