@@ -102,6 +102,8 @@ def test_an_operation_answers_as_its_description_says(own: Served, name: str, mo
     how = schemathesis.GenerationMode(mode)
     if operation is None or (how.is_negative and takes_nothing(operation)):
         pytest.skip(f"{name} takes nothing that could be wrong")
+    if name == "open_next_incarnation" and mode == "positive":
+        pytest.skip(f"{name} reads the hub, and there is none here: tests/acceptance/gaps/test_incarnations.py has one")
 
     @settings(max_examples=EXAMPLES, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
     @given(operation.as_strategy(generation_mode=how))

@@ -13,6 +13,7 @@ from pathlib import Path
 import aiohttp
 
 from local.functions_host import HostOptions
+from tests.acceptance.functions_host.app_hub import give_the_app_a_hub
 from tests.acceptance.functions_host.runtime_worker import worker_of
 from tests.acceptance.functions_host.sample import Hubs, running
 
@@ -71,6 +72,7 @@ async def main(worker: str, directory: Path, store: Path) -> None:
     hubs = Hubs()
     options = HostOptions(worker=worker_of(worker), open_source=hubs.open)
     async with running(directory, options) as host, aiohttp.ClientSession(host.base_url) as http, asyncio.timeout(90):
+        give_the_app_a_hub()
         app = App(hubs, http, store)
         await app.late_home()
         await app.until_resolved()

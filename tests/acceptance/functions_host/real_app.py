@@ -6,9 +6,6 @@ Arguments: builtin or microsoft, and the folder of the app. Settings come from t
 import asyncio
 import json
 import sys
-import threading
-import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,14 +13,12 @@ from typing import Any
 import aiohttp
 from azure.functions import meta
 
-from core.ingest.incarnation import HubVerification
 from core.model.events import Event
 from core.model.spans import SequenceNumber
-from handlers.app import app
 from local.functions_host import HostOptions
+from tests.acceptance.functions_host.app_hub import give_the_app_a_hub
 from tests.acceptance.functions_host.runtime_worker import worker_of
 from tests.acceptance.functions_host.sample import Hubs, running
-from tests.fakes.memory_hub import MemoryHub
 
 BODIES = (
     b'{"kind":"registration","home_id":"H1","time_zone":"Europe/Paris","armed":true}',
@@ -38,7 +33,8 @@ async def main(worker: str, directory: Path) -> None:
     hubs = Hubs()
     options = HostOptions(worker=worker_of(worker), open_source=hubs.open)
     async with running(directory, options) as host:
-        _give_the_app_a_hub()
+        log = [Event(SequenceNumber(n), str(n), LONG_AGO, None, {}, body) for n, body in enumerate(BODIES)]
+        give_the_app_a_hub(log)
         await hubs.of("hubledger").send("1", *BODIES)
         async with aiohttp.ClientSession(host.base_url) as session, asyncio.timeout(40):
             status = await _status(session)
@@ -48,17 +44,6 @@ async def main(worker: str, directory: Path) -> None:
             job = await _replayed(session)
     fast = getattr(meta._BaseConverter.__dict__["_parse_datetime"], "fast", False)
     print(json.dumps({"status": status, "job": job, "reads_times_fast": fast}))
-
-
-def _give_the_app_a_hub() -> None:
-    """Put a hub in memory into the app, which both workers run in this process; no hub listens at its address."""
-    log = [Event(SequenceNumber(n), str(n), LONG_AGO, None, {}, body) for n, body in enumerate(BODIES)]
-    hub: Any = MemoryHub({"1": log})
-    own, verification = app(), HubVerification(hub, time.monotonic, threading.RLock())
-    means = own.silence.means
-    means = replace(means, healing=replace(means.healing, hub=hub), incarnations=verification)
-    silence = replace(own.silence, means=means)
-    app.value = replace(own, hub=hub, verification=verification, silence=silence)
 
 
 async def _status(session: aiohttp.ClientSession) -> dict:
