@@ -65,6 +65,7 @@ class App:
         self.until(lambda: self.emulator.reader_count(HUB) >= PARTITIONS)
 
     def start_host(self, **changed: str) -> None:
+        self.end_host()
         options = ("--app", ".", "--port", "0", "--state", f"{self.folder}/host.db", "--log", f"{self.folder}/host.log")
         environment = {**{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}}
         self.host = subprocess.Popen(
@@ -148,12 +149,16 @@ class App:
         whole = [line for line in log.read_text().splitlines() if line.endswith("}")] if log.exists() else []
         return [entry for entry in map(json.loads, whole) if entry.get("action") == action]
 
-    def end(self) -> None:
-        """Kill the host, which is faster than an orderly stop and no less safe, and close the producer."""
+    def end_host(self) -> None:
+        """Kill the host, if one was started: this is faster than an orderly stop and no less safe."""
         if self.host is not None:
             self.host.kill()
             self.host.communicate()
             self.host = None
+
+    def end(self) -> None:
+        """Kill the host and close the producer."""
+        self.end_host()
         if self.producer is not None:
             self.producer.close()
             self.producer = None
