@@ -1,6 +1,7 @@
 """The schema of the embedded store: open a database, check its version, apply missing migrations."""
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 from core.errors import SchemaMismatch, StoreUnavailable
 from core.store.columns import instant_text
 from core.store.queries import Migration, load_migrations, load_queries, refuse_breaking
+
+BUSY_POLL = 0.01  # seconds
 
 
 def open_checked(path: Path, busy_timeout: float) -> sqlite3.Connection:
@@ -28,7 +31,7 @@ def open_database(path: Path, busy_timeout: float) -> sqlite3.Connection:
     connection: sqlite3.Connection | None = None
     try:
         connection = sqlite3.connect(path, timeout=busy_timeout, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode = WAL")
+        _switch_to_wal(connection, busy_timeout)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
     except sqlite3.Error as error:
@@ -36,6 +39,20 @@ def open_database(path: Path, busy_timeout: float) -> sqlite3.Connection:
             connection.close()
         raise StoreUnavailable(f"{path} cannot be opened: {error}") from error
     return connection
+
+
+def _switch_to_wal(connection: sqlite3.Connection, busy_timeout: float) -> None:
+    """Switch a database to WAL. SQLite itself does not wait here while another process creates the database."""
+    deadline = time.monotonic() + busy_timeout
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(BUSY_POLL)
+        else:
+            return
 
 
 def migrate_sqlite(path: Path) -> list[Migration]:

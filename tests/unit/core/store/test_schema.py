@@ -1,9 +1,12 @@
 """core/store/sqlite/schema.py and migrate.py: a database is created, upgraded or refused, and it is said which."""
 
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -47,6 +50,23 @@ def test_a_second_run_changes_nothing(path: Path) -> None:
     before = sql(path, "SELECT * FROM schema_migration")
     assert migrate_sqlite(path) == []
     assert sql(path, "SELECT * FROM schema_migration") == before
+
+
+def test_a_run_waits_for_another_process_that_creates_the_database(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other, ThreadPoolExecutor(1) as pool:
+        other.execute("BEGIN IMMEDIATE")  # SQLite answers a change to WAL with an error now, and does not wait
+        running = pool.submit(migrate_sqlite, path)
+        with suppress(FutureTimeout):
+            running.result(timeout=0.1)
+        other.execute("COMMIT")
+        assert running.result() == ALL
+
+
+def test_a_database_that_another_process_keeps_is_refused_after_the_wait(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable, match="cannot be opened: database is locked"):
+            open_database(path, busy_timeout=0.05)
 
 
 def test_folders_on_the_way_are_made(tmp_path: Path) -> None:
