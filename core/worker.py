@@ -167,7 +167,7 @@ def keep_round(keeper: Keeper, look: timedelta) -> timedelta:
 
 
 async def _check_for_gaps(silence: SilenceCheck) -> None:
-    """Check from time to time: no batch shows the loss of events that retention removed after the last one read."""
+    """Check from time to time: no batch shows that retention removed events after the last one read."""
     while True:
         await asyncio.sleep(CHECK_EVERY)
         await _finished(asyncio.to_thread(check_gaps, silence))

@@ -44,7 +44,7 @@ class AggregationReport:
 def aggregate(own: Aggregation, job: str = HOME_ACTIVITY) -> AggregationReport:
     """Take the open run one step further, and begin the next run when none is open.
 
-    Raises InfrastructureFault; the writes before the fault stand, and the next tick continues from there.
+    Raises InfrastructureFault; the writes before the fault remain, and the next tick continues from there.
     """
     did: list[str] = []
     standing = own.store.read_standing(job)
@@ -74,10 +74,10 @@ def publish(own: Aggregation, job: str = HOME_ACTIVITY) -> bool:
 def _begin(own: Aggregation, job: str, standing: Standing) -> str:
     last, now = standing.last_run, own.now()
     if last is not None and last.status == "failed" and now - (last.closed_at or now) < own.limits.rest:
-        return "pauses after a failed run"
+        return "waits after a failed run"
     run = planned_run(job, standing, own.engine.name, now)
     if run is None:
-        return "has nothing new"
+        return "no new commits"
     if not own.store.open_run(run):
         return "another tick has planned the run"
     return _submit(own, run)

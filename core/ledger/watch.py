@@ -81,7 +81,7 @@ def watch(own: Watching, now: datetime) -> dict[str, object]:
 
 
 def observe(own: Watching, now: datetime) -> Observation:
-    """READ the facts. The ends are read first, so that events committed meanwhile do not seem to wait."""
+    """READ the facts. The ends are read first, so that events committed during the reads do not seem to wait."""
     ends = own.ends()
     books = Books(own.store.read_books(), own.letters())
     oldest = books.letters.oldest

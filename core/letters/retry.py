@@ -34,7 +34,7 @@ from core.model.spans import SequenceNumber
 from core.settle.isolate import Isolation
 from core.settle.settle import reference_keys
 
-LONGEST_CHAIN = timedelta(minutes=2)  # a chunk tries the letters that it frees for so long; the next round continues
+LONGEST_CHAIN = timedelta(minutes=2)  # a chunk tries the letters that it frees for this long; the next round continues
 IDLE_TURNS = 5  # turns in a row that settle no letter of a run; then the fault goes to the caller
 
 Letters = tuple[ClaimedLetter, ...]
@@ -138,7 +138,7 @@ class _ChunkRetry:
                 part = (*self._settle(run), *part[len(run) :])
 
     def _made_whole(self, letters: Sequence[ClaimedLetter]) -> list[ClaimedLetter]:
-        """Fetch the events of letters without a body from the hub; after its first fault, the others are `left`."""
+        """Fetch the events of letters without a body from the hub; after its first fault, other letters are `left`."""
         whole: list[ClaimedLetter] = []
         for letter in letters:
             if letter.body_kept:
@@ -166,7 +166,7 @@ class _ChunkRetry:
         return ()
 
     def _take_freed(self, run: Letters, commit: RetryCommit) -> None:
-        """Claim the letters that this commit has freed: one key with many held letters needs no round for each."""
+        """Claim the letters that this commit has freed, so that a key with many held letters needs only one round."""
         trial = self.trial
         resolved = {outcome.sequence_number for outcome in commit.outcomes if outcome.status == "resolved"}
         keyed = any(one.event.partition_key is not None and one.sequence_number in resolved for one in run)

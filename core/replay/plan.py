@@ -5,7 +5,7 @@ and carries from piece to piece, or one that was there before the replay. If the
 have no history, the event sees the current state, as the retry of a letter does.
 
 Where the events of a partition key are kept in order, an event whose key has an open letter before it is not applied:
-its rows are taken away, and it is a held letter until that one is settled.
+its rows are retracted, and it is a held letter until the open letter is settled.
 """
 
 from collections.abc import Iterable, Mapping

@@ -31,8 +31,8 @@ def settle(
     """Apply the transform to each event, in order; every event ends as written, filtered or a letter.
 
     With an `order`, an event whose partition key has an open letter is held instead. Raises only KeyboardInterrupt and
-    MemoryError: whatever else a transform raises is the outcome of its event. The watch learns which partition the
-    events are `of`.
+    MemoryError: whatever else a transform raises is the outcome of its event. `of` is the partition that the watch
+    reports.
     """
     with transform.watch(of, events):
         return _settle(events, references, transform, order)

@@ -81,7 +81,7 @@ def range_text(row_class: type, sql: Dialect) -> str:
 
 
 def lettered_text(row_class: type, sql: Dialect) -> str:
-    """Find letters of a range that are not resolved, although rows of their number stand."""
+    """Find letters of a range that are not resolved, although rows of their number exist."""
     table = f"{sql.prefix}{row_table(row_class).name}"
     rows = f"SELECT 1 FROM {table} AS t WHERE {sql.of_partition('t')} AND t.sequence_number = d.sequence_number"
     return (
