@@ -55,7 +55,7 @@ LONGEST_SPAN = 3600  # seconds: the limit of --interval and --expiry
 
 @dataclass(frozen=True, slots=True)
 class Pausing:
-    """The means of the pauses after a failed batch: sleep, in seconds, and chance (0 to 1)."""
+    """Pauses after a failed batch: how to sleep, in seconds, and chance (0 to 1)."""
 
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     chance: Callable[[], float] = random.random

@@ -74,10 +74,10 @@ def publish(own: Aggregation, job: str = HOME_ACTIVITY) -> bool:
 def _begin(own: Aggregation, job: str, standing: Standing) -> str:
     last, now = standing.last_run, own.now()
     if last is not None and last.status == "failed" and now - (last.closed_at or now) < own.limits.rest:
-        return "waits after a failed run"
+        return "pauses after a failed run"
     run = planned_run(job, standing, own.engine.name, now)
     if run is None:
-        return "no new commits"
+        return "has nothing new"
     if not own.store.open_run(run):
         return "another tick has planned the run"
     return _submit(own, run)

@@ -214,9 +214,7 @@ class StoredJournal:
                 self._note_suspects(partition, plan.suspects)
                 return plan, mark
             turn.close()
-        raise StoreUnavailable(
-            f"{partition}: other processes are trying the same events; nothing was tried, and the host tries again"
-        )
+        raise StoreUnavailable(f"{partition}: other processes try the same events; nothing was tried here")
 
     def _mark_of(self, plan: AttemptPlan, batch: EventBatch, guarded: Guarded) -> AttemptMark:
         return AttemptMark(

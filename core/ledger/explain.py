@@ -123,7 +123,7 @@ def _outcome(number: SequenceNumber, found: Whereabouts) -> tuple[Outcome, str]:
         if letter.status == "held":
             return (
                 "held",
-                f"It is held until letter {letter.held_behind} of its partition key is settled, and was not tried yet.",
+                f"It was not tried yet: it waits for letter {letter.held_behind} of its partition key.",
             )
         return "dead_lettered", f"It is a dead letter, {letter.status}, after {_count(letter.attempts, 'attempt')}."
     if found.rows:

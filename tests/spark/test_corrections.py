@@ -113,7 +113,7 @@ def test_a_dry_run_of_a_replay_is_nothing_new_and_a_window_that_lost_its_last_re
     world.settle()
     stream.deploy(moved, "mended/1")
     assert stream.replay(order(dry_run=True)).counts.events_changed > 0
-    assert world.tick().did == ("no new commits",)
+    assert world.tick().did == ("has nothing new",)
     world.prove()
     stream.deploy(lambda reading: [], "mended/2")
     stream.replay(order(["4"]))

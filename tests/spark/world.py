@@ -160,7 +160,7 @@ class World:
     def settle(self, limit: int = 40) -> None:
         """Tick until nothing is new."""
         for _ in range(limit):
-            if self.tick().did == ("no new commits",):
+            if self.tick().did == ("has nothing new",):
                 return
         raise AssertionError(f"not settled after {limit} ticks: {self.store.read_runs(HOME_ACTIVITY, 10**9, 3)}")
 

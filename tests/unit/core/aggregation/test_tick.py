@@ -104,7 +104,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def test_without_anything_new_nothing_happens(tmp_path: Path) -> None:
     world = World(tmp_path)
-    assert world.tick() == ("no new commits",)
+    assert world.tick() == ("has nothing new",)
     assert world.engine.requests == []
     world.store.close()
 
@@ -176,12 +176,12 @@ def test_attempts_are_bounded_and_a_failed_run_rests_before_the_next_one_takes_o
     assert world.tick() == ("submitted",)
     assert (world.run.attempt, world.engine.requests[1].name[-2:]) == (2, "-2")
     world.fail()
-    assert world.tick() == ("gave up", "waits after a failed run")
+    assert world.tick() == ("gave up", "pauses after a failed run")
     assert (world.run.status, world.run.failure) == (
         "failed",
         "no result after 2 attempts and 2 submits; the last one failed",
     )
-    assert world.tick() == ("waits after a failed run",)
+    assert world.tick() == ("pauses after a failed run",)
     world.clock.advance(3600)
     assert world.tick() == ("submitted",)
     assert (world.run.number, world.run.cut_from) == (2, "{}")
