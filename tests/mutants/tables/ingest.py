@@ -64,7 +64,7 @@ MUTANTS = (
             "if doubtful and state.checkpoint:",
         ),
         (
-            "a commit without an answer is forgotten although it stands",
+            "a commit without an answer is forgotten although it was made",
             "progress.doubtful = commit",
             "progress.doubtful = None",
         ),
