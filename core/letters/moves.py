@@ -69,7 +69,7 @@ class OrderReport:
 def carry_out(order: LetterOrder, matching: MatchingStore, keeper: Keeper) -> OrderReport | CountDiffers:
     """READ the letters that are meant, and move them if the count is as expected; a filter begins with the oldest.
 
-    A letter that changes meanwhile is reported as unmoved. An order that is sent again finds its letters moved already.
+    A letter that changes in between is reported as unmoved. An order that is sent again finds its letters moved.
     """
     statuses = MOVES[order.move].sources
     positions, matched = _chosen(order.chosen, matching, statuses)

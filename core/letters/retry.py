@@ -4,9 +4,9 @@ SQL is the schedule (`due_at`); the caller is only an alarm clock. If it calls t
 never again, nothing is lost and nothing is applied twice.
 
 A chunk takes one transaction, unless a fault needs more. A run that the database refuses is halved until the bad
-letters stand alone; they get class `refused` and the database's error. Letters that the claim lost are left out, and
-the others are retried. When the answer to a transaction is lost, its letters are read: the letters that it settled
-carry the claim and are no longer `retrying`.
+letters are alone; they get class `refused` and the database's error. Letters that the claim lost are left out, and the
+others are retried. When the answer to a transaction is lost, its letters are read: the letters that it settled carry
+the claim and are no longer `retrying`.
 """
 
 from collections.abc import Sequence
@@ -69,7 +69,8 @@ def claim_due(keeper: Keeper) -> tuple[LetterChunk, ...]:
 def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> RetryReport:
     """Try the letters of a chunk that its claim still holds, commit their outcomes, and report them.
 
-    Never raises for the content of a letter. Raises InfrastructureFault: the outcomes committed before the fault stand.
+    Never raises for the content of a letter. Raises InfrastructureFault: the outcomes committed before the fault
+    remain.
     The other letters are released if the store can be reached; otherwise the lease frees them when it ends.
 
     A chunk begins once: if its process dies, nobody tries the chunk again under this claim. Its letters count a lost
@@ -230,7 +231,7 @@ class _ChunkRetry:
 
 
 def _parts(letters: Sequence[ClaimedLetter]) -> list[Letters]:
-    """Return the letters that never lost a claim as one part, followed by each other letter as a part of its own."""
+    """Return the letters that never lost a claim as one part, followed by each other letter as a separate part."""
     ordinary = tuple(letter for letter in letters if not letter.lost_claims)
     return [ordinary, *((letter,) for letter in letters if letter.lost_claims)]
 

@@ -131,7 +131,7 @@ class SequenceGap:
 class BatchCommit:
     """All that one transaction writes for the numbers `first` to `last`; the hub no longer has `absent` of them.
 
-    `is_marked`: the mark of an attempt stands, and the commit deletes it. `is_cut`: the next event would hold too many
+    `is_marked`: the attempt has a mark, and the commit deletes it. `is_cut`: the next event would hold too many
     letters, so the partition stays stopped.
     """
 

@@ -135,7 +135,7 @@ def error_type(error_class: type[BaseException]) -> str:
 
 def _text_of(error: BaseException) -> str:
     try:
-        return str.__str__(str(error))  # a plain text, also where the error returns a class of its own
+        return str.__str__(str(error))  # a plain text, even if the error returns a subclass of str
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException:  # noqa: BLE001 - an error without a text is still the outcome of this event
