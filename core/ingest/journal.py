@@ -7,8 +7,8 @@ a death. After three deaths the range is tried in eighths, each in a separate co
 eighths again, until one event is tried alone. An event that died alone three times becomes a letter of class `crash`.
 The other events of the range are committed in parts.
 
-Attempts at numbers that have died before take turns in the process, so that an innocent partition never dies with the
-one that kills. An attempt that ends by an exception has not died: its mark is taken back, or remembered here while the
+Attempts at numbers that died before run one at a time in a process, so that an innocent partition never dies with a
+killing one. An attempt that ends by an exception has not died: its mark is taken back, or remembered here while the
 store cannot be reached. Only MemoryError counts as a death.
 """
 

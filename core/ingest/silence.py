@@ -43,7 +43,7 @@ class Unhealed:
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """A partition that lags: the number that it waits for, and the time at which a check first found it there."""
+    """A lagging partition: the number that it waits for, and the time at which a check first found it there."""
 
     waits_for: SequenceNumber
     since: datetime

@@ -31,7 +31,7 @@ class _Outcomes:
 
     @property
     def lettered(self) -> int:
-        """The number of events that became letters: those that failed, and those that were held."""
+        """The number of events that became letters, failed or held."""
         return self.dead_lettered + self.held
 
 

@@ -33,7 +33,7 @@ def rival_takes_all(store: Store, commit: BatchCommit) -> None:
     store.commit_batch(replace(commit, commit_id=UUID(int=commit.commit_id.int ^ 1), invocation_id="rival"))
 
 
-# The calls that count, by the statement that makes each: the first of a script, or the one that is read.
+# The counted calls, each named by its statement: the first of a script, or the one that reads.
 COMMITS = {"open_checkpoint": "commit_batch", "advance_checkpoint": "commit_batch"}
 READS = {
     "read_checkpoint": "read_partition",

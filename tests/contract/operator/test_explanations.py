@@ -80,7 +80,7 @@ def test_a_held_letter_is_explained_with_the_letter_that_it_waits_for(office: Of
     office.commit(0, 2, settled({}, letters=[first, held], filtered=1))
     found = asked(office, 2)
     assert found is not None
-    assert (found.outcome, "behind letter 1 of its partition key" in found.sentence) == ("held", True)
+    assert (found.outcome, "waits for letter 1 of its partition key" in found.sentence) == ("held", True)
     assert audit(office.desk.ledger, None).balanced
 
 
