@@ -84,7 +84,7 @@ class TooManyRows(HubledgerError):
 
     def __init__(self, limit: int) -> None:
         super().__init__(
-            f"the transform makes more than {limit} rows of this event: mend the transform, or raise ROWS_PER_EVENT"
+            f"the transform makes more than {limit} rows of this event: correct the transform, or raise ROWS_PER_EVENT"
         )
 
 

@@ -72,7 +72,7 @@ class ReplayTrial:
     """The means to replay a piece of one partition; `refused` maps each refused event to the database's error.
 
     Without `known_letters`, the events of a partition key are not kept in order. The `crashed` events have killed their
-    process with this version of the transform, so they are not tried: a new version may mend them.
+    process with this version of the transform, so they are not tried: a new version may cope with them.
     """
 
     job_id: UUID

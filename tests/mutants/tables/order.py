@@ -20,11 +20,7 @@ MUTANTS = (
     *in_file(
         "core/settle/settle.py",
         f"{UNIT}/settle/test_order.py",
-        (
-            "events after one that fails are tried",
-            "                order.note(letters[-1])\n",
-            "                pass\n",
-        ),
+        ("events after one that fails go on", "                order.note(letters[-1])\n", "                pass\n"),
     ),
     *in_file(
         "core/model/order.py",
@@ -125,7 +121,7 @@ MUTANTS = (
         "sql/sqlite/queries/held_letter.sql",
         REPLAYED,
         (
-            "a replay puts the letters of a key in the wrong order",
+            "a replay puts the letters of a key in a wrong line",
             "(PARTITION BY o.partition_key ORDER BY o.sequence_number) AS earlier",
             "(PARTITION BY o.partition_key ORDER BY o.sequence_number DESC) AS earlier",
         ),
