@@ -61,13 +61,13 @@ $(VENV)/spark41/done: jobs/requirements-spark41.txt requirements-dev.txt | $(VEN
 run: $(VENV)/local.done ## Run emulator, store, functions host and feed until Ctrl-C
 	@$(BIN)/python -m local.run $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(TRANSFORM),--transform $(TRANSFORM)) --seed $(SEED)
 
-demo: $(VENV)/local.done $(if $(filter-out 0,$(AGGREGATE)),needs-java $(VENV)/spark.done) ## The same, bounded and proven: EVENTS=20000 KILL=3 kills the host three times on the way, CHAOS=1 breaks more, AGGREGATE=1 adds Spark
+demo: $(VENV)/local.done $(if $(filter-out 0,$(AGGREGATE)),needs-java $(VENV)/spark.done) ## Run the same for EVENTS=20000 and prove the result: KILL=3 kills the host three times, CHAOS=1 breaks more, AGGREGATE=1 adds Spark
 	@$(BIN)/python -m local.demo --events $(EVENTS) --kill $(KILL) $(if $(filter-out 0,$(CHAOS)),--chaos) $(if $(filter-out 0,$(AGGREGATE)),--aggregate) --workers $(WORKERS) $(if $(HOMES),--homes $(HOMES)) $(if $(RATE),--rate $(RATE)) $(if $(TRANSFORM),--transform $(TRANSFORM)) --seed $(SEED)
 
 needs-java:
 	@if [ -z "$(JAVA)" ]; then echo "$(NO_JAVA)" >&2; exit 1; fi
 
-serve: $(VENV)/local.done ## Serve the pages of what a demo kept until Ctrl-C: AGGREGATE=1 keeps its own; FOLDER= and PORT=7071
+serve: $(VENV)/local.done ## Serve the pages of a stored demo until Ctrl-C: AGGREGATE=1 stores its files; FOLDER= and PORT=7071
 	@$(BIN)/python -m local.serve $(if $(FOLDER),--folder $(FOLDER)) $(if $(PORT),--port $(PORT))
 
 test: $(VENV)/dev.done $(VENV)/spark.done ## Run every test that this machine can run
@@ -103,23 +103,23 @@ check-infra: $(VENV)/dev.done ## Check Bicep, azure.yaml, hooks, package and cap
 	@$(BIN)/python -m pytest -n 2 -rs tests/infra tests/repo/test_settings.py
 	@$(BIN)/python -m infra.hooks package --to $(VENV)/package.zip | tail -n 1
 
-simulate: $(VENV)/dev.done ## Run SEEDS=20000 worlds from FIRST=0, in which everything fails, against the oracle, and print what they met
+simulate: $(VENV)/dev.done ## Run SEEDS=20000 worlds from FIRST=0, in which everything fails, against the oracle, and print the faults by kind
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST)
 
 house: | $(VENV)/bin/python ## Print the shape of the code: rooms, floors, cycles, lines, walks; ROOTS="OLD ." compares checkouts
 	@$(BIN)/python -m tests.repo.house $(foreach root,$(ROOTS),--root $(root))
 
-mutants: $(VENV)/dev.done ## Plant known bugs one by one and see the tests kill each; ONLY="part of a name"
+mutants: $(VENV)/dev.done ## Plant known bugs one by one and check that tests kill each; ONLY="part of a name"
 	@$(BIN)/python -m tests.mutants $(if $(ONLY),--only "$(ONLY)")
 
 smoke: $(VENV)/dev.done ## Smoke the app at SMOKE_BASE_URL, or one started here (docs/run-with-func.md)
 	@$(BIN)/python -m pytest -rs tests/smoke
 
-format: $(VENV)/dev.done ## Format the code and mend what the linter can mend
+format: $(VENV)/dev.done ## Format the code and correct the faults that the linter can correct
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-test-sqlserver: $(VENV)/dev.done ## Run the store's contract on the T-SQL server that MSSQL_CONNECTION names, in a schema of its own
+test-sqlserver: $(VENV)/dev.done ## Run the store's contract on the T-SQL server that MSSQL_CONNECTION names, in a separate schema
 	@if [ -z "$$MSSQL_CONNECTION" ]; then echo "test-sqlserver: skipped, MSSQL_CONNECTION names no T-SQL server"; \
 	else $(BIN)/python -m pytest -rs -k "sqlserver or test_on_server" tests/contract tests/property tests/sql; fi
 
@@ -143,11 +143,11 @@ $(VENV)/azurite/node_modules/.bin/azurite: | $(VENV)/bin/python
 	@echo "installing Azurite (186 MB)"
 	@npm install --silent --no-audit --no-fund --prefix $(VENV)/azurite azurite@3.35.0
 
-screenshots: $(VENV)/dev.done ## Make the pictures of docs/images/ anew, with Chromium
+screenshots: $(VENV)/dev.done ## Make the pictures of docs/images/ again, with Chromium
 	@SCREENSHOTS=1 $(BIN)/python -m pytest -rs tests/browser
 
-bench: $(VENV)/local.done $(VENV)/spark.done ## Measure what docs/benchmarks.md promises, as ratios in one run
+bench: $(VENV)/local.done $(VENV)/spark.done ## Measure the figures of docs/benchmarks.md, as ratios in one run
 	@$(BIN)/python -m bench
 
-clean: ## Remove what the local run left behind
+clean: ## Remove the files of local runs
 	@rm -rf .local-run

@@ -19,7 +19,7 @@
         ├── PartitionStopped       a partition is stopped on purpose until its cause is gone
         │   ├── OutageSuspected        most events of a batch fail: it is held for a while instead of dead-lettered
         │   ├── StreamIncarnationChanged   the hub was recreated, restored or failed over since our checkpoint
-        │   └── HeldLettersFull        so many letters of the partition are held that no more may be
+        │   └── HeldLettersFull        the partition holds as many letters as HELD_LIMIT allows
         ├── EngineUnreachable      the Spark engine did not answer: it is unknown whether it carried out the request
         ├── EngineRefused          the Spark engine refused the request: a setting has to change
         ├── LakeUnreachable        the lake did not answer, or holds a pointer that cannot be read
@@ -84,7 +84,7 @@ class TooManyRows(HubledgerError):
 
     def __init__(self, limit: int) -> None:
         super().__init__(
-            f"the transform makes more than {limit} rows of this event: mend the transform, or raise ROWS_PER_EVENT"
+            f"the transform makes more than {limit} rows of this event: correct the transform, or raise ROWS_PER_EVENT"
         )
 
 
@@ -148,7 +148,7 @@ class OutageSuspected(PartitionStopped):
     def __init__(self, partition: object, failed: tuple[int, int], attempt: tuple[int, int], sample: str) -> None:
         super().__init__(
             f"{partition}: {failed[0]} of {failed[1]} events fail, so an outage or a faulty deployment is suspected;"
-            f" the batch is held and tried again (attempt {attempt[0]} of {attempt[1]}), then its letters are accepted."
+            f" the batch is held and tried again (attempt {attempt[0]} of {attempt[1]}); then its letters are accepted."
             f" Repair the cause, or deploy a transform that works. One of the errors: {sample}"
         )
         self.partition = partition
@@ -157,14 +157,14 @@ class OutageSuspected(PartitionStopped):
 
 
 class StreamIncarnationChanged(PartitionStopped):
-    """The hub is not the one that the stream was read from; `evidence` says how it differs, as a clause."""
+    """The hub is not the one that the stream was read from; `evidence` is a clause that says how it differs."""
 
     reason: StopReason = "incarnation"
 
     def __init__(self, partition: object, evidence: str) -> None:
         super().__init__(
             f"{partition}: {evidence}, so the hub was recreated, restored or failed over; nothing was dropped or"
-            " written. Open the next incarnation of the stream to go on (docs/operator.md, python -m"
+            " written. To continue, open the next incarnation of the stream (docs/operator.md, python -m"
             " handlers.next_incarnation)"
         )
         self.partition = partition
@@ -172,7 +172,7 @@ class StreamIncarnationChanged(PartitionStopped):
 
 
 class HeldLettersFull(PartitionStopped):
-    """A partition holds as many letters as it may, and its next event would be one more."""
+    """A partition holds as many letters as HELD_LIMIT allows, and its next event has to be held too."""
 
     reason: StopReason = "held"
 
@@ -180,7 +180,7 @@ class HeldLettersFull(PartitionStopped):
         super().__init__(
             f"{partition}: event {sequence_number} has to wait for an open letter of its partition key, and"
             f" {limit} letters are held already (HELD_LIMIT); nothing was dropped. Requeue, discard or replay the"
-            " letters that the held ones wait for: the partition then goes on by itself"
+            " letters that the held letters wait for: the partition then continues"
         )
         self.partition = partition
         self.sequence_number = sequence_number
@@ -251,7 +251,7 @@ class LetterConflict(StoreFault):
 
 
 class CommitOutcomeUnknown(StoreFault):
-    """The connection failed during the commit: it is unknown whether the commit stands."""
+    """The connection failed during the commit: it is unknown whether the commit was made."""
 
 
 class DataRefused(StoreFault):

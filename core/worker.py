@@ -55,7 +55,7 @@ LONGEST_SPAN = 3600  # seconds: the limit of --interval and --expiry
 
 @dataclass(frozen=True, slots=True)
 class Pausing:
-    """The means of the pauses after a failed batch: sleep, in seconds, and chance (0 to 1)."""
+    """Pauses after a failed batch: how to sleep, in seconds, and chance (0 to 1)."""
 
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     chance: Callable[[], float] = random.random
@@ -167,7 +167,7 @@ def keep_round(keeper: Keeper, look: timedelta) -> timedelta:
 
 
 async def _check_for_gaps(silence: SilenceCheck) -> None:
-    """Check from time to time: no batch shows the loss of events that retention removed after the last one read."""
+    """Check from time to time: no batch shows that retention removed events after the last one read."""
     while True:
         await asyncio.sleep(CHECK_EVERY)
         await _finished(asyncio.to_thread(check_gaps, silence))

@@ -56,7 +56,7 @@ bp.orchestration_trigger(context_name="context")(keep_dead_letters)
 
 @bp.activity_trigger(input_name="nothing")
 def find_due_at(nothing: None) -> str:
-    """Return when the keeper looks again, ISO 8601: when a letter is due, or sooner (DEAD_LETTER_LOOK_SECONDS)."""
+    """Return the time of the keeper's next look, ISO 8601: of the next due letter, or DEAD_LETTER_LOOK_SECONDS away."""
     from core.letters.retry import next_due_at
     from handlers.app import app
 

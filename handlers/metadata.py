@@ -18,8 +18,8 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
 def read_metadata(event: func.EventHubEvent) -> Mapping[str, Any]:
     """Return the metadata that an event shares with its batch.
 
-    The worker's JSON knows no NaN and no deep nesting, and one such property would end every try of the batch. Then
-    each event's properties are read alone, and those that nothing reads are Unread.
+    The worker's JSON reader refuses NaN and deep nesting, so that one such property would fail every try of the batch.
+    Then the properties of each event are read alone, and those that cannot be read are Unread.
     """
     try:
         return event.metadata or {}

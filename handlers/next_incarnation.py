@@ -1,7 +1,7 @@
 """`python -m handlers.next_incarnation`: open the next incarnation of the stream, after the hub was recreated.
 
-It first says what will be read, and from where, and changes nothing. With --open it repeats that and asks nothing:
-give it the incarnation and the time of creation that the dry run printed.
+By default it only prints which events would be read, and from where. With --open it opens the incarnation without a
+question: give it the incarnation and the time of creation that the dry run printed.
 """
 
 import argparse
@@ -65,8 +65,8 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--reason", required=True, type=_reason, help="why, for those who ask later; 3 to 400 characters")
-    add("--open", type=int, metavar="N", help="open it; N is the incarnation that ends, as the dry run printed it")
+    add("--reason", required=True, type=_reason, help="the reason, which is stored; 3 to 400 characters")
+    add("--open", type=int, metavar="N", help="open it; N is the incarnation to close, as the dry run printed it")
     add("--hub-created-at", type=_instant, metavar="TIME", help="when the hub was created, as the dry run printed it")
     add("--anchor", default="first", help="where partitions begin: first (default), latest, or a time in RFC 3339")
     add("--force", action="store_true", help="open an incarnation although the hub still fits")
@@ -97,7 +97,7 @@ def _lines(answer: IncarnationAnswer) -> str:
     lines = [
         f"incarnation {answer.incarnation} {'is opened' if done else 'would be opened (dry run: nothing was changed)'}",
         f"  evidence: {answer.evidence or 'none: it was forced'}",
-        f"  the hub was created at {created}; {answer.numbers} numbers of it will be read",
+        f"  the hub was created at {created}; {answer.numbers} of its numbers will be read",
     ]
     lines += [
         f"  partition {one.partition_id}: from {one.anchor}; the hub holds {one.hub_beginning} to {one.hub_end},"
@@ -107,7 +107,7 @@ def _lines(answer: IncarnationAnswer) -> str:
     balanced = "balanced" if old.balanced else "not balanced"
     lines += [
         f"  the books of incarnation {old.incarnation} end with {old.accounted} of {old.numbers} numbers accounted for"
-        f" ({balanced}); its {old.letters_open} open letters stay there, and nothing retries them",
+        f" ({balanced}); its {old.letters_open} open letters stay in it and are not retried",
     ]
     if not done:
         lines.append(f"  to open it: --open {old.incarnation} --hub-created-at {created}")

@@ -1,4 +1,4 @@
-"""Remember a value for some seconds, so that many requests cost one look."""
+"""Remember a value for some seconds, so that many requests cost one read."""
 
 import threading
 import time

@@ -74,7 +74,7 @@ def open_replay_job(job: str) -> dict:
 
 @bp.activity_trigger(input_name="work")
 def replay_pieces(work: dict) -> dict:
-    """Do a slice of work on one partition; return {ok: its report}, or {error}. The pieces before a fault stand."""
+    """Do a slice of work on one partition; return {ok: its report}, or {error}. The pieces before a fault remain."""
     from core.model.events import PartitionId
     from core.replay.run import note_fault, replay_slice
 

@@ -77,7 +77,7 @@ def _touched(tables: Tables, ledger: Sequence[LedgerRange]) -> DataFrame:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Return 0 when the result is staged or there was nothing to do; the engine sees any error as a failed job."""
+    """Return 0 when the result is staged or no work was left; the engine sees any error as a failed job."""
     parser = argparse.ArgumentParser(prog="aggregate_home_activity", description=__doc__)
     parser.add_argument("--run-id", required=True)
     parser.add_argument("--attempt", required=True, type=int)

@@ -132,12 +132,12 @@ class JdbcTables:
         row = (result.staging_id, result.run_id, result.attempt, int(result.is_snapshot), staged_at)
         schema = "staging_id string, run_id string, attempt int, is_snapshot int, staged_at string"
         rows = self._spark.createDataFrame([row], schema).coalesce(1)
-        if result.lake_path is not None:  # each driver sends a text without a value in its own way
+        if result.lake_path is not None:  # drivers differ in how they send a text without a value
             rows = rows.withColumn("lake_path", F.lit(result.lake_path))
         self._append(rows, "aggregation_staging")
 
     def stage_events(self, events: DataFrame, stream_id: int) -> None:
-        """Stage the events that the table lacks; its key refuses those that a different job stages meanwhile."""
+        """Stage the events that the table lacks; its key refuses those that a different job stages at the same time."""
         standing = self._selected("staged_event", ", ".join(EVENT_KEY), [f"stream_id = {stream_id}"])
         new = event_form(events, stream_id, "").join(standing, list(EVENT_KEY), "left_anti")
         self._append(new.coalesce(WRITERS), "staged_event")

@@ -1,7 +1,7 @@
 """Compute home_activity from all readings into a shadow table, and compare it bit by bit with the current one.
 
 The job prints one JSON object. It ends with 0 when nothing differs, with 1 when something does, and with 3 when a run
-was committed meanwhile, so that the two cannot be compared.
+was committed in the meantime, so that they cannot be compared.
 """
 
 import argparse
@@ -24,7 +24,7 @@ EQUAL, DIFFERENT, MOVED = 0, 1, 3
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of a rebuild; `differing` has no meaning when `moved` says that the cut moved meanwhile."""
+    """The result of a rebuild; `moved`: a run was committed during it, so `differing` has no meaning."""
 
     cut: str
     windows: int

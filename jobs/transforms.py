@@ -133,7 +133,7 @@ def differences(first: DataFrame, second: DataFrame) -> DataFrame:
 
 
 def window_start(instant: Column) -> Column:
-    """Return the begin of the window of event time that holds an instant."""
+    """Return the beginning of the window of event time that holds an instant."""
     return F.timestamp_micros(_window_micros(F.unix_micros(instant)))
 
 

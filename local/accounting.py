@@ -1,4 +1,4 @@
-"""Wait until the app has accounted for every published event and settled its letters; strike the blows meanwhile."""
+"""Wait until the app has accounted for every published event and settled its letters, and strike the blows."""
 
 import time
 from collections import Counter
@@ -17,7 +17,7 @@ STEP = 0.05  # seconds
 
 
 class NoProgress(Exception):
-    """No event or letter moved within the patience; the message ends with the last lines of the newest log."""
+    """No event or letter made progress for too long; the message ends with the last lines of the newest log."""
 
 
 class Accounted(NamedTuple):
@@ -37,7 +37,7 @@ NOTHING = Accounted(Copies(0, 0), Books(0, 0, 0, 0, 0, balanced=True), 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """What one part of a run waits for: its feed, the record, and the parts before it, in an earlier incarnation.
+    """The feed and the record of one part of a run, and the result of the earlier parts.
 
     `patience` is the limit of seconds without a newly accounted event or settled letter.
     """
@@ -68,7 +68,7 @@ class Accounting:
     def wait(self, blows: list[Blow], strikes: Strikes, emulator: Child) -> Accounted:
         """Return when every event in the hub is accounted for, no letter is open, and every blow was struck.
 
-        Raise ChildFailed when a process died by itself, and NoProgress when the books stand still.
+        Raise ChildFailed when a process died by itself, and NoProgress when the books do not change.
         """
         for blow in blows:
             while self._count < blow.accounted:

@@ -67,7 +67,7 @@ class Recounted:
 
     @property
     def differences(self) -> list[str]:
-        """The differing windows: the first ones with their values, and the number of the others."""
+        """The differing windows: the first ones with their values, then the number of all further ones."""
         differing = sorted(one for one in {*self.expected, *self.found} if self._differs(one))
         shown = [f"home_activity: {one}: {self._difference(one)}" for one in differing[:SHOWN]]
         more = len(differing) - len(shown)

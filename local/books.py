@@ -1,4 +1,4 @@
-"""The app's books: its status over HTTP, read whole or refused, counts from the store's file, and a watch."""
+"""The app's books: its status over HTTP, counts from the store's file, and a watch in the background."""
 
 import http.client
 import json
@@ -69,7 +69,7 @@ def read_books(address: str) -> Books:
 
 
 class Watch:
-    """Read the books of an address again and again, in the background of a `with` block.
+    """Reads the books of an address repeatedly, in the background of a `with` block.
 
     An answer takes seconds when the host is busy. `books` is the latest answer, None before the first; `silence` is the
     reason why the last request failed.

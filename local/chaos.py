@@ -18,13 +18,13 @@ Strikes = Mapping[Kind, Callable[[], None]]
 
 KILLS = 2  # the usual number in a chaos
 SKIPPED = 2  # batches of each partition that the host loses at a blow
-LOCKED = 7.0  # seconds: the store gives up after 5, so that running batches fail and come again
+LOCKED = 7.0  # seconds: the store gives up after 5, so that running batches fail and are delivered again
 DUPLICATES = 0.001  # the share of events that come twice, beside those that cut connections leave
 LOCK_PATIENCE = 30.0  # seconds to wait for the lock of the store
 LONGEST_DELAY = 0.4  # seconds: about as long as a few batches take
 # The app looks early for gaps that no batch follows; an outage of the store reaches the host.
 SETTINGS = {"GAP_CHECK_SCHEDULE": "*/2 * * * * *", "GAP_GRACE_SECONDS": "5", "STORE_PATIENCE_SECONDS": "1"}
-# Where events are dangerous: letters that kill the process come back soon, and the events of a home stay in order.
+# Where events are dangerous: letters that kill the process are retried soon, and the events of a home stay in order.
 DANGEROUS = {**SETTINGS, "ORDER_POLICY": "hold_key", "TRANSFORM_DEADLINE_SECONDS": "30"}
 LATER = 0.04  # the share of the events that a recreated hub gets
 EARLY = 1.5  # seconds after the feed is ready: the first cut hits sends, and their answers are lost
@@ -40,7 +40,7 @@ class Blow(NamedTuple):
 
 
 def blow_plan(events: int, kills: int, seed: int, *, chaos: bool) -> list[Blow]:
-    """Return the blows in order: the kills, and with chaos the rest, each in its own part of the run."""
+    """Return the blows in order: the kills, and with chaos the other blows, each in its own part of the run."""
     blows = _kill_plan(events, kills, seed)
     if chaos:
         chance = Random(f"chaos {seed}")
@@ -115,7 +115,7 @@ def _is_skip(line: str) -> bool:
 
 
 def struck_figures(struck: Counter[Kind], logs: Iterable[Path]) -> dict[str, object]:
-    """Return the blows for the result line: kills where there were some, and with chaos all the rest."""
+    """Return the blows for the result line: kills where there were some, and with chaos all other blows."""
     figures: dict[str, object] = {}
     if struck["kill"]:
         figures["kills"] = struck["kill"]

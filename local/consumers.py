@@ -28,17 +28,17 @@ class Consumers(Protocol):
         """Return a description for people."""
 
     def refuse_dead(self) -> None:
-        """Raise ChildFailed when one died by itself."""
+        """Raise ChildFailed when a consumer died by itself."""
 
     def kill_one(self) -> None:
-        """Kill one, and start a successor, which continues from its state."""
+        """Kill one consumer, and start a successor, which continues from its state."""
 
     def end(self) -> None:
-        """End all in order, so that their logs are whole."""
+        """End all consumers in order, so that their logs are whole."""
 
 
 class Host:
-    """The functions host; after a kill, its successor. A host that ends with the code `deadly` has one too."""
+    """The functions host. A killed host gets a successor, and so does one that ends with the exit code `deadly`."""
 
     def __init__(self, stack: Stack, transform: str, deadly: int | None = None) -> None:
         self._stack = stack
@@ -61,7 +61,8 @@ class Host:
     def refuse_dead(self) -> None:
         while self._deadly is not None and self._child.exit_code() == self._deadly:
             self.deaths += 1
-            print(f"an event has killed the functions host, for the {self.deaths}. time", flush=True)
+            times = "once" if self.deaths == 1 else f"{self.deaths} times"
+            print(f"an event has killed the functions host ({times} so far); starting it again", flush=True)
             with suppress(ChildFailed):  # it may be killed again before it is ready
                 self._start()
         self._child.refuse_dead()
@@ -79,7 +80,7 @@ class Host:
         self.watch.move(self._address)
 
     def skip(self, batches: int) -> None:
-        """Have it lose the next batches of every partition as the real host does: by a checkpoint without delivery."""
+        """Make the host lose the next batches of every partition as the real host does: checkpointed, not delivered."""
         order = json.dumps({"skip": batches}).encode()
         for last in (False, True):
             try:

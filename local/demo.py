@@ -132,7 +132,7 @@ def _run(options: argparse.Namespace, stack: Stack, record: Path) -> Finished:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The parts of one run: what it was asked for, its processes, and its record."""
+    """The parts of one run: its options, its processes, and its record."""
 
     options: argparse.Namespace
     stack: Stack
@@ -141,7 +141,7 @@ class _Run:
     emulator: Child
 
     def operator(self) -> AbstractContextManager[object]:
-        """Return the operator of a dangerous chaos, whose letters hold others up."""
+        """Return the operator of a dangerous chaos, whose letters block later events."""
         if _is_dangerous(self.options) and isinstance(self.consumers, Host):
             return Operator(self.consumers, self.stack.place.store)
         return nullcontext()

@@ -1,4 +1,4 @@
-"""The operator of a demo: discard letters that hold others up, and open the next incarnation of a recreated hub."""
+"""The operator of a demo: discard letters that block later events, and open the next incarnation of a recreated hub."""
 
 import http.client
 import json
@@ -19,7 +19,7 @@ LOOK_EVERY = 1.0  # seconds
 ANSWER = 30.0  # seconds until the host must answer
 PATIENCE = 60.0  # seconds until a stop must be reported
 ORDER = 500  # letters of one order
-# Letters that were tried in vain, and that no retry can resolve.
+# Letters that failed and that no retry can resolve.
 _HOPELESS = """
 SELECT partition_id, sequence_number FROM event_hub_dead_letter
 WHERE attempts > 0 AND fingerprint <> 'held'
@@ -40,7 +40,7 @@ class NotOpened(Exception):
 
 
 class Operator:
-    """Discards hopeless letters through the API, in the background of a `with` block: the held events follow."""
+    """Discards hopeless letters through the API in the background of a `with` block, so that held events are tried."""
 
     def __init__(self, host: Addressed, store: Path) -> None:
         self._host = host

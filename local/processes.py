@@ -98,7 +98,7 @@ class Child:
         self._popen.send_signal(signal.SIGUSR1)
 
     def recreate_hubs(self) -> None:
-        """Send SIGUSR2, which has the emulator delete its hubs and create them anew."""
+        """Send SIGUSR2, which has the emulator delete its hubs and create them again."""
         self._popen.send_signal(signal.SIGUSR2)
 
     def kill(self) -> None:
@@ -131,7 +131,7 @@ class Children:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """End the children; Interruption holds back a second Ctrl-C meanwhile."""
+        """End the children; during that time, Interruption holds back a second Ctrl-C."""
         while self._children:
             self._children[-1].end()
             self._children.pop()

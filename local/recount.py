@@ -46,7 +46,7 @@ WHERE fingerprint <> 'held' AND error_class IN ('poison', 'crash', 'refused')
 """
 _PUBLISHED = "SELECT COALESCE(SUM(at_least), 0), COALESCE(SUM(at_most), 0) FROM record.event"
 # The class of a letter decides its statuses: a reference letter resolves when its home registers, poison never does.
-# The operator of a chaos discards letters that hold others up.
+# The operator of a chaos discards letters that block later events.
 _STATUSES = """
 SELECT error_class, status, COUNT(*) FROM event_hub_dead_letter
 WHERE (error_class, status) NOT IN (VALUES ('poison', 'exhausted'), ('reference', 'waiting'), ('reference', 'retrying'),
@@ -130,7 +130,7 @@ def _read_only(path: Path) -> str:
 
 
 def _microseconds(text: str) -> int | str:
-    """Return microseconds since 1970; a text that is no instant stays as it is, and equals none."""
+    """Return microseconds since 1970; a text that is no instant stays as it is, and matches no instant."""
     try:
         return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
     except (TypeError, ValueError):

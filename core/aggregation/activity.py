@@ -1,10 +1,10 @@
-"""The activity of a home as a person sees it, by kind of sensor and window of event time."""
+"""The activity of a home that pages show, by kind of sensor and window of event time."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-WINDOW = timedelta(minutes=15)  # as jobs/transforms.py has it
+WINDOW = timedelta(minutes=15)  # the same as in jobs/transforms.py
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -71,12 +71,12 @@ def within(windows: Iterable[HomeActivity], period: Period) -> tuple[HomeActivit
 
 
 def totals(windows: Iterable[HomeActivity]) -> tuple[HomeActivity, ...]:
-    """Return one sum for each kind of sensor, by name; it starts with the first window."""
+    """Return one sum for each kind of sensor, in order of name; each sum starts at the first window of its kind."""
     return _summed((one.kind, one) for one in windows)
 
 
 def steps(windows: Iterable[HomeActivity], period: Period) -> tuple[HomeActivity, ...]:
-    """Return one sum for each kind and step of a period that has windows, by kind and time."""
+    """Return one sum for each kind and each step of a period that has windows, in order of kind and time."""
     starts = (replace(one, window_start=_start_of_step(one.window_start, period)) for one in windows)
     return _summed(((one.kind, one.window_start), one) for one in starts)
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut
 
-LISTED = 256  # the most runs in a pointer; the run after them writes everything anew
+LISTED = 256  # the most runs in a pointer; the run after them is a snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class StoredPointer:
 
 
 class Lake(Protocol):
-    """The lake as the app sees it; the jobs write the files. Every method may raise LakeUnreachable."""
+    """Reads and swaps the lake's pointer; the jobs write the files. Every method may raise LakeUnreachable."""
 
     @property
     def location(self) -> str:

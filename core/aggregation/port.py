@@ -18,7 +18,7 @@ class AggregationStore(Protocol):
         """Return the progress of a job and the cut that the checkpoints allow, both from one statement."""
 
     def open_run(self, run: AggregationRun) -> bool:
-        """Write a run and the intent to submit it, if the job's cut is where the run begins and no run is open."""
+        """Write a run and the intent to submit it, if the run begins at the job's cut and no run is open."""
 
     def renew_intent(self, run: AggregationRun, attempt: int, intent_at: datetime) -> bool:
         """Write the intent to submit an open run again, as the same attempt or the next."""

@@ -24,7 +24,7 @@ class JobState(Enum):
 
 
 class SparkEngine(Protocol):
-    """Any engine; ids of its jobs are opaque texts. Every method may raise EngineUnreachable or EngineRefused."""
+    """Runs Spark jobs; the id of a job is an opaque text. Every method may raise EngineUnreachable or EngineRefused."""
 
     @property
     def name(self) -> str:

@@ -44,7 +44,7 @@ class AggregationReport:
 def aggregate(own: Aggregation, job: str = HOME_ACTIVITY) -> AggregationReport:
     """Take the open run one step further, and begin the next run when none is open.
 
-    Raises InfrastructureFault; the writes before the fault stand, and the next tick continues from there.
+    Raises InfrastructureFault; the writes before the fault remain, and the next tick continues from there.
     """
     did: list[str] = []
     standing = own.store.read_standing(job)

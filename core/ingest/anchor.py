@@ -22,7 +22,7 @@ def choose_anchor(
     """
     if anchoring == "first":
         return _first_held(state, hub, in_hand)
-    extent = hub.extent(state.partition)  # read first: events that arrive meanwhile come after it
+    extent = hub.extent(state.partition)  # read first: events that arrive later come after it
     found = hub.first_at(state.partition, _moment(state, anchoring))
     return SequenceNumber(extent.last + 1) if found is None else found.sequence_number
 
@@ -30,7 +30,8 @@ def choose_anchor(
 def _first_held(state: PartitionState, hub: HubReader, in_hand: Event | None) -> SequenceNumber:
     """Return the lower of the hub's first number and that of the event in hand.
 
-    Retention may have removed that event meanwhile. No number is lower than 0, so number 0 needs no call to the hub.
+    Retention may have removed that event since its delivery. No number is lower than 0, so number 0 needs no call to
+    the hub.
     """
     if in_hand is None:
         return hub.extent(state.partition).beginning

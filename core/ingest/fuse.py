@@ -1,8 +1,8 @@
 """The fuse: too many failures of one class in a batch look like an outage or a faulty deployment, not like bad events.
 
 Such a batch is held and tried again instead of becoming letters. The store counts the attempts, so that a restart does
-not begin to count anew. When the patience is used up, the letters are accepted, so bad events cannot block a partition
-for ever; they are accepted without a pause until a batch is healthy again.
+not reset the count. When the patience is used up, the letters are accepted, so bad events cannot block a partition for
+ever; they are accepted without a pause until a batch is healthy again.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from core.errors import OutageSuspected, StoreFault
 from core.ingest.port import IngestStore
 from core.model.commits import BatchCommit, PartitionState
 
-OF_THE_EVENT = ("poison", "crash")  # these classes blame the event itself, whatever else works or fails
+OF_THE_EVENT = ("poison", "crash")  # failures of these classes come from the event itself and show no outage
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Fuse:
     patience: int = 10
 
     def check(self, commits: Sequence[BatchCommit]) -> bool:
-        """Return True when these commits of one invocation, the last of them planned, show no outage.
+        """Return True when the commits of one invocation, of which the last is still a plan, show no outage.
 
-        False when they do and the patience is used up. Raises OutageSuspected before that.
+        Return False when they show one and the patience is used up. Raises OutageSuspected while patience is left.
         """
         planned = commits[-1]
         if not self.patience or (not planned.settled.letters and not planned.state.stops):

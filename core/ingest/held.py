@@ -19,7 +19,7 @@ def read_open_letters(
 ) -> tuple[PartitionState, OpenLetters | None]:
     """READ the open letters that the events of a run have to wait for; None where no event waits.
 
-    No call while no key of the run may have an open letter; the state returned remembers those found to have none.
+    Calls the store only for keys that may have an open letter; the returned state remembers the keys that have none.
     """
     if policy.order != "hold_key" or not run:
         return state, None

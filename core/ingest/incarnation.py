@@ -20,10 +20,10 @@ from core.model.events import EventBatch, Incarnation, Partition
 from core.model.hub import Extent, HubReader
 
 OLDEST = 5.0  # seconds: no batch rests on a reading of the hub that is older
-SOONEST = 0.1  # seconds: nobody deletes, creates and fills a hub, and reads it through a new link, in less
+SOONEST = 0.1  # seconds: deleting, creating, filling and reading a hub takes longer
 FASTEST = 100_000  # events per second: more than a partition takes in
 PAUSE = 60.0  # seconds without a batch, after which the checkpoint's event is compared again
-SAME_INSTANT = timedelta(milliseconds=2)  # the ways in round an enqueued time differently
+SAME_INSTANT = timedelta(milliseconds=2)  # the host and the SDK round an enqueued time differently
 
 enqueued_at_of = attrgetter("enqueued_at")
 
@@ -31,24 +31,24 @@ enqueued_at_of = attrgetter("enqueued_at")
 class Verification(Protocol):
     """Checks the hub before a partition is read or written. Every method may be called from several threads.
 
-    Raises StreamIncarnationChanged when the hub is a different one, HubUnreachable when nobody can tell.
+    Raises StreamIncarnationChanged when the hub is a different one, HubUnreachable when the hub does not answer.
     """
 
     def verify(self, state: PartitionState, store: IngestStore) -> PartitionState:
-        """Return the state, read again if the stream has a newer incarnation, once the hub is known to be its hub."""
+        """Check the hub, and return the partition's state, read again if the stream has a newer incarnation."""
 
     def verify_now(self, state: PartitionState, store: IngestStore) -> None:
-        """Check that a hub that answered before this call was the stream's."""
+        """Check that the answers of the hub before this call came from the stream's hub."""
 
     def verify_whole(self, state: PartitionState, store: IngestStore) -> None:
-        """Check creation and checkpoint now, whatever was checked before."""
+        """Check creation and checkpoint now, even if they were checked before."""
 
     def without_former(self, batch: EventBatch, state: PartitionState) -> EventBatch:
-        """Return the batch less the events of a former incarnation, which the host may still hold."""
+        """Return the batch without the events of a former incarnation, which the host may still hold."""
 
 
 class _NoVerification:
-    """Verifies nothing: the hub is taken for the stream's."""
+    """Verifies nothing, and assumes that the hub is the stream's."""
 
     def verify(self, state: PartitionState, store: IngestStore) -> PartitionState:
         return state
@@ -68,7 +68,7 @@ NOT_VERIFIED = _NoVerification()
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The hub's time of creation, as it was answered to a request sent at this second."""
+    """The hub's time of creation, and the second at which the request for it was sent."""
 
     created_at: datetime
     sent: float
@@ -76,7 +76,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """The last verification of a partition in this process: in which stream, and at which second."""
+    """The last verification of a partition in this process: its stream and its second."""
 
     stream_id: int
     at: float
@@ -85,9 +85,9 @@ class Met:
 class HubVerification:
     """The verification of a process, over one hub. One reading of the hub serves all partitions.
 
-    `monotonic` gives seconds; `alone` is a lock that its holder may enter again. A reading may be older than the events
-    that rest on it only for as long as a new hub would need to reach their numbers, at most five seconds: so no event
-    of a new hub passes for one of the old hub.
+    `monotonic` gives seconds; `alone` is a reentrant lock. A reading is trusted only for as long as a new hub would
+    need to reach the numbers of the events, at most five seconds: so no event of a new hub passes for one of the old
+    hub.
     """
 
     def __init__(self, hub: HubReader, monotonic: Callable[[], float], alone: AbstractContextManager[object]) -> None:
@@ -127,7 +127,7 @@ class HubVerification:
         self._compare(state)
 
     def without_former(self, batch: EventBatch, state: PartitionState) -> EventBatch:
-        """Drop the events that were enqueued before the hub was created, unless the hub holds them all the same."""
+        """Drop the events that were enqueued before the hub was created, unless the hub still holds them."""
         created_at, first = self._created.get(state.stream_id), batch.events[0]
         if created_at is None or first.enqueued_at >= created_at:
             return batch
@@ -149,7 +149,7 @@ class HubVerification:
         return reading.created_at == self._created.get(state.stream_id)
 
     def _read_since(self, since: float) -> datetime:
-        """Return the hub's time of creation, read after a moment, once for all threads that wait for it."""
+        """Return the hub's time of creation, read after a moment; threads that wait for it share one request."""
         with self._alone:
             if self._reading is None or self._reading.sent <= since:
                 sent = self._monotonic()
@@ -186,9 +186,9 @@ class HubVerification:
 
 
 def contradiction(state: PartitionState, hub: HubReader) -> str | None:
-    """Return how the hub contradicts the state of a partition, as a clause; None when it does not.
+    """Return a clause that says how the hub contradicts the state of a partition; None when it does not.
 
-    The hub may have lost the checkpoint's event to retention: then only its end is compared.
+    The hub may have lost the checkpoint's event to retention: then only the hub's end is compared.
     """
     checkpoint = state.checkpoint
     if checkpoint is None and state.anchor is None:
@@ -202,7 +202,8 @@ def contradiction(state: PartitionState, hub: HubReader) -> str | None:
 
 
 def differing_event(state: PartitionState, hub: HubReader, extent: Extent) -> str | None:
-    """Return how the hub's event at the checkpoint differs from the checkpoint, as a clause; None when it does not."""
+    """Return a clause that says how the hub's event differs from the checkpoint of its number; None when it does
+    not."""
     checkpoint = state.checkpoint
     if checkpoint is None or extent.beginning > checkpoint.sequence_number:
         return None
@@ -214,7 +215,7 @@ def differing_event(state: PartitionState, hub: HubReader, extent: Extent) -> st
 
 
 def created_differently(created_at: datetime, stored: datetime) -> str:
-    """Return the evidence of a different time of creation, as a clause."""
+    """Return a clause that names both times of creation when they differ."""
     return f"the hub was created at {created_at.isoformat()}, but the stream was read from one of {stored.isoformat()}"
 
 

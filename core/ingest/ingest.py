@@ -24,7 +24,7 @@ from core.settle.isolate import Isolation
 from core.settle.order import KeyOrder
 from core.settle.settle import reference_keys, scheduled, settle
 
-CONFLICT_LIMIT = 5  # conflicts in a row, before the host has to retry: each means that another owner committed
+CONFLICT_LIMIT = 5  # conflicts in a row until the host has to retry: each means that another owner committed
 REFUSAL_LIMIT = 200  # refusals in one invocation; the host's retry continues after the events that were committed
 
 
@@ -93,7 +93,7 @@ class Progress:
 @dataclass(frozen=True, slots=True)
 class Reading:
     """The reads of one turn before it decides: the partition's state, the new events, their references, and the open
-    letters that they wait for (None where none waits)."""
+    letters that they wait for (None when no event waits)."""
 
     state: PartitionState
     guarded: Guarded
@@ -130,7 +130,7 @@ class Means:
 def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
     """Commit the new events of a batch once, in order, in one transaction.
 
-    Missing events before them are committed first. Raises InfrastructureFault; the commits before the fault stand, and
+    Missing events before them are committed first. Raises InfrastructureFault; the commits before the fault remain, and
     the guard drops their events on redelivery.
     """
     try:
@@ -161,7 +161,7 @@ def _ingest(batch: EventBatch, means: Means) -> IngestReport:
 
 
 def _commit_next(batch: EventBatch, reading: Reading, means: Means, progress: Progress, isolation: Isolation) -> None:
-    """Plan and commit the next new events: all of them, or a part of them where some are refused, suspected or held."""
+    """Plan and commit the next new events: all of them, or a part when some are refused, suspected or held."""
     reading = reading.only(isolation.next_run(reading.guarded.run))
     with means.journal.attempt(batch, reading.state, reading.guarded) as attempt:
         transform = attempt.around(isolation.around(means.transform))
@@ -196,7 +196,7 @@ def read(batch: EventBatch, means: Means) -> Reading:
     Where the events of a partition key are kept in order, READ also the open letters that they have to wait for.
     """
     state = read_anchored(batch.partition, means, batch.events[0])
-    if batch.asked is not None:  # the hub has answered since: what it left out will be absent
+    if batch.asked is not None:  # the hub has answered since: numbers that it left out will be absent
         means.incarnations.verify_now(state, means.store)
     guarded = guard(means.incarnations.without_former(batch, state), state)
     run = guarded.run if guarded.gap is None else ()
@@ -207,14 +207,14 @@ def read(batch: EventBatch, means: Means) -> Reading:
 def refer(reading: Reading, transform: Transform, means: Means) -> Reading:
     """READ the references of the events to commit next: from memory in the steady state, else with one call.
 
-    References that a plan has used show the states of its events, so each plan needs its own.
+    A plan adds the states of its events to its references, so each plan needs new ones.
     """
     keys = reference_keys(reading.guarded.run, transform, reading.state.partition)
     return replace(reading, references=References(means.store.read_references(keys) if keys else {}))
 
 
 def read_anchored(partition: Partition, means: Means, in_hand: Event | None = None) -> PartitionState:
-    """Return the partition's state; a partition without a checkpoint or an anchor is anchored, for good.
+    """Return the partition's state; anchor a partition that has neither a checkpoint nor an anchor.
 
     Raises StreamIncarnationChanged when the hub is not the stream's.
     """
@@ -227,7 +227,7 @@ def read_anchored(partition: Partition, means: Means, in_hand: Event | None = No
 
 
 def without_stop(state: PartitionState, means: Means) -> PartitionState:
-    """Return the state of a partition whose hub is the stream's; a stop of the time before is deleted."""
+    """Return the state after deleting its stop of reason `incarnation`: the hub is the stream's again."""
     if state.stop_for("incarnation") is None:
         return state
     means.store.clear_stop(state, "incarnation")
@@ -238,7 +238,7 @@ def _heal_batch(batch: EventBatch, wound: Wound, means: Means, progress: Progres
     """Commit the gap; return the batch marked as asked: numbers of this range that are still missing are absent."""
     try:
         means.store.note_gap(wound.state, wound.gap, means.clock.now())
-    except CheckpointConflict:  # the state was remembered, and another owner has committed meanwhile
+    except CheckpointConflict:  # the state came from memory, and another owner has committed since
         if not progress.note_conflict():
             raise
         return batch

@@ -1,15 +1,15 @@
 """The journal: isolate an event that kills its process, by a mark in the store before it is tried.
 
 A batch is suspicious while its process has not committed as many events of the partition as one batch may hold, when
-its invocation is a retry, and when it heals a gap: the attempt before it may have died. Only then a mark says which
-numbers are begun, and the commit deletes it. A mark that stands when its numbers are begun again is a death. After
-three deaths the range is tried in eighths, each a commit of its own; after one death of such a part, again in eighths,
-until an event stands alone. An event that died alone three times is a letter of class `crash`. The rest of the range
-goes on in parts.
+its invocation is a retry, and when it heals a gap: the attempt before it may have died. Only such a batch leaves a mark
+with its numbers, and its commit deletes the mark. A mark that is still there when its numbers are tried again counts as
+a death. After three deaths the range is tried in eighths, each in a separate commit; a part that dies once is tried in
+eighths again, until one event is tried alone. An event that died alone three times becomes a letter of class `crash`.
+The other events of the range are committed in parts.
 
-Attempts at numbers that have died before take turns in the process, so that an innocent partition never dies with the
-one that kills. An attempt that ends by an exception has not died: its mark is taken back, or remembered here while the
-store cannot be reached. MemoryError is the exception: it counts as a death.
+Attempts at numbers that died before run one at a time in a process, so that an innocent partition never dies with a
+killing one. An attempt that ends by an exception has not died: its mark is taken back, or remembered here while the
+store cannot be reached. Only MemoryError counts as a death.
 """
 
 from bisect import bisect_left, bisect_right
@@ -29,10 +29,10 @@ from core.model.events import BATCH_EVENTS, Event, EventBatch, Partition, number
 from core.model.rows import References, Row
 from core.model.transform import Transform
 
-UNFINISHED = 3  # deaths of a range before it is narrowed, and of an event alone before it is a letter
+UNFINISHED = 3  # deaths of a range before it is narrowed, and of a single event before it becomes a letter
 PARTS = 8  # a range is narrowed to parts of an eighth
 LARGEST_PART = -(-BATCH_EVENTS // PARTS)
-RACES = 3  # in a row with other processes that begin attempts at the partition; after them the host retries
+RACES = 3  # conflicts in a row with other processes at the same partition; after them the host retries
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ class Suspects:
 
 @dataclass(frozen=True, slots=True)
 class AttemptPlan:
-    """The events to try next, how often they were begun with this time, and the rest of their range.
+    """The events to try next, the number of attempts at them including this one, and the rest of their range.
 
-    `is_lone`: they may have killed a process. `is_crash`: the only event did, too often, and is not tried again.
+    `is_lone`: they may have killed a process. `is_crash`: the event killed its process too often and is not tried.
     """
 
     run: tuple[Event, ...]
@@ -62,7 +62,7 @@ class AttemptPlan:
 
 
 def plan_attempt(guarded: Guarded, standing: AttemptMark | None, suspects: Suspects | None) -> AttemptPlan:
-    """Return the next attempt at new events, from the mark that stands, if any, and the suspects that are known."""
+    """Return the next attempt at new events, given the stored mark, if any, and the known suspects."""
     run = guarded.run
     if standing is not None and standing.first == guarded.first and (standing.attempts or standing.is_narrowed):
         again = run[: bisect_right(run, standing.last, key=number_of)]
@@ -102,7 +102,7 @@ class Attempt:
     committed: BatchCommit | None = None
 
     def around(self, transform: Transform) -> Transform:
-        """Return the transform; for an event that killed its process too often, one that only says so."""
+        """Return the transform; for an event that killed its process too often, one that only raises ProcessDied."""
         return replace(transform, rows_of=_died, references_of=None) if self.is_crash else transform
 
     def marked(self, commit: BatchCommit) -> BatchCommit:
@@ -115,14 +115,14 @@ def _died(event: Event, references: References) -> Iterable[Row]:
 
 
 class Journal(Protocol):
-    """Takes note of attempts."""
+    """Records attempts at batches."""
 
     def attempt(self, batch: EventBatch, state: PartitionState, guarded: Guarded) -> AbstractContextManager[Attempt]:
-        """Begin an attempt at the first new events of a batch; it says which, and has to hear of their commit."""
+        """Begin an attempt at the first new events of a batch; it names them, and has to be told of their commit."""
 
 
 def death_facts(partition: Partition, died: AttemptMark, plan: AttemptPlan) -> dict[str, object]:
-    """Return the fields of the log line of an attempt that died: its numbers, and the end of what is tried next."""
+    """Return the fields of the log line of an attempt that died: its numbers, and the last one of the next attempt."""
     return {
         "action": "attempt_died",
         "partition": str(partition),
@@ -138,7 +138,7 @@ def death_facts(partition: Partition, died: AttemptMark, plan: AttemptPlan) -> d
 class StoredJournal:
     """The journal of a process, with its marks in the store.
 
-    `turns` lets one thread in at a time. `died` hears of each attempt that died, before its events are tried again.
+    `turns` is a lock. `died` is called with each attempt that died, before its events are tried again.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class StoredJournal:
         self._clock = clock
         self._turns = turns
         self._died = died
-        self._unproven: dict[Partition, int] = {}  # how many numbers of it this process has to commit, a batch at first
+        self._unproven: dict[Partition, int] = {}  # numbers left to commit until it is not suspicious
         self._suspects: dict[Partition, Suspects] = {}
         self._own: dict[Partition, dict[UUID, int]] = {}  # attempts of this process, and the deaths before each
 
@@ -214,7 +214,7 @@ class StoredJournal:
                 self._note_suspects(partition, plan.suspects)
                 return plan, mark
             turn.close()
-        raise StoreUnavailable(f"{partition}: other processes begin attempts at the same events; nothing was tried")
+        raise StoreUnavailable(f"{partition}: other processes try the same events; nothing was tried here")
 
     def _mark_of(self, plan: AttemptPlan, batch: EventBatch, guarded: Guarded) -> AttemptMark:
         return AttemptMark(
@@ -228,7 +228,7 @@ class StoredJournal:
         )
 
     def _take_back(self, state: PartitionState, mark: AttemptMark | None) -> None:
-        """Take back the mark of an attempt that has ended; while the store cannot be reached, this process knows."""
+        """Take back the mark of an attempt that has ended; remember it while the store cannot be reached."""
         if mark is not None:
             with suppress(StoreFault):
                 self._store.end_attempt(state, mark)
@@ -250,14 +250,14 @@ class StoredJournal:
 
 
 def _without_own(standing: AttemptMark | None, own: Mapping[UUID, int]) -> AttemptMark | None:
-    """Return the mark that stands; an attempt of this process has not died."""
+    """Return the stored mark, in which attempts of this process do not count as deaths."""
     if standing is None or standing.attempt_id not in own:
         return standing
     return replace(standing, attempts=min(standing.attempts, own[standing.attempt_id]))
 
 
 class _NoJournal:
-    """Takes no note: every attempt is at all events."""
+    """Records nothing: every attempt takes all events."""
 
     def attempt(self, batch: EventBatch, state: PartitionState, guarded: Guarded) -> AbstractContextManager[Attempt]:
         return nullcontext(Attempt(guarded.run))

@@ -29,7 +29,7 @@ class IngestStore(Protocol):
     def commit_batch(self, commit: BatchCommit) -> int:
         """Write checkpoint, rows, letters, ledger and gaps in one transaction; return the commit number.
 
-        If the state has open keys, held letters whose earlier letter was settled meanwhile are freed. Raises
+        If the state has open keys, held letters whose earlier letter was settled since are freed. Raises
         CheckpointConflict (the checkpoint is not where the commit expects it, or a replay may have opened letters since
         the open keys were read) and DataRefused; neither writes anything. Raises CommitOutcomeUnknown when the answer
         was lost.
@@ -51,7 +51,7 @@ class IngestStore(Protocol):
         """Store the hub's time of creation with an incarnation that has none; one that has it keeps it."""
 
     def forget_partition(self, partition: Partition) -> None:
-        """Forget what this process remembers of a partition and its stream, if it remembers anything."""
+        """Forget the remembered state of a partition and the id of its stream."""
 
     def close_gaps(self, partition: Partition) -> None:
         """Record the open gaps up to the checkpoint as healed: the hub delivered their events after all."""
@@ -60,7 +60,7 @@ class IngestStore(Protocol):
         """Record that a partition is stopped, or count one more attempt; the next read of its state shows the stop."""
 
     def read_open_keys(self, state: PartitionState) -> PartitionState:
-        """Return the state with the partition keys that have an open letter; those that it has stay."""
+        """Return the state with the partition keys that have an open letter; keys that the state has already stay."""
 
     def find_open_letters(
         self, state: PartitionState, keys: AbstractSet[str], before: SequenceNumber
@@ -75,13 +75,13 @@ class IngestStore(Protocol):
 
 
 class AttemptStore(Protocol):
-    """The marks of attempts, one for each partition; it does not remember. A commit that is marked deletes the mark."""
+    """Stores one mark for each partition, without a memory. A marked commit deletes the mark."""
 
     def read_attempt(self, state: PartitionState) -> AttemptMark | None:
         """Return the mark of the newest attempt at a partition."""
 
     def begin_attempt(self, state: PartitionState, mark: AttemptMark, expected: AttemptMark | None) -> bool:
-        """Set the mark; return False, with nothing changed, when a mark other than the expected one stands."""
+        """Set the mark; return False, with nothing changed, when the stored mark is not the expected one."""
 
     def end_attempt(self, state: PartitionState, mark: AttemptMark) -> None:
-        """Record that this attempt has ended and does not count; does nothing when its mark does not stand."""
+        """Record that this attempt has ended and does not count; do nothing when its mark is not the stored one."""

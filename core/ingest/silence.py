@@ -43,8 +43,7 @@ class Unhealed:
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    """A partition behind the hub's end: the number that it waits for, and the time of the first check that found it
-    waiting for that number."""
+    """A lagging partition: the number that it waits for, and the time at which a check first found it there."""
 
     waits_for: SequenceNumber
     since: datetime

@@ -1,4 +1,4 @@
-"""The audit: check every partition that any table names: its ranges, its letters, and all that must agree with them."""
+"""The audit: check every partition that any table names: its ranges, its letters, and all records of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class LetterFault:
 
 @dataclass(frozen=True, slots=True)
 class RememberedSum:
-    """The sum that the store remembers of a partition: the ranges up to a commit, and their numbers, counted."""
+    """The remembered sum of a partition: the counts of its ranges up to a commit, and of their numbers."""
 
     commit_number: int
     commits: int
@@ -74,7 +74,7 @@ class AuditStore(ComparisonStore, Protocol):
         """Count the incarnations of the stream, and return the first and the last one."""
 
     def find_traces(self) -> Mapping[PartitionId, tuple[str, ...]]:
-        """Return every partition that any table names, by number, with these tables; open gaps are no trace."""
+        """Return every partition that a table names, in order of number, with these tables; open gaps do not count."""
 
     def audit_ledger(self, partition_id: PartitionId) -> PartitionLedger:
         """Return the ledger of a partition, summed from the first range, not from a remembered sum."""
@@ -100,7 +100,7 @@ class AuditStore(ComparisonStore, Protocol):
 
 
 def audit(store: AuditStore, partition_id: PartitionId | None) -> Audit:
-    """READ the ledgers, and where those that do not balance have faults; DECIDE which faults there are."""
+    """READ the ledgers, and the faults of those that do not balance; DECIDE what to report."""
     traces = store.find_traces()
     chosen = [id for id, tables in traces.items() if partition_id in (None, id) and tables != ONLY_ANCHORED]
     audited = tuple(_audited(store, id, traces[id]) for id in chosen)

@@ -10,7 +10,7 @@ from core.model.commits import LetterStatus
 from core.model.events import Partition, PartitionId
 from core.model.spans import SequenceNumber
 
-READS = 5  # times that the books are read, at most, while commits come between two statements
+READS = 5  # the most reads of the books while commits come between two statements
 
 
 class _Outcomes:
@@ -31,7 +31,7 @@ class _Outcomes:
 
     @property
     def lettered(self) -> int:
-        """The number of events that became letters: those that failed, and those that were held."""
+        """The number of events that became letters, failed or held."""
         return self.dead_lettered + self.held
 
 
@@ -188,7 +188,7 @@ def read_letter_books(store: BookStore) -> LetterBooks:
 
 
 def _in_between(letters: LetterBooks, before: Sequence[PartitionBooks], after: Sequence[PartitionBooks]) -> LetterBooks:
-    """Return the letters with the ledger count that fits best, between the books before and the books after them."""
+    """Return the letters with the ledger's count that fits them best, between the counts before and after them."""
     least, most = (sum(one.lettered for one in partitions) for partitions in (before, after))
     fitting = sum(letters.counts.values()) - letters.replayed
     return replace(letters, dead_lettered=min(max(fitting, least), most))

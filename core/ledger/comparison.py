@@ -34,7 +34,7 @@ class AttemptFault:
 
 @dataclass(frozen=True, slots=True)
 class RetryFault:
-    """A retry that counts other letters than the attempts that name it."""
+    """A retry whose counts of letters differ from those of the attempts that name it."""
 
     commit_number: int
     first: SequenceNumber
@@ -47,7 +47,7 @@ class RetryFault:
 
 @dataclass(frozen=True, slots=True)
 class ReplayFault:
-    """A replay whose progress counts other events or rows of a partition than its commits, or other retracted rows."""
+    """A replay whose progress in a partition differs from its commits or from its retracted rows."""
 
     job_id: str
     first: SequenceNumber
@@ -74,7 +74,7 @@ class ComparisonStore(Protocol):
         """Return letters whose status is not that of their last attempt, and letters with a hole in their attempts."""
 
     def find_retry_faults(self, partition_id: PartitionId, most: int) -> tuple[RetryFault, ...]:
-        """Return retries that count other letters than the attempts that name them."""
+        """Return retries whose counts of letters differ from those of the attempts that name them."""
 
     def find_replay_faults(self, partition_id: PartitionId, most: int) -> tuple[ReplayFault, ...]:
         """Return replays, dry runs apart, whose progress differs from their commits or their retracted rows."""

@@ -121,7 +121,10 @@ def _outcome(number: SequenceNumber, found: Whereabouts) -> tuple[Outcome, str]:
     if found.letter is not None and found.letter.letter.status != "resolved":
         letter = found.letter.letter
         if letter.status == "held":
-            return "held", f"It is held behind letter {letter.held_behind} of its partition key, and was not tried yet."
+            return (
+                "held",
+                f"It was not tried yet: it waits for letter {letter.held_behind} of its partition key.",
+            )
         return "dead_lettered", f"It is a dead letter, {letter.status}, after {_count(letter.attempts, 'attempt')}."
     if found.rows:
         return "written", f"{_writing(found)} wrote {_count(len(found.rows), 'row')} of it."

@@ -6,7 +6,7 @@ from typing import Literal
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 
-FAULT_LIMIT = 100  # faults that are reported of one kind and partition: the first ones show where to look
+FAULT_LIMIT = 100  # the most faults of one kind and partition in a report: the first ones show where to look
 NO_PARTITION = PartitionId("")  # of a fault of the whole stream
 
 FaultKind = Literal[

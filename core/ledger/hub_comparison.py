@@ -15,7 +15,7 @@ from core.model.values import encode_properties
 PAGE = 100  # letters that are in memory at once, with their bodies
 SETTLING = timedelta(minutes=10)  # a stream that was opened since then may not have anchored all its partitions yet
 UNREAD = {"$amqp", "$json"}  # the names under which properties that could not be read are stored
-PRECISION = timedelta(milliseconds=1)  # of the times that the hub stamps
+PRECISION = timedelta(milliseconds=1)  # of the hub's enqueued times
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class LetterEventStore(Protocol):
     def read_letter_events(
         self, partition_id: PartitionId, after: SequenceNumber, last: SequenceNumber, most: int
     ) -> tuple[LetterEvent, ...]:
-        """Return the events of the first letters after a number and up to another, rising."""
+        """Return the events of the first letters after a number and up to a second one, in order."""
 
 
 class LetterComparison:
-    """Compares the letters of a range with the hub's events, which come in order; a letter without one is left out."""
+    """Compares the letters of a range with the hub's events, in order; letters without an event are ignored."""
 
     def __init__(self, store: LetterEventStore, id: PartitionId, span: Span) -> None:
         self._id = id
@@ -47,7 +47,7 @@ class LetterComparison:
         self._letter = next(self._letters, None)
 
     def see(self, event: Event) -> Iterator[LedgerFault]:
-        """Yield a fault for each part of the event that its letter has not as the hub has it."""
+        """Yield a fault for each part of the event that its letter stores differently."""
         number = event.sequence_number
         while self._letter is not None and self._letter.sequence_number < number:
             self._letter = next(self._letters, None)
@@ -60,9 +60,9 @@ class LetterComparison:
 def find_unbooked(
     hub: HubReader, named: Collection[PartitionId], opened_at: datetime | None, now: datetime
 ) -> Iterator[LedgerFault]:
-    """Yield the partitions that had events in the hub, but of which the books name nothing.
+    """Yield the partitions that had events in the hub and are not in the books.
 
-    None in a stream that was just opened. Raises HubUnreachable or HubRefused.
+    Yields none for a stream that was just opened. Raises HubUnreachable or HubRefused.
     """
     if opened_at is not None and timedelta() <= now - opened_at < SETTLING:
         return

@@ -1,7 +1,7 @@
-"""The next incarnation of a stream: close the books of a hub that is gone, and begin those of the hub that is there.
+"""The next incarnation of a stream: close the books of the former hub, and begin those of the present one.
 
 A person requests it (docs/operator.md). The old books stay as they are, with their rows and letters; the new ones begin
-in every partition of the hub at an anchor, and a dry run says first what will be read.
+in every partition of the hub at an anchor. A dry run shows beforehand which events will be read.
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ from core.model.spans import SequenceNumber
 
 @dataclass(frozen=True, slots=True)
 class IncarnationOrder:
-    """The request of a person, with the state that the person saw: the stream's incarnation, and when the hub that is
-    there was created (None: not seen yet). `is_forced` opens an incarnation of a hub that still fits."""
+    """The request of a person, with the state that the person saw: the stream's incarnation, and the time at which the
+    present hub was created (None: not seen yet). `is_forced` opens an incarnation of a hub that still fits."""
 
     requested_by: str
     reason: str
@@ -36,7 +36,7 @@ class IncarnationOrder:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Where a partition of the next incarnation begins, and what the hub holds of it.
+    """The anchor of a partition in the next incarnation, and the numbers that the hub holds.
 
     `evidence` says how the hub contradicts the old checkpoint; None where it does not.
     """
@@ -68,7 +68,7 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class IncarnationReport:
-    """What was opened, or would be: the incarnation that ends with its books, and the beginnings of the next one."""
+    """The report of an opening or of its dry run: the closed incarnation, its books, and the beginnings of the next."""
 
     closed: Incarnation
     hub_created_at: datetime
@@ -95,8 +95,8 @@ class HubFits(HubledgerError):
 
     def __init__(self, found: Incarnation) -> None:
         super().__init__(
-            f"the hub is still the one of incarnation {found.number}, and all its checkpoints fit: there is nothing to"
-            " open; to begin new books all the same, force it; nothing was changed"
+            f"the hub is still the one of incarnation {found.number}, and all its checkpoints fit; nothing was changed."
+            " To open the next incarnation anyway, force it"
         )
 
 
@@ -128,7 +128,7 @@ class IncarnationMeans:
 
 
 def next_incarnation(order: IncarnationOrder, means: IncarnationMeans) -> IncarnationReport:
-    """Open the next incarnation, or say what it would be; carried out twice, the second is refused.
+    """Open the next incarnation, or only report it in a dry run; the same order is refused the second time.
 
     Raises StateDiffers, HubFits, IncarnationConflict, HubUnreachable and the faults of the store.
     """

@@ -31,7 +31,7 @@ class RowCount:
 
 @dataclass(frozen=True, slots=True)
 class CommitRows:
-    """A commit that appended more or fewer rows than the tables hold; rows that replays retracted count as held."""
+    """A commit that appended more or fewer rows than the tables hold; rows that replays retracted are counted too."""
 
     commit_number: int
     kind: str
@@ -43,7 +43,7 @@ class CommitRows:
 
 @dataclass(frozen=True, slots=True)
 class ChangedCommit:
-    """A commit whose checksum of rows does not fit, or else that of its row in the ledger."""
+    """A commit whose rows, or else whose row in the ledger, do not fit the checksum."""
 
     commit_number: int
     kind: str
@@ -159,9 +159,9 @@ def _of_letter(id: PartitionId, one: LetteredRow) -> LedgerFault:
 
 
 def _changed(id: PartitionId, span: Span, miscounted: Collection[int], store: RecountStore) -> Iterator[LedgerFault]:
-    """Yield the commits that changed, less those that are named already.
+    """Yield the changed commits that no fault names yet.
 
-    Each is looked at once more: a replay may have moved its rows while they were read.
+    Each is read a second time: a replay may have moved its rows during the first read.
     """
     for one in store.find_changed_commits(id, span, FAULT_LIMIT):
         named = f"commit {one.commit_number} ({one.kind})"

@@ -56,8 +56,8 @@ class Watching:
 
 @dataclass(frozen=True, slots=True)
 class LaggingPartition:
-    """A partition with numbers that are not accounted for: the time since which the oldest event waits (None: the hub
-    holds none of them any more), and the time of its last batch (None: no batch yet)."""
+    """A partition with unaccounted numbers: the time since which its oldest event waits (None: the hub no longer holds
+    any), and the time of its last batch (None: no batch yet)."""
 
     since: datetime | None
     moved_at: datetime | None
@@ -81,7 +81,7 @@ def watch(own: Watching, now: datetime) -> dict[str, object]:
 
 
 def observe(own: Watching, now: datetime) -> Observation:
-    """READ the facts. The ends are read first, so that events committed meanwhile do not seem to wait."""
+    """READ the facts. The ends are read first, so that events committed during the reads do not seem to wait."""
     ends = own.ends()
     books = Books(own.store.read_books(), own.letters())
     oldest = books.letters.oldest

@@ -1,4 +1,4 @@
-"""Letters as an operator reads them: by filter and page, by cause, and single letters with all their attempts."""
+"""The letters that operators read: by filter and page, by cause, and single letters with all their attempts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ FIRST_PAGE = LetterKey(END, PartitionId(""), SequenceNumber(0))  # all letters c
 class ListedLetter:
     """A letter without its body; `body_bytes` is the length of a body that was stored.
 
-    A held letter waits for the letter `held_behind`, which comes before it of its partition key; others have None.
+    A held letter waits for the letter `held_behind`, the one before it of its partition key; other letters have None.
     """
 
     partition_id: PartitionId

@@ -1,4 +1,4 @@
-"""Move letters without a retry: on a person's order, if the expected count is right, or to give a claim back."""
+"""Move letters without a retry: on a person's order, if the expected count is right, or to release a claim."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -52,7 +52,7 @@ class LetterOrder:
 
 @dataclass(frozen=True, slots=True)
 class CountDiffers:
-    """The number of letters that this move is allowed for has changed; nothing was moved."""
+    """The number of letters that this move may take differs from the expected one; nothing was moved."""
 
     found: int
 
@@ -69,7 +69,7 @@ class OrderReport:
 def carry_out(order: LetterOrder, matching: MatchingStore, keeper: Keeper) -> OrderReport | CountDiffers:
     """READ the letters that are meant, and move them if the count is as expected; a filter begins with the oldest.
 
-    A letter that changes meanwhile is reported as unmoved. An order that is sent again finds its letters moved already.
+    A letter that changes in between is reported as unmoved. An order that is sent again finds its letters moved.
     """
     statuses = MOVES[order.move].sources
     positions, matched = _chosen(order.chosen, matching, statuses)
@@ -79,7 +79,7 @@ def carry_out(order: LetterOrder, matching: MatchingStore, keeper: Keeper) -> Or
 
 
 def requeue(positions: Iterable[LetterPosition], keeper: Keeper, mover: Mover) -> MoveReport:
-    """Make waiting or exhausted letters due now, on a person's order; their attempts begin anew."""
+    """Make waiting or exhausted letters due now, on a person's order; their attempts begin again."""
     return _move("requeue", positions, keeper, mover)
 
 
@@ -141,7 +141,7 @@ def _stamped(move: Move, keeper: Keeper, mover: Mover, partition: Partition) -> 
 
 
 def _send(move: LetterMove, store: LetterStore) -> Sequence[FoundLetter]:
-    """Send a move. If the answer is lost, send it again: it then only reports."""
+    """Send a move. If the answer is lost, send it again: the second time only reports."""
     try:
         return store.move_letters(move)
     except CommitOutcomeUnknown:

@@ -59,7 +59,7 @@ class LetterStore(Protocol):
     def commit_retry(self, commit: RetryCommit) -> int:
         """Write rows, outcomes, attempts and a ledger row in one transaction; return its commit number.
 
-        The next held letter of the key of each settled one is freed: it waits, and is due.
+        For each settled letter, the next held letter of its key is freed: it waits and is due.
 
         The partition's checkpoint row is locked and its commit number raised. The checkpoint does not move. Raises
         LetterConflict (the claim does not hold all letters) and DataRefused (also for rows that the new holder of a
@@ -67,7 +67,7 @@ class LetterStore(Protocol):
         """
 
     def free_letters(self, stream: Stream, by: str, at: datetime) -> None:
-        """Free the first held letter of each key, once no earlier one waits or is retried: the order has ended."""
+        """Free the first held letter of each key that has no earlier letter waiting or being retried."""
 
     def take_freed(self, commit: RetryCommit, until: datetime) -> tuple[ClaimedLetter, ...]:
         """Claim the letters that this commit has freed, and return those that no other claim took first."""
@@ -102,7 +102,7 @@ class MatchingStore(Protocol):
         """Return the positions of letters that fit a filter; the letters that failed first come first."""
 
     def find_selected(self, positions: Selection, statuses: Sequence[LetterStatus]) -> Selection:
-        """Return the positions among these that have such a letter."""
+        """Return those of these positions that have a letter in one of these statuses."""
 
 
 @dataclass(frozen=True, slots=True)

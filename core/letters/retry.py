@@ -4,9 +4,9 @@ SQL is the schedule (`due_at`); the caller is only an alarm clock. If it calls t
 never again, nothing is lost and nothing is applied twice.
 
 A chunk takes one transaction, unless a fault needs more. A run that the database refuses is halved until the bad
-letters stand alone; they get class `refused` and the database's error. Letters that the claim lost are left out, and
-the others are retried. When the answer to a transaction is lost, its letters are read: the letters that it settled
-carry the claim and are no longer `retrying`.
+letters are alone; they get class `refused` and the database's error. Letters that the claim lost are left out, and the
+others are retried. When the answer to a transaction is lost, its letters are read: the letters that it settled carry
+the claim and are no longer `retrying`.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ from core.model.spans import SequenceNumber
 from core.settle.isolate import Isolation
 from core.settle.settle import reference_keys
 
-LONGEST_CHAIN = timedelta(minutes=2)  # a chunk tries the letters that it frees for so long; the next round continues
+LONGEST_CHAIN = timedelta(minutes=2)  # a chunk tries the letters that it frees for this long; the next round continues
 IDLE_TURNS = 5  # turns in a row that settle no letter of a run; then the fault goes to the caller
 
 Letters = tuple[ClaimedLetter, ...]
@@ -69,7 +69,8 @@ def claim_due(keeper: Keeper) -> tuple[LetterChunk, ...]:
 def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> RetryReport:
     """Try the letters of a chunk that its claim still holds, commit their outcomes, and report them.
 
-    Never raises for the content of a letter. Raises InfrastructureFault: the outcomes committed before the fault stand.
+    Never raises for the content of a letter. Raises InfrastructureFault: the outcomes committed before the fault
+    remain.
     The other letters are released if the store can be reached; otherwise the lease frees them when it ends.
 
     A chunk begins once: if its process dies, nobody tries the chunk again under this claim. Its letters count a lost
@@ -138,7 +139,7 @@ class _ChunkRetry:
                 part = (*self._settle(run), *part[len(run) :])
 
     def _made_whole(self, letters: Sequence[ClaimedLetter]) -> list[ClaimedLetter]:
-        """Fetch the events of letters without a body from the hub; after its first fault, the others are `left`."""
+        """Fetch the events of letters without a body from the hub; after its first fault, other letters are `left`."""
         whole: list[ClaimedLetter] = []
         for letter in letters:
             if letter.body_kept:
@@ -166,7 +167,7 @@ class _ChunkRetry:
         return ()
 
     def _take_freed(self, run: Letters, commit: RetryCommit) -> None:
-        """Claim the letters that this commit has freed: one key with many held letters needs no round for each."""
+        """Claim the letters that this commit has freed, so that a key with many held letters needs only one round."""
         trial = self.trial
         resolved = {outcome.sequence_number for outcome in commit.outcomes if outcome.status == "resolved"}
         keyed = any(one.event.partition_key is not None and one.sequence_number in resolved for one in run)
@@ -230,7 +231,7 @@ class _ChunkRetry:
 
 
 def _parts(letters: Sequence[ClaimedLetter]) -> list[Letters]:
-    """Return the letters that never lost a claim as one part, followed by each other letter as a part of its own."""
+    """Return the letters that never lost a claim as one part, followed by each other letter as a separate part."""
     ordinary = tuple(letter for letter in letters if not letter.lost_claims)
     return [ordinary, *((letter,) for letter in letters if letter.lost_claims)]
 

@@ -9,7 +9,7 @@ from core.model.spans import SequenceNumber
 
 @dataclass(frozen=True, slots=True)
 class AttemptMark:
-    """The newest attempt at a partition; it stands until its numbers are committed.
+    """The newest attempt at a partition; it is stored until its numbers are committed.
 
     `attempts` counts the attempts at this range, the newest included, that are not known to have ended. A part of a
     range that was narrowed has the number after that range as `suspects_end`; elsewhere it is not above `first`.

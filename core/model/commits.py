@@ -99,7 +99,7 @@ class Settled:
 
     @property
     def held(self) -> int:
-        """The number of events that were not tried, for an earlier letter of their key is open."""
+        """The number of events that were not tried, because an earlier letter of their key is open."""
         return sum([letter.status == "held" for letter in self.letters])
 
     @property
@@ -131,8 +131,8 @@ class SequenceGap:
 class BatchCommit:
     """All that one transaction writes for the numbers `first` to `last`; the hub no longer has `absent` of them.
 
-    `is_marked`: the mark of an attempt stands, and the commit deletes it. It `is_cut` when the events
-    after it would hold too many letters: the partition stays stopped.
+    `is_marked`: the attempt has a mark, and the commit deletes it. `is_cut`: the next event would hold too many
+    letters, so the partition stays stopped.
     """
 
     state: PartitionState
@@ -154,7 +154,7 @@ class BatchCommit:
 
     @property
     def ends_stop(self) -> bool:
-        """True when the partition was stopped for its held letters, and goes on with this commit."""
+        """True when the partition was stopped for its held letters, and continues with this commit."""
         return not self.is_cut and self.state.stop_for("held") is not None
 
     @property

@@ -22,7 +22,7 @@ from core.model.spans import SequenceNumber
 
 Move = Literal["claim", "resolve", "fail", "exhaust", "release", "requeue", "discard", "free", "hold"]
 
-LOST_CLAIMS = 3  # a letter that lost so many claims, whose holders died while they tried it alone, is not tried again
+LOST_CLAIMS = 3  # after so many holders died while they tried a letter alone, it is not tried again
 
 # Finds an event in the hub when its body was not stored; None when the hub no longer has it. Raises InfrastructureFault
 # when the hub does not answer.
@@ -43,7 +43,7 @@ MOVES: Mapping[Move, Allowed] = {
     "fail": Allowed(("retrying",), "waiting"),  # it is tried again after a pause
     "exhaust": Allowed(("waiting", "retrying"), "exhausted"),
     "release": Allowed(("retrying",), "waiting"),  # not tried: no attempt is counted
-    "requeue": Allowed(("waiting", "exhausted"), "waiting"),  # a person orders it: due now, attempts begin anew
+    "requeue": Allowed(("waiting", "exhausted"), "waiting"),  # a person orders it: due now, attempts begin again
     "discard": Allowed(("waiting", "retrying", "exhausted", "held"), "discarded"),
     "free": Allowed(("held",), "waiting"),  # the earlier letter of its key is settled
     "hold": Allowed(("waiting", "retrying", "exhausted"), "held"),  # a replay opened an earlier letter of its key

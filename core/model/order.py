@@ -11,7 +11,7 @@ OrderPolicy = Literal["none", "hold_key"]
 
 @dataclass(frozen=True, slots=True)
 class OpenKeys:
-    """The partition keys that may have an open letter: no other key of the partition has one. None: any may."""
+    """The partition keys that may have an open letter: no other key of the partition has one. None: all may."""
 
     keys: frozenset[str] | None
 

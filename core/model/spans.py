@@ -58,7 +58,7 @@ def span(first: int, last: int) -> Span:
 
 
 def joined(before: Sequence[Span], after: Sequence[Span], limit: int) -> tuple[Span, ...]:
-    """Return both lists as one, touching spans joined; spans above the limit are left out."""
+    """Return both lists as one, with touching spans joined; spans above the limit are left out."""
     spans = list(before)
     for one in after:
         if spans and spans[-1].last + 1 == one.first:

@@ -9,12 +9,12 @@ from core.model.rows import ReferenceKey, References, Row
 
 ROWS_LIMIT = 10_000  # rows of one event
 
-# Watches over the transform for as long as it works on some events, of a partition where one is known.
+# Watches over the transform while it works on some events, of a partition where one is known.
 Watch = Callable[[Partition | None, Sequence[Event]], AbstractContextManager[None]]
 
 
 def unwatched(of: Partition | None, events: Sequence[Event]) -> AbstractContextManager[None]:
-    """Watch over nothing."""
+    """Let the transform work without a watch."""
     return nullcontext()
 
 

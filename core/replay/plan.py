@@ -1,11 +1,11 @@
 """Decide what a piece of a replay writes: run the current transform over its events, with the states of that time.
 
-A replayed event sees the newest version of each state that an event before it wrote: a version that this replay wrote
-and carries from piece to piece, or one that was there before the replay. If there is no such version, because states
-have no history, the event sees the current state, as the retry of a letter does.
+A replayed event sees each state in its newest version from before the event: the version that this replay wrote and
+carries from piece to piece, or the one from before the replay. If there is no such version, because states have no
+history, the event sees the current state, as the retry of a letter does.
 
-Where the events of a partition key are kept in order, an event whose key has an open letter before it is not applied:
-its rows are taken away, and it is a held letter until that one is settled.
+Where the events of a partition key are kept in order, an event after an open letter of its key is not applied: its rows
+are retracted, and it is held until that letter is settled.
 """
 
 from collections.abc import Iterable, Mapping
@@ -72,7 +72,7 @@ class ReplayTrial:
     """The means to replay a piece of one partition; `refused` maps each refused event to the database's error.
 
     Without `known_letters`, the events of a partition key are not kept in order. The `crashed` events have killed their
-    process with this version of the transform, so they are not tried: a new version may mend them.
+    process with this version of the transform, so they are not tried: a new version may cope with them.
     """
 
     job_id: UUID

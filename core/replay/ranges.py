@@ -79,7 +79,7 @@ def _chosen(order: ReplayOrder, replayable: Sequence[Replayable]) -> Iterator[Re
     for partition_id in known if order.partitions is None else dict.fromkeys(order.partitions):
         if partition_id not in known:
             raise ReplayRefused(
-                "partitions", f"no event of partition {partition_id} is committed, so there is nothing to replay"
+                "partitions", f"no event of partition {partition_id} is committed, so it has no range to replay"
             )
         yield known[partition_id]
 

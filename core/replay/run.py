@@ -98,7 +98,7 @@ def open_partitions(job_id: UUID, means: ReplayMeans) -> tuple[PartitionId, ...]
 def replay_slice(job_id: UUID, partition_id: PartitionId, means: ReplayMeans, until: datetime) -> SliceReport:
     """Work on one partition of a running job until a time, or until nothing is left; the first piece is always done.
 
-    Raises InfrastructureFault; the pieces before the fault stand. If the hub is a new one, the job ends as `failed`.
+    Raises InfrastructureFault; the pieces before the fault remain. If the hub is a new one, the job ends as `failed`.
     """
     work = _Slice(job_id, means, until)
     while True:

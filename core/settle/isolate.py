@@ -1,4 +1,4 @@
-"""Isolate the events whose rows the database refuses: halve the run until each of them stands alone.
+"""Isolate the events whose rows the database refuses: halve the run until each of them is alone.
 
 A refused transaction shows that its run holds at least one bad event. The next transaction takes the first half of that
 run. If it is committed, the bad event is in the other half; if it is refused, the bad event is in this half. Each call

@@ -31,8 +31,8 @@ def settle(
     """Apply the transform to each event, in order; every event ends as written, filtered or a letter.
 
     With an `order`, an event whose partition key has an open letter is held instead. Raises only KeyboardInterrupt and
-    MemoryError: whatever else a transform raises is the outcome of its event. The watch learns which partition the
-    events are `of`.
+    MemoryError: whatever else a transform raises is the outcome of its event. `of` is the partition that the watch
+    reports.
     """
     with transform.watch(of, events):
         return _settle(events, references, transform, order)
@@ -135,7 +135,7 @@ def error_type(error_class: type[BaseException]) -> str:
 
 def _text_of(error: BaseException) -> str:
     try:
-        return str.__str__(str(error))  # a plain text, also where the error returns a class of its own
+        return str.__str__(str(error))  # a plain text, even if the error returns a subclass of str
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException:  # noqa: BLE001 - an error without a text is still the outcome of this event

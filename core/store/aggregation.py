@@ -11,7 +11,7 @@ from core.store.database import Database, write
 from core.store.script import Script, Step
 
 FAILURE_LENGTH = 2_000  # characters that are stored of the reason of a failed run
-PREFIX_END = "\x7f"  # after every character that an id may have
+PREFIX_END = "\x7f"  # sorts after every character that an id may have
 
 
 class _MovedOn(Exception):

@@ -1,4 +1,4 @@
-"""Commits whose checksums do not fit: their rows, or their rows in the ledger, are not the ones that they wrote."""
+"""Find commits that changed: their rows, or their rows in the ledger, do not fit their checksums."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +26,7 @@ Values = list[Any]
 
 @dataclass(slots=True)
 class _Commit:
-    """A commit that begins in a range, with what was read of its rows; None for a checksum that it has not."""
+    """A commit that begins in a range, and the digests of its rows so far; None for a checksum that it lacks."""
 
     found: ChangedCommit
     rows_checksum: int | None
@@ -42,7 +42,7 @@ class _Commit:
 
 
 class ChangedCommits:
-    """Reads the commits and the rows of one partition anew, in the order of their numbers."""
+    """Reads the commits and the rows of one partition again, in the order of their numbers."""
 
     def __init__(self, stream: OneStream, row_classes: tuple[type, ...], partition_id: PartitionId) -> None:
         self._stream = stream
@@ -128,7 +128,7 @@ class ChangedCommits:
 
 
 def _values_of(row_class: type, number: int, ordinal: int, document: str) -> Values:
-    """Return the values of a row from its document; one that is no row of the class fits no checksum."""
+    """Return the values of a row from its document; a document that is no row of the class fits no checksum."""
     try:
         ((*values,),) = positioned_values(row_class)([(number, ordinal, row_of_json(row_class, document))])
     except (ArithmeticError, KeyError, TypeError, ValueError):
@@ -143,7 +143,7 @@ def _has_floats(row_class: type) -> bool:
 
 @cache
 def _reader(row_class: type) -> Callable[[Values], Values]:
-    """Return a function that gives what a database returns the form in which it was written, in place."""
+    """Return a function that turns the values of a row, in place, into the form in which they were written."""
     writers = [(place, _writer(hint)) for place, (_, hint) in enumerate(fields_of(row_class), start=2)]
     given = [(place, writer) for place, writer in writers if writer is not None]
 

@@ -1,8 +1,8 @@
 """Checksums of a commit: of the rows that it appended, and of its own row in the ledger.
 
 The checksum of rows is the sum, table by table, of 64 bits of SHA-256 over the rows as one JSON array: each row is an
-array of sequence number, ordinal and columns, in this order, and rows rise by the former two. Stream, partition and
-commit are left out: a row that moves between them changes the checksums of both.
+array of sequence number, ordinal and columns, in this order, and the rows are sorted by the first two. Stream,
+partition and commit are left out: a row that moves between them changes the checksums of both.
 """
 
 import hashlib

@@ -192,7 +192,7 @@ def compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[.
     return cast(ValuesOf, eval(source, names))
 
 
-_EXPECTED: Mapping[type, str] = {str: "TEXT", bool: "CLAIM", int: "WHOLE"}  # the classes that need no second look
+_EXPECTED: Mapping[type, str] = {str: "TEXT", bool: "CLAIM", int: "WHOLE"}  # stored as they are
 
 
 def _value(name: str, hint: Any) -> str:

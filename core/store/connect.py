@@ -14,10 +14,7 @@ from core.store.stream import OneStream
 
 @dataclass(frozen=True, slots=True)
 class OperatorStores:
-    """The stores behind the HTTP API. Homes and keys are shared by all streams; the others belong to one.
-
-    They have no patience, so that an operator sees a fault at once.
-    """
+    """The stores that the HTTP API uses. They do not retry, so that an operator sees a fault at once."""
 
     stream: OneStream
     ledger: Ledger

@@ -1,4 +1,4 @@
-"""The open letters of partition keys in SQL: what later events of a key have to wait for."""
+"""The open letters of partition keys in SQL: later events of a key wait for them."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -15,11 +15,11 @@ from core.store.database import Database
 from core.store.memory import Memory
 from core.store.script import Step
 
-MOST_OPEN_KEYS = 50_000  # of a partition that are remembered; of more, each batch asks for its own
+MOST_OPEN_KEYS = 50_000  # open keys of a partition that are remembered; with more, each batch reads only its own keys
 
 
 class HeldLetters:
-    """The part of an IngestStore that is about the order of the events of one partition key."""
+    """The part of an IngestStore that keeps the events of a partition key in order."""
 
     def __init__(self, database: Database, memory: Memory | None = None) -> None:
         self._database = database

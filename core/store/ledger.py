@@ -155,7 +155,7 @@ class Ledger(Comparison):
             self._stream.write("advance_sum", books.partition_id, **values, expected=books.summed_to)
 
 
-_NOTHING = (-1, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0)  # the ledger of a partition in a database that has not its stream
+_NOTHING = (-1, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0)  # of a partition in a database without its stream
 _SUMS = ("commits", "holes", "written", "filtered", "dead_lettered", "held", "absent")
 
 

@@ -39,7 +39,7 @@ class LetterListing:
         return tuple(_listed_letter(row) for row in found)
 
     def group_letters(self, wanted: LetterFilter, most: int) -> tuple[LetterGroup, ...]:
-        """Group letters by cause; a group that loses its last letter meanwhile is left out."""
+        """Group letters by cause; a group that loses its last letter between the reads is left out."""
         given = _filter_values(wanted)
         if wanted.error_class is None and wanted.partition_key is None:
             lean = {name: value for name, value in given.items() if name not in ("error_class", "partition_key")}

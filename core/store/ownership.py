@@ -126,8 +126,8 @@ class SqlCheckpointStore(CheckpointStore):
     async def claim_ownership(self, ownership_list: Iterable[Claim], **kwargs: Any) -> Iterable[Claim]:
         """Claim, renew or release (an empty owner_id) each partition; return only those that this owner now has.
 
-        In a new incarnation nothing is claimed once: the SDK then closes its links, and opens them anew at the next
-        round, at the checkpoints of the new stream.
+        The first call in a new incarnation claims nothing: the SDK then closes its links, and opens them in the next
+        round at the checkpoints of the new stream.
         """
         won: list[Claim] = []
         given_away = self._given_away(ownership_list := list(ownership_list))

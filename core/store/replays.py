@@ -69,7 +69,7 @@ class Replays(Partitions):
                 self._database.run(open_script(request, stream_id))
             except Overlapped:
                 ((standing,),) = self._database.ask("find_overlap", stream_id=stream_id, ranges=ranges_json(request))
-                if standing is not None:  # otherwise that job has ended meanwhile, or the stream is closed
+                if standing is not None:  # otherwise that job has just ended, or the stream is closed
                     raise ReplayOverlap(UUID(standing)) from None
             else:
                 return

@@ -81,7 +81,7 @@ def range_text(row_class: type, sql: Dialect) -> str:
 
 
 def lettered_text(row_class: type, sql: Dialect) -> str:
-    """Find letters of a range that are not resolved, although rows of their number stand."""
+    """Find letters of a range that are not resolved, although rows of their number exist."""
     table = f"{sql.prefix}{row_table(row_class).name}"
     rows = f"SELECT 1 FROM {table} AS t WHERE {sql.of_partition('t')} AND t.sequence_number = d.sequence_number"
     return (
@@ -122,6 +122,6 @@ def row_faults_text(row_classes: tuple[type, ...], sql: Dialect) -> str:
 
 
 def ordinal_text(row_class: type) -> str:
-    """Number the states of one event by their keys, because a state has no ordinal of its own."""
+    """Number the states of one event by their keys, because a state has no ordinal."""
     order = ", ".join(f"t.{quoted(name)}" for name in row_table(row_class).key)
     return f"ROW_NUMBER() OVER (PARTITION BY t.sequence_number ORDER BY {order}) - 1"

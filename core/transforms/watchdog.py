@@ -1,7 +1,7 @@
-"""The watchdog: end the process when a transform does not come back, after saying at which events it hangs.
+"""The watchdog: end the process when a transform does not return, after naming the events at which it hangs.
 
 Nothing else can: a thread cannot be stopped, and Python cannot even look while native code holds its lock, as a
-catastrophic regular expression does. A thread looks once a second. It also sets an alarm of the C runtime anew, which
+catastrophic regular expression does. A thread checks once a second. It also resets an alarm of the C runtime, which
 ends the process when that thread itself cannot run. The supervisor starts the process again, and the journal finds the
 event.
 """
@@ -20,9 +20,9 @@ from types import TracebackType
 from core.model.events import Event, Partition
 
 log = logging.getLogger("hubledger.watchdog")
-LOOK = 1.0  # seconds between two looks
+LOOK = 1.0  # seconds between two checks
 GRACE = 5.0  # seconds after the deadline until the alarm: the thread, which says more, comes first
-LAST_WORDS = 10.0  # seconds until the alarm ends a process that cannot even say that it ends
+LAST_WORDS = 10.0  # seconds until the alarm ends a process that cannot log its end
 STDERR = 2
 EXIT_STATUS = 70  # EX_SOFTWARE
 
@@ -53,7 +53,7 @@ class Run(AbstractContextManager[None]):
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """The clock, the alarm of the C runtime, the thread that looks, and the end of the process."""
+    """The clock, the alarm of the C runtime, the thread that checks, and the end of the process."""
 
     monotonic: Callable[[], float]
     set: Callable[[float], None]
@@ -90,7 +90,7 @@ class Watchdog:
                 self._alarm.look_often(self.look)
 
     def look(self) -> bool:
-        """End the process when a run has lasted too long, else set the alarm anew; return False once closed."""
+        """End the process when a run has lasted too long, else reset the alarm; return False once closed."""
         now = self._alarm.monotonic()
         for run in list(self.running):
             if now - run.begun_at >= self._deadline:
@@ -127,10 +127,10 @@ def _look_often(look: Callable[[], bool]) -> None:
 
 
 def _end(facts: dict[str, object]) -> None:
-    """Say at which events the transform hangs, show all threads, and end the process."""
+    """Log the events at which the transform hangs, show all threads, and end the process."""
     _set_alarm(LAST_WORDS)
     where = f"{facts['partition']}, events {facts['first']} to {facts['last']}"
-    line = f"the transform did not come back within {facts['seconds']} s: {where}; the process ends\n"
+    line = f"the transform did not return within {facts['seconds']} s: {where}; the process ends\n"
     os.write(STDERR, line.encode())
     faulthandler.dump_traceback(file=STDERR, all_threads=True)
     log.critical("transform hangs; the process ends (TRANSFORM_DEADLINE_SECONDS)", extra=facts)

@@ -68,7 +68,7 @@ class WrittenRowAnswer(Answered):
 
 
 class ExplanationAnswer(Answered):
-    """The fate of a number: in one word, in one sentence, and with the evidence. `changes` are the later replays and
+    """The outcome of a number: in one word, in one sentence, and with the evidence. `changes` are the later replays and
     retries of it, the newest first. New words may be added."""
 
     partition_id: str

@@ -50,7 +50,7 @@ class OrderShape(Shape):
 
 
 class UnmovedAnswer(Answered):
-    """A letter that changed meanwhile, with its `status` now; null where the letter is gone."""
+    """A letter that had changed and was not moved, with its `status` now; null where the letter is gone."""
 
     partition_id: str
     sequence_number: str

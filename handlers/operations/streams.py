@@ -1,4 +1,4 @@
-"""Open the next incarnation of the stream: a dry run by default, which says what will be read and from where."""
+"""Open the next incarnation of the stream: a dry run by default, which shows the numbers that will be read."""
 
 import logging
 from datetime import UTC, datetime
@@ -26,8 +26,8 @@ Anchor = Annotated[str, msgspec.Meta(max_length=40, description="`first`, `lates
 
 
 class IncarnationShape(Shape):
-    """The state that the person saw, and the reason. Without `dry_run` false nothing is changed; with it,
-    `expected_hub_created_at` is required: the dry run answers it as `hub_created_at`. `force` opens an incarnation
+    """The state that the person saw, and the reason. Nothing is changed unless `dry_run` is false; then
+    `expected_hub_created_at` is required: the dry run returns it as `hub_created_at`. `force` opens an incarnation
     although the hub still fits."""
 
     reason: Reason
@@ -51,7 +51,7 @@ class BeginningAnswer(Answered):
 
 
 class OldPartitionAnswer(Answered):
-    """The books of a partition that end."""
+    """The books of a partition in the closed incarnation."""
 
     partition_id: str
     first: str
@@ -61,8 +61,7 @@ class OldPartitionAnswer(Answered):
 
 
 class OldBooksAnswer(Answered):
-    """The books that end, and stay as they are with their rows. Their open letters stay open in them: nothing retries
-    letters of a former incarnation."""
+    """The books of the closed incarnation, which stay as they are. Open letters in them are not retried."""
 
     incarnation: int
     hub_created_at: datetime | None
@@ -75,7 +74,7 @@ class OldBooksAnswer(Answered):
 
 
 class IncarnationAnswer(Answered):
-    """The next incarnation: opened, or as it would be. `evidence` says how its hub differs; null when it was forced."""
+    """The next incarnation, opened or only planned. `evidence` says how its hub differs; null when it was forced."""
 
     outcome: Literal["dry_run", "opened"]
     incarnation: int
@@ -90,7 +89,7 @@ class IncarnationAnswer(Answered):
     "Open the next incarnation of the stream; a dry run by default", "streams", problems=(CONFLICT, STATE_DIFFERS)
 )
 def open_next_incarnation(call: Call[Nothing, Nothing, IncarnationShape]) -> IncarnationAnswer:
-    """Close the books of a hub that is gone, and begin those of the hub that is there."""
+    """Close the books of the former hub, and begin those of the present one."""
     own, body = app(), call.body
     try:
         report = next_incarnation(_order(call), own.succession)
@@ -136,7 +135,7 @@ def anchoring_of(text: str) -> Anchoring:
 
 
 def answer_of(report: IncarnationReport) -> IncarnationAnswer:
-    """Return what was opened, or would be, as it is shown."""
+    """Return the report in the form of the answer."""
     return IncarnationAnswer(
         outcome="opened" if report.is_opened else "dry_run",
         incarnation=report.closed.number + 1,

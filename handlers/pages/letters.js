@@ -92,7 +92,7 @@ async function order(move, chosen, number, again) {
   const act = async (expected, reason) => {
     const done = await post(`dead-letters/${move}`, { ...chosen, expected_count: expected, reason });
     const rest = [done.left ? `${count(done.left)} are left for the next order` : "",
-      done.unmoved_count ? `${count(done.unmoved_count)} changed meanwhile and were not moved` : ""].filter(Boolean);
+      done.unmoved_count ? `${count(done.unmoved_count)} had changed and were not moved` : ""].filter(Boolean);
     return [`${plural(done.moved, "letter")} ${how.done}`, ...rest].join("; ");
   };
   if (await confirm({ ...how, word: how.word, number, act })) await again();
@@ -170,7 +170,7 @@ function parts(whole, path, again) {
           one.fingerprint)],
         ["Transform", one.transform_version], ["Failed", instant(one.failed_at)],
         ["Attempts", count(one.attempts)],
-        one.held_behind === null ? null : ["Held behind", el("a", {
+        one.held_behind === null ? null : ["Waits for", el("a", {
           href: address({ partition_id: one.partition_id, sequence_number: one.held_behind }) },
         `${one.partition_id} / ${grouped(one.held_behind)}`)], one.due_at ? ["Due", instant(one.due_at)] : null,
         one.settled_at ? ["Settled", instant(one.settled_at)] : null,

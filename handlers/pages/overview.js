@@ -140,7 +140,7 @@ function overTime() {
 const highest = (points) => Math.round(Math.max(0, ...points.map((point) => point.value)));
 
 function times(points) {
-  if (points.length < 2) return "The next five minutes, from now on.";
+  if (points.length < 2) return "The chart shows up to five minutes, from now on.";
   return `The last ${duration((points.at(-1).at - points[0].at) / 1000)}.`;
 }
 

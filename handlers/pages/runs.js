@@ -40,11 +40,11 @@ function standing(found, again) {
 }
 
 const step = (again) => confirm({ title: "Advance the aggregation by a step", word: "Take a step", number: null,
-  text: () => "The next step of the timer: plan, submit, look, or commit. A second request changes nothing.",
+  text: () => "The next step of the timer: plan, submit, check, or commit. A second request changes nothing.",
   asksWhy: false,
   act: async () => {
     const done = await post("aggregations", {});
-    return `Done: ${done.did.join(", ") || "nothing to do"}`;
+    return `Done: ${done.did.join(", ") || "no step was due"}`;
   } }).then((done) => { if (done) again(); });
 
 const TIME = { submitting: "intent_at", submitted: "submitted_at", committed: "closed_at", failed: "closed_at" };

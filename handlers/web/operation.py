@@ -20,7 +20,7 @@ PartitionText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z_.$-]{1,40}$", 
 NumberText = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,19}$", description="A sequence number, in digits.")]
 Cursor = Annotated[str, msgspec.Meta(max_length=1000, description="`next` of the page before this one, unchanged.")]
 Instant = Annotated[datetime, msgspec.Meta(tz=True, description="RFC 3339, with its zone; answers are in UTC.")]
-Reason = Annotated[str, msgspec.Meta(min_length=3, max_length=400, description="The reason, for those who ask later.")]
+Reason = Annotated[str, msgspec.Meta(min_length=3, max_length=400, description="The reason, which is stored.")]
 
 
 class Shape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

@@ -42,7 +42,7 @@ def read_query(req: func.HttpRequest, operation: Operation) -> Shape:
 
 
 def _refuse_other_forms(name: str, text: str, value: object) -> None:
-    """msgspec also reads null, whole numbers as 1e2 and 1.0, and instants as seconds since 1970."""
+    """Refuse null, whole numbers as 1e2 and 1.0, and instants as seconds since 1970, which msgspec reads too."""
     if value is None:
         raise invalid(name, "a parameter cannot be null: leave it out")
     if type(value) is int and text != str(value):

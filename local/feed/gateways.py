@@ -32,7 +32,7 @@ class NoGateways:
     """The feed without gateways: every sender publishes by itself."""
 
     def add(self, minute: Minute) -> list[Send]:
-        """Return the minute as a send of its own."""
+        """Return the minute in a separate send."""
         return [Send(crc32(minute.partition_key.encode()), None, [minute])]
 
     def rest(self) -> list[Send]:

@@ -73,7 +73,7 @@ def with_duplicates(events: list[PlannedEvent[E]], share: float, room: float, ch
 
 
 def walk(senders: int, chance: Random) -> tuple[int, int]:
-    """Return a stride and a start that visit each sender once a round, in an order that is not that of the names."""
+    """Return a stride and a start that visit each sender once a round, in a different order than the names."""
     start, stride = chance.randrange(senders), 1 + int(senders * 0.618)
     while math.gcd(stride, senders) != 1:
         stride += 1

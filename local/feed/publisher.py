@@ -65,7 +65,7 @@ class Publisher:
         """Publish a send, and return how often it may now be in the hub; HubSilent when no try succeeds.
 
         A send that the hub refuses as too busy is not in the hub. A send without an answer may be in the hub; it is
-        repeated all the same, so it may be there twice.
+        repeated, so it may be there twice.
         """
         batch: EventDataBatch | None = None
         unanswered, tries, pause = 0, 0, FIRST_PAUSE

@@ -113,7 +113,7 @@ class PartitionPump:
         self._next = batch[-1].position
         ending = await self._delivered(batch)
         if ending is Ending.ABANDONED:
-            self.stop()  # going on would checkpoint past this batch
+            self.stop()  # to continue would checkpoint past this batch
         else:
             self._checkpoint.advance(batch[-1].position)
 

@@ -1,3 +1,3 @@
--- All of a migration stands, and the lock is given back.
+-- Commit a whole migration, and release the lock.
 SET NOCOUNT ON;
 COMMIT TRANSACTION;

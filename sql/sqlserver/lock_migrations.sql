@@ -1,5 +1,5 @@
--- One migration at a time: whoever comes second waits here until the first has committed. The lock belongs to the
--- transaction that this opens; commit_migrations.sql ends both.
+-- Take the lock, so that processes migrate one after the other. It belongs to the transaction that begins here;
+-- commit_migrations.sql ends both.
 SET NOCOUNT ON; SET XACT_ABORT ON;
 BEGIN TRANSACTION;
 DECLARE @taken int;

@@ -1,5 +1,5 @@
--- The role of the running app: read and write what it does, change no schema, delete only what a replay takes away,
--- carries along or found staged, and what an aggregation staged or replaces. Run it once by an owner:
+-- The role of the running app. It cannot change the schema, and deletes only from the tables that name DELETE here. Run
+-- this once as an owner, then:
 --   ALTER ROLE hubledger_app ADD MEMBER [name of the app's managed identity];
 IF DATABASE_PRINCIPAL_ID(N'hubledger_app') IS NULL
     CREATE ROLE hubledger_app;
@@ -34,7 +34,7 @@ GRANT SELECT, DELETE ON hubledger.home_activity_staging TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.idempotency_key TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.ledger_sum TO hubledger_app;
 
--- The role of the Spark jobs: read what they add up, write what they stage, and nothing else.
+-- The role of the Spark jobs: they read the tables that they add up, and write only staging tables.
 IF DATABASE_PRINCIPAL_ID(N'hubledger_job') IS NULL
     CREATE ROLE hubledger_job;
 

@@ -166,7 +166,7 @@ def test_a_replay_is_requested_and_committed_by_keyboard(page: "Page") -> None:
     page.wait_for_selector(f"{STATUS}:has-text('done')")
 
 
-def test_what_is_shown_anew_leaves_the_focus_where_it_was(page: "Page") -> None:
+def test_a_place_that_is_filled_again_leaves_the_focus_where_it_was(page: "Page") -> None:
     page.wait_for_selector("#verdict")
     press_until(page, "Show the letters")
     with page.expect_response("**/api/status"):

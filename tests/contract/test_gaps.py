@@ -177,7 +177,7 @@ class TestGaps:
         assert rows(engine) == [(5, 6, "absent", 1), (7, 9, "healed", 1), (10, 20, "open", 1)]
         assert [kept.found_at for kept in engine.gaps()] == [EPOCH, LATER, LATER]
 
-    def test_a_part_without_a_gap_that_was_noted_is_kept_all_the_same(self, store: Store, engine: Engine) -> None:
+    def test_a_part_without_a_gap_that_was_noted_is_kept_too(self, store: Store, engine: Engine) -> None:
         store.commit_batch(with_absent(store.read_partition(P), 0, 4, 5, [part(0, 4, "absent")]))
         assert rows(engine) == [(0, 4, "absent", 1)]
 
@@ -207,7 +207,7 @@ class TestGaps:
             store.commit_batch(with_absent(store.read_partition(P), 0, 4, 5, [part(3, 2, "absent")]))
         assert (engine.ledger(), engine.gaps()) == ([], [])
 
-    def test_open_gaps_behind_the_checkpoint_are_closed_and_no_others(self, store: Store, engine: Engine) -> None:
+    def test_open_gaps_up_to_the_checkpoint_are_closed_and_no_others(self, store: Store, engine: Engine) -> None:
         for id in ("0", "1"):
             state = begun(store, id)
             for first, last in ((0, 4), (5, 9), (10, 15)):

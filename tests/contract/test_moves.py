@@ -70,9 +70,7 @@ def test_a_discarded_letter_says_when_and_why_and_is_never_due(store: Store, eng
     assert store.next_due_at(STREAM, LATEST) is None
 
 
-def test_a_requeued_letter_is_due_when_it_is_asked_for_and_its_attempts_begin_anew(
-    store: Store, engine: Engine
-) -> None:
+def test_a_requeued_letter_is_due_at_the_request_and_its_attempts_begin_again(store: Store, engine: Engine) -> None:
     put(store, "exhausted")
     store.move_letters(move("requeue", 0))
     (kept,) = engine.letters()

@@ -64,7 +64,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize("place", [3, 20, 39])
-def test_a_row_of_ones_own_that_the_embedded_database_refuses(sqlite: SqliteEngine, case: str, place: int) -> None:
+def test_a_row_of_a_new_class_that_the_embedded_database_refuses(sqlite: SqliteEngine, case: str, place: int) -> None:
     sqlite.sql(TABLE)
     bad, words = REFUSED[case]
 

@@ -195,7 +195,7 @@ def test_a_move_is_made_where_the_table_allows_it_and_nowhere_else(
         assert (after.ended_at is not None) == (after.status in ("cancelled", "failed"))
 
 
-def test_what_stands_in_the_way_of_a_job_is_kept_until_nothing_does(running: Store) -> None:
+def test_the_fault_that_holds_up_a_job_is_stored_until_it_is_gone(running: Store) -> None:
     running.note_replay_fault(JOB, "the hub does not answer", EPOCH)
     assert found(running).fault == "the hub does not answer"
     running.note_replay_fault(JOB, None, EPOCH)
@@ -247,7 +247,7 @@ def test_a_piece_of_a_job_that_does_not_run_writes_nothing(running: Store, engin
     assert everything(running, engine) == before
 
 
-def test_a_piece_behind_the_checkpoint_writes_nothing(running: Store, engine: Engine) -> None:
+def test_a_piece_after_the_checkpoint_writes_nothing(running: Store, engine: Engine) -> None:
     before = everything(running, engine)
     with pytest.raises(ReplayConflict):
         running.commit_replay(piece_of(running, 0, 10))
@@ -397,7 +397,7 @@ def test_what_is_open_is_planned_or_running(ingested: Store) -> None:
     assert ingested.read_open_replays(partition(group="other").stream) == ()
 
 
-def test_diffs_are_read_in_order_of_partition_and_number_behind_any_of_them(ingested: Store) -> None:
+def test_diffs_are_read_in_order_of_partition_and_number_after_any_of_them(ingested: Store) -> None:
     places = [("2", 5), ("2", 9), ("10", 1), ("10", 100), ("10", 2**62)]
     ingested.open_replay(request(ids=("2", "10"), last=9, dry_run=True))
     ingested.move_replay(move("begin"))

@@ -123,7 +123,7 @@ def test_a_state_of_another_partition_is_never_replaced(world: World, engine: En
     assert [one.row for one in engine.rows(Home) if one.partition_id == "1"] == [home("g", "Europe/Berlin", armed=True)]
 
 
-def test_a_state_that_its_event_writes_no_more_stands_and_is_counted(world: World, engine: Engine) -> None:
+def test_a_state_that_its_event_no_longer_writes_stays_and_is_counted(world: World, engine: Engine) -> None:
     before = engine.rows(Home)
     world.transform = changed(lambda event, references: [])
     assert [one.counts.states_left for one in world.replay(order(dry_run=True)).partitions] == [1, 1]

@@ -1,4 +1,4 @@
-"""Databases with an aggregation store over them: what a job would stage is put there by hand."""
+"""Databases with an aggregation store over them: tests stage the results of jobs by hand."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -88,7 +88,7 @@ class ServerAggregation:
 
 
 def engines(place: Path, connection: str) -> dict[str, Callable[[], AggregationEngine]]:
-    """The engines that are here."""
+    """Return the engines that this machine has."""
     found: dict[str, Callable[[], AggregationEngine]] = {
         "sqlite": lambda: SqliteAggregation(SqliteEngine(place / "store.db"))
     }
@@ -98,7 +98,7 @@ def engines(place: Path, connection: str) -> dict[str, Callable[[], AggregationE
 
 
 def ingest(store: Any, rows: Sequence[Row], of: str = "0") -> None:
-    """Commit a row an event."""
+    """Commit one row for each event."""
     state = store.read_partition(partition(of))
     first = state.checkpoint.sequence_number + 1 if state.checkpoint else 0
     placed = {first + at: [row] for at, row in enumerate(rows)}
@@ -108,7 +108,7 @@ def ingest(store: Any, rows: Sequence[Row], of: str = "0") -> None:
 def stage(
     engine: AggregationEngine, staging_id: str, run_id: str, windows: Sequence[HomeActivity], whole: bool = False
 ) -> None:
-    """Stage windows as a job does; whole ones replace what stands."""
+    """Stage windows as a job does; whole windows replace the stored ones."""
     rows = [
         (
             staging_id,
@@ -131,7 +131,7 @@ def stage(
 
 
 def finish(engine: AggregationEngine, staging_id: str, run_id: str, staged_at: datetime) -> None:
-    """Say that a result is whole."""
+    """Mark a result as complete."""
     row = (staging_id, run_id, 1, f"/lake/{staging_id}", 0, engine.instant(staged_at))
     engine.insert("aggregation_staging", FINISHED, [row])
 

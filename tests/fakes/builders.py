@@ -1,4 +1,4 @@
-"""Small builders: they fill in what a test does not care about."""
+"""Small builders, which fill in the values that do not matter to a test."""
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ def batch(given: Iterable[Event], of: Partition | None = None) -> EventBatch:
 
 
 class FakeClock:
-    """A clock that stands until it is moved; sleeping moves it."""
+    """A clock that does not move by itself; sleeping moves it."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -99,7 +99,7 @@ def letter(of: Event, *, error: str = "no such kind") -> DeadLetter:
 
 
 def keep_letters(store: IngestStore, bodies: Mapping[int, bytes | str], place: str = "0", **changed: Any) -> None:
-    """Commit these events as letters that wait and are due at NOON, and what lies between them as filtered."""
+    """Commit these events as letters that wait and are due at NOON, and the events between them as filtered."""
     state = store.read_partition(partition(place))
     first = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1
     last = max(bodies)
@@ -117,13 +117,13 @@ def hold(store: IngestStore, numbers: Iterable[int], claimed_by: str = "claim-1"
 def claim(
     claimed_by: str = "claim-1", *, at: datetime | None = None, most: int = 1_000, lease: int = 300
 ) -> LetterClaim:
-    """A claim of whatever is due at NOON."""
+    """A claim of all letters that are due at NOON."""
     now = at or NOON
     return LetterClaim(STREAM, claimed_by, now, now + timedelta(seconds=lease), LATEST, most)
 
 
 def settled(placed: Mapping[int, Sequence[Row]], *, letters: Sequence[DeadLetter] = (), filtered: int = 0) -> Settled:
-    """What a transform would have made: the rows of each sequence number, letters, and how many gave nothing."""
+    """The outcome of a transform: the rows of each sequence number, letters, and the number of filtered events."""
     blocks: dict[type, list[PlacedRow]] = {}
     for number, rows in placed.items():
         for ordinal, row in enumerate(rows):

@@ -11,7 +11,7 @@ ROOT = "/api/2.2/jobs/runs"
 
 @dataclass
 class DatabricksService(Service):
-    """Runs have numbers; a token is honoured whatever became of its run."""
+    """Runs have numbers; a token is honoured after any end of its run."""
 
     wants_token: bool = True
     page: int = 2

@@ -1,4 +1,4 @@
-"""The engines that hold the Store contract, each with eyes for the rows that it wrote. A third one is added here."""
+"""The engines under the contract of the store, each with a reader of the rows that it wrote."""
 
 import os
 import sqlite3
@@ -17,7 +17,7 @@ from tests.fakes.store import Store
 
 
 class SqliteEngine(SqliteEyes):
-    """A migrated database in a file, looked at through a connection of its own."""
+    """A migrated database in a file, read through a separate connection."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

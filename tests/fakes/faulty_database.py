@@ -1,4 +1,4 @@
-"""A database with faults on demand: each statement first asks what goes wrong with it."""
+"""A database with faults on demand, looked up before each statement."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -14,26 +14,26 @@ from tests.fakes.store import Store
 
 
 class Fault(Enum):
-    """What goes wrong with one call. Reads know only NOT_REACHED and KILLED."""
+    """The fault of one call. Reads have only NOT_REACHED and KILLED."""
 
     NOT_REACHED = auto()  # StoreUnavailable, nothing written
     UNANSWERED = auto()  # committed, and the answer lost
     LOST = auto()  # not committed, and the answer lost
-    RIVAL = auto()  # another owner commits first; before a call of letters, somebody else does what `meanwhile` says
+    RIVAL = auto()  # another owner commits first; before a call of letters, `meanwhile` runs
     KILLED = auto()  # the process dies before it
     KILLED_AFTER = auto()  # the process dies when it is committed
 
 
 class Killed(KeyboardInterrupt):
-    """The process died: nothing of it is left but the database."""
+    """The process died; only the database is left."""
 
 
 def rival_takes_all(store: Store, commit: BatchCommit) -> None:
-    """The usual rival: it commits the very same events under an id of its own."""
+    """The usual rival: it commits the same events under a different id."""
     store.commit_batch(replace(commit, commit_id=UUID(int=commit.commit_id.int ^ 1), invocation_id="rival"))
 
 
-# The calls that count, by the statement that makes each: the first of a script, or the one that is read.
+# The counted calls, each named by its statement: the first of a script, or the one that reads.
 COMMITS = {"open_checkpoint": "commit_batch", "advance_checkpoint": "commit_batch"}
 READS = {
     "read_checkpoint": "read_partition",
@@ -57,7 +57,7 @@ UNKNOWN = ("commit_retry", "move_letters")  # a lost answer to these says so
 
 
 class FaultyDatabase:
-    """Any Database; faults have one entry for each call to come, by kind of call, and then all is well."""
+    """Any Database; faults have one entry for each call to come, by kind of call, and later calls have none."""
 
     def __init__(
         self,

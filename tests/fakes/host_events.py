@@ -15,12 +15,12 @@ _COLLECTIONS = {"PartitionKeyArray": "string", "OffsetArray": "string", "OffsetS
 
 
 def recorded_metadata() -> dict[str, Any]:
-    """The trigger metadata of a batch of two events, as the host was seen to send it; a copy to change."""
+    """Return a copy of the recorded trigger metadata of a batch of two events."""
     return copy.deepcopy(json.loads(RECORDED.read_text(encoding="utf-8"))["eventhub_metadata"])
 
 
 def recorded_events() -> list[dict[str, str]]:
-    """What the two events of that batch were seen to be, as the texts of their values."""
+    """Return the recorded values of the two events of that batch, as texts."""
     return list(json.loads(RECORDED.read_text(encoding="utf-8"))["eventhub_events"])
 
 
@@ -43,7 +43,7 @@ def metadata_of(numbers: list[int], *, partition_id: str = "1") -> dict[str, Any
 
 
 def decode(metadata: dict[str, Any], bodies: list[bytes]) -> list[func.EventHubEvent]:
-    """The events that the worker makes of a binary batch of cardinality many."""
+    """Return the events that the worker makes of a binary batch of cardinality many."""
     data = meta.Datum(SimpleNamespace(bytes=bodies), "collection_bytes")
     given = {name: _datum(name, value) for name, value in metadata.items()}
     events: list[func.EventHubEvent] = EventHubTriggerConverter.decode(data, trigger_metadata=given)

@@ -1,4 +1,4 @@
-"""What a store holds, as tests look at it: the same values from every engine."""
+"""The rows of a store as tests read them: the same values from every engine."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KeptRow:
-    """A row and where it came from; `ordinal` is None for a state."""
+    """A row and its origin; `ordinal` is None for a state."""
 
     stream_id: int
     partition_id: str
@@ -29,7 +29,7 @@ class KeptRow:
 
 @dataclass(frozen=True, slots=True)
 class KeptLetter:
-    """A letter as it is stored."""
+    """A stored letter."""
 
     stream_id: int
     partition_id: str
@@ -59,7 +59,7 @@ class KeptLetter:
 
 @dataclass(frozen=True, slots=True)
 class KeptAttempt:
-    """One row of what was done to letters."""
+    """One attempt at a letter."""
 
     stream_id: int
     partition_id: str
@@ -96,7 +96,7 @@ class KeptRange:
 
 @dataclass(frozen=True, slots=True)
 class KeptRetracted:
-    """A row that a replay took away."""
+    """A row that a replay retracted."""
 
     stream_id: int
     partition_id: str
@@ -109,13 +109,13 @@ class KeptRetracted:
 
     @staticmethod
     def of(kept: KeptRow, ordinal: int, commit_number: int) -> "KeptRetracted":
-        """What is kept of a row."""
+        """Return the stored form of a row."""
         place, table = (kept.stream_id, kept.partition_id), row_table(type(kept.row)).name
         return KeptRetracted(*place, commit_number, table, kept.sequence_number, ordinal, kept.commit_number, kept.row)
 
     @property
     def position(self) -> tuple[object, ...]:
-        """Where it comes in order."""
+        """The place of the row in order."""
         place = (self.stream_id, len(self.partition_id), self.partition_id, self.commit_number)
         return (*place, self.table_name, self.sequence_number, self.ordinal)
 
@@ -141,10 +141,10 @@ def staged_values(state: PartitionState, event: Event) -> tuple[object, ...]:
 
 
 class Engine(Protocol):
-    """A database under test: it opens stores, and shows what they wrote, in order of position."""
+    """A database under test: it opens stores, and shows the rows that they wrote, in order of position."""
 
     def open(self) -> "Store":
-        """A store over this database; every call gives another owner's."""
+        """Return a store over this database; each call returns that of a different owner."""
         ...
 
     def rows(self, row_class: type) -> list[KeptRow]: ...
@@ -174,13 +174,13 @@ class Engine(Protocol):
         ...
 
     def staged(self) -> list[tuple[str, int]]:
-        """Partition and number of what is staged."""
+        """The partition and number of each staged event."""
         ...
 
 
 class PersistentEngine(Engine, Protocol):
-    """One that other processes can open too."""
+    """An engine whose database other processes can open too."""
 
     def environment(self) -> dict[str, str]:
-        """What a process needs to open this database, as tests/contract/separate.py reads it."""
+        """The environment of a process that opens this database, as tests/contract/separate.py reads it."""
         ...

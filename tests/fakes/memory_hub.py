@@ -27,7 +27,7 @@ class MemoryHub:
         self.made_at = EPOCH - timedelta(days=1)
 
     def recreate(self, partition_id: str) -> None:
-        """A partition in which no event ever was."""
+        """Make a partition empty, as if it never had an event."""
         self.held[partition_id], self.last[partition_id], self.last_at[partition_id] = {}, -1, EPOCH
 
     def recreate_hub(self, made_at: datetime) -> None:
@@ -37,7 +37,7 @@ class MemoryHub:
             self.recreate(id)
 
     def publish(self, partition_id: str, events: Iterable[Event]) -> None:
-        """More events at the end."""
+        """Add events at the end."""
         for event in events:
             self.held[partition_id][event.sequence_number] = event
             self.last[partition_id], self.last_at[partition_id] = event.sequence_number, event.enqueued_at

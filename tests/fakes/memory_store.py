@@ -30,7 +30,7 @@ class MemoryStore(Store, SqliteEyes):
         return self
 
     def close(self) -> None:
-        """Keep the database: another owner of the same object goes on."""
+        """Keep the database: other owners share this object."""
 
 
 def _without_wal(database: bytes) -> bytes:

@@ -12,7 +12,7 @@ MISSING = (
 
 
 def microsoft_driver() -> str | None:
-    """What a connection string calls it, the newest one; None where it or the ODBC manager is missing."""
+    """Return the newest driver's name in a connection string; None where it or the ODBC manager is missing."""
     try:
         known = load_driver()
     except StoreMisconfigured:

@@ -12,11 +12,11 @@ from tests.fakes.store import Store
 
 
 class Died(KeyboardInterrupt):
-    """The process died: no handler of it may do anything any more."""
+    """The process died: none of its handlers may act."""
 
 
 class Process:
-    """One process; its threads take turns at each call of the store and each event, as chance has it."""
+    """One process; its threads take turns by chance, at each call of the store and each event."""
 
     def __init__(self, chance: random.Random, risk: float = 0.0) -> None:
         self.is_dead = False
@@ -30,7 +30,7 @@ class Process:
         raise Died
 
     def step(self) -> None:
-        """Let a different thread go on; Died once the process is dead."""
+        """Let a different thread run; Died once the process is dead."""
         if self._waiting and not self.is_dead:
             own = threading.Semaphore(0)
             self._waiting.append(own)
@@ -72,7 +72,7 @@ class Process:
 
 
 class Turns:
-    """The lock of a process, whose holder others wait for step by step."""
+    """The lock of a process; other threads wait for its holder step by step."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -90,7 +90,7 @@ class Turns:
 
 
 class MortalDatabase:
-    """A database as one process reaches it."""
+    """A database that a process reaches until it dies."""
 
     def __init__(self, database: Database, process: Process) -> None:
         self._database = database
@@ -107,9 +107,9 @@ class MortalDatabase:
         return outcome
 
     def close(self) -> None:
-        """Keep the database: the next process goes on."""
+        """Keep the database for the next process."""
 
 
 def mortal(store: Store, process: Process) -> Store:
-    """Return the store as one process reaches it."""
+    """Return the store of one mortal process."""
     return Store(MortalDatabase(store.database, process))

@@ -36,16 +36,16 @@ def lost() -> Error:
 
 
 class When(Enum):
-    """Where in a batch its fault shows."""
+    """The point of a batch at which its fault shows."""
 
     AT_ONCE = auto()  # execute() raises, and nothing was done
-    LATE = auto()  # execute() is content, nextset() raises, and nothing was done
+    LATE = auto()  # execute() returns, nextset() raises, and nothing was done
     AFTER = auto()  # everything was done, and the answer is lost
 
 
 @dataclass
 class Server:
-    """What all connections share. `faults` has one entry for each commit to come; `refused` is part of a text."""
+    """The shared state of all connections. `faults` has one entry for each next commit; `refused` is part of a text."""
 
     schema: str = "hubledger"
     version: int = load_migrations("sqlserver")[-1].version
@@ -118,7 +118,7 @@ def unmet(text: str, statement: str) -> Error:
 
 
 class FakeDriver:
-    """In pyodbc's place. `refusals` are raised by the next sign-ins."""
+    """Stands in for pyodbc. `refusals` are raised by the next sign-ins."""
 
     Error: type[Exception] = Error
 
@@ -169,7 +169,7 @@ class FakeConnection:
 
 
 class FakeCursor:
-    """One batch: its rows are behind as many empty results as the server sent before them."""
+    """One batch: its rows come after the empty results that the server sent before them."""
 
     def __init__(self, connection: FakeConnection) -> None:
         self._connection = connection

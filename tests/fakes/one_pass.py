@@ -1,4 +1,4 @@
-"""The reference: what one owner leaves behind that sees every event once, in order, and never fails."""
+"""The reference: the tables after one owner that sees every event once, in order, and never fails."""
 
 from collections.abc import Mapping, Sequence, Set
 from typing import Protocol
@@ -14,7 +14,7 @@ Logs = Mapping[str, Sequence[Event]]
 
 
 class Held(Protocol):
-    """Whatever shows what was written."""
+    """A reader of the written rows."""
 
     def rows(self, row_class: type) -> list[KeptRow]: ...
 
@@ -31,7 +31,7 @@ Absent = Mapping[str, Set[int]]
 def assert_equals_one_pass(held: Held, logs: Logs, absent: Absent | None = None) -> None:
     """Each event of each log has one outcome, in order, and rows, states and letters are those of one pass.
 
-    A state must be written by one partition only, for partitions have no order among each other. `absent` are the
+    A state must be written by one partition only, because partitions have no order among each other. `absent` are the
     numbers by partition that the hub lost; the logs are without them.
     """
     assert_tiles(held, logs, absent or {})
@@ -56,7 +56,7 @@ def assert_equals_one_pass(held: Held, logs: Logs, absent: Absent | None = None)
 def assert_tiles(held: Held, logs: Logs, absent: Absent) -> None:
     """The ranges of each partition follow each other in the order of their commits, and leave no number out.
 
-    What they count as absent is what the hub lost, and the rows of the gaps name just that.
+    They count as absent exactly the numbers that the hub lost, and the gaps name the same numbers.
     """
     for partition_id, log in logs.items():
         ranges = [kept for kept in held.ledger() if kept.partition_id == partition_id]

@@ -1,4 +1,4 @@
-"""A transform for tests: the body is a few words that say what becomes of the event.
+"""A transform for tests: the body is a few words that name the outcome of the event.
 
 reading HOME      one reading            double HOME       a reading and an alert
 home HOME 0|1     a home, armed or not   look HOME         a reading that says whether the home is armed
@@ -42,7 +42,7 @@ def transform(event: Event, references: References) -> Iterable[Row]:
 
 
 def references(event: Event) -> Iterable[ReferenceKey]:
-    """The home of a look."""
+    """Return the home that the event looks up."""
     verb, *words = event.body.decode().split()
     return [ReferenceKey(Home, (words[0],))] if verb == "look" else []
 
@@ -54,7 +54,7 @@ def _as_a_database_takes_it(event: Event, references: References) -> Iterable[Ro
 
 
 def is_refused(event: Event) -> bool:
-    """Whether no database takes the rows of this event."""
+    """Return True when every database refuses the rows of this event."""
     return event.body.startswith((b"huge", b"nowhere"))
 
 

@@ -1,4 +1,4 @@
-"""What tests of replays share: a stream that was ingested, the hub behind it, and jobs that are worked through."""
+"""A world for tests of replays: an ingested stream, its hub, and jobs to work through."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,24 +31,24 @@ def order(
     *,
     dry_run: bool = False,
 ) -> ReplayOrder:
-    """What a person asks for: all partitions and all that is committed, for good, unless told otherwise."""
+    """Return a person's order: by default a replay for good of everything committed in all partitions."""
     ids = None if partitions is None else tuple(map(PartitionId, partitions))
     return ReplayOrder(ids, start, end, "{}", dry_run, "somebody", "the transform was mended")  # type: ignore[arg-type]
 
 
 def log_of(*bodies: str, first: int = 0) -> list[Event]:
-    """Events with these bodies, in this order."""
+    """Return events with these bodies, in this order."""
     return [event(first + place, body) for place, body in enumerate(bodies)]
 
 
 def changed(rows_of: Callable[[Event, References], Iterable[Row]], version: str = "plain/2") -> Transform:
-    """The plain transform with other rows."""
+    """Return the plain transform with other rows."""
     return replace(PLAIN, version=version, rows_of=rows_of)
 
 
 @dataclass
 class World:
-    """A store, a hub whose logs were ingested, and what replays are done with."""
+    """A store, a hub whose logs were ingested, and the means of replays."""
 
     store: Store
     logs: dict[str, list[Event]]
@@ -77,7 +77,7 @@ class World:
         return request_replay(asked or order(), self.means, MOST)
 
     def work(self, job: ReplayJob) -> ReplayJob:
-        """Drive a job until nothing is left for now."""
+        """Drive a job until no work is left."""
         while ids := open_partitions(job.request.job_id, self.means):
             for id in ids:
                 replay_slice(job.request.job_id, id, self.means, self.clock.now() + timedelta(minutes=1))

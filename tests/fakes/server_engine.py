@@ -42,7 +42,7 @@ RETRACTED = (
 
 @dataclass(frozen=True, slots=True)
 class SqlServerEngine:
-    """The process's own schema, emptied; looked at through a connection of its own."""
+    """The process's own schema, emptied; read through a separate connection."""
 
     connection_string: str
     schema: str
@@ -50,7 +50,7 @@ class SqlServerEngine:
 
     @staticmethod
     def on(connection_string: str) -> "SqlServerEngine":
-        """The engine of this server."""
+        """Return the engine of this server."""
         schema = shared_schema(connection_string)
         session = _shared_session(connection_string)
         empty_schema(session, schema)

@@ -1,4 +1,4 @@
-"""A schema of one's own on a T-SQL server: made and migrated with a random name, emptied, dropped with all in it."""
+"""A separate schema on a T-SQL server: created with a random name, migrated, emptied, and dropped with its content."""
 
 import atexit
 import re
@@ -18,7 +18,7 @@ TABLES = tuple(
 
 @cache
 def shared_schema(connection_string: str) -> str:
-    """One for all tests of this process, which drops it when it ends."""
+    """Return the schema for all tests of this process, which drops it when it ends."""
     schema = f"hubledger_test_{secrets.token_hex(4)}"
     migrate_server(connection_string, schema)
     atexit.register(drop_schema, connection_string, schema)
@@ -26,12 +26,12 @@ def shared_schema(connection_string: str) -> str:
 
 
 def empty_schema(session: Session, schema: str) -> None:
-    """Take every row but the list of migrations; what refers to others goes first."""
+    """Delete every row except the list of migrations, referring rows first."""
     session.run("SET NOCOUNT ON; " + " ".join(f"DELETE FROM {schema}.{table};" for table in reversed(TABLES)))
 
 
 def drop_schema(connection_string: str, schema: str) -> None:
-    """Drop the schema and all in it; nothing happens to one that is not there."""
+    """Drop the schema with its content, if it exists."""
     session = connect(connection_string)
     for table in [*reversed(TABLES), "schema_migration"]:
         session.run(f"IF OBJECT_ID(N'{schema}.{table}', N'U') IS NOT NULL DROP TABLE {schema}.{table};")

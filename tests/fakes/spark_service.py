@@ -1,6 +1,6 @@
 """Stand-ins for Spark services: they speak the protocols, start real processes, and fail on demand.
 
-What they cannot show is the services' own behaviour; what they do show is that clients and jobs survive all of this.
+They do not show the behaviour of the services themselves; they show that clients and jobs survive all of this.
 """
 
 import json
@@ -42,7 +42,7 @@ class Batch:
 
 @dataclass
 class Service:
-    """What all stand-ins share. `faults`: what goes wrong with the submits to come ("503", "drop", "kill").
+    """The state that all stand-ins share. `faults`: the faults of the next submits ("503", "drop", "kill").
 
     "drop" accepts and cuts the line; "kill" starts the job and kills it at once. `hidden` lists show nothing new.
     """
@@ -74,7 +74,7 @@ class Service:
         return str(uuid.uuid4())
 
     def shown(self) -> list[Batch]:
-        """What a list shows: late, as engines are."""
+        """The jobs in a list, which comes late, as with real engines."""
         if self.hidden > 0:
             self.hidden -= 1
             return []
@@ -150,7 +150,7 @@ def _handler(service: Service) -> type[BaseHTTPRequestHandler]:
         def handle(self) -> None:
             try:
                 super().handle()
-            except (OSError, ValueError):  # the line that was cut on demand
+            except (OSError, ValueError):  # the connection that was cut on demand
                 self.close_connection = True
 
         def finish(self) -> None:

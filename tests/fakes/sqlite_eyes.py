@@ -1,4 +1,4 @@
-"""Eyes for a SQLite database: the rows that the store wrote, as the same values from every engine."""
+"""Reads the rows that the store wrote to a SQLite database, as the same values as from every engine."""
 
 import json
 from abc import ABC, abstractmethod
@@ -30,7 +30,7 @@ ORDER = "ORDER BY stream_id, LENGTH(partition_id), partition_id"
 
 @cache
 def migrated() -> bytes:
-    """A migrated database: it is made once, for it takes longer than most tests."""
+    """A migrated database: it is made once, because that takes longer than most tests."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "store.db"
         migrate_sqlite(path)
@@ -38,7 +38,7 @@ def migrated() -> bytes:
 
 
 class SqliteEyes(ABC):
-    """Looks at a database through statements of its own."""
+    """Reads a database through separate statements."""
 
     @abstractmethod
     def sql(self, statement: str, *values: object) -> list[Any]:

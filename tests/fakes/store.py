@@ -35,7 +35,7 @@ class Store(Letters, Replays, Ownerships, Attempts):
         return Ledger(OneStream(self.database, stream), ()).read_books()
 
     def remembering(self, keep: timedelta, monotonic: Callable[[], float] = time.monotonic) -> Self:
-        """Return this store with a memory of its own."""
+        """Return this store with its own memory."""
         other = copy(self)
         other._memory = Memory(keep, monotonic)
         return other

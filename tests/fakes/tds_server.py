@@ -1,7 +1,7 @@
 """A server that speaks enough TDS 7.4 for Microsoft's driver to sign in and run the store's batches against it.
 
-What it knows is the Server of tests/fakes/odbc_driver.py; here are only the bytes ([MS-TDS]): PRELOGIN and LOGIN7 are
-answered without encryption, batches and the calls of prepared statements with rows or errors.
+Its answers come from the Server of tests/fakes/odbc_driver.py; here are only the bytes ([MS-TDS]): PRELOGIN and LOGIN7
+are answered without encryption, batches and the calls of prepared statements with rows or errors.
 """
 
 import re
@@ -26,7 +26,7 @@ ENDING = re.compile(r"\](?P<text>[^]]*) \((?P<number>\d+)\) \(\w+\)$", re.DOTALL
 class TdsServer:
     """Serves on a free port until it is closed.
 
-    `calls` has the name or number of each procedure called; `refusal` is what a sign-in is answered.
+    `calls` has the name or number of each procedure called; `refusal` is the answer to a sign-in.
     """
 
     def __init__(self, state: Server | None = None) -> None:
@@ -76,7 +76,7 @@ class TdsServer:
             return fault(self.refusal) + done(0xFD, FAULTY)
         if kind == LOGIN:
             return environment(1, "master") + environment(4, "4096") + sign_in() + done(0xFD)
-        body = message[struct.unpack("<I", message[:4])[0] :]  # behind the headers of all
+        body = message[struct.unpack("<I", message[:4])[0] :]  # after the headers
         if kind == BATCH:
             return self._batch(body.decode("utf-16-le"))
         if kind != CALL:
@@ -160,7 +160,7 @@ class Reader:
 
 
 def called(body: bytes) -> tuple[str | int, Reader]:
-    """The procedure of a call, by name or number, and a reader that stands at its parameters."""
+    """The procedure of a call, by name or number, and a reader at its parameters."""
     reader = Reader(body)
     length = reader.number("H")
     procedure: str | int = reader.number("H") if length == 0xFFFF else reader.take(2 * length).decode("utf-16-le")
@@ -188,7 +188,7 @@ def _text(reader: Reader, longest: int) -> str | None:
     if longest != 0xFFFF:
         length = reader.number("H")
         return None if length == 0xFFFF else reader.take(length).decode("utf-16-le")
-    reader.take(8)  # how long all pieces are, if that is known
+    reader.take(8)  # the length of all pieces, if it is known
     pieces = b""
     while length := reader.number("I"):
         pieces += reader.take(length)
@@ -249,7 +249,7 @@ def done(token: int, status: int = 0, rows: int = 0) -> bytes:
 
 
 def handle() -> bytes:
-    """What a call that prepares a batch gives back: its return status, and the number of what it prepared."""
+    """The answer to a call that prepares a batch: its return status, and the handle of the prepared batch."""
     return struct.pack("<BI", 0x79, 0) + struct.pack("<BHBBIHBBBi", 0xAC, 0, 0, 1, 0, 0, INT, 4, 4, 1)
 
 
@@ -258,7 +258,7 @@ def ended_call(status: bytes = struct.pack("<BI", 0x79, 0)) -> bytes:
 
 
 def types_known() -> bytes:
-    """What pyodbc asks each new connection for: how long a text of a type may be."""
+    """The types that pyodbc asks each new connection for, with the longest text of each."""
     columns = ((NVARCHAR, "TYPE_NAME"), (INT, "DATA_TYPE"), (INT, "PRECISION"))
     forms = {NVARCHAR: struct.pack("<BH", NVARCHAR, 256) + COLLATION, INT: struct.pack("<BB", INT, BIGINT_LENGTH)}
     described = b"".join(struct.pack("<IH", 0, 1) + forms[kind] + short_text(name) for kind, name in columns)
@@ -277,7 +277,7 @@ def sign_in() -> bytes:
 
 
 def prelogin() -> bytes:
-    """A version, and no encryption at all."""
+    """A version, and no encryption."""
     options = ((0, b"\x10\x00\x03\xe8\x00\x00"), (1, b"\x02"), (2, b"\x00"), (3, b""), (4, b"\x00"))
     at, table, values = 5 * len(options) + 1, b"", b""
     for option, value in options:

@@ -1,4 +1,4 @@
-"""`python -m tests.simulation --seeds 20000`: run that many worlds on all cores, and print what they met."""
+"""`python -m tests.simulation --seeds 20000`: run so many worlds on all cores, and print the faults that they met."""
 
 import argparse
 import sys
@@ -8,12 +8,12 @@ from collections import Counter
 from tests.simulation.kinds import ENOUGH, missing, table
 from tests.simulation.runner import Result, run_all
 
-MOST_FAULTS = 5  # after which there is nothing more to learn
+MOST_FAULTS = 5  # failed worlds after which the run ends
 PROGRESS_SECONDS = 5.0
 
 
 def main() -> int:
-    """Return 1 when a world fails, or when a kind of trouble never came."""
+    """Return 1 when a world fails, or when a kind of trouble never occurred."""
     parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
     parser.add_argument("--seeds", type=int, default=20_000)
     parser.add_argument("--first", type=int, default=0)

@@ -1,4 +1,4 @@
-"""The transforms of three deployments: each next one mends, breaks and changes what the one before it wrote."""
+"""The transforms of three deployments: each one corrects, breaks and changes rows of the one before it."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -20,7 +20,7 @@ def first(event: Event, references: References) -> Iterable[Row]:
 
 
 def second(event: Event, references: References) -> Iterable[Row]:
-    """Mend the bugs, break some readings, and write more, less and different rows."""
+    """Correct the bugs, break some readings, and write more, fewer and different rows."""
     verb, *words = event.body.decode().split()
     if verb == "fixhome":
         return [Home(words[0], "Europe/Berlin", words[1] == "1")]
@@ -39,7 +39,7 @@ def second(event: Event, references: References) -> Iterable[Row]:
 
 
 def third(event: Event, references: References) -> Iterable[Row]:
-    """Make some readings that no database takes."""
+    """Make some rows that every database refuses."""
     rows = list(second(event, references))
     if event.body.startswith(b"reading") and event.sequence_number % 7 == 1:
         return [replace(row, ppm=2**63) for row in rows if isinstance(row, SensorReading)]
@@ -54,7 +54,7 @@ TRANSFORMS = [
 
 
 def is_refused(event: Event) -> bool:
-    """Return True when no database takes the rows that the third transform makes."""
+    """Return True when every database refuses the rows that the third transform makes."""
     refused = event.body.startswith(b"reading") and event.sequence_number % 7 == 1
     return refused and event.sequence_number % 5 != 3
 

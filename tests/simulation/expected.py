@@ -24,7 +24,7 @@ class Effect:
 
 
 def effects(body: str, number: int, at: str, version: str, armed: Iterable[int | None]) -> set[Effect]:
-    """Return all outcomes that an event can have; `armed` are the answers that its look at a home can get."""
+    """Return all outcomes that an event can have; `armed` are the states of its home that it can have seen."""
     verb, *words = body.split()
     if verb == "look":
         return {_look(words[0], number, at, version, one) for one in armed}

@@ -54,7 +54,7 @@ Draw = Callable[[Script | None], Fault | None]
 
 
 class ProcessDatabase:
-    """The database as one process sees it; a process that died reaches it no more, whatever its code still does."""
+    """The database as one process sees it; a dead process no longer reaches it."""
 
     def __init__(self, database: Database, draw: Draw) -> None:
         self._database = database
@@ -73,7 +73,7 @@ class ProcessDatabase:
     def _made(self, script: Script | None, call: Callable[..., Any]) -> Any:
         self.refuse_dead()
         fault = self._draw(script)
-        self.refuse_dead()  # it may have died while others went on
+        self.refuse_dead()  # it may have died while other processes ran
         try:
             if fault is None:
                 return call()

@@ -36,12 +36,12 @@ from tests.simulation.replay_world import ReplayWorld
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 ROW_CLASSES = (Home, SensorReading, HomeAlert)
-MORE = 40  # events at the end of each partition, of which the host skips most and retention takes some
+MORE = 40  # events at the end of each partition, of which the host skips most and retention removes some
 
 
 @dataclass
 class History:
-    """A world that has ended, then went on with gaps, and the desk that looks at it."""
+    """A world that has ended and then got gaps, and the stores through which an operator reads it."""
 
     world: ReplayWorld
     hub: MemoryHub
@@ -49,7 +49,7 @@ class History:
     desk: OperatorStores
 
     def copied(self, path: Path) -> Self:
-        """A copy of the store and of the hub, as they are now."""
+        """Return a copy of the store and of the hub."""
         with closing(sqlite3.connect(self.engine.path)) as connection:
             connection.execute("VACUUM INTO ?", (str(path),))
         hub = MemoryHub({})
@@ -57,7 +57,7 @@ class History:
         return replace(self, hub=hub, **_opened(path))
 
     def audit(self) -> list[LedgerFault]:
-        """What the audit, and the recount of rows and hub, tell."""
+        """Return the faults that the audit and the recounts of rows and hub report."""
         done = audit(self.desk.ledger, None)
         unbooked = find_unbooked(self.hub, done.named, self.desk.ledger.find_opening(), NOW)
         return [*done.faults, *self._recounted(done), *unbooked]
@@ -100,7 +100,7 @@ def history(seed: int, path: Path) -> History:
 
 
 def go_on_with_gaps(world: ReplayWorld) -> None:
-    """The host hands over the last events only; the rest is fetched back, but for what retention took meanwhile."""
+    """Deliver only the last events; the gap is healed, except for the events that retention removed."""
     own = stamps(5, world.clock)
     for id, log in world.logs.items():
         begin = len(log)
@@ -113,7 +113,7 @@ def go_on_with_gaps(world: ReplayWorld) -> None:
 
 
 def settle_by_hand(world: ReplayWorld) -> None:
-    """Of the letters that a person can move some are discarded and some retried with the newest transform."""
+    """Discard some of the letters that a person can move, and retry others with the newest transform."""
     own = stamps(6, world.clock)
     keeper = Keeper(STREAM, world.record, TRANSFORMS[1], world.hub.find_event, own)
     exhausted = [
@@ -130,7 +130,7 @@ def settle_by_hand(world: ReplayWorld) -> None:
 
 
 def replay_some(world: ReplayWorld) -> None:
-    """Some of it once more, over the gaps, over what was discarded, and over what the transform of today refuses."""
+    """Replay some ranges: over gaps, over discarded letters, and over events that the current transform refuses."""
     means = ReplayMeans(STREAM, world.record, world.hub, TRANSFORMS[1], stamps(8, world.clock), piece=7)
     for asked in (order(dry_run=True), order()):
         job = request_replay(asked, means, 10**9).request.job_id

@@ -1,4 +1,4 @@
-"""The functions host of a world: it hands batches to instances by the real trigger's rules, also those that lose some.
+"""The functions host of a world: it hands batches to instances by the real trigger's rules, and loses some as it does.
 
 The host moves its checkpoint after an invocation, whatever the outcome; with the retry policy it holds a failed batch
 and tries it again first. An owner that loses its partition may still be running, and may still move the checkpoint.
@@ -19,7 +19,7 @@ Invoke = Callable[[int, str, tuple[Event, ...], int], Ending]
 
 @dataclass(slots=True)
 class Pump:
-    """The host's view of one partition under one owner; `batch` is the one that was handed over and has no end yet."""
+    """The host's view of one partition under one owner; `batch` was handed over and has not ended yet."""
 
     owner: int
     position: int = 0
@@ -36,7 +36,7 @@ class Host:
         self._trouble = trouble
         self._invoke = invoke
         self._instances = instances
-        self._loses = trouble.chance.choice([0.0, 0.02, 0.15])  # how many batches this host loses
+        self._loses = trouble.chance.choice([0.0, 0.02, 0.15])  # the number of batches that this host loses
         self.pumps = {id: Pump(trouble.chance.randrange(instances)) for id in hub.log}
         self._zombies: list[tuple[str, Pump]] = []
 
@@ -63,7 +63,7 @@ class Host:
             self._zombies = [*self._zombies, (id, old)][-3:]
 
     def lose_places(self) -> None:
-        """Note that the hub is a new one: the host's place of a partition is invalid there, or happens to fit."""
+        """Note that the hub is a new one: the host's checkpoint is invalid in it, or happens to fit."""
         for pump in self.pumps.values():
             pump.position = self._trouble.chance.choice([0, pump.position])
 
@@ -77,7 +77,7 @@ class Host:
                 self.deliver(id)
 
     def wake_zombie(self) -> None:
-        """Let an owner that lost its partition go on with its batch; its checkpoint may land too."""
+        """Let an owner that lost its partition finish its batch; it may also move the checkpoint."""
         if not self._zombies:
             return
         id, pump = self._zombies.pop(self._trouble.chance.randrange(len(self._zombies)))
@@ -95,7 +95,7 @@ class Host:
 
     def _next(self, id: str, pump: Pump) -> tuple[Event, ...]:
         if pump.position > self._hub.last[id] + 1:
-            pump.position = 0  # the receiver is refused there, and begins anew
+            pump.position = 0  # the receiver is refused there, and begins again
         events = self._hub.next_events(id, pump.position, self._trouble.chance.randint(1, 12))
         if events and self._trouble.comes(self._loses):
             self._note("host: batch lost before the app saw it")

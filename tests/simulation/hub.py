@@ -1,4 +1,4 @@
-"""The hub of a world: it grows, forgets, leaves holes and is made anew; its full log is the truth of the oracle."""
+"""The hub of a world: it grows, forgets, leaves holes and is recreated; its full log is the oracle's truth."""
 
 import random
 from collections.abc import Sequence
@@ -26,28 +26,28 @@ REFUSED = "huge {home}"
 
 
 class Log:
-    """The log of one partition in one life of the hub: all that was enqueued, and the numbers that left the hub."""
+    """The log of one partition in one life of the hub: all events ever enqueued, and the numbers that left the hub."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.gone: set[int] = set()  # numbers that the hub no longer has
-        self.lost: set[int] = set()  # those of them that were not committed when they went
+        self.lost: set[int] = set()  # those that were not committed when they left
 
 
 class SimulatedHub(MemoryHub):
-    """A hub that other than MemoryHub keeps its whole past, by incarnation."""
+    """A hub that, unlike MemoryHub, keeps its whole past, by incarnation."""
 
     def __init__(self, partitions: Sequence[str], chance: random.Random, clock: FakeClock, fails: Fails) -> None:
         super().__init__(dict.fromkeys(partitions, ()), fails)
         self.chance = chance
         self.clock = clock
-        self.refused = chance.choice([0.0, 0.03, 0.03, 0.3])  # how many events no database takes
-        self.killers = chance.choice([0.0, 0.0, 0.03])  # how many end the process that tries them
+        self.refused = chance.choice([0.0, 0.03, 0.03, 0.3])  # the number of events whose rows every database refuses
+        self.killers = chance.choice([0.0, 0.0, 0.03])  # the number of events that end the process that tries them
         self.lives: dict[datetime, dict[str, Log]] = {self.made_at: {id: Log() for id in partitions}}
 
     @property
     def log(self) -> dict[str, Log]:
-        """The logs of the hub that is there."""
+        """The logs of the present hub."""
         return self.lives[self.made_at]
 
     def enqueue(self, id: str, count: int) -> None:
@@ -62,7 +62,7 @@ class SimulatedHub(MemoryHub):
             self.log[id].events.append(event)
 
     def replace(self) -> None:
-        """Delete the hub and create an empty one of the same name, which takes some time; then it fills anew."""
+        """Delete the hub and create an empty one of the same name, which takes some time; then fill it again."""
         for log in self.log.values():
             log.gone.update(one.sequence_number for one in log.events)
         self.clock.advance(1.0)

@@ -38,7 +38,7 @@ PATIENCE, KEPT = timedelta(seconds=0.3), timedelta(seconds=60)
 
 @dataclass(slots=True)
 class Site:
-    """What all instances share: the database, the hub, the true time, and the faults."""
+    """The parts that all instances share: the database, the hub, the true time, and the faults."""
 
     database: Database
     hub: SimulatedHub
@@ -53,7 +53,7 @@ class Site:
 
 
 class Turn:
-    """Lets one attempt in at a time: who would have to wait comes again."""
+    """Lets one attempt in at a time; a second one fails and is tried again."""
 
     def __init__(self) -> None:
         self._is_taken = False
@@ -68,7 +68,7 @@ class Turn:
 
 
 class Instance:
-    """A process; `skew` is how far its clock is from the true time, in seconds."""
+    """A process; `skew` is the difference of its clock from the true time, in seconds."""
 
     def __init__(self, site: Site, deployed: Transform, skew: float = 0.0) -> None:
         self._site = site

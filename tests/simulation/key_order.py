@@ -13,7 +13,7 @@ Key = tuple[str, str]  # the partition and the key
 
 
 class KeyOrderWatch:
-    """Looks at the letters after every transaction. `applied` are the numbers by key, in the order of their rows."""
+    """Checks the letters after every transaction. `applied` are the numbers by key, in the order of their rows."""
 
     def __init__(self, engine: MemoryStore, database: Database) -> None:
         self._engine = engine
@@ -66,7 +66,7 @@ class KeyOrderWatch:
 
 
 def assert_chain(key: Key, chain: list[tuple[int, str, int | None]]) -> None:
-    """Only the first open letter of a key is not held, and each of the others is held after the one before it."""
+    """Check that every open letter of a key except the first is held after the one before it."""
     assert chain[0][1] != "held", (key, chain)
     for (before, _, _), (_, status, behind) in pairwise(chain):
         assert (status, behind) == ("held", before), (key, chain)

@@ -1,4 +1,4 @@
-"""The kinds of trouble that worlds must meet: over enough seeds each of them comes, or a check has fallen silent."""
+"""The kinds of trouble that worlds must meet: over enough seeds each kind occurs, or a check has gone blind."""
 
 from collections import Counter
 
@@ -13,7 +13,7 @@ from tests.simulation.faults import (
 )
 from tests.simulation.trouble import HUB_FAULTS, OUTAGE, SLOW
 
-ENOUGH = 300  # seeds, over which every kind comes
+ENOUGH = 300  # seeds over which every kind occurs
 OF_STORE = (NOT_REACHED, STATEMENT_FAILS, NOT_COMMITTED, COMMITTED, DEATH_BEFORE, DEATH_INSIDE, DEATH_AFTER)
 FAULTS = (
     OUTAGE,
@@ -58,7 +58,7 @@ ANSWERS = (
 
 
 def missing(counts: Counter[str]) -> list[str]:
-    """Return the kinds that never came."""
+    """Return the kinds that never occurred."""
     return [kind for kind in (*FAULTS, *ANSWERS) if not counts[kind]]
 
 

@@ -25,7 +25,7 @@ SLICE = timedelta(seconds=30)
 
 
 class Operators:
-    """`discarded` are the letters that they were told were discarded, `asked` the jobs that they know of."""
+    """`discarded` are the letters that were reported to them as discarded, `asked` the jobs that they know."""
 
     def __init__(self, trouble: Trouble, partitions: tuple[str, ...], committed: Callable[[str], int]) -> None:
         self._chance = trouble.chance
@@ -36,7 +36,7 @@ class Operators:
         self.asked: list[UUID] = []
 
     def move_letters(self, instance: Instance) -> None:
-        """Requeue or discard some letters; numbers without one are named too."""
+        """Requeue or discard some letters; also name numbers without a letter."""
         some = [
             LetterPosition(PartitionId(id), SequenceNumber(number))
             for id in self._partitions
@@ -52,7 +52,7 @@ class Operators:
             requeue(some, instance.keeper, PERSON)
 
     def discard(self, instance: Instance, letters: Iterable[tuple[str, int]]) -> None:
-        """Discard what cannot succeed, so that the letters that wait for it go on."""
+        """Discard letters that cannot succeed, so that the letters after them are freed."""
         some = [LetterPosition(PartitionId(id), SequenceNumber(number)) for id, number in letters]
         moved = discard(some, instance.keeper, PERSON).moved
         self.discarded.update((one.partition_id, one.sequence_number) for one in moved)

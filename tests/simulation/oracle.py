@@ -1,6 +1,6 @@
-"""The oracle: from the hub's log and the acts of operators it works out what must stand at the end.
+"""The oracle: from the hub's log and the acts of operators it computes what the tables must hold at the end.
 
-It shares no code with the product: it reads the tables by itself and has its own model of the transforms.
+It shares no code with the product: it has its own statements and its own model of the transforms.
 """
 
 from collections import defaultdict
@@ -36,7 +36,7 @@ class Case:
 
 
 def check_balance(truth: Truth, books: Books) -> set[int]:
-    """The batches tile [anchor, end of the log], every number has one outcome; return the absent numbers."""
+    """Check that the batches tile [anchor, end of the log], each number with one outcome; return the absent ones."""
     place, ranges = truth.place, books.ledger[truth.place]
     batches = [one for one in ranges if one.kind == "batch"]
     (anchor,) = books.anchors[place] or [0]
@@ -61,7 +61,7 @@ def check_balance(truth: Truth, books: Books) -> set[int]:
 
 
 def check_letters(truth: Truth, books: Books) -> None:
-    """Every letter is settled, whole, and its attempts lead to where it stands."""
+    """Check that every letter is settled and whole, and that its attempts lead to its status."""
     made: dict[int, list[Attempt]] = defaultdict(list)
     for number, attempt in books.attempts[truth.place]:
         made[number].append(attempt)
@@ -94,7 +94,7 @@ def _check_attempts(letter: Letter, made: list[Attempt], where: object) -> None:
 
 
 def check_retries(truth: Truth, books: Books) -> None:
-    """The counts of each retry are those of its attempts."""
+    """Check that the counts of each retry are those of its attempts."""
     of_commit: dict[int | None, list[tuple[int, Attempt]]] = defaultdict(list)
     for number, one in books.attempts[truth.place]:
         if one.kind == "retry":
@@ -133,8 +133,8 @@ def touches_of(truth: Truth, books: Books, absent: set[int]) -> dict[int, list[T
 def _succeeded_unseen(kept: Range, born: int | None, made: list[Attempt]) -> bool:
     """Return True when a replay that left no attempt wrote or filtered an event.
 
-    It leaves none where there was no letter, or a resolved one. Neither does it where it failed again and the letter
-    was discarded before, or where the letter was held: such a letter is freed or discarded later.
+    It leaves none when the event had no letter, or a resolved one. A replay whose event fails again leaves none either
+    when the letter was discarded or held; a held letter is freed or discarded later.
     """
     if born is None or born > kept.commit:
         return True
@@ -145,7 +145,7 @@ def _succeeded_unseen(kept: Range, born: int | None, made: list[Attempt]) -> boo
 
 
 def check_rows(case: Case, books: Books, homes: "Homes") -> None:
-    """Every event has exactly the rows of the last commit that tried it, or a letter of a class that it can have."""
+    """Check that every event has exactly the rows of the last commit that tried it, or a letter of a possible class."""
     place = case.truth.place
     rows: dict[int, list[tuple[int, tuple[Any, ...]]]] = defaultdict(list)
     for number, commit, row in books.rows[place]:
@@ -172,7 +172,7 @@ def check_rows(case: Case, books: Books, homes: "Homes") -> None:
 
 
 def check_order(case: Case) -> None:
-    """The events of a key became rows in the order of the hub; a replay may write them once more at any time."""
+    """Check that the events of a key became rows in the order of the hub; a replay may write them again."""
     tried = [touch.by for touches in case.touches.values() for touch in touches]
     if any(by.kind == "replay" for by in tried):
         return
@@ -187,7 +187,7 @@ def check_order(case: Case) -> None:
 
 
 def check_counts(case: Case, books: Books, homes: "Homes") -> None:
-    """What each batch counts as written and filtered is what its transform makes of its events."""
+    """Check that each batch counts as written and filtered the events of which its transform makes rows or none."""
     counts: dict[int, list[str]] = defaultdict(list)
     for number, event in case.truth.events.items():
         for touch in case.touches[number][:1]:
@@ -214,7 +214,7 @@ class Registration:
 
 
 class Homes:
-    """The registrations of homes: those that stand at the end, and those that an event can have seen."""
+    """The registrations of homes: those in the table at the end, and those that an event can have seen."""
 
     def __init__(self, cases: Iterable[Case], books: Books) -> None:
         self._standing = {home: (armed, (stream_id, id), at) for home, armed, stream_id, id, at in books.homes}
@@ -231,19 +231,19 @@ class Homes:
                     self._set[words[0]].append(one)
 
     def effects(self, event: EventLike, touch: Touch, truth: Truth) -> set[Effect]:
-        """Return what a commit can have made of an event."""
+        """Return the outcomes that a commit can have given an event."""
         body, at = event.body.decode(), event.enqueued_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         number, seen = event.sequence_number, self._seen(body, event.sequence_number, touch.by, truth)
         return effects(body, number, at, touch.by.version, seen)
 
     def check(self) -> None:
-        """The newest registration of each home stands."""
+        """Check that each home has its newest registration."""
         expected = {home: self._possible(found) for home, found in self._set.items()}
         wrong = {home: one for home, one in self._standing.items() if one not in expected.pop(home, [])}
         assert not wrong and not expected, ("states", wrong, expected)
 
     def _possible(self, found: list["Registration"]) -> list[tuple[int, Place, int]]:
-        """Return the registrations that can stand: the newest, unless only a replay set it over a different stream's.
+        """Return the possible registrations: the newest, unless only a replay set it over a different stream's.
 
         A replay never replaces a state of a different partition or stream.
         """
@@ -252,7 +252,7 @@ class Homes:
         return [(one.armed, one.place, one.number) for one in ([newest, *others] if newest.is_by_replay else [newest])]
 
     def _seen(self, body: str, number: int, by: Range, truth: Truth) -> set[int | None]:
-        """Return the answers that a look can get: exactly one in a batch, where only batches set the home."""
+        """Return the states of a home that an event can have seen: one in a batch when only batches set the home."""
         verb, *words = body.split()
         if verb != "look":
             return {None}
@@ -264,7 +264,7 @@ class Homes:
 
 
 def check_remembered(sql: Sql) -> None:
-    """Every appended row that was ever committed stands, or one replay took it away and kept a copy."""
+    """Check that every appended row that was ever committed exists, or was retracted by one replay."""
     key = "stream_id, partition_id, sequence_number, ordinal, commit_number"
     written = sorted(sql(f"SELECT table_name, {key} FROM sim_row"))
     live = [one for table in ("sensor_reading", "home_alert") for one in sql(f"SELECT '{table}', {key} FROM {table}")]
@@ -274,8 +274,7 @@ def check_remembered(sql: Sql) -> None:
 
 
 def check_replays(sql: Sql, truths: Iterable[Truth]) -> None:
-    """Each piece of a job follows the one before it, the counts of a job are those of its commits, and what it calls
-    gone is gone."""
+    """Check the pieces of each job, its counts against its commits, and its gone numbers against the log."""
     gone = {truth.place: truth.gone for truth in truths}
     columns = "stream_id, partition_id, first_sequence_number, next_sequence_number, written, filtered, dead_lettered"
     for job_id, status, is_dry_run in sql("SELECT job_id, status, is_dry_run FROM replay_job"):
@@ -297,7 +296,7 @@ def check_replays(sql: Sql, truths: Iterable[Truth]) -> None:
 
 
 def check(sql: Sql, truths: list[Truth], told: set[tuple[str, int]], is_ordered: bool = False) -> Books:
-    """Check all of a database at rest; `told` are the letters that an operator was told were discarded.
+    """Check a whole database at rest; `told` are the letters that were reported to an operator as discarded.
 
     `is_ordered`: the events of a partition key were kept in order.
     """

@@ -44,14 +44,14 @@ PERSON = Mover("somebody", "the world asks")
 
 @dataclass
 class Process:
-    """An owner and keeper: what it remembers is gone when it dies."""
+    """An owner and keeper, whose memory is gone when it dies."""
 
     store: Store
     chunks: list[LetterChunk] = field(default_factory=list)
 
 
 class OrderWorld:
-    """Steps of trouble, then none until every letter is settled. `plant` puts a bug between the store and the rules."""
+    """Steps with trouble, then without, until every letter is settled. `plant` puts a bug between store and rules."""
 
     def __init__(
         self, seed: int, engine: MemoryStore, plant: Callable[[MemoryStore, Database], Database] | None = None
@@ -149,7 +149,7 @@ class OrderWorld:
             self.seen["held"] += sum(commit.settled.held for commit in report.commits)
 
     def _keep(self, process: Process) -> None:
-        """Claim what is due, and try it at once, later, or once more when it was tried before."""
+        """Claim due letters, and try them at once, later, or a second time."""
         keeper = self._keeper(process.store)
         if self.chance.random() < 0.7:
             process.chunks = [*process.chunks, *claim_due(keeper)][-LATE:]
@@ -208,7 +208,7 @@ class OrderWorld:
         return Store(ProcessDatabase(self.watch, self._fault))
 
     def _fault(self, script: Script | None) -> Fault | None:
-        if self._depth == 0 and self.chance.random() < 0.15:  # others go on between any two calls
+        if self._depth == 0 and self.chance.random() < 0.15:  # others act between any two calls
             self._depth += 1
             self._step()
             self._depth -= 1

@@ -1,4 +1,4 @@
-"""A small world of replays that a seed decides: ingest, retries, operators and doubled drivers, and all that fails."""
+"""A small world of replays that a seed decides: ingest, retries, operators, doubled drivers, and faults."""
 
 import random
 from collections.abc import Callable
@@ -40,7 +40,7 @@ MOVES: list[ReplayMove] = ["pause", "resume", "resume", "cancel"]
 
 
 class ReplayWorld:
-    """Steps through deliveries, retries, replays and what operators do, and ends with one replay of everything."""
+    """Steps through deliveries, retries, replays and acts of operators, and ends with one replay of everything."""
 
     def __init__(self, seed: int, store: Store) -> None:
         self.chance = random.Random(seed)
@@ -49,7 +49,7 @@ class ReplayWorld:
         self.logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 3))}
         self.hub = MemoryHub(self.logs, lambda: self.chance.random() < self._trouble / 30)
         self.retention = self.chance.random() < 0.3
-        self.begins: dict[str, int] = dict.fromkeys(self.logs, 0)  # numbers: where each partition's stream does
+        self.begins: dict[str, int] = dict.fromkeys(self.logs, 0)  # the first number of each partition's stream
         self.expired: dict[str, int] = dict.fromkeys(self.logs, 0)
         self.transform = TRANSFORMS[0]
         self._own = stamps(self.chance.getrandbits(64), self.clock)
@@ -69,13 +69,13 @@ class ReplayWorld:
         self._end()
 
     def _come_to_rest(self) -> None:
-        """Nothing fails any more, and all is delivered."""
+        """Deliver everything, with no further fault."""
         for id, log in self.logs.items():
             while self._committed(id) < self.begins[id] + len(log):
                 self._deliver(id)
 
     def _end(self) -> None:
-        """Cancel what is paused, finish what runs, and replay everything with the newest transform."""
+        """Cancel paused jobs, finish running ones, and replay everything with the newest transform."""
         for job_id in self._jobs:
             self._move(job_id, "cancel" if self.chance.random() < 0.3 else "resume")
             self._finish(job_id)
@@ -101,7 +101,7 @@ class ReplayWorld:
 
     def _step(self) -> None:
         act = self.chance.choice(self._acts())
-        with suppress(InfrastructureFault, Killed):  # whoever drives comes again
+        with suppress(InfrastructureFault, Killed):  # the driver tries again
             act()
 
     def _ask(self) -> None:
@@ -123,7 +123,7 @@ class ReplayWorld:
             self._jobs = [job.request.job_id for job in known]
 
     def _drive(self) -> None:
-        """One of several orchestrations takes a slice of whatever is open."""
+        """Let one of several orchestrations work on a slice of an open job."""
         if self._jobs:
             job_id, means = self.chance.choice(self._jobs), self.means(self._troubled())
             for id in open_partitions(job_id, means):
@@ -147,7 +147,7 @@ class ReplayWorld:
         self.transform = self.chance.choice(TRANSFORMS)
 
     def _expire(self) -> None:
-        """The hub lets go of what is old; only of what was read."""
+        """Let retention remove old events that were read."""
         id = self.chance.choice(list(self.logs))
         if self.retention and self._committed(id):
             self.expired[id] = max(self.expired[id], self.chance.randint(0, self._committed(id) - 1))
@@ -164,7 +164,7 @@ class ReplayWorld:
         return 0 if checkpoint is None else checkpoint.sequence_number + 1
 
     def _retry(self) -> None:
-        """A keeper claims letters that are due, and tries them again while others go on."""
+        """Claim due letters as a keeper does, and try them while others act."""
         keeper = Keeper(STREAM, self._troubled(), self.transform, self.hub.find_event, self._own)
         for chunk in claim_due(keeper):
             self.retried += retry_chunk(chunk, keeper, "a retry").resolved
@@ -173,7 +173,7 @@ class ReplayWorld:
         return Store(ProcessDatabase(self.record.database, self._fault))
 
     def _fault(self, script: Script | None) -> Fault | None:
-        if self.chance.random() < 0.1 and self._depth == 0:  # others go on between any two calls
+        if self.chance.random() < 0.1 and self._depth == 0:  # others act between any two calls
             self._depth += 1
             self._step()
             self._depth -= 1
@@ -183,7 +183,7 @@ class ReplayWorld:
 
     def _log(self, id: int) -> list[Event]:
         homes = [f"home-{id}-{number}" for number in range(self.chance.randint(1, 3))]
-        bodies = [f"home {name} {self.chance.randint(0, 1)}" for name in homes]  # before whatever looks for them
+        bodies = [f"home {name} {self.chance.randint(0, 1)}" for name in homes]  # before the events that look for them
         bodies += [
             self.chance.choice(VERBS).format(self.chance.choice(homes)) for _ in range(self.chance.randint(1, 60))
         ]

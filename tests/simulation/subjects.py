@@ -1,4 +1,4 @@
-"""The subjects of the nth-failure sweep: one row each, with what is there before it and what it does."""
+"""The subjects of the nth-failure sweep: one row each, with its preparation and its act."""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -58,7 +58,7 @@ def _means(process: Process, transform: Transform = FIRST) -> Means:
 
 
 def _held(bodies: list[str], gone: Iterable[int] = ()) -> Callable[[Bench], None]:
-    """Return a preparation: the hub holds a log, less what it lost."""
+    """Return a preparation: the hub holds a log without the lost events."""
 
     def prepare(bench: Bench) -> None:
         bench.hub.publish("0", _log(bodies))
@@ -78,7 +78,7 @@ def _committed(bodies: list[str], upto: int) -> Callable[[Bench], None]:
 
 
 def _ingest(bodies: list[str], first: int = 0) -> Callable[[Process], object]:
-    """Return the act of the host: it hands over the events from a number on, again and again."""
+    """Return the act of the host: it hands over the events from a number on, repeatedly."""
     return lambda process: ingest_batch(batch(_log(bodies)[first:], partition()), _means(process))
 
 
@@ -120,7 +120,7 @@ def _replay(is_dry_run: bool, bodies: list[str] = BODIES) -> Callable[[Bench], N
 
 
 def _request(process: Process) -> None:
-    """Request a replay as a person who gets no answer does: again, until there is one."""
+    """Request a replay until there is an answer, as a person does."""
     if not process.bench.store.sql("SELECT 1 FROM replay_job"):
         with suppress(ReplayOverlap):
             request_replay(order(), _replays(process), MOST)
@@ -194,7 +194,7 @@ class StagingEngine:
         return JobState.SUCCEEDED if job_id in self.bench.jobs.values() else JobState.LOST
 
     def cancel(self, job_id: str) -> None:
-        """Ignore it: every job has ended."""
+        """Ignore the request: every job has ended."""
 
 
 def _tick(process: Process) -> None:

@@ -1,7 +1,7 @@
 """The nth-failure sweep: fail the first, the second, … possible point of an act, until none is left.
 
 A point is a read or a transaction that is not reached, each of its statements, its commit, and the answer after it; at
-each of them the database fails or the process dies. Then the ordinary way goes on: the same is called again.
+each of them the database fails or the process dies. Then the ordinary retry follows: the act is called again.
 """
 
 from collections.abc import Callable, Iterator
@@ -52,7 +52,7 @@ def points_of(script: Script | None) -> tuple[Fault, ...]:
 
 @dataclass(slots=True)
 class NthPoint:
-    """Draws no fault but at the nth point."""
+    """Draws one fault, at the nth point."""
 
     left: int
     struck: Fault | None = None
@@ -84,7 +84,7 @@ class Bench:
 
 @dataclass(slots=True)
 class Process:
-    """A process with a memory of its own, on a database that may fail once."""
+    """A process with its own memory, on a database that may fail once."""
 
     bench: Bench
     draw: Callable[[Script | None], Fault | None] = lambda _: None
@@ -98,16 +98,16 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is swept: `act` may be called again at any time, for that is how the ordinary way goes on after a fault.
+    """The subject of a sweep: `act` may be called again at any time, because a retry follows each fault.
 
-    `points` is the least number of points; a sweep with fewer has lost sight of its subject. Without `counts_commits`,
+    `points` is the least number of points; a sweep with fewer no longer reaches its subject. Without `counts_commits`,
     the commits after a fault may be cut differently, and only their sums are compared.
     """
 
     prepare: Callable[[Bench], None]
     act: Callable[[Process], object]
     points: int
-    turns: int = 2  # of the act: one for the fault, the others for the ordinary way to go on
+    turns: int = 2  # of the act: one for the fault, the others for the retries
     counts_commits: bool = True
 
 
@@ -127,7 +127,7 @@ def sweep(subject: Subject) -> Iterator[tuple[int, Fault, str | None]]:
 
 
 def final_state(subject: Subject, bench: Bench, point: NthPoint | None) -> tuple[dict[str, list[Any]], Fault | None]:
-    """Return the tables after a run with one fault and all that the ordinary way does after it."""
+    """Return the tables after a run with one fault and its retries."""
     process = Process(bench, point) if point else Process(bench)
     for _ in range(subject.turns):
         try:

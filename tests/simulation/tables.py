@@ -1,4 +1,4 @@
-"""All tables of a database at rest as the oracle reads them: by statements of its own, by partition."""
+"""All tables of a database at rest as the oracle reads them: by separate statements, by partition."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -27,9 +27,9 @@ class EventLike(Protocol):
 
 @dataclass(frozen=True)
 class Truth:
-    """The log of one partition in one incarnation, and the numbers that left the hub, and left it uncommitted.
+    """The log of one partition in one incarnation; `gone` numbers left the hub, `lost` ones uncommitted.
 
-    Of a closed incarnation, nothing is committed any more: `last` is None, and its letters stay as they are.
+    Nothing is committed to a closed incarnation: `last` is None, and its letters stay as they are.
     """
 
     stream_id: int
@@ -67,7 +67,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One row of what was done to a letter."""
+    """One attempt at a letter."""
 
     attempt: int
     kind: str
@@ -79,7 +79,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Letter:
-    """One letter as it stands."""
+    """One letter in its present state."""
 
     number: int
     body: bytes

@@ -1,4 +1,4 @@
-"""The table of tamperings: what a hand changes in a finished store or its hub, and what the audit has to name."""
+"""The table of tamperings: changes by hand to a finished store or its hub, and the faults to be named."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

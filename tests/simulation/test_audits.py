@@ -1,4 +1,4 @@
-"""Histories of batches, gaps, retries, replays and moves by hand audit balanced; each planted damage is told by name.
+"""Histories of batches, gaps, retries, replays and moves by hand audit balanced; the audit names each planted damage.
 
 Repeat one with `pytest -k seed7`.
 """
@@ -14,13 +14,13 @@ from tests.simulation.seeds import seeds
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> History:
-    """One with all that there is: two partitions at least, letters that replays made, gaps."""
+    """Return a history with at least two partitions, letters that replays made, and gaps."""
     return history(34, tmp_path_factory.mktemp("history") / "store.db")
 
 
 @pytest.fixture
 def made(ended: History, tmp_path: Path) -> History:
-    """A copy of it, which a test may damage."""
+    """Return a copy of the history, which a test may damage."""
     return ended.copied(tmp_path / "store.db")
 
 

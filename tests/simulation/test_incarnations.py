@@ -64,7 +64,7 @@ class World:
         act = self.chance.choice([self.publish] * 3 + [self.deliver] * 6 + [self.look, self.recreate, self.open_next])
         if self.chance.random() < 0.05:
             self.processes[self.chance.randrange(PROCESSES)] = self.new_process()
-        with suppress(HubledgerError):  # the host will come again, and the operator looks again
+        with suppress(HubledgerError):  # the host tries again, and the operator looks again
             act()
 
     def new_process(self) -> Process:
@@ -110,7 +110,7 @@ class World:
         next_incarnation(order, IncarnationMeans(STREAM, store, books, self.hub, stamps(5, self.clock)))
 
     def settle(self) -> None:
-        """Open the incarnation of the hub that is there, and check until everything is committed."""
+        """Open the incarnation of the present hub, and check until everything is committed."""
         for process in self.processes:
             process.in_hand.clear()
         try:
@@ -124,7 +124,7 @@ class World:
             self.look()
 
     def lives(self) -> dict[int, set[str]]:
-        """Return whose rows each stream holds."""
+        """Return the lives of the hub of which each stream holds rows."""
         found = defaultdict(set)
         for row in self.base.rows(SensorReading):
             found[row.stream_id].add(row.row.home_id)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Under `hold_key` the events of a key go in order, whatever fails; a failure says its seed."""
+"""Under `hold_key` the events of a key go in order, whatever fails; a failure names its seed."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def run(seed: int, plant: Plant | None = None) -> OrderWorld:
 
 
 def assert_at_rest(world: OrderWorld, engine: MemoryStore) -> None:
-    """Every letter is settled, none is left held, the books balance, and rows are there once."""
+    """Check that every letter is settled, none is held, the books balance, and each row exists once."""
     status = {(one.partition_id, one.sequence_number): one.status for one in engine.letters()}
     assert set(status.values()) <= {"resolved", "discarded"}
     assert all(one.balanced for one in engine.read_ledgers()), engine.read_ledgers()
@@ -116,7 +116,7 @@ PLANTED: dict[str, Plant] = {
 }
 
 
-RARE = {"a batch that does not see a replay since it read": 17}  # the first world that sees it, as of now
+RARE = {"a batch that does not see a replay since it read": 17}  # the first world that sees the bug
 
 
 @pytest.mark.parametrize("bug", PLANTED)

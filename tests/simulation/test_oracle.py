@@ -62,7 +62,7 @@ NEEDED = (
 
 @cache
 def ended() -> tuple[bytes, list[Truth]]:
-    """Return the first world that has something of everything."""
+    """Return the first world that has every kind of row."""
     for seed in range(FIRST, FIRST + 200):
         engine = WatchedStore()
         world = World(seed, engine, engine.open()).run()

@@ -1,4 +1,4 @@
-"""Whatever fails at whichever point: after the ordinary way has gone on, the state is that of a run without a fault."""
+"""A fault at any point changes nothing: after the ordinary retries, the state is that of a run without a fault."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A hand that changes a finished store, or the hub beside it, is named by an audit with rows and hub."""
+"""An audit with rows and hub names every change by hand to a finished store or its hub."""
 
 import sqlite3
 from contextlib import closing
@@ -19,7 +19,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> History:
 
 
 def tamper(made: History, with_it: Tampering) -> dict[str, Any]:
-    """Change the store or the hub by hand; return what was picked."""
+    """Change the store or the hub by hand; return the picked values."""
     with closing(sqlite3.connect(made.engine.path, isolation_level=None)) as connection:
         connection.row_factory = sqlite3.Row
         target = dict(connection.execute(with_it.pick).fetchone())

@@ -1,4 +1,4 @@
-"""All that fails in a world: drawn from its seed, and counted by kind."""
+"""The faults of a world, drawn from its seed and counted by kind."""
 
 import random
 from collections import Counter
@@ -12,11 +12,11 @@ from tests.simulation.faults import NOT_REACHED, OF_READS, OF_SCRIPTS, Fault
 
 OUTAGE, SLOW = "store: outage", "store: slow"
 HUB_FAULTS = ("hub: unreachable", "hub: throttled", "hub: refused")
-LEVELS = (0.0, 0.02, 0.06, 0.15)  # of all calls of the store, how many fail
+LEVELS = (0.0, 0.02, 0.06, 0.15)  # the share of the store's calls that fail
 
 
 class Trouble:
-    """Draws the faults of one world. `meanwhile` lets others act between any two calls of a process."""
+    """Draws the faults of one world. `meanwhile` lets others act between two calls of a process."""
 
     def __init__(self, chance: random.Random, clock: FakeClock) -> None:
         self.chance = chance
@@ -36,7 +36,7 @@ class Trouble:
         return self.level > 0.0 and self.chance.random() < share
 
     def interrupt(self) -> None:
-        """Let somebody else act now and then; an act that interrupts is not interrupted."""
+        """Let others act now and then; an act that interrupts is not interrupted."""
         if self._nested == 0 and self.comes(0.05):
             self._nested += 1
             try:

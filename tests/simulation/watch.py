@@ -1,4 +1,4 @@
-"""A watch inside the database: triggers note each change that must never be, whoever makes it.
+"""A watch inside the database: triggers note each forbidden change, whoever makes it.
 
 A violation is a row of `sim_violation`; it is rolled back with the change, so only a committed one is seen. `sim_row`
 remembers every appended row that was ever committed.
@@ -144,7 +144,7 @@ class WatchedStore(MemoryStore):
 
 @cache
 def watched_image() -> bytes:
-    """Return a migrated database with the watch: it is made once, for that takes as long as a small world."""
+    """Return a migrated database with the watch: it is made once, because that takes as long as a small world."""
     store = MemoryStore()
     for statement in SCRIPT.split("\n"):
         store.sql(statement)

@@ -1,7 +1,7 @@
-"""One world that a seed decides: hub, host, two instances, operators, and everything that fails; then a quiet time.
+"""One world that a seed decides: hub, host, two instances, operators, and faults; then a quiet time.
 
-In the quiet time nothing fails any more, and what is left is brought to rest by the ordinary ways alone: the host
-delivers, the silence check looks, keepers retry, replays are resumed or cancelled. Then the oracle looks at all of it.
+In the quiet time nothing fails, and the open work is finished in the ordinary ways alone: the host
+delivers, the silence check looks, keepers retry, replays are resumed or cancelled. Then the oracle checks everything.
 """
 
 import random
@@ -46,7 +46,7 @@ KINDS_OF_EVENTS = {"poison": "poison", "bug": "bug", "huge": "refused row", "kil
 
 
 class World:
-    """A database, and everybody who works on it."""
+    """A database, and all processes and people that work on it."""
 
     def __init__(self, seed: int, engine: SqliteEyes, store: Store) -> None:
         self.chance = chance = random.Random(seed)
@@ -62,7 +62,7 @@ class World:
             policy = replace(policy, order="hold_key", held_limit=chance.choice([3, 1_000]))
         fuse = Fuse(floor=chance.randint(2, 5), patience=chance.choice([0, 2, 4]))
         self.site = Site(store.database, self.hub, self.clock, self.trouble, policy, fuse, self._dies)
-        self._retention = chance.choice([0.0, 0.0, 0.3, 1.0])  # how much of it there is
+        self._retention = chance.choice([0.0, 0.0, 0.3, 1.0])  # the amount of trouble
         self._lives = chance.choice([1, 1, 2, 3])  # of the hub
         self._deaths: Counter[tuple[int, object]] = Counter()
         self._deaths_of_batches: Counter[tuple[int, object]] = Counter()
@@ -75,7 +75,7 @@ class World:
         self.trouble.meanwhile = lambda: chance.choice([self._act, self._befall, self.host.rival])()
 
     def run(self) -> "World":
-        """Let everything happen, then nothing fail, and ask the oracle."""
+        """Run with trouble, then without, and ask the oracle."""
         for id in self.hub.log:
             self.hub.enqueue(id, self.chance.randint(0, 25))
         for _ in range(STEPS):
@@ -90,7 +90,7 @@ class World:
 
     @property
     def counts(self) -> Counter[str]:
-        """How often each kind of trouble came, and each answer."""
+        """The counts of each kind of trouble and of each answer."""
         return self.trouble.counts
 
     def committed(self, id: str) -> int:
@@ -143,7 +143,7 @@ class World:
         self.chance.choice(self._acts)()
 
     def _befall(self) -> None:
-        """Let something happen that nobody does on purpose."""
+        """Let something happen by accident."""
         if self.trouble.level == 0.0:
             return
         accidents: list[tuple[str, Callable[[], object]]] = [
@@ -168,7 +168,7 @@ class World:
         act()
 
     def _count(self, books: Books) -> None:
-        """Count what the events of this world were, and what became of them."""
+        """Count the events of this world by kind and by outcome."""
         counts = self.trouble.counts
         logs = [log for logs in self.hub.lives.values() for log in logs.values()]
         bodies = [one.body.split()[0].decode() for log in logs for one in log.events]
@@ -258,7 +258,7 @@ class World:
         self._kill()
 
     def _dies(self, event: Event, is_letter: bool) -> bool:
-        """Return True for an event that ends its process: so many times as it says, of which batches suffer ten."""
+        """Return True for an event that ends its process: as often as its body says, in batches at most ten times."""
         times, key = int(event.body.split()[1]), (event.sequence_number, event.enqueued_at)
         self._deaths[key] += 1
         self._deaths_of_batches[key] += not is_letter and self._deaths[key] <= times
@@ -267,7 +267,7 @@ class World:
         return self._deaths[key] <= times
 
     def _expire(self) -> None:
-        """Remove the head of a partition, or one event of it; with luck some were not read yet."""
+        """Remove the head of a partition, or one event of it; some may not have been read yet."""
         id = self._some_partition()
         if self.chance.random() >= self._retention or not self.hub.held[id]:
             return
@@ -281,7 +281,7 @@ class World:
         self.host.lose_places()
 
     def _succeed(self, instance: Instance) -> None:
-        """Do as an operator does who is told that partitions are stopped."""
+        """Act as an operator does when partitions are stopped."""
         if self.sql("SELECT 1 FROM partition_stop WHERE reason = 'incarnation'"):
             self.operators.open_incarnation(instance)
 
@@ -292,7 +292,7 @@ class World:
         assert not (found := self.sql("SELECT kind, detail FROM sim_violation")), found
 
     def _heal(self) -> None:
-        """Let nothing fail, and bring everything to rest."""
+        """Finish all open work without further faults."""
         self.trouble.end()
         self._deployed = self.chance.choice(TRANSFORMS)
         self.instances = [Instance(self.site, self._deployed) for _ in range(INSTANCES)]
@@ -335,7 +335,7 @@ class World:
         return not self.sql("SELECT 1 FROM replay_job WHERE status IN ('planned', 'running', 'paused')")
 
     def _settle_letters(self) -> bool:
-        """Retry all that waits, when the last of it is due; discard the exhausted letters that others wait for."""
+        """Retry all waiting letters once the last is due; discard the exhausted letters that others wait for."""
         if next_due_at(self.instances[0].keeper) is None:
             if not self.sql(f"SELECT 1 FROM {NEWEST_LETTERS} AND status = 'held'"):
                 return True

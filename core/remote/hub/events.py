@@ -48,7 +48,7 @@ def body_of(message: Any) -> bytes:
     if kind == "data":
         return b"".join(body)
     if kind == "value" and body is None:
-        return b""  # the message has no body at all
+        return b""  # the message has no body
     sections = [body] if kind == "value" else list(body)
     try:
         read = list(map(_read, sections))
@@ -58,7 +58,7 @@ def body_of(message: Any) -> bytes:
 
 
 def _read(found: Any) -> Any:
-    """Return a value of our own types; in an SDK whose values we cannot keep encoded, the best that it leaves."""
+    """Return a value of our own types; a value that the SDK decoded already is converted as well as possible."""
     return read_value(found.raw)[0] if isinstance(found, Encoded) else plain_value(found)
 
 

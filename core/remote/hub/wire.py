@@ -1,8 +1,9 @@
 """Keep the properties and bodies of events encoded until they are ours, because the SDK cannot hold every value.
 
 The SDK (azure-eventhub 5.15) decodes strings, symbols and binary values alike to bytes, timestamps to numbers, and
-decimals wrongly; a char or a short decimal ends its reader, so that a partition stands. Therefore its receivers read
-messages with `read_message` of this module. docs/adr/0029-values-are-read-from-the-wire.md has the reasons.
+decimals wrongly; a char or a short decimal ends its reader, so that the partition is not read any more. Therefore its
+receivers read messages with `read_message` of this module. docs/adr/0029-values-are-read-from-the-wire.md has the
+reasons.
 """
 
 import struct
@@ -66,7 +67,7 @@ def reader_over(original: ReadMessage) -> ReadMessage:
     def read_message(payload: memoryview) -> Any:
         message = _read(payload, original)
         if message is not None and message.data and message.application_properties is None:
-            return message  # most events: nothing in them that the SDK decodes wrongly
+            return message  # most events hold no value that the SDK decodes wrongly
         with suppress(*_FAILURES):
             sections = _sections(payload)
             stamped = message if _is_stamped(message) else _without_values(payload, sections, original)

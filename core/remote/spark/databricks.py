@@ -1,4 +1,4 @@
-"""Spark on Databricks: one-time runs of the Jobs API 2.2; with its idempotency token, a repeated submit starts one."""
+"""Spark on Databricks: one-time runs of the Jobs API 2.2, whose idempotency token makes a submit repeatable."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Spark behind a Livy API: Synapse, Fabric and Apache Livy, whose batches differ in details. Ids are opaque texts.
+"""Run Spark jobs as batches of a Livy API: Synapse, Fabric or Apache Livy, which differ in details.
 
 Sources: Livy's REST API, "Spark Batch" of Azure Synapse (2019-11-01-preview), the Livy API of Microsoft Fabric.
 """

@@ -163,7 +163,7 @@ class Connections:
         if session is not None:
             self._local.session = None
             with self._lock:
-                if session in self._open:  # not when all were closed meanwhile
+                if session in self._open:  # not when `close` has closed all sessions
                     self._open.remove(session)
             session.close()
 

@@ -6,7 +6,7 @@ SELECT c.cut, c.run_number
  WHERE c.job = :job;
 
 -- name: read_commit_numbers
--- Read how many commits every partition of every stream has, at one moment.
+-- Read the number of commits of every partition of every stream, at one moment.
 -- params:
 SELECT c.stream_id, c.partition_id, c.commit_number
   FROM event_hub_checkpoint AS c;
@@ -19,7 +19,7 @@ SELECT :job, '{}', 0
  WHERE NOT EXISTS (SELECT 1 FROM aggregation_cut AS c WHERE c.job = :job);
 
 -- name: number_run
--- Compare and set, and the lock of a plan: touches no row when the cut moved, or another tick planned first.
+-- Compare and set, which locks a plan: touches no row when the cut moved, or another tick planned first.
 -- params: job, run_number, cut_from, expected_number
 UPDATE aggregation_cut
    SET run_number = :run_number

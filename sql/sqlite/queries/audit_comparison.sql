@@ -1,6 +1,6 @@
 -- name: find_next_partitions
--- Find, in each table of the books, the next partition after one by its text; NULL after a table's last. Open gaps and
--- anchors are there before the first commit.
+-- Find, in each table of the books, the partition after a given one in the order of text; NULL after a table's last.
+-- Open gaps are left out: they exist before the first commit.
 -- params: stream_id, partition_id
 SELECT (SELECT MIN(n.partition_id) FROM event_hub_checkpoint AS n
          WHERE n.stream_id = :stream_id AND n.partition_id > :partition_id) AS event_hub_checkpoint,
@@ -108,7 +108,7 @@ SELECT d.sequence_number, d.status, COALESCE(t.attempts, 0) AS attempts, COALESC
  LIMIT :most;
 
 -- name: find_retry_faults
--- Find retries of a partition that count more or fewer letters, or resolved ones, than attempts name the commit.
+-- Find retries of a partition whose counts of letters differ from those of the attempts that name the commit.
 -- params: stream_id, partition_id, most
 WITH tried AS (
     SELECT a.commit_number, COUNT(*) AS letters, SUM(CASE WHEN a.status = 'resolved' THEN 1 ELSE 0 END) AS resolved
@@ -130,7 +130,7 @@ SELECT n.commit_number, n.first_sequence_number, n.last_sequence_number, n.tried
  LIMIT :most;
 
 -- name: find_replay_faults
--- Find replays of a partition whose progress counts other events or rows than their commits, or other retracted rows.
+-- Find replays of a partition whose progress differs from their commits or from their retracted rows.
 -- params: stream_id, partition_id, most
 WITH done AS (
     SELECT l.invocation_id, SUM(l.written + l.filtered + l.dead_lettered + l.absent) AS events,
@@ -176,7 +176,7 @@ SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,
    AND l.first_sequence_number BETWEEN :first_sequence_number AND :last_sequence_number;
 
 -- name: find_next_numbers
--- Find the next number at which a batch, a different commit, and a row that a replay took away begin; NULL: none.
+-- Find the numbers of the next batch, the next commit of a different kind, and the next retracted row; NULL: none.
 -- params: stream_id, partition_id, first_sequence_number
 SELECT (SELECT MIN(x.first_sequence_number) FROM batch_ledger AS x
          WHERE x.stream_id = :stream_id AND x.partition_id = :partition_id AND x.kind = 'batch'
@@ -189,7 +189,7 @@ SELECT (SELECT MIN(x.first_sequence_number) FROM batch_ledger AS x
            AND x.sequence_number >= :first_sequence_number) AS next_retracted;
 
 -- name: read_retracted_range
--- Read the rows of a range that replays took away, in order of their place.
+-- Read the retracted rows of a range, in order of position.
 -- params: stream_id, partition_id, first_sequence_number, last_sequence_number
 SELECT r.table_name, r.sequence_number, r.ordinal, r.row_commit_number, r.row
   FROM retracted_row AS r
@@ -198,7 +198,7 @@ SELECT r.table_name, r.sequence_number, r.ordinal, r.row_commit_number, r.row
  ORDER BY r.sequence_number, r.ordinal;
 
 -- name: read_letter_events
--- Read the events of letters after a number up to another, whole, rising.
+-- Read the whole events of letters after a number and up to a second one, in order.
 -- params: stream_id, partition_id, after_number, last_sequence_number, most
 SELECT d.sequence_number, d.enqueued_at, d.partition_key, d.properties, d.body, d.body_kept
   FROM event_hub_dead_letter AS d

@@ -30,7 +30,7 @@ UPDATE batch_attempt
 RETURNING attempt_id;
 
 -- name: end_attempt
--- Record that an attempt has ended, unless another was begun since.
+-- Record that an attempt has ended, unless a newer one was begun.
 -- params: stream_id, partition_id, attempts, attempt_id
 UPDATE batch_attempt
    SET attempts = :attempts

@@ -21,7 +21,8 @@ VALUES (:stream_id, :partition_id, :commit_number, 'retry', :first_sequence_numb
         :invocation_id, :committed_at, :rows_checksum, :ledger_checksum);
 
 -- name: record_replay
--- Record the outcomes of a range of replayed events; those that are gone count as absent. It is no part of the tiling.
+-- Record the outcomes of a range of replayed events; those that are gone count as absent. The row is no part of the
+-- tiling.
 -- params: stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, written, filtered, dead_lettered, held, absent, rows_written, rows_appended, transform_version, invocation_id, committed_at, rows_checksum, ledger_checksum
 INSERT INTO batch_ledger
        (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number,

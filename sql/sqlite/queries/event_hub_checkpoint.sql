@@ -1,5 +1,5 @@
 -- name: read_checkpoint
--- Read how far a partition is committed.
+-- Read the checkpoint of a partition.
 -- params: stream_id, partition_id
 SELECT sequence_number, offset_token, enqueued_at, commit_number, commit_id
   FROM event_hub_checkpoint
@@ -15,7 +15,7 @@ UPDATE event_hub_checkpoint
 RETURNING commit_number;
 
 -- name: read_replayable
--- Read how far each partition of a stream can be replayed: from its first range to its checkpoint.
+-- Read the numbers of each partition of a stream that can be replayed: from its first range to its checkpoint.
 -- params: stream_id
 SELECT c.partition_id, (
        SELECT MIN(l.first_sequence_number) FROM batch_ledger AS l
@@ -63,8 +63,8 @@ UPDATE event_hub_checkpoint
 RETURNING commit_number;
 
 -- name: stay_in_order
--- Read the commit number of a partition that is locked; no row when a different replay has committed since a commit, for
--- it may have opened letters that others have to wait for, nor when a stop is there that has to be known, to clear it.
+-- Read the commit number of a locked partition. No row when a different replay has committed since the state was read:
+-- it may have opened letters. No row either when the partition has a stop that the state does not know.
 -- params: stream_id, partition_id, read_at_commit, invocation_id, knows_stop
 SELECT c.commit_number
   FROM event_hub_checkpoint AS c

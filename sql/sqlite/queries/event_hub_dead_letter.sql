@@ -109,7 +109,7 @@ UPDATE event_hub_dead_letter
    AND (:claimed_by = '' OR claimed_by = :claimed_by) AND (claimed_by IS NULL OR claimed_by <> :move_id);
 
 -- name: find_letters
--- Read the status of letters, and what touched them last.
+-- Read the status of letters, and the claim or move that touched each last.
 -- params: stream_id, partition_id, sequence_numbers
 SELECT sequence_number, status, claimed_by
   FROM event_hub_dead_letter

@@ -1,5 +1,5 @@
 -- name: read_ownerships
--- Read who owns which partition of a stream, released ones included.
+-- Read the owner of each partition of a stream, including released partitions.
 -- params: stream_id
 SELECT partition_id, owner_id, etag, last_modified_at
   FROM event_hub_ownership
@@ -24,7 +24,7 @@ UPDATE event_hub_ownership
 RETURNING etag;
 
 -- name: read_checkpoints
--- Read how far each partition of a stream is committed.
+-- Read the checkpoint of each partition of a stream.
 -- params: stream_id
 SELECT partition_id, sequence_number, offset_token
   FROM event_hub_checkpoint

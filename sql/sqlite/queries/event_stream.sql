@@ -15,7 +15,7 @@ VALUES (:event_hub, :consumer_group, 1, :anchored_at)
 ON CONFLICT (event_hub, consumer_group, incarnation) DO NOTHING;
 
 -- name: read_incarnation
--- Read the newest incarnation of a stream: when it was opened, of which hub, by whom and why.
+-- Read the newest incarnation of a stream, with its hub, its opening, and the reason.
 -- params: event_hub, consumer_group
 SELECT e.stream_id, e.incarnation, e.anchored_at, e.hub_created_at, e.opened_by, e.opened_why
   FROM event_stream AS e
@@ -47,7 +47,7 @@ SELECT e.event_hub, e.consumer_group, e.incarnation + 1, :anchored_at, :hub_crea
  WHERE e.stream_id = :stream_id;
 
 -- name: anchor_incarnation
--- Insert where the partitions of the incarnation after a closed one begin.
+-- Insert the anchors of the incarnation after a closed one.
 -- params: stream_id, anchored_at, partition_id, sequence_number
 INSERT INTO partition_anchor (stream_id, partition_id, sequence_number, anchored_at)
 SELECT n.stream_id, :partition_id, :sequence_number, :anchored_at
@@ -57,7 +57,7 @@ SELECT n.stream_id, :partition_id, :sequence_number, :anchored_at
  WHERE e.stream_id = :stream_id;
 
 -- name: clear_incarnation_stops
--- Delete the stops of a closed stream whose cause the next incarnation takes away.
+-- Delete the stops of a closed stream that the next incarnation ends.
 -- params: stream_id
 DELETE FROM partition_stop
  WHERE stream_id = :stream_id AND reason = 'incarnation';

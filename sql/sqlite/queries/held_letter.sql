@@ -82,8 +82,7 @@ UPDATE event_hub_dead_letter AS d
             ELSE d.status <> 'held' OR COALESCE(d.held_behind, -1) <> n.earlier END;
 
 -- name: free_without_order
--- Free the first held letter of each key of a stream, once no earlier one waits or is retried; exhausted ones do not
--- count.
+-- Free the first held letter of each key of a stream that has no earlier letter waiting or being retried.
 -- params: stream_id, freed_by, freed_at
 UPDATE event_hub_dead_letter AS d
    SET status = 'waiting', due_at = :freed_at, claimed_by = :freed_by

@@ -30,7 +30,7 @@ UPDATE idempotency_key
  WHERE request_key = :request_key AND claimed_at = :claimed_at;
 
 -- name: release_key
--- Release a key whose request came to nothing: the same request may come again.
+-- Release a key whose request was not carried out: the same request may come again.
 -- params: request_key, claimed_at, abandoned_at
 UPDATE idempotency_key
    SET claimed_at = :abandoned_at

@@ -1,5 +1,5 @@
 -- name: audit_ledger
--- Sum the ranges of a partition from the first, beside the letters that its batches made; -1 is no number.
+-- Sum the ranges of a partition from the first, and count the letters that its batches made; -1 is no number.
 -- params: stream_id, partition_id
 WITH ranged AS (
     SELECT l.first_sequence_number, l.last_sequence_number, l.written, l.filtered, l.dead_lettered, l.held, l.absent,
@@ -49,7 +49,7 @@ SELECT r.commit_number, r.previous_last, r.first_sequence_number
  LIMIT :most;
 
 -- name: find_letter_faults
--- Find ranges of a partition that count at least a number of letters, but have a different number of letters.
+-- Find ranges of a partition that count at least so many letters, but have a different number of letters.
 -- params: stream_id, partition_id, at_least, most
 WITH counted AS (
     SELECT l.commit_number, l.first_sequence_number, l.last_sequence_number, l.dead_lettered + l.held AS dead_lettered,
@@ -98,7 +98,7 @@ SELECT s.commit_number, s.commits, s.written + s.filtered + s.dead_lettered + s.
         OR s.absent <> r.absent);
 
 -- name: find_missing_commits
--- Find commit numbers of a partition that no row of the ledger has: every commit leaves one.
+-- Find commit numbers of a partition without a row in the ledger: every commit leaves one.
 -- params: stream_id, partition_id, most
 WITH numbered AS (
     SELECT l.commit_number

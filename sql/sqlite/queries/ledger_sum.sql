@@ -9,7 +9,7 @@ WITH fresh AS (
                     s.last_sequence_number) AS previous_last
       FROM event_hub_checkpoint AS c
       LEFT JOIN ledger_sum AS s ON s.stream_id = c.stream_id AND s.partition_id = c.partition_id
-     CROSS JOIN batch_ledger AS l  -- in this order: by partition, and only what is behind its sum
+     CROSS JOIN batch_ledger AS l  -- in this order: by partition, and only the ranges after its sum
         ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id
        AND l.commit_number > COALESCE(s.commit_number, 0) AND l.commit_number <= c.commit_number
      WHERE c.stream_id = :stream_id AND l.kind = 'batch'
@@ -66,7 +66,7 @@ SELECT (SELECT COUNT(*) FROM event_hub_dead_letter AS d
          WHERE j.stream_id = :stream_id AND j.is_dry_run = 0) AS replayed;
 
 -- name: find_oldest_letter
--- Find the letter of a status that failed first.
+-- Find the letter in a status that failed first.
 -- params: stream_id, status
 SELECT d.failed_at, d.partition_id, d.sequence_number
   FROM event_hub_dead_letter AS d

@@ -65,7 +65,8 @@ SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
  LIMIT :most;
 
 -- name: group_letters
--- Group letters by cause: their number, how many are settled, the first and the last failure, the largest groups first.
+-- Group letters by cause, the largest groups first: the numbers of all and of settled letters, the first and last
+-- failure.
 -- params: stream_id, fingerprint, status, partition_id, since_at, until_at, most
 SELECT d.fingerprint, COUNT(*) AS letters,
        SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,

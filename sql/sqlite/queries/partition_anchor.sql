@@ -1,5 +1,5 @@
 -- name: read_anchor
--- Read when a stream was opened, and where a partition of it begins: NULL until that is decided.
+-- Read the time at which a stream was opened, and the anchor of a partition: NULL until it is decided.
 -- params: stream_id, partition_id
 SELECT a.sequence_number, e.anchored_at
   FROM event_stream AS e
@@ -7,7 +7,7 @@ SELECT a.sequence_number, e.anchored_at
  WHERE e.stream_id = :stream_id;
 
 -- name: anchor_partition
--- Insert where a partition begins; does nothing when another process decided it first, or the stream is closed.
+-- Insert the anchor of a partition; does nothing when another process decided it first, or the stream is closed.
 -- params: stream_id, partition_id, sequence_number, anchored_at
 INSERT INTO partition_anchor (stream_id, partition_id, sequence_number, anchored_at)
 SELECT :stream_id, :partition_id, :sequence_number, :anchored_at

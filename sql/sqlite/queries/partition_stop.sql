@@ -15,7 +15,7 @@ SELECT partition_id, reason, detail, attempts, stopped_at
  ORDER BY LENGTH(partition_id), partition_id, reason;
 
 -- name: note_stop
--- Store a stop, for the first time or once more.
+-- Store a stop; count one more attempt when it is stored already.
 -- params: stream_id, partition_id, reason, detail, stopped_at
 INSERT INTO partition_stop (stream_id, partition_id, reason, detail, attempts, stopped_at)
 VALUES (:stream_id, :partition_id, :reason, :detail, 1, :stopped_at)
@@ -23,7 +23,7 @@ ON CONFLICT (stream_id, partition_id, reason) DO UPDATE
    SET detail = excluded.detail, attempts = attempts + 1;
 
 -- name: clear_stop
--- Delete a stop: the partition goes on.
+-- Delete a stop: the partition continues.
 -- params: stream_id, partition_id, reason
 DELETE FROM partition_stop
  WHERE stream_id = :stream_id AND partition_id = :partition_id AND reason = :reason;

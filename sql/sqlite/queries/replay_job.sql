@@ -69,7 +69,7 @@ UPDATE replay_job
  WHERE job_id = :job_id AND status IN ('planned', 'running', 'paused') AND COALESCE(fault, '') <> :fault;
 
 -- name: hold_replay_job
--- Lock the job's row, under which its progress moves; touches no row when the job does not run.
+-- Lock the job's row before its progress moves; touches no row when the job does not run.
 -- params: job_id, committed_at
 UPDATE replay_job
    SET updated_at = :committed_at

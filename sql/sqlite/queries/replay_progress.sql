@@ -11,7 +11,7 @@ SELECT :job_id, :stream_id, r.value ->> 0, r.value ->> 1, r.value ->> 2, r.value
   FROM json_each(:ranges) AS r;
 
 -- name: lock_partitions
--- Lock the partitions of a new job: a job that needs one of them at the same time waits until this one is stored.
+-- Lock the partitions of a new job: another job that needs one of them waits until this one is stored.
 -- params: stream_id, ranges
 UPDATE event_hub_checkpoint
    SET commit_number = commit_number
@@ -28,7 +28,7 @@ SELECT MIN(j.job_id) AS job_id
    AND j.is_dry_run = 0 AND j.status IN ('planned', 'running', 'paused');
 
 -- name: read_replay_progress
--- Read how far jobs are, by partition.
+-- Read the progress of jobs, by partition.
 -- params: job_ids
 SELECT p.job_id, p.partition_id, p.first_sequence_number, p.last_sequence_number, p.next_sequence_number, p.note,
        p.events, p.written, p.filtered, p.dead_lettered, p.held, p.gone, p.letters_added, p.letters_resolved, p.rows_written,
@@ -39,7 +39,7 @@ SELECT p.job_id, p.partition_id, p.first_sequence_number, p.last_sequence_number
  ORDER BY p.job_id, LENGTH(p.partition_id), p.partition_id;
 
 -- name: advance_replay
--- Compare and set: touches no row when another driver took the replay further.
+-- Compare and set: touches no row when another driver moved the progress first.
 -- params: job_id, partition_id, expected_next, next_sequence_number, events, written, filtered, dead_lettered, held, gone, letters_added, letters_resolved, rows_written, rows_retracted, events_changed, rows_added, rows_removed, rows_changed, states_rewritten, gone_ranges, committed_at
 UPDATE replay_progress
    SET next_sequence_number = :next_sequence_number, events = events + :events, written = written + :written,

@@ -9,7 +9,7 @@ ON CONFLICT (job_id, partition_id, state_key) DO UPDATE
    SET sequence_number = excluded.sequence_number, row = excluded.row;
 
 -- name: read_carried
--- Read the states under these keys that a job carries along, the keys as a JSON array of [state_key].
+-- Read the states under these keys that a job carries; the keys are a JSON array of [state_key].
 -- params: job_id, partition_id, keys
 SELECT s.state_key, s.sequence_number, s.row
   FROM replay_state AS s

@@ -1,5 +1,6 @@
 -- name: note_gap
--- Store a gap that is being healed, for the first time or once more; not when its numbers were committed meanwhile.
+-- Store a gap that is being healed; count one more attempt when it is stored already. Does nothing when its numbers are
+-- committed.
 -- params: stream_id, partition_id, first_sequence_number, last_sequence_number, found_at
 INSERT INTO sequence_gap
        (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts)

@@ -6,7 +6,7 @@ SELECT c.cut, c.run_number
  WHERE c.job = @job;
 
 -- name: read_commit_numbers
--- Read how many commits every partition of every stream has, at one moment.
+-- Read the number of commits of every partition of every stream, at one moment.
 -- params:
 SELECT c.stream_id, c.partition_id, c.commit_number
   FROM hubledger.event_hub_checkpoint AS c;
@@ -20,11 +20,11 @@ BEGIN TRY
      WHERE NOT EXISTS (SELECT 1 FROM hubledger.aggregation_cut AS c WHERE c.job = @job);
 END TRY
 BEGIN CATCH
-    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- opened by another at the same moment
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- opened by another process at the same moment
 END CATCH;
 
 -- name: number_run
--- Compare and set, and the lock of a plan: touches no row when the cut moved, or another tick planned first.
+-- Compare and set, which locks a plan: touches no row when the cut moved, or another tick planned first.
 -- params: job varchar(8000), run_number bigint, cut_from nvarchar(max), expected_number bigint
 UPDATE hubledger.aggregation_cut
    SET run_number = @run_number

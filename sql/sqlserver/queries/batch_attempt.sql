@@ -21,7 +21,7 @@ BEGIN TRY
     IF @@ROWCOUNT = 1 SELECT @attempt_id AS attempt_id;
 END TRY
 BEGIN CATCH
-    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- begun by another at the same moment
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- begun by another process at the same moment
 END CATCH;
 
 -- name: renew_attempt
@@ -36,7 +36,7 @@ UPDATE hubledger.batch_attempt
 IF @@ROWCOUNT = 1 SELECT @attempt_id AS attempt_id;
 
 -- name: end_attempt
--- Record that an attempt has ended, unless another was begun since.
+-- Record that an attempt has ended, unless a newer one was begun.
 -- params: stream_id int, partition_id varchar(8000), attempts int, attempt_id uniqueidentifier
 UPDATE hubledger.batch_attempt
    SET attempts = @attempts

@@ -1,5 +1,5 @@
 -- name: read_checkpoint
--- Read how far a partition is committed.
+-- Read the checkpoint of a partition.
 -- params: stream_id int, partition_id varchar(8000)
 SELECT c.sequence_number, c.offset_token, c.enqueued_at, c.commit_number,
        CONVERT(varchar(36), c.commit_id) AS commit_id
@@ -15,7 +15,7 @@ UPDATE hubledger.event_hub_checkpoint
  WHERE stream_id = @stream_id AND partition_id = @partition_id AND sequence_number >= @last_sequence_number;
 
 -- name: read_replayable
--- Read how far each partition of a stream can be replayed: from its first range to its checkpoint.
+-- Read the numbers of each partition of a stream that can be replayed: from its first range to its checkpoint.
 -- params: stream_id int
 SELECT c.partition_id, (
        SELECT MIN(l.first_sequence_number) FROM hubledger.batch_ledger AS l
@@ -63,8 +63,8 @@ UPDATE hubledger.event_hub_checkpoint
         WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL);
 
 -- name: stay_in_order
--- Read the commit number of a partition that is locked; no row when a different replay has committed since a commit, for
--- it may have opened letters that others have to wait for, nor when a stop is there that has to be known, to clear it.
+-- Read the commit number of a locked partition. No row when a different replay has committed since the state was read:
+-- it may have opened letters. No row either when the partition has a stop that the state does not know.
 -- params: stream_id int, partition_id varchar(8000), read_at_commit bigint, invocation_id nvarchar(4000), knows_stop bit
 SELECT @commit_number = c.commit_number
   FROM hubledger.event_hub_checkpoint AS c

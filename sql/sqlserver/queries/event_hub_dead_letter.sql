@@ -149,7 +149,7 @@ UPDATE hubledger.event_hub_dead_letter
    AND (@claimed_by = '' OR claimed_by = @claimed_by) AND (claimed_by IS NULL OR claimed_by <> @move_id);
 
 -- name: find_letters
--- Read the status of letters, and what touched them last.
+-- Read the status of letters, and the claim or move that touched each last.
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max)
 SELECT d.sequence_number, d.status, d.claimed_by
   FROM hubledger.event_hub_dead_letter AS d

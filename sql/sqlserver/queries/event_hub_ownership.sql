@@ -1,5 +1,5 @@
 -- name: read_ownerships
--- Read who owns which partition of a stream, released ones included.
+-- Read the owner of each partition of a stream, including released partitions.
 -- params: stream_id int
 SELECT partition_id, owner_id, etag, last_modified_at
   FROM hubledger.event_hub_ownership
@@ -17,7 +17,7 @@ BEGIN TRY
     IF @@ROWCOUNT = 1 SELECT @etag AS etag;
 END TRY
 BEGIN CATCH
-    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- claimed by another at the same moment
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- claimed by another process at the same moment
 END CATCH;
 
 -- name: renew_ownership
@@ -29,7 +29,7 @@ UPDATE hubledger.event_hub_ownership
 IF @@ROWCOUNT = 1 SELECT @etag AS etag;
 
 -- name: read_checkpoints
--- Read how far each partition of a stream is committed.
+-- Read the checkpoint of each partition of a stream.
 -- params: stream_id int
 SELECT partition_id, sequence_number, offset_token
   FROM hubledger.event_hub_checkpoint

@@ -17,11 +17,11 @@ BEGIN TRY
             WHERE e.event_hub = @event_hub AND e.consumer_group = @consumer_group AND e.incarnation = 1);
 END TRY
 BEGIN CATCH
-    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- opened by another at the same moment
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- opened by another process at the same moment
 END CATCH;
 
 -- name: read_incarnation
--- Read the newest incarnation of a stream: when it was opened, of which hub, by whom and why.
+-- Read the newest incarnation of a stream, with its hub, its opening, and the reason.
 -- params: event_hub nvarchar(4000), consumer_group nvarchar(4000)
 SELECT TOP (1) e.stream_id, e.incarnation, e.anchored_at, e.hub_created_at, e.opened_by, e.opened_why
   FROM hubledger.event_stream AS e
@@ -52,7 +52,7 @@ SELECT e.event_hub, e.consumer_group, e.incarnation + 1, @anchored_at, @hub_crea
  WHERE e.stream_id = @stream_id;
 
 -- name: anchor_incarnation
--- Insert where the partitions of the incarnation after a closed one begin.
+-- Insert the anchors of the incarnation after a closed one.
 -- params: stream_id int, anchored_at datetime2(7), anchors rows (partition_id, sequence_number)
 INSERT INTO hubledger.partition_anchor (stream_id, partition_id, sequence_number, anchored_at)
 SELECT n.stream_id, p.partition_id, p.sequence_number, @anchored_at
@@ -63,7 +63,7 @@ SELECT n.stream_id, p.partition_id, p.sequence_number, @anchored_at
  WHERE e.stream_id = @stream_id;
 
 -- name: clear_incarnation_stops
--- Delete the stops of a closed stream whose cause the next incarnation takes away.
+-- Delete the stops of a closed stream that the next incarnation ends.
 -- params: stream_id int
 DELETE FROM hubledger.partition_stop
  WHERE stream_id = @stream_id AND reason = 'incarnation';

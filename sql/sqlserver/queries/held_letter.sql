@@ -1,5 +1,5 @@
 -- name: read_open_keys
--- Read the partition keys of a partition that have an open letter. A mark after a key lets blanks at its end count.
+-- Read the partition keys of a partition that have an open letter. A mark after each key keeps blanks at its end.
 -- params: stream_id int, partition_id varchar(8000), most int
 SELECT TOP (@most) LEFT(k.marked, LEN(k.marked) - 1) AS partition_key
   FROM (SELECT DISTINCT (d.partition_key + N'.') COLLATE Latin1_General_100_BIN2 AS marked
@@ -88,8 +88,7 @@ UPDATE d
         OR (n.earlier IS NOT NULL AND (d.status <> 'held' OR COALESCE(d.held_behind, -1) <> n.earlier)));
 
 -- name: free_without_order
--- Free the first held letter of each key of a stream, once no earlier one waits or is retried; exhausted ones do not
--- count.
+-- Free the first held letter of each key of a stream that has no earlier letter waiting or being retried.
 -- params: stream_id int, freed_by nvarchar(4000), freed_at datetime2(7)
 UPDATE d
    SET status = 'waiting', due_at = @freed_at, claimed_by = @freed_by

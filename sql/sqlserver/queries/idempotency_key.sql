@@ -15,7 +15,7 @@ BEGIN TRY
      WHERE NOT EXISTS (SELECT 1 FROM hubledger.idempotency_key AS k WHERE k.request_key = @request_key);
 END TRY
 BEGIN CATCH
-    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- claimed by another at the same moment
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- claimed by another process at the same moment
 END CATCH;
 
 -- name: claim_free_key
@@ -36,7 +36,7 @@ UPDATE hubledger.idempotency_key
  WHERE request_key = @request_key AND claimed_at = @claimed_at;
 
 -- name: release_key
--- Release a key whose request came to nothing: the same request may come again.
+-- Release a key whose request was not carried out: the same request may come again.
 -- params: request_key varchar(8000), claimed_at datetime2(7), abandoned_at datetime2(7)
 UPDATE hubledger.idempotency_key
    SET claimed_at = @abandoned_at

@@ -1,5 +1,5 @@
 -- name: audit_ledger
--- Sum the ranges of a partition from the first, beside the letters that its batches made; -1 is no number.
+-- Sum the ranges of a partition from the first, and count the letters that its batches made; -1 is no number.
 -- params: stream_id int, partition_id varchar(8000)
 WITH ranged AS (
     SELECT l.first_sequence_number, l.last_sequence_number, l.written, l.filtered, l.dead_lettered, l.held, l.absent,
@@ -48,7 +48,7 @@ SELECT TOP (@most) r.commit_number, r.previous_last, r.first_sequence_number
  ORDER BY r.commit_number;
 
 -- name: find_letter_faults
--- Find ranges of a partition that count at least a number of letters, but have a different number of letters.
+-- Find ranges of a partition that count at least so many letters, but have a different number of letters.
 -- params: stream_id int, partition_id varchar(8000), at_least int, most int
 WITH counted AS (
     SELECT l.commit_number, l.first_sequence_number, l.last_sequence_number, l.dead_lettered + l.held AS dead_lettered,
@@ -96,7 +96,7 @@ SELECT s.commit_number, s.commits, s.written + s.filtered + s.dead_lettered + s.
         OR s.absent <> r.absent);
 
 -- name: find_missing_commits
--- Find commit numbers of a partition that no row of the ledger has: every commit leaves one.
+-- Find commit numbers of a partition without a row in the ledger: every commit leaves one.
 -- params: stream_id int, partition_id varchar(8000), most int
 WITH numbered AS (
     SELECT l.commit_number

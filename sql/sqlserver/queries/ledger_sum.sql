@@ -66,7 +66,7 @@ SELECT (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS d
          WHERE j.stream_id = @stream_id AND j.is_dry_run = 0) AS replayed;
 
 -- name: find_oldest_letter
--- Find the letter of a status that failed first.
+-- Find the letter in a status that failed first.
 -- params: stream_id int, status varchar(8000)
 SELECT TOP (1) CONVERT(varchar(33), d.failed_at, 126) AS failed_at, d.partition_id, d.sequence_number
   FROM hubledger.event_hub_dead_letter AS d
@@ -87,7 +87,7 @@ BEGIN TRY
             WHERE s.stream_id = @stream_id AND s.partition_id = @partition_id);
 END TRY
 BEGIN CATCH
-    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- summed by another at the same moment
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- summed by another process at the same moment
 END CATCH;
 
 -- name: advance_sum

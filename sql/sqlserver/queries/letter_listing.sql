@@ -62,7 +62,8 @@ SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enq
  ORDER BY d.failed_at DESC, d.partition_id DESC, d.sequence_number DESC;
 
 -- name: group_letters
--- Group letters by cause: their number, how many are settled, the first and the last failure, the largest groups first.
+-- Group letters by cause, the largest groups first: the numbers of all and of settled letters, the first and last
+-- failure.
 -- params: stream_id int, fingerprint varchar(8000), status varchar(8000), partition_id varchar(8000), since_at datetime2(7), until_at datetime2(7), most int
 SELECT TOP (@most) d.fingerprint, COUNT(*) AS letters,
        SUM(CASE WHEN d.status IN ('resolved', 'discarded') THEN 1 ELSE 0 END) AS settled,

@@ -1,5 +1,5 @@
 -- name: read_anchor
--- Read when a stream was opened, and where a partition of it begins: NULL until that is decided.
+-- Read the time at which a stream was opened, and the anchor of a partition: NULL until it is decided.
 -- params: stream_id int, partition_id varchar(8000)
 SELECT a.sequence_number, e.anchored_at
   FROM hubledger.event_stream AS e
@@ -7,7 +7,7 @@ SELECT a.sequence_number, e.anchored_at
  WHERE e.stream_id = @stream_id;
 
 -- name: anchor_partition
--- Insert where a partition begins; does nothing when another process decided it first, or the stream is closed.
+-- Insert the anchor of a partition; does nothing when another process decided it first, or the stream is closed.
 -- params: stream_id int, partition_id varchar(8000), sequence_number bigint, anchored_at datetime2(7)
 BEGIN TRY
     INSERT INTO hubledger.partition_anchor (stream_id, partition_id, sequence_number, anchored_at)
@@ -20,5 +20,5 @@ BEGIN TRY
             WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL);
 END TRY
 BEGIN CATCH
-    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- decided by another at the same moment
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- decided by another process at the same moment
 END CATCH;

@@ -15,7 +15,7 @@ SELECT s.partition_id, s.reason, s.detail, s.attempts, s.stopped_at
  ORDER BY LEN(s.partition_id), s.partition_id, s.reason;
 
 -- name: note_stop
--- Store a stop, for the first time or once more.
+-- Store a stop; count one more attempt when it is stored already.
 -- params: stream_id int, partition_id varchar(8000), reason varchar(8000), detail nvarchar(4000), stopped_at datetime2(7)
 UPDATE hubledger.partition_stop
    SET detail = @detail, attempts = attempts + 1
@@ -28,11 +28,11 @@ BEGIN TRY
             WHERE s.stream_id = @stream_id AND s.partition_id = @partition_id AND s.reason = @reason);
 END TRY
 BEGIN CATCH
-    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- stopped by another at the same moment
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- stopped by another process at the same moment
 END CATCH;
 
 -- name: clear_stop
--- Delete a stop: the partition goes on.
+-- Delete a stop: the partition continues.
 -- params: stream_id int, partition_id varchar(8000), reason varchar(8000)
 DELETE FROM hubledger.partition_stop
  WHERE stream_id = @stream_id AND partition_id = @partition_id AND reason = @reason;

@@ -14,7 +14,7 @@ SELECT @job_id, @stream_id, r.partition_id, r.first_sequence_number, r.last_sequ
        note nvarchar(max) '$[3]') AS r;
 
 -- name: lock_partitions
--- Lock the partitions of a new job: a job that needs one of them at the same time waits until this one is stored.
+-- Lock the partitions of a new job: another job that needs one of them waits until this one is stored.
 -- params: stream_id int, ranges nvarchar(max)
 UPDATE hubledger.event_hub_checkpoint
    SET commit_number = commit_number
@@ -37,7 +37,7 @@ SELECT MIN(j.job_id) AS job_id
    AND j.is_dry_run = 0 AND j.status IN ('planned', 'running', 'paused');
 
 -- name: read_replay_progress
--- Read how far jobs are, by partition.
+-- Read the progress of jobs, by partition.
 -- params: job_ids nvarchar(max)
 SELECT p.job_id, p.partition_id, p.first_sequence_number, p.last_sequence_number, p.next_sequence_number,
        p.note, p.events, p.written, p.filtered, p.dead_lettered, p.held, p.gone, p.letters_added, p.letters_resolved,
@@ -48,7 +48,7 @@ SELECT p.job_id, p.partition_id, p.first_sequence_number, p.last_sequence_number
  ORDER BY p.job_id, LEN(p.partition_id), p.partition_id;
 
 -- name: advance_replay
--- Compare and set: touches no row when another driver took the replay further.
+-- Compare and set: touches no row when another driver moved the progress first.
 -- params: job_id varchar(8000), partition_id varchar(8000), expected_next bigint, next_sequence_number bigint, events bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, gone bigint, letters_added bigint, letters_resolved bigint, rows_written int, rows_retracted bigint, events_changed bigint, rows_added bigint, rows_removed bigint, rows_changed bigint, states_rewritten bigint, gone_ranges nvarchar(max), committed_at datetime2(7)
 UPDATE hubledger.replay_progress
    SET next_sequence_number = @next_sequence_number, events = events + @events, written = written + @written,

@@ -18,7 +18,7 @@ SELECT @job_id, @partition_id, c.state_key, c.sequence_number, c.row
           AND s.state_key = c.state_key COLLATE Latin1_General_100_BIN2);
 
 -- name: read_carried
--- Read the states under these keys that a job carries along, the keys as a JSON array of [state_key].
+-- Read the states under these keys that a job carries; the keys are a JSON array of [state_key].
 -- params: job_id varchar(8000), partition_id varchar(8000), keys nvarchar(max)
 SELECT s.state_key, s.sequence_number, s.row
   FROM hubledger.replay_state AS s

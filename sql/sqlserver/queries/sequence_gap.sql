@@ -1,6 +1,6 @@
 -- name: note_gap
--- Store a gap that is being healed, for the first time or once more; not when its numbers were committed meanwhile: the
--- lock waits for a commit that is under way.
+-- Store a gap that is being healed; count one more attempt when it is stored already. Does nothing when its numbers are
+-- committed: the lock waits for a commit that is under way.
 -- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, found_at datetime2(7)
 UPDATE hubledger.sequence_gap
    SET last_sequence_number = @last_sequence_number, status = 'open', attempts = attempts + 1
@@ -23,7 +23,7 @@ BEGIN TRY
               AND c.sequence_number >= @first_sequence_number);
 END TRY
 BEGIN CATCH
-    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- found by another at the same moment
+    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- found by another process at the same moment
 END CATCH;
 
 -- name: settle_gap

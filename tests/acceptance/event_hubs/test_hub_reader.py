@@ -236,7 +236,7 @@ class TestTrouble:
         clock.ahead = timedelta(0)
         assert extent(hub) == (0, -1)
 
-    def test_a_connection_that_was_cut_between_two_requests_is_opened_anew(
+    def test_a_connection_that_was_cut_between_two_requests_is_opened_again(
         self, emulator: Emulator, hub: SdkHubReader
     ) -> None:
         publish(emulator, range(3))

@@ -1,4 +1,4 @@
-"""A hub that is recreated under the app, over AMQP: its partitions stop, a person lets them go on, nothing is mixed."""
+"""A hub that is recreated under the app, over AMQP: its partitions stop until a person acts, and nothing is mixed."""
 
 import json
 import subprocess

@@ -92,7 +92,7 @@ class TestRemembered:
             seen.append((one.summed_to, one.fresh_commits, one.accounted, one.balanced))
         assert seen == [(None, 6, 18, True), (6, 6, 36, True), (12, 6, 54, True), (18, 6, 72, True)]
 
-    def test_a_hole_right_behind_them_shows(self, office: Office) -> None:
+    def test_a_hole_right_after_them_shows(self, office: Office) -> None:
         self.fill(office, 5)
         office.desk.ledger.read_books()
         office.commit(16, 16)
@@ -248,7 +248,7 @@ class TestGaps:
         for asked, told in (((7, 9), 1), ((0, 6), 1), ((8, 9), 0), ((0, 5), 0)):
             assert office.desk.ledger.find_absent(P, span(*asked), 10) == (span(6, 7),) * told
 
-    def test_a_ledger_that_begins_behind_its_anchor_does_not_balance(self, office: Office) -> None:
+    def test_a_ledger_that_begins_after_its_anchor_does_not_balance(self, office: Office) -> None:
         state = office.store.anchor_partition(office.store.read_partition(partition()), SequenceNumber(3), EPOCH)
         office.store.commit_batch(commit(state, 5, 9))
         (books,) = office.desk.ledger.read_books()

@@ -35,7 +35,7 @@ def test_a_partition_without_a_commit_explains_nothing(office: Office) -> None:
     assert asked(office, 0, "9") is None
 
 
-def test_a_number_behind_the_checkpoint_is_not_there_yet(office: Office) -> None:
+def test_a_number_after_the_checkpoint_is_not_there_yet(office: Office) -> None:
     office.commit(5, 9)
     assert outcome(office, 10) == "not_yet"
     assert outcome(office, 2**63 - 1) == "not_yet"
@@ -74,13 +74,13 @@ def test_a_dead_letter_is_told_with_its_status(office: Office) -> None:
     assert found.found.letter is not None
 
 
-def test_a_held_letter_is_told_with_the_one_that_it_is_held_behind(office: Office) -> None:
+def test_a_held_letter_is_explained_with_the_letter_that_it_waits_for(office: Office) -> None:
     first = replace(letter(event(1, "body", key="k")), status="exhausted")
     held = replace(first, event=event(2, "body", key="k"), status="held", held_behind=SequenceNumber(1))
     office.commit(0, 2, settled({}, letters=[first, held], filtered=1))
     found = asked(office, 2)
     assert found is not None
-    assert (found.outcome, "behind letter 1 of its partition key" in found.sentence) == ("held", True)
+    assert (found.outcome, "waits for letter 1 of its partition key" in found.sentence) == ("held", True)
     assert audit(office.desk.ledger, None).balanced
 
 

@@ -143,7 +143,7 @@ def test_letters_of_another_stream_are_not_listed(office: Office) -> None:
     assert [one.sequence_number for one in pages(office, ALL, 10)] == [5]
 
 
-def test_nothing_lies_behind_the_last_key(office: Office) -> None:
+def test_nothing_lies_after_the_last_key(office: Office) -> None:
     office.letters(letter(event(0)))
     key = LetterKey(EPOCH, PartitionId("0"), SequenceNumber(0))
     assert office.desk.letters.list_letters(ALL, key, 10) == ()

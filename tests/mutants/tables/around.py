@@ -202,7 +202,7 @@ MUTANTS = (
         ),
         (
             "an abandoned batch moves the host's checkpoint",
-            "            self.stop()  # going on would checkpoint past this batch\n",
+            "            self.stop()  # to continue would checkpoint past this batch\n",
             "            self.stop()\n            self._checkpoint.advance(batch[-1].position)\n",
         ),
         (

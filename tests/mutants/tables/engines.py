@@ -45,7 +45,7 @@ MUTANTS = (
             '" OR {0}.sequence_number <> excluded.sequence_number"',
         ),
         (
-            "a state of a different partition stands for ever",
+            "a state of a different partition is never replaced",
             '"{0}.stream_id <> excluded.stream_id OR {0}.partition_id <> excluded.partition_id"',
             '"{0}.stream_id <> excluded.stream_id"',
         ),

@@ -55,7 +55,7 @@ MUTANTS = (
     *in_file(
         "core/store/replay_scripts.py",
         REPLAYS,
-        ("a replay leaves letters out of line", "if commit.state.open_keys is None or not commit.keys:", "if True:"),
+        ("a replay leaves letters out of order", "if commit.state.open_keys is None or not commit.keys:", "if True:"),
     ),
     *in_file(
         "core/replay/run.py",

@@ -40,7 +40,7 @@ MUTANTS = (
         f"{UNIT}/ingest/test_anchor.py",
         (
             "an event that arrives while the anchor is chosen is left out",
-            "    extent = hub.extent(state.partition)  # read first: events that arrive meanwhile come after it\n"
+            "    extent = hub.extent(state.partition)  # read first: events that arrive later come after it\n"
             "    found = hub.first_at(state.partition, _moment(state, anchoring))\n",
             "    found = hub.first_at(state.partition, _moment(state, anchoring))\n"
             "    extent = hub.extent(state.partition)\n",
@@ -64,7 +64,7 @@ MUTANTS = (
             "if doubtful and state.checkpoint:",
         ),
         (
-            "a commit without an answer is forgotten although it stands",
+            "a commit without an answer is forgotten although it was made",
             "progress.doubtful = commit",
             "progress.doubtful = None",
         ),

@@ -94,17 +94,17 @@ MUTANTS = (
     ),
     *in_file(
         "core/transforms/watchdog.py",
-        f"{UNIT}/transforms/test_watchdog.py::test_a_run_in_time_is_let_be_and_an_idle_process_has_no_alarm"
+        f"{UNIT}/transforms/test_watchdog.py::test_a_run_in_time_is_left_alone_and_an_idle_process_has_no_alarm"
         f" {UNIT}/transforms/test_watchdog.py::test_a_run_that_hangs_ends_the_process_with_its_partition_and_numbers"
         f" {UNIT}/transforms/test_watchdog.py::test_many_runs_of_a_second_set_the_alarm_once",
         (
-            "a run that hangs is let be",
+            "a run that hangs is left alone",
             "if now - run.begun_at >= self._deadline:",
             "if now - run.begun_at >= 100 * self._deadline:",
         ),
         ("a run that ended still counts", "self.watchdog.running.pop(self, None)", "self.watchdog.running.get(self)"),
         ("an idle process keeps its alarm", "                self._alarm.cancel()\n", "                pass\n"),
-        ("each run sets the alarm anew", "            if not self._is_set:\n", "            if self.running:\n"),
+        ("each run sets the alarm again", "            if not self._is_set:\n", "            if self.running:\n"),
     ),
     *in_file(
         "core/settle/settle.py",

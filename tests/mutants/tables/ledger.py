@@ -53,7 +53,7 @@ MUTANTS = (
             "if ledger.checkpoint < 0:",
         ),
         (
-            "an overlap is told as a hole",
+            "an overlap is reported as a hole",
             "if found.first > found.previous_last:",
             "if found.commit_number:",
         ),
@@ -88,7 +88,7 @@ MUTANTS = (
             "held.overlap(Span(hub.extent(ledger.partition).beginning, extent.last)) or held",
             "held",
         ),
-        ("missing rows are told as added", "if one.rows < one.appended else", "if one.rows > one.appended else"),
+        ("missing rows are reported as added", "if one.rows < one.appended else", "if one.rows > one.appended else"),
         (
             "a hub that ends before the checkpoint passes the recount",
             "if ledger.checkpoint > extent.last:",
@@ -113,14 +113,18 @@ MUTANTS = (
             "return waits and (one.moved_at is None or now - one.moved_at >= STOPPED_AFTER)",
             "return waits",
         ),
-        ("absent numbers are never told", "own.store.count_absent(now - ABSENT_WITHIN)", "own.store.count_absent(now)"),
+        (
+            "absent numbers are never reported",
+            "own.store.count_absent(now - ABSENT_WITHIN)",
+            "own.store.count_absent(now)",
+        ),
         (
             "a partition whose events left the hub has not stopped",
             "waits = one.since is None or",
             "waits = one.since is not None and",
         ),
         (
-            "the watch tells the shortest wait of all partitions",
+            "the watch reports the shortest wait of all partitions",
             '"lag_seconds": max(waits, default=0.0),',
             '"lag_seconds": min(waits, default=0.0),',
         ),
@@ -197,7 +201,7 @@ MUTANTS = (
         "core/aggregation/tick.py",
         f"{UNIT}/aggregation/test_tick.py",
         (
-            "the engine hears of a run before its intent is stored",
+            "the engine is called before the intent of a run is stored",
             "    if not own.store.open_run(run):\n",
             "    if _submit(own, run) and not own.store.open_run(run):\n",
         ),

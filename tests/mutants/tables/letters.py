@@ -72,12 +72,12 @@ MUTANTS = (
             "                pass\n",
         ),
         (
-            "a retry that stands although its answer was lost counts as lost",
+            "a retry that was committed without an answer counts as lost",
             "stands = touched - held if isinstance(fault, CommitOutcomeUnknown) else set()",
             "stands = set[SequenceNumber]()",
         ),
         (
-            "letters that the claim lost are tried all the same",
+            "letters that the claim lost are tried nevertheless",
             "again = tuple(letter for letter in run if letter.sequence_number in held)",
             "again = run",
         ),

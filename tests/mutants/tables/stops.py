@@ -76,7 +76,7 @@ MUTANTS = (
         "core/ingest/fuse.py",
         f"{UNIT}/ingest/test_fuse.py",
         ("poison is taken for an outage", "if letter.error_class not in OF_THE_EVENT", "if letter.error_class"),
-        ("a held batch that comes smaller becomes letters", "(1 if stop else self.floor)", "self.floor"),
+        ("a held batch that is delivered smaller becomes letters", "(1 if stop else self.floor)", "self.floor"),
         (
             "real poison blocks a partition for ever",
             "if attempt > self.patience:",
@@ -172,7 +172,7 @@ MUTANTS = (
             "",
         ),
         (
-            "replays of the former hub go on",
+            "replays of the former hub continue",
             '            Step("cancel_replays_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),\n',
             "",
         ),

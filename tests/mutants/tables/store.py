@@ -28,7 +28,7 @@ MUTANTS = (
             "pass",
         ),
         (
-            "a commit from an older state stands",
+            "a commit from an older state is kept",
             'values["expected"] = commit.expected',
             'values["expected"] = last.sequence_number - 1',
         ),
@@ -132,7 +132,7 @@ MUTANTS = (
         "core/store/columns.py",
         "tests/contract/test_states.py",
         (
-            "the oldest state of a commit stands",
+            "the oldest state of a commit is kept",
             "placed for placed in rows}  # rows come",
             "placed for placed in reversed(rows)}  # rows come",
         ),
@@ -212,7 +212,7 @@ MUTANTS = (
             "if not kept.request_hash:",
         ),
         ("a key is free while its request runs", 'if kept.claimed_at < claim.abandoned_before else "in_work"', ""),
-        ("an answer stands for ever", "if kept is None or kept.expires_at <= claim.claimed_at:", "if kept is None:"),
+        ("an answer never expires", "if kept is None or kept.expires_at <= claim.claimed_at:", "if kept is None:"),
     ),
     *in_file(
         "core/store/keys.py",

@@ -111,7 +111,7 @@ def test_a_store_may_be_a_server_named_by_an_odbc_string(connection: str) -> Non
     assert (kept, embedded_path(kept)) == (connection, None)
 
 
-def test_an_embedded_store_is_the_file_behind_its_prefix() -> None:
+def test_an_embedded_store_is_the_file_after_its_prefix() -> None:
     assert embedded_path("sqlite:a/b store.db") == Path("a/b store.db")
 
 

@@ -119,7 +119,7 @@ def test_a_keeper_without_a_new_round_for_too_long_is_ended_so_that_a_new_one_ca
     assert watched(Client("Running", STALLED_AFTER + timedelta(minutes=1))) == ["terminate dead-letters-1"]
 
 
-def test_a_keeper_that_somebody_suspended_stays_so() -> None:
+def test_a_keeper_that_a_person_suspended_stays_suspended() -> None:
     assert watched(Client("Suspended", timedelta(days=7))) == []
 
 

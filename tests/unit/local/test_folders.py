@@ -31,7 +31,7 @@ def test_a_fresh_folder_is_empty_and_what_ended_runs_left_is_removed(tmp_path: P
         assert not (second / "store.db").exists()
 
 
-def test_a_fresh_folder_leaves_the_one_of_a_run_that_goes_on(tmp_path: Path) -> None:
+def test_a_fresh_folder_leaves_the_folder_of_a_running_run(tmp_path: Path) -> None:
     with fresh_folder(tmp_path) as first, fresh_folder(tmp_path) as second:
         assert first.exists()
         assert second.exists()

@@ -25,7 +25,7 @@ def window(minutes_ago: int, kind: str = "motion", readings: int = 2, ppm: int |
         (datetime(1969, 12, 31, 23, 59, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC)),
     ],
 )
-def test_a_window_ends_at_a_quarter_of_an_hour_behind_each_of_its_instants(moment: datetime, end: datetime) -> None:
+def test_a_window_ends_at_a_quarter_of_an_hour_after_each_of_its_instants(moment: datetime, end: datetime) -> None:
     assert end_of_window(moment) == end
 
 

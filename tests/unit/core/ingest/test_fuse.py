@@ -134,7 +134,7 @@ def test_a_held_batch_is_held_on_whatever_its_size_when_it_comes_again() -> None
     assert world.letters() == 0
 
 
-def test_attempts_are_counted_by_the_store_so_a_restart_does_not_begin_anew() -> None:
+def test_attempts_are_counted_by_the_store_so_a_restart_does_not_reset_the_count() -> None:
     world = World()
     held = 0
     while World(store=world.store).is_held(mixed(0, 20)):

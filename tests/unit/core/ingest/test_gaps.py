@@ -254,7 +254,7 @@ class TestTrouble:
         assert [kept.last for kept in world.store.ledger()] == [4, 7, 9, 14]
 
     @pytest.mark.parametrize("fault", [Fault.UNANSWERED, Fault.LOST])
-    def test_a_lost_answer_while_healing_is_settled_as_ever(self, world: World, fault: Fault) -> None:
+    def test_a_lost_answer_while_healing_is_settled_as_usual(self, world: World, fault: Fault) -> None:
         world.hub.expire_before("0", 7)
         report = world.deliver(10, 14, store=FaultyStore(world.store, on_commit=[fault, fault]))
         assert (report.healed, report.absent, report.redelivered) == (3, 2, 0)
@@ -269,7 +269,7 @@ class TestTrouble:
         assert (world.hub.asked, world.gaps(), report.gaps) == ([], [], ())
         world.assert_whole(19)
 
-    def test_a_gap_that_the_trigger_hands_over_after_all_is_closed_when_it_lies_behind_the_checkpoint(
+    def test_a_gap_that_the_trigger_hands_over_after_all_is_closed_when_it_lies_before_the_checkpoint(
         self, world: World
     ) -> None:
         world.hub.fails = lambda: True

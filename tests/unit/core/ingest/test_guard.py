@@ -123,7 +123,7 @@ def test_the_number_of_the_checkpoint_itself_enqueued_later_is_another_incarnati
         guard(batch([event(4, at=later), *events(5, 9)]), committed(4))
 
 
-def test_another_incarnation_is_seen_behind_events_that_look_redelivered() -> None:
+def test_a_different_incarnation_is_seen_in_events_that_look_redelivered() -> None:
     later = checkpoint(9).enqueued_at + timedelta(seconds=1)
     with pytest.raises(StreamIncarnationChanged) as refusal:
         guard(batch([event(3), event(4), event(5, at=later)]), committed(9))

@@ -127,7 +127,7 @@ class TestCalls:
         world.ingest(event(3, "reading a", key="new"))
         assert world.counting.calls == ["find_open_letters", "advance_checkpoint"]
 
-    def test_are_as_ever_without_the_policy(self) -> None:
+    def test_are_unchanged_without_the_policy(self) -> None:
         world = World(LetterPolicy())
         world.ingest(event(0, "poison", key="k"))
         report = world.ingest(*of_key(1, 4))

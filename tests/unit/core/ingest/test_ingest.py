@@ -239,7 +239,7 @@ class TestConflicts:
 
 
 class TestLostAnswers:
-    def test_a_commit_that_stands_after_all_is_not_made_again(self, world: World) -> None:
+    def test_a_commit_that_was_made_after_all_is_not_made_again(self, world: World) -> None:
         report = world.ingest(Fault.UNANSWERED)
         assert ranges(world.store) == [(0, 4), (5, 9)]
         assert (len(report.commits), report.redelivered) == (1, 0)
@@ -255,7 +255,7 @@ class TestLostAnswers:
             assert len(ingest(FaultyStore(store, on_commit=[fault]), *readings(0, 4)).commits) == 1
             assert ranges(store) == [(0, 4)]
 
-    def test_a_commit_that_stands_is_followed_by_the_rest_of_the_batch(self) -> None:
+    def test_a_commit_that_was_made_is_followed_by_the_rest_of_the_batch(self) -> None:
         store = MemoryStore()
         report = ingest(FaultyStore(store, on_commit=[Fault.UNANSWERED]), *readings(0, 2), *readings(5, 6))
         assert ranges(store) == [(0, 2), (3, 6)]

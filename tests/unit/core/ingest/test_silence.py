@@ -95,7 +95,7 @@ def test_what_retention_cut_at_the_end_is_absent_in_a_commit_of_its_own(world: W
     assert [books.balanced for books in world.store.read_ledgers()] == [True, True]
 
 
-def test_a_partition_goes_on_behind_what_was_absent_at_its_end(world: World) -> None:
+def test_a_partition_continues_after_absent_numbers_at_its_end(world: World) -> None:
     world.hub.expire_before("0", 20)
     world.look()
     world.look(after=120)
@@ -132,7 +132,7 @@ def test_a_new_partition_without_events_is_anchored_early_so_that_retention_cann
     assert world.store.read_partition(partition("2")).anchor == 0
 
 
-def test_a_hub_that_ends_before_the_checkpoint_is_another_one_and_the_others_go_on(world: World) -> None:
+def test_a_hub_that_ends_before_the_checkpoint_is_a_different_one(world: World) -> None:
     world.hub.recreate("0")
     world.look()
     (fault, healed) = world.look(after=120)

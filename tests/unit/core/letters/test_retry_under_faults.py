@@ -55,7 +55,7 @@ class TestFaults:
         assert world.statuses() == ["resolved"] * 2
         assert (world.readings(), len(world.inner.rows(HomeAlert)), len(world.inner.attempts())) == ([0], 1, 2)
 
-    def test_a_commit_that_stands_though_its_answer_was_lost_is_counted(self) -> None:
+    def test_a_commit_that_was_made_although_its_answer_was_lost_is_counted(self) -> None:
         world = World(None, None, Fault.UNANSWERED)
         keep_letters(world.inner, {0: "reading a", 1: "bug"})
         (report,) = world.round()

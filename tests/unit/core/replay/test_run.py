@@ -92,7 +92,7 @@ def test_a_range_is_one_transaction_a_piece() -> None:
     assert (report.is_over, report.pieces, report.events) == (True, 4, 35)
 
 
-def test_a_slice_whose_time_is_up_does_one_piece_and_the_next_goes_on_behind_it() -> None:
+def test_a_slice_whose_time_is_up_does_one_piece_and_the_next_continues_after_it() -> None:
     small = world()
     job = begun(small)
     reports = [small.slice(job) for _ in range(4)]

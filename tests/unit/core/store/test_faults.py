@@ -137,7 +137,7 @@ def test_a_duplicate_names_its_key_and_no_other(number: int) -> None:
     assert not trouble.names_key([])
 
 
-def test_a_unique_index_is_named_behind_its_table() -> None:
+def test_the_name_of_a_unique_index_comes_after_its_table() -> None:
     text = (
         "Cannot insert duplicate key row in object 'hubledger.home' with unique index 'pk_home'."
         " The duplicate key value is (a)."

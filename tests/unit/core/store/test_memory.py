@@ -215,7 +215,7 @@ class TestReferences:
             world.store.commit_batch(commit(state, 0, 0, settled({0: [home("a", armed=True)]})))
         assert world.look() == home("a", armed=True)
 
-    def test_are_forgotten_when_a_partition_is_read_anew_for_others_may_have_written(self) -> None:
+    def test_are_forgotten_when_a_partition_is_read_again_because_others_may_have_written(self) -> None:
         world = World()
         world.elsewhere(home("a", armed=False))
         world.look()
@@ -223,7 +223,7 @@ class TestReferences:
         world.store.read_partition(P)
         assert world.look() == home("a", armed=True)
 
-    def test_a_memory_of_no_length_or_none_at_all_remembers_none(self) -> None:
+    def test_a_memory_of_no_length_and_a_missing_memory_remember_nothing(self) -> None:
         for memory in (Memory(timedelta(0), FakeClock().monotonic), None):
             inner = MemoryStore()
             watched = FaultyDatabase(inner.database)

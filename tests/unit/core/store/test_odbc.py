@@ -99,7 +99,7 @@ def test_a_session_that_the_check_refuses_is_closed(driver: FakeDriver) -> None:
     assert driver.open == []
 
 
-def test_an_error_behind_the_first_result_surfaces_and_leaves_no_cursor_open(driver: FakeDriver) -> None:
+def test_an_error_after_the_first_result_surfaces_and_leaves_no_cursor_open(driver: FakeDriver) -> None:
     session = connect(WITH_PASSWORD, access=Access(lambda: driver))
     driver.server.faults.append((When.LATE, fault("23000", 515)))
     with pytest.raises(Error, match="515"):

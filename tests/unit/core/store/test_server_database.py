@@ -254,7 +254,7 @@ class TestALostAnswer:
         assert len(driver.server.commits) == (1 if first is When.AFTER else 2)
         assert driver.server.checkpoints["0"][3:] == (1, str(report.commits[0].commit_id))
 
-    def test_of_a_commit_of_somebody_else_does_not_count_as_ours(self, store: Store, driver: FakeDriver) -> None:
+    def test_of_a_commit_of_a_different_owner_does_not_count_as_ours(self, store: Store, driver: FakeDriver) -> None:
         store.commit_batch(first_commit(store))
         driver.server.checkpoints["0"] = (4, "256", "2026-01-01T00:00:00.0000000", 1, str(ID))
         report = ingest(driver)

@@ -55,7 +55,7 @@ class Machine:
         raise Ended(facts)
 
 
-def test_a_run_in_time_is_let_be_and_an_idle_process_has_no_alarm() -> None:
+def test_a_run_in_time_is_left_alone_and_an_idle_process_has_no_alarm() -> None:
     machine = Machine()
     with machine.watchdog.over(partition(), events(0, 4)):
         assert machine.set_at == 0

@@ -175,7 +175,7 @@ class TestCursors:
 
 
 class TestBodies:
-    def test_octets_that_are_no_text_are_shown_all_the_same(self) -> None:
+    def test_octets_that_are_no_text_are_shown_too(self) -> None:
         assert shown(b"a\xffb", 3, "text").shown == "a\ufffdb"
         assert shown(b"a\xffb", 3, "hex").shown == "61ff62"
 
