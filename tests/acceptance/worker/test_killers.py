@@ -1,49 +1,14 @@
 """Events that kill `python -m core.worker` over real AMQP, which is started again each time."""
 
-import subprocess
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from azure.eventhub import EventData, EventHubProducerClient
+from azure.eventhub import EventData
 
-from core.store.sqlite.database import SqliteDatabase
-from local.event_hubs import Emulator, HubSettings
 from tests.acceptance.killers.supervised import CRASHED, SETTINGS, accounted, letters, supervise
-from tests.acceptance.worker.started import (
-    GROUP,
-    HUB,
-    PARTITIONS,
-    READERS,
-    STREAM,
-    TIMES,
-    Workplace,
-    settings_of,
-    start,
-)
-from tests.fakes.engines import SqliteEngine
-from tests.fakes.store import Store
+from tests.acceptance.worker.started import PARTITIONS, STREAM, Workplace
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Workplace]:
-    """Return a hub and an empty store; end the workers with the test."""
-    emulator = Emulator([HubSettings(HUB, PARTITIONS, consumer_groups=(GROUP, READERS))])
-    engine = SqliteEngine(tmp_path / "store.db")
-    with emulator.running():
-        producer = EventHubProducerClient.from_connection_string(emulator.connection_string, eventhub_name=HUB)
-        workplace = Workplace(emulator, engine, Store(SqliteDatabase(engine.path)), producer)
-        yield workplace
-        workplace.end()
-
-
-def starting(place: Workplace) -> "subprocess.Popen[str]":
-    settings = {**settings_of(place.emulator.connection_string, place.engine.path), **SETTINGS}
-    place.workers.append(start(settings, *TIMES, output=subprocess.DEVNULL))
-    return place.workers[-1]
 
 
 def send(place: Workplace, id: str, bodies: list[bytes]) -> None:
@@ -62,7 +27,7 @@ def test_killers_in_several_partitions_become_letters_and_the_other_partitions_g
     for id, given in bodies.items():
         send(place, id, given)
     statuses = supervise(
-        lambda: starting(place),
+        lambda: place.start_worker(**SETTINGS),
         lambda: accounted(place.engine, STREAM.stream) == {id: len(given) for id, given in bodies.items()},
     )
     deaths = Counter(statuses)
