@@ -24,7 +24,6 @@ from tests.fakes.kept import Engine
 from tests.fakes.store import Store
 
 LEASE = timedelta(seconds=300)
-WAITS = ("waiting", NOON)
 
 
 def numbers(store: Store, by: str = "claim-1", **asked: object) -> list[int]:
