@@ -98,9 +98,11 @@ def letter(of: Event, *, error: str = "no such kind") -> DeadLetter:
     return DeadLetter(of, "unknown", "builtins.ValueError", error, "0123456789abcdef", "waiting")
 
 
-def keep_letters(store: IngestStore, bodies: Mapping[int, bytes | str], place: str = "0", **changed: Any) -> None:
+def keep_letters(
+    store: IngestStore, bodies: Mapping[int, bytes | str], place: str | Partition = "0", **changed: Any
+) -> None:
     """Commit these events as letters that wait and are due at NOON, and the events between them as filtered."""
-    state = store.read_partition(partition(place))
+    state = store.read_partition(partition(place) if isinstance(place, str) else place)
     first = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1
     last = max(bodies)
     due = {"due_at": NOON, **changed}
