@@ -13,7 +13,7 @@ from azure.eventhub import EventHubProducerClient
 from local.event_hubs.codec import decode, encode
 from tests.acceptance.gaps.apps import App, working
 from tests.acceptance.values.published import BODIES, DEEP, NO_DOTNET, VALUES, publish_every_type, publish_with_the_sdk
-from tests.acceptance.worker.started import start
+from tests.acceptance.worker.started import TIMES, start
 from tests.fakes.kept import KeptLetter
 
 pytestmark = pytest.mark.slow
@@ -53,7 +53,7 @@ def assert_published_by_the_sdk(letters: Sequence[KeptLetter], properties: dict[
 def test_the_worker_has_every_value_whole_in_its_letters(tmp_path: Path) -> None:
     with working(tmp_path) as app:
         settings = {**app.settings(), "DEAD_LETTER_BASE_SECONDS": "3600"}
-        worker = start(settings, "--interval", "0.5", "--expiry", "3", output=subprocess.DEVNULL)
+        worker = start(settings, *TIMES, output=subprocess.DEVNULL)
         try:
             letters = letters_of(app)
         finally:

@@ -108,9 +108,8 @@ class Workplace:
 
     def end(self) -> None:
         for worker in self.workers:
-            if worker.poll() is None:
+            with worker:
                 worker.send_signal(signal.SIGCONT)
                 worker.kill()
-            worker.communicate()
         self.producer.close()
         self.store.close()

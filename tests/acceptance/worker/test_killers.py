@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from azure.eventhub import EventData
 
-from tests.acceptance.killers.supervised import CRASHED, SETTINGS, accounted, letters, supervise
+from tests.acceptance.killers.supervised import CRASHED, SETTINGS, Supervisor, accounted, letters
 from tests.acceptance.worker.started import PARTITIONS, STREAM, Workplace
 
 pytestmark = pytest.mark.slow
@@ -26,11 +26,9 @@ def test_killers_in_several_partitions_become_letters_and_the_other_partitions_g
     bodies["6"] = [b"fine", b"memory", b"leave"]
     for id, given in bodies.items():
         send(place, id, given)
-    statuses = supervise(
-        lambda: place.start_worker(**SETTINGS),
-        lambda: accounted(place.engine, STREAM.stream) == {id: len(given) for id, given in bodies.items()},
-    )
-    deaths = Counter(statuses)
+    published = {id: len(given) for id, given in bodies.items()}
+    supervisor = Supervisor(lambda: place.start_worker(**SETTINGS))
+    deaths = Counter(supervisor.until(lambda: accounted(place.engine, STREAM.stream) == published))
     assert set(deaths) == {9, -11, 1} and max(deaths.values()) <= 10, deaths
     crashed = dict.fromkeys(("exit", "segfault", "regex", "memory"), CRASHED)
     assert letters(place.engine) == {**crashed, "leave": ("unknown", "SystemExit", "waiting")}
