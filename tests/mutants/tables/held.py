@@ -22,7 +22,11 @@ MUTANTS = (
     *in_file(
         "core/settle/settle.py",
         ORDER,
-        ("events after one that fails go on", "                order.note(letters[-1])\n", "                pass\n"),
+        (
+            "events after one that fails are tried",
+            "                order.note(letters[-1])\n",
+            "                pass\n",
+        ),
     ),
     *in_file(
         "core/model/order.py",
@@ -139,7 +143,7 @@ MUTANTS = (
             "          AND o.sequence_number < -d.sequence_number);",
         ),
         (
-            "a replay puts the letters of a key in a wrong line",
+            "a replay puts the letters of a key in the wrong order",
             "(PARTITION BY o.partition_key ORDER BY o.sequence_number) AS earlier",
             "(PARTITION BY o.partition_key ORDER BY o.sequence_number DESC) AS earlier",
         ),
