@@ -13,15 +13,9 @@ from tests.simulation.seeds import seeds
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> History:
+def made(tmp_path_factory: pytest.TempPathFactory) -> History:
     """Return a history with at least two partitions, letters that replays made, and gaps."""
     return history(34, tmp_path_factory.mktemp("history") / "store.db")
-
-
-@pytest.fixture
-def made(ended: History, tmp_path: Path) -> History:
-    """Return a copy of the history, which a test may damage."""
-    return ended.copied(tmp_path / "store.db")
 
 
 @pytest.mark.parametrize("seed", seeds(range(20), 3), ids="seed{}".format)
