@@ -53,8 +53,8 @@ def move(name: ReplayMove, job_id: UUID = JOB, *, fault: str | None = None) -> J
     return JobMove(job_id, name, "somebody\n", "why not?", EPOCH + timedelta(hours=1), fault)
 
 
-def found(store: Store, job_id: UUID = JOB) -> ReplayJob:
-    job = store.find_replay(job_id)
+def found(store: Store) -> ReplayJob:
+    job = store.find_replay(JOB)
     assert job is not None
     return job
 
