@@ -20,10 +20,10 @@ Opener = Callable[..., "Page"]
 KINDS = ["Carbon monoxide", "Doors", "Motion", "Windows"]
 
 
-def activity(run: Run, home_id: str = HOME, **asked: str) -> Any:
+def activity(run: Run, **asked: str) -> Any:
     """The JSON twin."""
     query = "&".join(f"{name}={quote(value)}" for name, value in asked.items())
-    with urlopen(f"{run.address}/api/homes/{home_id}/activity?{query}", timeout=30) as answer:
+    with urlopen(f"{run.address}/api/homes/{HOME}/activity?{query}", timeout=30) as answer:
         return json.loads(answer.read())
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,8 +34,8 @@ def store(database: AggregationEngine) -> Iterator[AggregationStore]:
     opened.close()
 
 
-def planned(store: AggregationStore, now: datetime = NOW) -> AggregationRun:
-    run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", now)
+def planned(store: AggregationStore) -> AggregationRun:
+    run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", NOW)
     assert run is not None
     return run
 

@@ -24,7 +24,6 @@ from tests.fakes.kept import Engine
 from tests.fakes.store import Store
 
 LEASE = timedelta(seconds=300)
-WAITS = ("waiting", NOON)
 
 
 def numbers(store: Store, by: str = "claim-1", **asked: object) -> list[int]:
@@ -83,7 +82,7 @@ def test_letters_that_do_not_wait_are_not_claimed(store: Store, status: str) -> 
 def test_streams_are_claimed_apart(store: Store) -> None:
     keep_letters(store, {0: "a"})
     other = partition(group="other")
-    store.commit_batch(commit(store.read_partition(other), 0, 0, settled({}, letters=[letter(event(0))])))
+    keep_letters(store, {0: "a"}, other)
     assert len(store.claim_letters(claim())) == 1
     assert store.next_due_at(other.stream, LATEST) == NOON
 

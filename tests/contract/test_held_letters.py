@@ -166,7 +166,7 @@ def test_a_discard_of_several_frees_the_one_after_them(world: World, engine: Eng
     assert statuses(engine)[3] == "waiting"
 
 
-def test_a_held_letter_alone_is_not_requeued(world: World, engine: Engine) -> None:
+def test_a_held_letter_alone_is_not_requeued(world: World) -> None:
     report = requeue(positions(2), world.keeper, PERSON)
     assert (report.moved, [one.status for one in report.unmoved]) == ((), ["held"])
 

@@ -13,7 +13,7 @@ from core.letters.moves import Mover, discard
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, retry_chunk
 from core.model.events import Event, PartitionId
-from core.model.letters import LetterPolicy, LetterPosition
+from core.model.letters import LetterPosition
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
@@ -21,13 +21,12 @@ from core.replay.job import ReplayCounts, ReplayJob
 from core.replay.pieces import ReplayCommit
 from core.replay.run import ReplayMeans, open_partitions, replay_slice
 from core.transforms.home_security import SensorReading
+from tests.contract.test_held_letters import HOLDING, statuses, written
 from tests.fakes.builders import STREAM, batch, event
 from tests.fakes.kept import Engine
 from tests.fakes.plain_transform import PLAIN, transform
 from tests.fakes.replaying import World, changed, order
 from tests.fakes.store import Store
-
-HOLDING = LetterPolicy(order="hold_key")
 
 
 def log_of(*bodies: str, first: int = 0) -> list[Event]:
@@ -61,14 +60,6 @@ def replay(world: World, first: int, last: int, *, dry_run: bool = False, piece:
     return world.find(job.request.job_id)
 
 
-def letters(engine: Engine) -> dict[int, str]:
-    return {kept.sequence_number: kept.status for kept in engine.letters()}
-
-
-def written(engine: Engine) -> list[int]:
-    return [kept.sequence_number for kept in engine.rows(SensorReading)]
-
-
 def outcomes(counts: ReplayCounts) -> tuple[int, int, int]:
     return counts.written, counts.dead_lettered, counts.held
 
@@ -84,7 +75,7 @@ def test_letters_that_a_replay_resolves_free_the_one_after_its_range(of: Callabl
     world = of("bug", "reading a", "reading b", "reading c")
     world.transform = breaking()
     assert outcomes(replay(world, 0, 1).counts) == (2, 0, 0)
-    assert letters(engine) == {0: "resolved", 1: "resolved", 2: "waiting", 3: "held"}
+    assert statuses(engine) == {0: "resolved", 1: "resolved", 2: "waiting", 3: "held"}
     retry(world)
     assert written(engine) == [0, 1, 2, 3]
 
@@ -96,7 +87,7 @@ def test_events_after_an_open_letter_before_the_range_stay_held(
     world = of("bug", "reading a", "reading b", "reading c")
     world.transform = breaking(0)
     assert outcomes(replay(world, 1, 2, piece=piece).counts) == (0, 0, 2)
-    assert letters(engine) == {0: "waiting", 1: "held", 2: "held", 3: "held"}
+    assert statuses(engine) == {0: "waiting", 1: "held", 2: "held", 3: "held"}
     assert written(engine) == []
     world.transform = breaking()
     retry(world)
@@ -111,7 +102,7 @@ def test_events_after_one_that_fails_in_the_range_are_held_and_their_rows_taken_
     world.transform = breaking(1)
     job = replay(world, 0, 3, piece=piece)
     assert (outcomes(job.counts), job.counts.letters_added) == ((1, 1, 2), 3)
-    assert letters(engine) == {1: "waiting", 2: "held", 3: "held"}
+    assert statuses(engine) == {1: "waiting", 2: "held", 3: "held"}
     assert written(engine) == [0, 4]
     (ledger,) = world.store.read_ledgers()
     assert ledger.balanced
@@ -127,7 +118,7 @@ def test_a_dry_run_says_what_would_be_held(of: Callable[..., World], engine: Eng
     world.transform = breaking(1)
     job = replay(world, 0, 5, dry_run=True, piece=piece)
     assert outcomes(job.counts) == (1, 1, 4)
-    assert letters(engine) == {3: "waiting", 4: "held", 5: "held"}
+    assert statuses(engine) == {3: "waiting", 4: "held", 5: "held"}
     diffs = world.store.read_replay_diffs(job.request.job_id, None, 10)
     assert {int(one.sequence_number): json.loads(one.diff)["outcome"] for one in diffs} == {
         1: "dead_lettered", 2: "held",
@@ -142,7 +133,7 @@ def test_a_letter_that_is_opened_again_takes_the_place_of_the_first(of: Callable
     world.clock.advance(60)
     (chunk,) = claim_due(keeper)
     replay(world, 0, 0)
-    assert letters(engine) == {0: "waiting", 2: "held", 3: "held"}
+    assert statuses(engine) == {0: "waiting", 2: "held", 3: "held"}
     assert retry_chunk(chunk, keeper, "late").lost == 1
     world.transform = breaking()
     retry(world)
@@ -155,7 +146,7 @@ def test_events_do_not_wait_for_one_that_stays_discarded(of: Callable[..., World
     discard([LetterPosition(PartitionId("0"), SequenceNumber(1))], keeper, Mover("somebody", "it is poison"))
     retry(world)
     assert outcomes(replay(world, 0, 2).counts) == (2, 1, 0)
-    assert letters(engine) == {1: "discarded", 2: "resolved"}
+    assert statuses(engine) == {1: "discarded", 2: "resolved"}
 
 
 def test_a_batch_that_remembers_no_open_letter_sees_one_that_a_replay_opened(
@@ -168,7 +159,7 @@ def test_a_batch_that_remembers_no_open_letter_sees_one_that_a_replay_opened(
     world.transform = breaking(1)
     replay(world, 1, 1)
     ingest_batch(batch(log_of("reading a", first=3)), means)
-    assert letters(engine) == {1: "waiting", 3: "held"}
+    assert statuses(engine) == {1: "waiting", 3: "held"}
 
 
 def test_a_replay_that_does_not_know_of_a_different_one_is_refused(of: Callable[..., World], engine: Engine) -> None:

@@ -27,8 +27,8 @@ ROOT = Path(__file__).parents[2]
 LETTERS = 120
 
 
-def keeper(store: Store, seed: int, chunk: int = 7) -> Keeper:
-    policy = LetterPolicy(chunk=chunk, fan_out=3)
+def keeper(store: Store, seed: int) -> Keeper:
+    policy = LetterPolicy(chunk=7, fan_out=3)
     return Keeper(STREAM, store, PLAIN, lambda place, number: None, stamps(seed), policy)
 
 

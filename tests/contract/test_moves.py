@@ -13,19 +13,7 @@ from core.model.commits import LetterStatus
 from core.model.letters import MOVES, LetterMove, Move
 from core.model.spans import SequenceNumber
 from tests.contract.test_retries import resolved, retry
-from tests.fakes.builders import (
-    LATEST,
-    NOON,
-    STREAM,
-    claim,
-    commit,
-    event,
-    hold,
-    keep_letters,
-    letter,
-    partition,
-    settled,
-)
+from tests.fakes.builders import LATEST, NOON, STREAM, claim, hold, keep_letters, partition
 from tests.fakes.kept import Engine
 from tests.fakes.store import Store
 
@@ -134,7 +122,7 @@ def test_only_the_letters_that_are_named_are_moved_and_all_that_exist_are_answer
 def test_streams_are_moved_apart(store: Store) -> None:
     put(store, "waiting")
     other = partition(group="other")
-    store.commit_batch(commit(store.read_partition(other), 0, 0, settled({}, letters=[letter(event(0))])))
+    keep_letters(store, {0: "a"}, other)
     store.move_letters(replace(move("discard", 0), partition=other))
     assert [one.status for one in store.find_letters(hold(store, [0]))] == ["waiting"]
 

@@ -53,8 +53,8 @@ def move(name: ReplayMove, job_id: UUID = JOB, *, fault: str | None = None) -> J
     return JobMove(job_id, name, "somebody\n", "why not?", EPOCH + timedelta(hours=1), fault)
 
 
-def found(store: Store, job_id: UUID = JOB) -> ReplayJob:
-    job = store.find_replay(job_id)
+def found(store: Store) -> ReplayJob:
+    job = store.find_replay(JOB)
     assert job is not None
     return job
 
@@ -77,16 +77,14 @@ def running(ingested: Store) -> Store:
     return ingested
 
 
-def piece_of(
-    store: Store, first: int, last: int, *, progress: PartitionProgress | None = None, job_id: UUID = JOB
-) -> ReplayCommit:
+def piece_of(store: Store, first: int, last: int, *, progress: PartitionProgress | None = None) -> ReplayCommit:
     """A piece in which every event reads anew."""
     state = store.read_partition(P)
-    own = found(store, job_id).progress_of(P.partition_id) if progress is None else progress
+    own = found(store).progress_of(P.partition_id) if progress is None else progress
     assert own is not None
     outcome = settled({number: [reading("again")] for number in range(first, last + 1)})
     piece = Piece(span(first, last), events(first, last))
-    return ReplayCommit(job_id, state, piece, outcome, {}, ROW_CLASSES, own, "test/2", EPOCH + timedelta(days=2))
+    return ReplayCommit(JOB, state, piece, outcome, {}, ROW_CLASSES, own, "test/2", EPOCH + timedelta(days=2))
 
 
 def test_a_new_job_is_kept_as_it_was_asked_for(ingested: Store) -> None:

@@ -24,8 +24,8 @@ def keys(*home_ids: str) -> list[ReferenceKey]:
     return [ReferenceKey(Home, (home_id,)) for home_id in home_ids]
 
 
-def standing(store: Store, home_id: str = "home-1") -> Row | None:
-    return store.read_references(keys(home_id)).get(ReferenceKey(Home, (home_id,)))
+def standing(store: Store) -> Row | None:
+    return store.read_references(keys("home-1")).get(ReferenceKey(Home, ("home-1",)))
 
 
 def test_a_newer_state_takes_the_place_of_an_older_one(store: Store, engine: Engine) -> None:

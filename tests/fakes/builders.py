@@ -86,8 +86,8 @@ def reading(home_id: str = "home-1", ppm: int | None = 5, at: datetime = EPOCH) 
     return SensorReading(home_id, "sensor-1", "carbon_monoxide", None, ppm, at)
 
 
-def alert(home_id: str = "home-1", ppm: int | None = 500, at: datetime = EPOCH) -> HomeAlert:
-    return HomeAlert(home_id, "sensor-1", "carbon_monoxide", ppm, at)
+def alert(home_id: str = "home-1", ppm: int | None = 500) -> HomeAlert:
+    return HomeAlert(home_id, "sensor-1", "carbon_monoxide", ppm, EPOCH)
 
 
 def home(home_id: str = "home-1", time_zone: str = "Europe/Berlin", armed: bool = False) -> Home:
@@ -98,9 +98,11 @@ def letter(of: Event, *, error: str = "no such kind") -> DeadLetter:
     return DeadLetter(of, "unknown", "builtins.ValueError", error, "0123456789abcdef", "waiting")
 
 
-def keep_letters(store: IngestStore, bodies: Mapping[int, bytes | str], place: str = "0", **changed: Any) -> None:
+def keep_letters(
+    store: IngestStore, bodies: Mapping[int, bytes | str], place: str | Partition = "0", **changed: Any
+) -> None:
     """Commit these events as letters that wait and are due at NOON, and the events between them as filtered."""
-    state = store.read_partition(partition(place))
+    state = store.read_partition(partition(place) if isinstance(place, str) else place)
     first = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1
     last = max(bodies)
     due = {"due_at": NOON, **changed}
@@ -109,9 +111,9 @@ def keep_letters(store: IngestStore, bodies: Mapping[int, bytes | str], place: s
     store.commit_batch(replace(commit(state, first, last, outcome), committed_at=NOON))
 
 
-def hold(store: IngestStore, numbers: Iterable[int], claimed_by: str = "claim-1", place: str = "0") -> LetterHold:
+def hold(store: IngestStore, numbers: Iterable[int], claimed_by: str = "claim-1") -> LetterHold:
     """Names letters under a claim."""
-    return LetterHold(store.read_partition(partition(place)), tuple(map(SequenceNumber, numbers)), claimed_by)
+    return LetterHold(store.read_partition(partition()), tuple(map(SequenceNumber, numbers)), claimed_by)
 
 
 def claim(

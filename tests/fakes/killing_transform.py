@@ -1,4 +1,7 @@
-"""A transform for tests that kills its process: the body is a word that says how. Any other body is one reading."""
+"""A transform for tests that kills its process: the body is a word that says how. Any other body is one reading.
+
+late       fails until the file DEADLY exists, then one reading          deadly     fails, then ends the process
+"""
 
 import ctypes
 import os
@@ -6,6 +9,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
 from core.model.events import Event
 from core.model.rows import References, Row
@@ -18,6 +22,16 @@ def _leave() -> None:
     raise SystemExit(3)
 
 
+def _wait() -> None:
+    if not Path(os.environ["DEADLY"]).exists():
+        raise KeyError("it is not armed")
+
+
+def _kill_once_armed() -> None:
+    _wait()
+    os._exit(9)
+
+
 WAYS: Mapping[bytes, Callable[[], object]] = {
     b"exit": lambda: os._exit(9),
     b"segfault": lambda: ctypes.string_at(0),
@@ -26,6 +40,8 @@ WAYS: Mapping[bytes, Callable[[], object]] = {
     b"sleep": lambda: time.sleep(10_000),
     b"regex": lambda: re.match(r"(a+)+$", "a" * 99 + "b"),  # it holds Python's lock for ages
     b"leave": _leave,
+    b"late": _wait,
+    b"deadly": _kill_once_armed,
 }
 
 

@@ -68,7 +68,9 @@ def test_the_adapter_reads_every_word_of_the_host() -> None:
 
 def test_a_statement_of_the_walk_is_in_the_file_that_it_names() -> None:
     text = ONE_EVENT.read_text(encoding="utf-8")
-    for statement, file in re.findall(r"`(\w+)` of `(sql/[\w/.]+)`", text):
+    named = re.findall(r"`(\w+)` of `(sql/[\w/.]+)`", text)
+    assert len(named) == text.count("`sql/") > 0
+    for statement, file in named:
         assert f"-- name: {statement}\n" in (ROOT / file).read_text(encoding="utf-8")
 
 

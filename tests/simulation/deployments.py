@@ -53,12 +53,6 @@ TRANSFORMS = [
 ]
 
 
-def is_refused(event: Event) -> bool:
-    """Return True when every database refuses the rows that the third transform makes."""
-    refused = event.body.startswith(b"reading") and event.sequence_number % 7 == 1
-    return refused and event.sequence_number % 5 != 3
-
-
 def deadly(deployed: Transform, dies: Callable[[Event], bool] | None) -> Transform:
     """Return the transform with `kill N`: it ends the process while `dies`; without `dies` it only raises an error."""
 

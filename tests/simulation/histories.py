@@ -70,9 +70,6 @@ class History:
             yield from recount_rows(one, span, self.desk.ledger).faults
             yield from recount_hub(one, span, self.hub, self.desk.ledger, NOW).faults
 
-    def kinds(self) -> set[str]:
-        return {fault.kind for fault in self.audit()}
-
     def explain(self, id: str, number: int) -> Explanation:
         found = explain(PartitionId(id), SequenceNumber(number), self.desk.explanations)
         assert found is not None

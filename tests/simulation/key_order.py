@@ -8,7 +8,6 @@ from core.store.database import Database
 from core.store.script import Named, OfRows, Outcome, Script, Step
 from tests.fakes.memory_store import MemoryStore
 
-OPEN = ("waiting", "retrying", "held", "exhausted")
 Key = tuple[str, str]  # the partition and the key
 
 

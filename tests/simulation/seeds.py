@@ -2,8 +2,6 @@
 
 import pytest
 
-BLOCK = 25
-
 
 def seeds(all_of_them: range, in_every_check: int) -> list[object]:
     """Parameters, of which all but the first few are slow."""

@@ -27,7 +27,6 @@ from core.model.backoff import Backoff
 from core.model.events import Event, PartitionId
 from core.model.letters import LetterPolicy, LetterPosition
 from core.model.spans import SequenceNumber
-from core.model.transform import Transform
 from core.replay.run import ReplayMeans, open_partitions, replay_slice, request_replay
 from core.store.aggregation import Aggregations
 from core.store.incarnations import Incarnations
@@ -53,8 +52,8 @@ def _log(bodies: Iterable[str]) -> list[Event]:
     return [event(number, body) for number, body in enumerate(bodies)]
 
 
-def _means(process: Process, transform: Transform = FIRST) -> Means:
-    return Means(process.store, transform, process.bench.own, Healing(process.bench.hub), FEW_TRIES)
+def _means(process: Process) -> Means:
+    return Means(process.store, FIRST, process.bench.own, Healing(process.bench.hub), FEW_TRIES)
 
 
 def _held(bodies: list[str], gone: Iterable[int] = ()) -> Callable[[Bench], None]:
@@ -104,9 +103,9 @@ def _discard(process: Process) -> None:
     discard(positions, keeper, Mover("somebody", "the sweep asks"))
 
 
-def _replays(process: Process, transform: Transform = SECOND) -> ReplayMeans:
+def _replays(process: Process) -> ReplayMeans:
     bench = process.bench
-    return ReplayMeans(STREAM, process.store, bench.hub, transform, bench.own, FEW_TRIES, piece=4)
+    return ReplayMeans(STREAM, process.store, bench.hub, SECOND, bench.own, FEW_TRIES, piece=4)
 
 
 def _replay(is_dry_run: bool, bodies: list[str] = BODIES) -> Callable[[Bench], None]:

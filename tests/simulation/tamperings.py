@@ -12,9 +12,12 @@ Target = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Tampering:
-    """A change by hand: the fault's kind, and the words that its detail has, with the picked values in braces."""
+    """A change by hand, and the kinds of all faults that the audit then has; the first fault has `words` in its detail.
 
-    kind: str
+    `pick` finds the place; the words have its values in braces.
+    """
+
+    kinds: str
     words: str
     pick: str
     statements: tuple[str, ...] = ()
@@ -36,14 +39,19 @@ COLUMNS = (
     " dead_lettered, held, absent, rows_written, transform_version, invocation_id, committed_at, rows_appended"
 )
 OF_COMMIT = "WHERE partition_id = :partition_id AND commit_number = :c"
+NEWEST = "SELECT partition_id, MAX(commit_number) AS c FROM batch_ledger WHERE partition_id = '1'"
+NEWEST_BATCH = f"{NEWEST} AND kind = 'batch'"
 CHECKPOINT = "SELECT partition_id, commit_number AS c FROM event_hub_checkpoint WHERE partition_id = '1'"
 LETTER = "SELECT partition_id, sequence_number AS number FROM event_hub_dead_letter WHERE {} LIMIT 1"
 OF_LETTER = "WHERE partition_id = :partition_id AND sequence_number = :number"
+EXHAUSTED = LETTER.format("status = 'exhausted'")
+IN_THE_HUB = LETTER.format("sequence_number > 65 AND partition_id = '0'")
 ATTEMPT = (
     "SELECT partition_id, sequence_number AS number, attempt, commit_number AS c FROM dead_letter_attempt"
     " WHERE {} LIMIT 1"
 )
 OF_ATTEMPT = f"{OF_LETTER} AND attempt = :attempt"
+RESOLVING = ATTEMPT.format("status = 'resolved' AND kind = 'retry'")
 GAP = (
     "SELECT partition_id, first_sequence_number AS number FROM sequence_gap WHERE {} ORDER BY partition_id,"
     " first_sequence_number LIMIT 1"
@@ -60,6 +68,7 @@ OF_RETRACTED = (
 PARTITION = "SELECT '1' AS partition_id"
 TABLES = ("event_hub_checkpoint", "partition_anchor", "batch_ledger", "event_hub_dead_letter", "sequence_gap")
 RECORDS = ("dead_letter_attempt", "retracted_row", "sensor_reading", "home_alert", "home", "replay_progress")
+WIDER = "last_sequence_number = last_sequence_number + 1, filtered = filtered + 1"
 
 
 def delete(table: str, where: str) -> str:
@@ -74,94 +83,106 @@ def everything_of(*tables: str) -> tuple[str, ...]:
     return tuple(delete(table, "WHERE partition_id = :partition_id") for table in tables)
 
 
-def pair(more: str, less: str) -> tuple[str, ...]:
-    return (update("batch_ledger", f"{more} = {more} + 1, {less} = {less} - 1", OF_COMMIT),)
+def copied_row(number: str, ordinal: int, where: str = OF_READING) -> str:
+    return (
+        f"INSERT INTO sensor_reading SELECT stream_id, partition_id, {number}, {ordinal}, commit_number, home_id,"
+        f" sensor_id, kind, state, ppm, observed_at FROM sensor_reading {where}"
+    )
+
+
+def copied_commit(values: str) -> str:
+    return (
+        f"INSERT INTO batch_ledger ({COLUMNS}) SELECT stream_id, partition_id, 100000, kind, {values},"
+        f" transform_version, invocation_id, committed_at, 0 FROM batch_ledger {OF_COMMIT}"
+    )
+
+
+def remembered_sum(written: str, filtered: str) -> str:
+    return (
+        "INSERT INTO ledger_sum SELECT stream_id, partition_id, 1, first_sequence_number, last_sequence_number, 1, 0,"
+        f" {written}, {filtered}, dead_lettered, held, absent FROM batch_ledger {OF_COMMIT}"
+    )
+
+
+def row(kinds: str, *statements: str, of: str = "batch") -> Tampering:
+    """The first row of a commit of a kind."""
+    return Tampering(kinds, f"commit {{c}} ({of})", READING.format(of), statements)
+
+
+def changed_row(changes: str, kinds: str = "rows_changed", of: str = "batch") -> Tampering:
+    return row(kinds, update("sensor_reading", changes, OF_READING), of=of)
+
+
+def retracted(kinds: str, words: str, which: str, changes: str | None = None) -> Tampering:
+    """A copy of a row that a replay took away: deleted, or changed."""
+    done = update("retracted_row", changes, OF_RETRACTED) if changes else delete("retracted_row", OF_RETRACTED)
+    return Tampering(kinds, words, RETRACTED.format(which), (done,))
+
+
+def counted(more: str, less: str, kinds: str = "ledger_changed", of: str = "batch") -> Tampering:
+    """One event of a commit, counted with a different outcome."""
+    words = f"commit {{c}} ({of})" if kinds.startswith("ledger_changed") else "commit {c} "
+    changes = f"{more} = {more} + 1, {less} = {less} - 1"
+    pick = COMMIT.format(f"kind = '{of}' AND {less} > 0")
+    return Tampering(kinds, words, pick, (update("batch_ledger", changes, OF_COMMIT),))
+
+
+def commit(kinds: str, words: str, pick: str, changes: str | None = None) -> Tampering:
+    """A row of the ledger: deleted, or changed."""
+    done = update("batch_ledger", changes, OF_COMMIT) if changes else delete("batch_ledger", OF_COMMIT)
+    return Tampering(kinds, words, pick, (done,))
+
+
+def checkpoint(kinds: str, words: str, changes: str, table: str = "event_hub_checkpoint") -> Tampering:
+    return Tampering(kinds, words, CHECKPOINT, (update(table, changes, "WHERE partition_id = '1'"),))
+
+
+def letter(kinds: str, words: str, pick: str, changes: str | None = None) -> Tampering:
+    """A letter: deleted, or changed."""
+    table = "event_hub_dead_letter"
+    done = update(table, changes, OF_LETTER) if changes else delete(table, OF_LETTER)
+    return Tampering(kinds, words, pick, (done,))
+
+
+def attempt(kinds: str, words: str, pick: str, changes: str | None = None) -> Tampering:
+    """An attempt of a letter: deleted, or changed."""
+    table = "dead_letter_attempt"
+    done = update(table, changes, OF_ATTEMPT) if changes else delete(table, OF_ATTEMPT)
+    return Tampering(kinds, words, pick, (done,))
+
+
+def gap(which: str, changes: str | None = None, kinds: str = "absent") -> Tampering:
+    """A gap: deleted, or changed."""
+    done = update("sequence_gap", changes, OF_GAP) if changes else delete("sequence_gap", OF_GAP)
+    return Tampering(kinds, "", GAP.format(which), (done,))
 
 
 ROWS = {
-    "a row deleted": Tampering(
-        "rows_missing", "commit {c} (batch)", READING.format("batch"), (delete("sensor_reading", OF_READING),)
-    ),
-    "a row of a replay deleted": Tampering(
-        "rows_missing", "commit {c} (replay)", READING.format("replay"), (delete("sensor_reading", OF_READING),)
-    ),
-    "a row added": Tampering(
-        "rows_added",
-        "commit {c} (batch)",
-        READING.format("batch"),
-        (
-            "INSERT INTO sensor_reading SELECT stream_id, partition_id, sequence_number, 99, commit_number, home_id,"
-            f" sensor_id, kind, state, ppm, observed_at FROM sensor_reading {OF_READING}",
-        ),
-    ),
+    "a row deleted": row("rows_missing", delete("sensor_reading", OF_READING)),
+    "a row of a replay deleted": row("rows_missing", delete("sensor_reading", OF_READING), of="replay"),
+    "a row added": row("rows_added", copied_row("sequence_number", 99)),
     "a row of no commit added": Tampering(
-        "rows",
-        "in sensor_reading",
-        READING.format("batch"),
-        (
-            "INSERT INTO sensor_reading SELECT stream_id, partition_id, 100000, 0, commit_number, home_id,"
-            f" sensor_id, kind, state, ppm, observed_at FROM sensor_reading {OF_READING}",
-        ),
+        "rows rows_added", "in sensor_reading", READING.format("batch"), (copied_row("100000", 0),)
     ),
-    "a number in a row changed": Tampering(
-        "rows_changed",
-        "commit {c} (batch)",
-        READING.format("batch"),
-        (update("sensor_reading", "ppm = ppm + 1", OF_READING),),
-    ),
-    "a number in a row of a retry changed, which a replay took away": Tampering(
+    "a number in a row changed": changed_row("ppm = ppm + 1"),
+    "a number in a row of a retry changed, which a replay took away": retracted(
         "rows_changed",
         "commit {written_by} (retry)",
-        RETRACTED.format(
-            "table_name = 'sensor_reading' AND row_commit_number IN (SELECT l.commit_number"
-            " FROM batch_ledger AS l WHERE l.partition_id = retracted_row.partition_id AND l.kind = 'retry')"
-        ),
-        (update("retracted_row", "row = json_set(row, '$.ppm', 31337)", OF_RETRACTED),),
+        "table_name = 'sensor_reading' AND row_commit_number IN (SELECT l.commit_number"
+        " FROM batch_ledger AS l WHERE l.partition_id = retracted_row.partition_id AND l.kind = 'retry')",
+        "row = json_set(row, '$.ppm', 31337)",
     ),
-    "a number in a row of a replay changed": Tampering(
-        "rows_changed",
-        "commit {c} (replay)",
-        READING.format("replay"),
-        (update("sensor_reading", "ppm = ppm + 1", OF_READING),),
+    "a number in a row of a replay changed": changed_row("ppm = ppm + 1", of="replay"),
+    "a text in a row emptied": changed_row("state = ''"),
+    "an instant in a row moved by a microsecond": changed_row("observed_at = replace(observed_at, '000Z', '001Z')"),
+    "a value of a row taken away": changed_row("ppm = NULL"),
+    "a row moved to a different number of its commit": changed_row("ordinal = 77"),
+    "a row moved to a different commit": changed_row(
+        "commit_number = commit_number + 1", "rows_missing rows rows_added"
     ),
-    "a text in a row emptied": Tampering(
-        "rows_changed",
-        "commit {c} (batch)",
-        READING.format("batch"),
-        (update("sensor_reading", "state = ''", OF_READING),),
-    ),
-    "an instant in a row moved by a microsecond": Tampering(
-        "rows_changed",
-        "commit {c} (batch)",
-        READING.format("batch"),
-        (update("sensor_reading", "observed_at = replace(observed_at, '000Z', '001Z')", OF_READING),),
-    ),
-    "a value of a row taken away": Tampering(
-        "rows_changed",
-        "commit {c} (batch)",
-        READING.format("batch"),
-        (update("sensor_reading", "ppm = NULL", OF_READING),),
-    ),
-    "a row moved to a different number of its commit": Tampering(
-        "rows_changed",
-        "commit {c} (batch)",
-        READING.format("batch"),
-        (update("sensor_reading", "ordinal = 77", OF_READING),),
-    ),
-    "a row moved to a different commit": Tampering(
-        "rows_missing",
-        "commit {c} (batch)",
-        READING.format("batch"),
-        (update("sensor_reading", "commit_number = commit_number + 1", OF_READING),),
-    ),
-    "a row moved to a different partition": Tampering(
-        "rows_missing",
-        "commit {c} (batch)",
-        READING.format("batch"),
-        (update("sensor_reading", "partition_id = '9'", OF_READING),),
-    ),
+    "a row moved to a different partition": changed_row("partition_id = '9'", "rows_missing partition"),
     "two rows of two commits exchanged": Tampering(
-        "rows_changed",
+        "rows_changed rows_changed",
         "commit {c} (batch)",
         "SELECT a.partition_id, a.sequence_number AS number, a.commit_number AS c, a.ppm AS one, b.ppm AS other,"
         " b.sequence_number AS other_number FROM sensor_reading AS a INNER JOIN sensor_reading AS b"
@@ -177,231 +198,128 @@ ROWS = {
             ),
         ),
     ),
-    "a retracted row deleted": Tampering(
-        "rows_missing",
-        "commit {written_by} (",
-        RETRACTED.format("table_name = 'sensor_reading'"),
-        (delete("retracted_row", OF_RETRACTED),),
+    "a retracted row deleted": retracted(
+        "rows_missing replays", "commit {written_by} (", "table_name = 'sensor_reading'"
     ),
-    "a retracted row changed": Tampering(
+    "a retracted row changed": retracted(
         "rows_changed",
         "commit {written_by} (",
-        RETRACTED.format("table_name = 'sensor_reading'"),
-        (update("retracted_row", "row = json_set(row, '$.ppm', 31337)", OF_RETRACTED),),
+        "table_name = 'sensor_reading'",
+        "row = json_set(row, '$.ppm', 31337)",
     ),
-    "a retracted state deleted": Tampering(
-        "replays",
-        "retracted rows exist",
-        RETRACTED.format("table_name = 'home'"),
-        (delete("retracted_row", OF_RETRACTED),),
-    ),
+    "a retracted state deleted": retracted("replays", "retracted rows exist", "table_name = 'home'"),
     "a row written for a number whose letter is open": Tampering(
-        "letters",
+        "letters rows_added",
         "letter {number} is exhausted",
-        LETTER.format("status = 'exhausted'"),
-        (
-            "INSERT INTO sensor_reading SELECT stream_id, partition_id, :number, 0, commit_number, home_id, sensor_id,"
-            " kind, state, ppm, observed_at FROM sensor_reading WHERE partition_id = :partition_id LIMIT 1",
-        ),
+        EXHAUSTED,
+        (copied_row(":number", 0, "WHERE partition_id = :partition_id LIMIT 1"),),
     ),
 }
 
 LEDGER = {
-    "a written event counted as filtered": Tampering(
-        "ledger_changed",
-        "commit {c} (batch)",
-        COMMIT.format("kind = 'batch' AND written > 0"),
-        pair("filtered", "written"),
-    ),
-    "a filtered event counted as written": Tampering(
-        "ledger_changed",
-        "commit {c} (batch)",
-        COMMIT.format("kind = 'batch' AND filtered > 0"),
-        pair("written", "filtered"),
-    ),
-    "a letter too many in the ledger": Tampering(
-        "letters", "commit {c} ", COMMIT.format("kind = 'batch' AND written > 0"), pair("dead_lettered", "written")
-    ),
-    "a letter too few in the ledger": Tampering(
-        "letters",
-        "commit {c} ",
-        COMMIT.format("kind = 'batch' AND dead_lettered > 0"),
-        pair("written", "dead_lettered"),
-    ),
-    "an absent number counted as filtered": Tampering(
-        "absent", "commit {c} ", COMMIT.format("kind = 'batch' AND absent > 0"), pair("filtered", "absent")
-    ),
-    "a written event counted as absent": Tampering(
-        "absent", "commit {c} ", COMMIT.format("kind = 'batch' AND written > 0"), pair("absent", "written")
-    ),
-    "a written event counted as held": Tampering(
-        "letters", "commit {c} ", COMMIT.format("kind = 'batch' AND written > 0"), pair("held", "written")
-    ),
-    "the counts of a retry changed": Tampering(
-        "ledger_changed", "commit {c} (retry)", COMMIT.format("kind = 'retry'"), pair("filtered", "written")
-    ),
-    "the counts of a replay changed": Tampering(
-        "ledger_changed",
-        "commit {c} (replay)",
-        COMMIT.format("kind = 'replay' AND written > 0"),
-        pair("filtered", "written"),
-    ),
-    "the time of a commit changed": Tampering(
+    "a written event counted as filtered": counted("filtered", "written"),
+    "a filtered event counted as written": counted("written", "filtered"),
+    "a letter too many in the ledger": counted("dead_lettered", "written", "letters ledger_changed"),
+    "a letter too few in the ledger": counted("written", "dead_lettered", "letters ledger_changed"),
+    "an absent number counted as filtered": counted("filtered", "absent", "absent ledger_changed"),
+    "a written event counted as absent": counted("absent", "written", "absent ledger_changed"),
+    "a written event counted as held": counted("held", "written", "letters ledger_changed"),
+    "the counts of a retry changed": counted("filtered", "written", of="retry"),
+    "the counts of a replay changed": counted("filtered", "written", "ledger_changed replays", "replay"),
+    "the time of a commit changed": commit(
         "ledger_changed",
         "commit {c} (batch)",
         COMMIT.format("kind = 'batch'"),
-        (update("batch_ledger", "committed_at = '2026-01-01T00:00:00.000000Z'", OF_COMMIT),),
+        "committed_at = '2026-01-01T00:00:00.000000Z'",
     ),
-    "the version of a commit changed": Tampering(
-        "ledger_changed",
-        "commit {c} (batch)",
-        COMMIT.format("kind = 'batch'"),
-        (update("batch_ledger", "transform_version = 'other/1'", OF_COMMIT),),
+    "the version of a commit changed": commit(
+        "ledger_changed", "commit {c} (batch)", COMMIT.format("kind = 'batch'"), "transform_version = 'other/1'"
     ),
-    "the first range deleted": Tampering(
-        "commits", "commit {c}", COMMIT.format("kind = 'batch'"), (delete("batch_ledger", OF_COMMIT),)
+    "the first range deleted": commit(
+        "commits hole letters_outside rows", "commit {c}", COMMIT.format("kind = 'batch'")
     ),
-    "a range in the middle deleted": Tampering(
-        "hole", "", COMMIT.format("kind = 'batch' AND commit_number = 4"), (delete("batch_ledger", OF_COMMIT),)
-    ),
-    "the last range deleted": Tampering(
-        "short",
-        "",
-        "SELECT partition_id, MAX(commit_number) AS c FROM batch_ledger WHERE kind = 'batch' AND partition_id = '1'",
-        (delete("batch_ledger", OF_COMMIT),),
-    ),
-    "a retry deleted from the ledger": Tampering(
-        "commits", "no row for commit {c}", COMMIT.format("kind = 'retry'"), (delete("batch_ledger", OF_COMMIT),)
-    ),
-    "the newest commit deleted, which is a replay": Tampering(
-        "commits",
-        "no row for commit {c}",
-        "SELECT partition_id, MAX(commit_number) AS c FROM batch_ledger WHERE partition_id = '1'",
-        (delete("batch_ledger", OF_COMMIT),),
+    "a range in the middle deleted": commit("hole commits", "", COMMIT.format("kind = 'batch' AND commit_number = 4")),
+    "the last range deleted": commit("short commits letters_outside", "", NEWEST_BATCH),
+    "a retry deleted from the ledger": commit("commits", "no row for commit {c}", COMMIT.format("kind = 'retry'")),
+    "the newest commit deleted, which is a replay": commit(
+        "commits replays rows rows rows", "no row for commit {c}", NEWEST
     ),
     "a range twice": Tampering(
-        "overlap",
+        "overlap commits commits",
         "",
         COMMIT.format("kind = 'batch' AND written > 2"),
         (
-            f"INSERT INTO batch_ledger ({COLUMNS}) SELECT stream_id, partition_id, 100000, kind,"
-            " first_sequence_number + 1, last_sequence_number, 0, last_sequence_number - first_sequence_number, 0, 0,"
-            f" 0, 0, transform_version, invocation_id, committed_at, 0 FROM batch_ledger {OF_COMMIT}",
+            copied_commit(
+                "first_sequence_number + 1, last_sequence_number, 0, last_sequence_number - first_sequence_number, 0,"
+                " 0, 0, 0"
+            ),
         ),
     ),
     "a replay twice": Tampering(
-        "commits",
+        "commits commits",
         "commit 100000",
         COMMIT.format("kind = 'replay'"),
-        (
-            f"INSERT INTO batch_ledger ({COLUMNS}) SELECT stream_id, partition_id, 100000, kind, first_sequence_number,"
-            " last_sequence_number, 0, 0, 0, 0, 0, 0, transform_version, invocation_id, committed_at, 0"
-            f" FROM batch_ledger {OF_COMMIT}",
-        ),
+        (copied_commit("first_sequence_number, last_sequence_number, 0, 0, 0, 0, 0, 0"),),
     ),
-    "a range widened": Tampering(
-        "overlap",
-        "",
-        COMMIT.format("kind = 'batch' AND commit_number = 4"),
-        (
-            update(
-                "batch_ledger", "last_sequence_number = last_sequence_number + 1, filtered = filtered + 1", OF_COMMIT
-            ),
-        ),
+    "a range widened": commit(
+        "overlap ledger_changed", "", COMMIT.format("kind = 'batch' AND commit_number = 4"), WIDER
     ),
-    "the last range widened": Tampering(
-        "beyond",
-        "",
-        "SELECT partition_id, MAX(commit_number) AS c FROM batch_ledger WHERE kind = 'batch' AND partition_id = '1'",
-        (
-            update(
-                "batch_ledger", "last_sequence_number = last_sequence_number + 1, filtered = filtered + 1", OF_COMMIT
-            ),
-        ),
-    ),
-    "the range of a retry widened": Tampering(
+    "the last range widened": commit("beyond ledger_changed", "", NEWEST_BATCH, WIDER),
+    "the range of a retry widened": commit(
         "ledger_changed",
         "commit {c} (retry)",
         COMMIT.format("kind = 'retry'"),
-        (update("batch_ledger", "first_sequence_number = first_sequence_number - 1", OF_COMMIT),),
+        "first_sequence_number = first_sequence_number - 1",
     ),
-    "a commit number skipped": Tampering(
-        "commits",
+    "a commit number skipped": commit(
+        "commits commits commits attempts rows_missing",
         "commit {c}",
         COMMIT.format("kind = 'retry'"),
-        (update("batch_ledger", "commit_number = 100000", OF_COMMIT),),
+        "commit_number = 100000",
     ),
     "two outcomes of a remembered sum exchanged": Tampering(
         "remembered_sum",
         "up to commit 1",
         COMMIT.format("kind = 'batch' AND commit_number = 1 AND written > 0"),
-        (
-            "INSERT INTO ledger_sum SELECT stream_id, partition_id, 1, first_sequence_number, last_sequence_number, 1,"
-            f" 0, written - 1, filtered + 1, dead_lettered, held, absent FROM batch_ledger {OF_COMMIT}",
-        ),
+        (remembered_sum("written - 1", "filtered + 1"),),
     ),
     "a remembered sum raised": Tampering(
         "remembered_sum",
         "up to commit 1",
-        "SELECT partition_id, 1 AS c FROM batch_ledger WHERE commit_number = 1 AND kind = 'batch' LIMIT 1",
-        (
-            "INSERT INTO ledger_sum SELECT stream_id, partition_id, 1, first_sequence_number, last_sequence_number, 1,"
-            f" 0, written + 1, filtered, dead_lettered, held, absent FROM batch_ledger {OF_COMMIT}",
-        ),
+        COMMIT.format("kind = 'batch' AND commit_number = 1"),
+        (remembered_sum("written + 1", "filtered"),),
     ),
 }
 
 PARTITIONS = {
     "a checkpoint deleted": Tampering("checkpoint", "no checkpoint", CHECKPOINT, everything_of("event_hub_checkpoint")),
-    "a checkpoint moved on": Tampering(
-        "short",
-        "",
-        CHECKPOINT,
-        (update("event_hub_checkpoint", "sequence_number = sequence_number + 3", "WHERE partition_id = '1'"),),
-    ),
-    "a checkpoint moved back": Tampering(
-        "beyond",
-        "",
-        CHECKPOINT,
-        (update("event_hub_checkpoint", "sequence_number = sequence_number - 3", "WHERE partition_id = '1'"),),
-    ),
-    "the commits of a checkpoint counted up": Tampering(
-        "commits",
-        "",
-        CHECKPOINT,
-        (update("event_hub_checkpoint", "commit_number = commit_number + 1", "WHERE partition_id = '1'"),),
-    ),
-    "the commits of a checkpoint counted down": Tampering(
-        "commits",
-        "commit {c}",
-        CHECKPOINT,
-        (update("event_hub_checkpoint", "commit_number = commit_number - 1", "WHERE partition_id = '1'"),),
+    "a checkpoint moved on": checkpoint("short hub", "", "sequence_number = sequence_number + 3"),
+    "a checkpoint moved back": checkpoint("beyond", "", "sequence_number = sequence_number - 3"),
+    "the commits of a checkpoint counted up": checkpoint("commits", "", "commit_number = commit_number + 1"),
+    "the commits of a checkpoint counted down": checkpoint(
+        "commits", "commit {c}", "commit_number = commit_number - 1"
     ),
     "an anchor deleted": Tampering("anchor", "no anchor", CHECKPOINT, everything_of("partition_anchor")),
-    "an anchor moved on": Tampering(
-        "beyond", "", CHECKPOINT, (update("partition_anchor", "sequence_number = 2", "WHERE partition_id = '1'"),)
+    "an anchor moved on": checkpoint("beyond", "", "sequence_number = 2", "partition_anchor"),
+    "the ledger of a partition deleted": Tampering(
+        "short commits letters_outside absent absent replays replays replays rows rows rows",
+        "",
+        CHECKPOINT,
+        everything_of("batch_ledger"),
     ),
-    "the ledger of a partition deleted": Tampering("short", "", CHECKPOINT, everything_of("batch_ledger")),
     "the books of a partition deleted": Tampering("partition", "", PARTITION, everything_of(*TABLES)),
     "a whole partition deleted": Tampering("partition", "the hub", PARTITION, everything_of(*TABLES, *RECORDS)),
     "the incarnation of a stream raised": Tampering(
         "stream", "incarnation", "SELECT '' AS partition_id", (update("event_stream", "incarnation = 2", ""),)
     ),
     "the name of a stream changed": Tampering(
-        "partition", "the hub", PARTITION, (update("event_stream", "consumer_group = 'other'", ""),)
+        "partition partition partition", "the hub", PARTITION, (update("event_stream", "consumer_group = 'other'", ""),)
     ),
 }
 
 LETTERS = {
-    "a letter deleted": Tampering(
-        "letters", "", LETTER.format("replay_commit_number IS NULL"), (delete("event_hub_dead_letter", OF_LETTER),)
-    ),
-    "a letter of a replay deleted": Tampering(
-        "replay_letters",
-        "",
-        LETTER.format("replay_commit_number IS NOT NULL"),
-        (delete("event_hub_dead_letter", OF_LETTER),),
-    ),
+    "a letter deleted": letter("letters", "", LETTER.format("replay_commit_number IS NULL")),
+    "a letter of a replay deleted": letter("replay_letters", "", LETTER.format("replay_commit_number IS NOT NULL")),
     "a letter moved to a different number": Tampering(
         "letters",
         "letter {next} is",
@@ -414,96 +332,57 @@ LETTERS = {
         " WHERE o.partition_id = r.partition_id AND o.sequence_number = r.sequence_number) LIMIT 1",
         (update("event_hub_dead_letter", "sequence_number = :next", OF_LETTER.replace(":number", ":old")),),
     ),
-    "a letter resolved without an attempt": Tampering(
-        "attempts",
-        "letter {number} is resolved",
-        LETTER.format("status = 'exhausted'"),
-        (update("event_hub_dead_letter", "status = 'resolved'", OF_LETTER),),
+    "a letter resolved without an attempt": letter(
+        "attempts", "letter {number} is resolved", EXHAUSTED, "status = 'resolved'"
     ),
-    "a resolved letter opened again": Tampering(
-        "attempts",
-        "letter {number} is waiting",
-        LETTER.format("status = 'resolved'"),
-        (update("event_hub_dead_letter", "status = 'waiting'", OF_LETTER),),
+    "a resolved letter opened again": letter(
+        "attempts letters", "letter {number} is waiting", LETTER.format("status = 'resolved'"), "status = 'waiting'"
     ),
-    "a letter discarded without an attempt": Tampering(
-        "attempts",
-        "letter {number} is discarded",
-        LETTER.format("status = 'exhausted'"),
-        (update("event_hub_dead_letter", "status = 'discarded'", OF_LETTER),),
+    "a letter discarded without an attempt": letter(
+        "attempts", "letter {number} is discarded", EXHAUSTED, "status = 'discarded'"
     ),
-    "a letter held that no commit held": Tampering(
-        "held",
-        "",
-        LETTER.format("status = 'exhausted'"),
-        (update("event_hub_dead_letter", "status = 'held'", OF_LETTER),),
-    ),
-    "the attempt that resolved a letter deleted": Tampering(
-        "attempts",
-        "letter {number}",
-        ATTEMPT.format("status = 'resolved' AND kind = 'retry'"),
-        (delete("dead_letter_attempt", OF_ATTEMPT),),
-    ),
-    "the first attempt of a letter deleted": Tampering(
+    "a letter held that no commit held": letter("held", "", EXHAUSTED, "status = 'held'"),
+    "the attempt that resolved a letter deleted": attempt("attempts attempts", "letter {number}", RESOLVING),
+    "the first attempt of a letter deleted": attempt(
         "attempts",
         "letter {number}",
         "SELECT partition_id, sequence_number AS number, 1 AS attempt FROM dead_letter_attempt"
         " WHERE attempt = 2 LIMIT 1",
-        (delete("dead_letter_attempt", OF_ATTEMPT),),
     ),
-    "an attempt of a retry moved to a different commit": Tampering(
-        "attempts",
-        "commit {c} (retry)",
-        ATTEMPT.format("kind = 'retry'"),
-        (update("dead_letter_attempt", "commit_number = 100000", OF_ATTEMPT),),
+    "an attempt of a retry moved to a different commit": attempt(
+        "attempts", "commit {c} (retry)", ATTEMPT.format("kind = 'retry'"), "commit_number = 100000"
     ),
-    "the outcome of an attempt changed": Tampering(
-        "attempts",
-        "letter {number}",
-        ATTEMPT.format("status = 'resolved' AND kind = 'retry'"),
-        (update("dead_letter_attempt", "status = 'waiting'", OF_ATTEMPT),),
+    "the outcome of an attempt changed": attempt(
+        "attempts attempts", "letter {number}", RESOLVING, "status = 'waiting'"
     ),
-    "the body of a letter changed": Tampering(
+    "the body of a letter changed": letter(
         "letter_changed",
         "letter {number} has a different body",
         LETTER.format("body = CAST('poison' AS BLOB) AND sequence_number > 60 AND partition_id = '0'"),
-        (update("event_hub_dead_letter", "body = CAST('poisoN' AS BLOB)", OF_LETTER),),
+        "body = CAST('poisoN' AS BLOB)",
     ),
-    "the time of a letter's event changed": Tampering(
+    "the time of a letter's event changed": letter(
         "letter_changed",
         "letter {number} has a different enqueued time",
-        LETTER.format("sequence_number > 65 AND partition_id = '0'"),
-        (update("event_hub_dead_letter", "enqueued_at = '2026-01-01T00:00:00.000000Z'", OF_LETTER),),
+        IN_THE_HUB,
+        "enqueued_at = '2026-01-01T00:00:00.000000Z'",
     ),
-    "the properties of a letter's event changed": Tampering(
-        "letter_changed",
-        "letter {number} has different properties",
-        LETTER.format("sequence_number > 65 AND partition_id = '0'"),
-        (update("event_hub_dead_letter", "properties = '{\"a\": 1}'", OF_LETTER),),
+    "the properties of a letter's event changed": letter(
+        "letter_changed", "letter {number} has different properties", IN_THE_HUB, "properties = '{\"a\": 1}'"
     ),
-    "the key of a letter's event changed": Tampering(
-        "letter_changed",
-        "letter {number} has a different partition key",
-        LETTER.format("sequence_number > 65 AND partition_id = '0'"),
-        (update("event_hub_dead_letter", "partition_key = 'other'", OF_LETTER),),
+    "the key of a letter's event changed": letter(
+        "letter_changed", "letter {number} has a different partition key", IN_THE_HUB, "partition_key = 'other'"
     ),
 }
 
 GAPS = {
-    "a gap with absent numbers deleted": Tampering(
-        "absent", "", GAP.format("status = 'absent'"), (delete("sequence_gap", OF_GAP),)
-    ),
-    "an absent gap called healed": Tampering(
-        "absent", "", GAP.format("status = 'absent'"), (update("sequence_gap", "status = 'healed'", OF_GAP),)
-    ),
-    "a healed gap called absent": Tampering(
-        "absent", "", GAP.format("status = 'healed'"), (update("sequence_gap", "status = 'absent'", OF_GAP),)
-    ),
-    "an absent gap widened": Tampering(
-        "absent",
-        "",
-        GAP.format("status = 'absent' AND first_sequence_number > 60"),
-        (update("sequence_gap", "last_sequence_number = last_sequence_number + 2", OF_GAP),),
+    "a gap with absent numbers deleted": gap("status = 'absent'"),
+    "an absent gap called healed": gap("status = 'absent'", "status = 'healed'"),
+    "a healed gap called absent": gap("status = 'healed'", "status = 'absent'", "absent hub"),
+    "an absent gap widened": gap(
+        "status = 'absent' AND first_sequence_number > 60",
+        "last_sequence_number = last_sequence_number + 2",
+        "absent hub",
     ),
     "an absent gap added": Tampering(
         "absent",
@@ -513,7 +392,7 @@ GAPS = {
     ),
     "the gaps of a partition deleted": Tampering("absent", "", CHECKPOINT, everything_of("sequence_gap")),
     "the counts of a replay's job changed": Tampering(
-        "replays",
+        "replays replays replays",
         "",
         "SELECT p.partition_id FROM replay_progress AS p INNER JOIN replay_job AS j ON j.job_id = p.job_id"
         " WHERE j.is_dry_run = 0 AND p.written > 0 AND p.partition_id = '1' LIMIT 1",
@@ -555,10 +434,7 @@ HUB = {
         "partition", "the hub", "SELECT '7' AS partition_id", hub=publish
     ),
     "the event of a letter changed in the hub": Tampering(
-        "letter_changed",
-        "letter {number} has a different body",
-        LETTER.format("sequence_number > 65 AND partition_id = '0'"),
-        hub=change,
+        "letter_changed", "letter {number} has a different body", IN_THE_HUB, hub=change
     ),
     "an absent number found in the hub": Tampering(
         "hub", "recorded as absent", GAP.format("status = 'absent' AND first_sequence_number > 70"), hub=restore

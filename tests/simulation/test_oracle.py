@@ -85,8 +85,9 @@ def test_the_oracle_finds_no_fault_in_an_undamaged_database() -> None:
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_the_oracle_finds_damage(damage: str) -> None:
+    store = damaged(DAMAGE[damage])
     with pytest.raises(AssertionError):
-        check(damaged(DAMAGE[damage]).sql, ended()[1], set())
+        check(store.sql, ended()[1], set())
 
 
 @pytest.mark.parametrize("change", FORBIDDEN)

@@ -35,8 +35,8 @@ TRANSFORM = "core.transforms.home_security"
 START = 1_760_000_000_000  # milliseconds since 1970
 
 
-def home(home_id: str, armed: bool = True) -> dict[str, Any]:
-    return {"kind": "registration", "home_id": home_id, "time_zone": "Europe/Berlin", "armed": armed}
+def home(home_id: str) -> dict[str, Any]:
+    return {"kind": "registration", "home_id": home_id, "time_zone": "Europe/Berlin", "armed": True}
 
 
 def motion(home_id: str, second: int) -> dict[str, Any]:

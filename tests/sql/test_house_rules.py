@@ -3,7 +3,7 @@
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from core.model.rows import row_table
@@ -57,6 +57,11 @@ FORBIDDEN = {
     "time is UTC, and an argument": (r"\b(GETDATE|SYSDATETIME|CURRENT_TIMESTAMP)\b", "SELECT GETDATE()"),
 }
 OUTPUT_TABLES = [row_table(one).name for one in ROW_CLASSES]
+
+
+def found_in(pattern: str, texts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the group of each match, with the name of its text."""
+    return [(name, found) for name, text in texts.items() for found in re.findall(pattern, text, re.M | re.S)]
 
 
 def in_code(text: str) -> str:
@@ -250,12 +255,11 @@ OURS = {  # texts that only we write, in the width of their column
 }  # fmt: skip
 
 
-@holds_for(every_batch())
-def test_a_text_from_json_is_as_wide_as_it_comes_unless_it_is_ours_or_a_key(name: str) -> None:
+@holds_for(found_in(r"OPENJSON\(@\w+\) WITH \((.*?'\$\[\d+\]')\)", every_batch()))
+def test_a_text_from_json_is_as_wide_as_it_comes_unless_it_is_ours_or_a_key(found: tuple[str, str]) -> None:
     keys = {column for each in ROW_CLASSES for column in row_table(each).key}
-    for columns in re.findall(r"OPENJSON\(@\w+\) WITH \((.*?'\$\[\d+\]')\)", every_batch()[name], re.S):
-        texts = re.findall(r"\[?(\w+)\]? (n?varchar\(\w+\)) '", columns)
-        assert [one for one in texts if one[1] != "nvarchar(max)" and one[0] not in OURS | keys] == []
+    texts = re.findall(r"\[?(\w+)\]? (n?varchar\(\w+\)) '", found[1])
+    assert [one for one in texts if one[1] != "nvarchar(max)" and one[0] not in OURS | keys] == []
 
 
 def test_a_claim_is_one_statement_whose_predicate_is_on_the_row_that_it_changes() -> None:
@@ -263,17 +267,17 @@ def test_a_claim_is_one_statement_whose_predicate_is_on_the_row_that_it_changes(
     assert re.findall(r"\b(SELECT|UPDATE|OUTPUT|WHERE)\b", without_comments(text)) == ["UPDATE", "OUTPUT", "WHERE"]
 
 
-@holds_for(every_batch())
-def test_every_column_that_is_put_out_says_of_which_side_it_is(name: str) -> None:
-    for columns in re.findall(r"\bOUTPUT\s+(.*?)\n", in_code(every_batch()[name])):
-        assert all(column.strip().startswith(("inserted.", "deleted.")) for column in columns.split(","))
+CODE = {name: in_code(text) for name, text in every_batch().items()}
 
 
-@holds_for(every_batch())
-def test_throw_follows_a_condition_or_a_semicolon(name: str) -> None:
-    for line in in_code(every_batch()[name]).splitlines():
-        for throw in re.finditer(r"\bTHROW\b", line):
-            assert re.search(r"(;|^|\bIF\b.*)\s*$", line[: throw.start()])
+@holds_for(found_in(r"\bOUTPUT\s+(.*?)\n", CODE))
+def test_every_column_that_is_put_out_says_of_which_side_it_is(found: tuple[str, str]) -> None:
+    assert all(column.strip().startswith(("inserted.", "deleted.")) for column in found[1].split(","))
+
+
+@holds_for(found_in(r"^([^\n]*?)\bTHROW\b", CODE))
+def test_throw_follows_a_condition_or_a_semicolon(found: tuple[str, str]) -> None:
+    assert re.search(r"(;|^|\bIF\b.*)\s*$", found[1])
 
 
 def test_remarks_in_what_takes_values_hold_no_marker() -> None:
@@ -283,12 +287,12 @@ def test_remarks_in_what_takes_values_hold_no_marker() -> None:
         assert all(remark.count("'") == 0 for remark in re.findall(r"--.*", query.text))
 
 
-def test_ids_compare_by_code_point_wherever_they_are_stored() -> None:
-    for migration in load_migrations("sqlserver"):
-        columns = re.findall(
-            r"^ +(partition_id|\w*home_id|sensor_id|carrier|event_hub|consumer_group) +(.*)", migration.text, re.M
-        )
-        assert all("COLLATE Latin1_General_100_BIN2" in kind for _, kind in columns)
+IDS = r"^ +((?:partition_id|\w*home_id|sensor_id|carrier|event_hub|consumer_group) [^\n]*)"
+
+
+@holds_for(found_in(IDS, {one.name: one.text for one in load_migrations("sqlserver")}))
+def test_ids_compare_by_code_point_wherever_they_are_stored(found: tuple[str, str]) -> None:
+    assert "COLLATE Latin1_General_100_BIN2" in found[1]
 
 
 def test_the_role_of_the_app_may_use_every_table_and_change_no_schema() -> None:

@@ -77,7 +77,6 @@ def test_the_parameter_of_the_key_is_the_host_s(served: Served) -> None:
     assert served.get("status", code="secret").status == 200
 
 
-LIMITS = ("0", "101", "1e1", "x")
 CURSORS = ("xyz", "x" * 2_000, "WyJhIixbMSwyLDNdXQ", "null")
 INSTANTS = ("4", "1e9", "1767225600", "2026-01-01", "2026-13-01T00:00:00Z", "now", "-1", "yesterday")
 PARAMETERS: dict[str, dict[str, tuple[str, ...]]] = {

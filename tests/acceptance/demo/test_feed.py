@@ -155,7 +155,7 @@ def test_a_feed_that_is_stopped_leaves_a_complete_record(emulator: Emulator, tmp
                 assert connection.execute("SELECT complete FROM feed").fetchall() == [(1,)]
 
 
-def test_a_missing_hub_is_one_clear_line(emulator: Emulator, tmp_path: Path) -> None:
+def test_a_missing_hub_is_one_clear_line(emulator: Emulator) -> None:
     feed = [*feed_command(emulator), "--hub", "missing"]
     ended = subprocess.run(feed, cwd=APP, capture_output=True, text=True, timeout=DEADLINE, check=False)
     assert ended.returncode == 1

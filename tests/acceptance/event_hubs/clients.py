@@ -38,14 +38,14 @@ class Namespace(Protocol):
     def connection_string(self) -> str: ...
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = DEADLINE) -> None:
+def wait_until(condition: Callable[[], bool]) -> None:
     """Return as soon as a condition holds; fail when it does not in time."""
     nobody = threading.Event()
-    for _ in range(int(seconds / 0.01)):
+    for _ in range(int(DEADLINE / 0.01)):
         if condition():
             return
         nobody.wait(0.01)
-    raise AssertionError(f"not within {seconds} s")
+    raise AssertionError(f"not within {DEADLINE} s")
 
 
 def sas(emulator: Namespace, expires_in: timedelta = timedelta(hours=1)) -> str:

@@ -152,8 +152,8 @@ class App:
     def end_host(self) -> None:
         """Kill the host, if one was started: this is faster than an orderly stop and no less safe."""
         if self.host is not None:
-            self.host.kill()
-            self.host.communicate()
+            with self.host as host:  # closes its pipe, also when somebody has closed it before
+                host.kill()
             self.host = None
 
     def end(self) -> None:

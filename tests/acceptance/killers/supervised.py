@@ -1,11 +1,14 @@
-"""Start a process of the app again each time it dies, as a supervisor would, until every event is accounted for."""
+"""Start a process of the app again each time it dies, as a supervisor would, and read how it ended."""
 
+import subprocess
 import time
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass, field
 
 from core.model.events import Stream
 from core.store.sqlite.database import SqliteDatabase
+from tests.acceptance.gaps.apps import App
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.store import Store
 
@@ -15,21 +18,45 @@ SETTINGS = {
     "TRANSFORM_DEADLINE_SECONDS": "1",
     "DEAD_LETTER_BASE_SECONDS": "3600",
 }
+CRASHED = ("crash", "ProcessDied", "exhausted")
 
 
-def supervise(start: Callable[[], Any], is_done: Callable[[], bool]) -> list[int]:
-    """Return the exit statuses of the processes that died; the last process still runs."""
-    deadline = time.monotonic() + DEADLINE
-    statuses: list[int] = []
-    process = start()
-    while not is_done():
-        assert time.monotonic() < deadline, f"not in time: {statuses}"
-        if process.poll() is not None:
-            statuses.append(process.returncode)
-            process.wait()
-            process = start()
-        time.sleep(0.02)
-    return statuses
+@dataclass
+class Supervisor:
+    """A process that is started again whenever it has ended; `statuses` are those of the processes that died."""
+
+    start: Callable[[], "subprocess.Popen[str]"]
+    most_deaths: int = 100
+    statuses: list[int] = field(default_factory=list)
+    process: "subprocess.Popen[str]" = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.process = self.start()
+
+    def until(self, is_done: Callable[[], bool]) -> list[int]:
+        """Wait for a condition; return the statuses. The last process still runs."""
+        deadline = time.monotonic() + DEADLINE
+        while not is_done():
+            assert time.monotonic() < deadline, f"not in time: {self.statuses}"
+            if self.process.poll() is not None:
+                with self.process as dead:
+                    self.statuses.append(dead.returncode)
+                assert len(self.statuses) <= self.most_deaths, self.statuses
+                self.process = self.start()
+            time.sleep(0.02)
+        return self.statuses
+
+    def end(self) -> None:
+        with self.process as last:
+            last.kill()
+
+
+def start_host(app: App, **settings: str) -> "subprocess.Popen[str]":
+    """Start a host of the app, which may die before it is ready."""
+    with suppress(StopIteration):
+        app.start_host(**settings)
+    assert app.host is not None
+    return app.host
 
 
 def accounted(engine: SqliteEngine, stream: Stream) -> dict[str, int]:
@@ -47,6 +74,3 @@ def letters(engine: SqliteEngine) -> dict[str, tuple[str, str, str]]:
         kept.body.decode(): (kept.error_class, kept.error_type.rpartition(".")[2], kept.status)
         for kept in engine.letters()
     }
-
-
-CRASHED = ("crash", "ProcessDied", "exhausted")

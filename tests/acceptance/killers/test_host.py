@@ -1,27 +1,19 @@
 """Events that kill the local host, which is started again each time: they become letters, and all else is written."""
 
-import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.gaps.apps import SELDOM, STREAM, App, working
-from tests.acceptance.killers.supervised import CRASHED, SETTINGS, accounted, letters, supervise
+from tests.acceptance.killers.supervised import CRASHED, SETTINGS, Supervisor, accounted, letters, start_host
 
 pytestmark = pytest.mark.slow
 
 
-def starting(app: App) -> "subprocess.Popen[str]":
-    with suppress(StopIteration):  # it died before it was ready
-        app.start_host(**SELDOM, **SETTINGS)
-    assert app.host is not None
-    return app.host
-
-
 def run(app: App) -> list[int]:
     """Run host after host until all is accounted for; return how each that died ended."""
-    return supervise(lambda: starting(app), lambda: accounted(app.engine, STREAM) == app.published)
+    supervisor = Supervisor(lambda: start_host(app, **SELDOM, **SETTINGS))
+    return supervisor.until(lambda: accounted(app.engine, STREAM) == app.published)
 
 
 def test_an_event_that_ends_its_process_is_found_in_its_batch_within_ten_deaths(tmp_path: Path) -> None:

@@ -54,8 +54,8 @@ class Workplace:
     workers: list["subprocess.Popen[str]"] = field(default_factory=list)
     published: int = 0
 
-    def start_worker(self) -> "subprocess.Popen[str]":
-        settings = settings_of(self.emulator.connection_string, self.engine.path)
+    def start_worker(self, **changed: str) -> "subprocess.Popen[str]":
+        settings = {**settings_of(self.emulator.connection_string, self.engine.path), **changed}
         self.workers.append(start(settings, *TIMES, output=subprocess.DEVNULL))
         return self.workers[-1]
 
@@ -108,9 +108,8 @@ class Workplace:
 
     def end(self) -> None:
         for worker in self.workers:
-            if worker.poll() is None:
+            with worker:
                 worker.send_signal(signal.SIGCONT)
                 worker.kill()
-            worker.communicate()
         self.producer.close()
         self.store.close()

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from core.ingest.anchor import Anchoring
 from core.ledger.next_incarnation import IncarnationMeans, IncarnationOrder, next_incarnation
 from core.model.clock import Clock
 from core.remote.hub.reader import SdkHubReader
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.slow
 BEFORE = 60
 
 
-def open_next(work: Workplace, anchoring: Anchoring = "first") -> None:
+def open_next(work: Workplace) -> None:
     """Open the next incarnation as an operator does, in this process."""
     settings = read_settings(settings_of(work.emulator.connection_string, work.engine.path))
     made = iter(ids())
@@ -34,7 +33,7 @@ def open_next(work: Workplace, anchoring: Anchoring = "first") -> None:
         store = Incarnations(work.store.database)
         books = Ledger(OneStream(work.store.database, STREAM.stream), ())
         means = IncarnationMeans(STREAM.stream, store, books, hub, clock)
-        order = IncarnationOrder("ada", "recreated", 1, hub.created_at(), is_dry_run=False, anchoring=anchoring)
+        order = IncarnationOrder("ada", "recreated", 1, hub.created_at(), is_dry_run=False)
         next_incarnation(order, means)
 
 

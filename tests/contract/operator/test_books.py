@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import islice
 
 import pytest
@@ -19,7 +18,6 @@ from core.store import ledger as store_ledger
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, commit, event, home, letter, partition, reading, settled
 
-NOW = datetime(2026, 2, 1, tzinfo=UTC)
 P = PartitionId("0")
 
 

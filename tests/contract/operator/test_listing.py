@@ -22,9 +22,9 @@ ALL = LetterFilter()
 HOSTILE = ["'; DROP TABLE home; --", "<script>alert(1)</script>", "%", "_", "../..", "{{7*7}}", "a\x00b", "ß👩‍👩‍👧", ""]
 
 
-def fill(office: Office, count: int = 40, seed: int = 7) -> list[DeadLetter]:
+def fill(office: Office, count: int = 40) -> list[DeadLetter]:
     """Letters of all kinds in three partitions, several of one moment."""
-    chance = random.Random(seed)
+    chance = random.Random(7)
     made = []
     for number in range(count):
         of = partition(str(number % 3))

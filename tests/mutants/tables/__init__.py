@@ -1,6 +1,6 @@
 """All mutants, a module for each part of the product."""
 
-from tests.mutants.tables import around, engines, held, ingest, journal, ledger, letters, order, replay, stops, store
+from tests.mutants.tables import around, engines, held, ingest, journal, ledger, letters, replay, stops, store, values
 
 MUTANTS = (
     *ingest.MUTANTS,
@@ -8,7 +8,7 @@ MUTANTS = (
     *stops.MUTANTS,
     *letters.MUTANTS,
     *held.MUTANTS,
-    *order.MUTANTS,
+    *values.MUTANTS,
     *replay.MUTANTS,
     *ledger.MUTANTS,
     *store.MUTANTS,

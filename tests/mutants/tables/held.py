@@ -1,4 +1,4 @@
-"""Mutants of the order of partition keys: what is held, what is freed, and when a partition holds too much."""
+"""Mutants of the order of a key's events: what is held, what is freed, and when a partition holds too much."""
 
 from tests.mutants.mutant import in_file
 
@@ -6,14 +6,13 @@ HELD, REPLAYS = "tests/contract/test_held_letters.py", "tests/contract/test_held
 ORDER, LIMIT, FUSE = (
     f"tests/unit/core/{name}.py" for name in ("settle/test_order", "ingest/test_held", "ingest/test_fuse")
 )
-SEEDS = "tests/simulation/test_key_order.py"
 
 MUTANTS = (
     *in_file(
         "core/settle/order.py",
-        f"{ORDER} {REPLAYS}",
-        ("events wait for a discarded one", " and number not in self._discarded", ""),
-        ("events wait for the first of a key only", "        self.note(held)\n", ""),
+        ORDER,
+        ("all events of a key wait for its first letter", "        self.note(held)\n", ""),
+        ("events wait for a letter that a person discarded", " and number not in self._discarded", ""),
         (
             "events without a key wait for each other",
             "None if key is None else self.last.get(key)",
@@ -21,10 +20,38 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "core/settle/settle.py",
+        ORDER,
+        (
+            "events after one that fails are tried",
+            "                order.note(letters[-1])\n",
+            "                pass\n",
+        ),
+    ),
+    *in_file(
+        "core/model/order.py",
+        ORDER,
+        (
+            "the key of a new letter is forgotten",
+            "or new <= self.keys else OpenKeys(self.keys | new)",
+            "or new is not None else self",
+        ),
+    ),
+    *in_file(
         "core/ingest/held.py",
         LIMIT,
-        ("a partition holds more than its limit", "if len(held) <= room:", "if held:"),
+        ("more letters are held than the limit", "if len(held) <= room:", "if len(held) <= 10 * room + 10:"),
         ("each batch asks for open letters", "if not asked:", "if asked is None:"),
+        (
+            "a key whose letters are settled is asked for ever",
+            "state.open_keys.minus(asked - found.keys())",
+            "state.open_keys.minus(frozenset())",
+        ),
+        (
+            "held letters of earlier batches do not count",
+            "policy.held_limit - store.count_held(commit.state)",
+            "policy.held_limit",
+        ),
     ),
     *in_file(
         "core/model/commits.py",
@@ -34,22 +61,46 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/held.py",
-        f"{HELD} {REPLAYS} {SEEDS}",
+        f"{HELD} {REPLAYS}",
         (
-            "a batch does not see what a replay opened",
-            "if state.open_keys is None or state.checkpoint is None:",
-            "if True:",
+            "a batch leaves an event held after a letter that is settled",
+            "if before else []",
+            "if before is None else []",
         ),
-        ("a batch frees nothing", "if before else []", "if before is None else []"),
+        (
+            "a batch does not see the letter that a replay opened",
+            'return [Step("stay_in_order", values, expect=1, otherwise=otherwise)]',
+            'return [Step("stay_in_order", values)]',
+        ),
     ),
     *in_file(
         "core/store/letters.py",
         HELD,
-        ("a discard frees nothing", 'if move.move == "discard":', 'if move.move == "requeue":'),
         (
-            "a retry frees nothing",
-            '            Step("free_letters", freed),\n            Step("record',
-            '            Step("record',
+            "a resolved letter frees nobody",
+            '            Step("free_letters", freed),\n            Step("record_attempts"',
+            '            Step("record_attempts"',
+        ),
+        (
+            "a discarded letter frees nobody",
+            '            Step("free_letters", freed),\n            *recorded,\n',
+            "            *recorded,\n",
+        ),
+        (
+            "a freed letter does not say so",
+            '            Step("record_freed", {**freed, "done_by": commit.invocation_id}),\n',
+            "",
+        ),
+    ),
+    *in_file(
+        "core/letters/retry.py",
+        HELD,
+        ("letters that are freed stay claimed and untried", "            self.freed += freed\n", ""),
+        ("a chunk goes on beyond its time", " and trial.clock.now() < self.until", ""),
+        (
+            "held letters stay held when the order ends",
+            '    if policy.order == "none":\n',
+            '    if policy.order == "never":\n',
         ),
     ),
     *in_file(
@@ -63,16 +114,6 @@ MUTANTS = (
         ("a dry run forgets what it would leave open", "if keys and self.is_dry_run:", "if False:"),
     ),
     *in_file(
-        "core/letters/retry.py",
-        HELD,
-        ("a chunk goes on beyond its time", " and trial.clock.now() < self.until", ""),
-        (
-            "without the order held letters stay held",
-            '    if policy.order == "none":\n',
-            '    if policy.order == "":\n',
-        ),
-    ),
-    *in_file(
         "core/ingest/fuse.py",
         FUSE,
         ("a busy key looks like an outage", ' and letter.status != "held"\n', "\n"),
@@ -80,11 +121,31 @@ MUTANTS = (
     ),
     *in_file(
         "sql/sqlite/queries/held_letter.sql",
-        f"{HELD} {SEEDS}",
+        f"{HELD} {REPLAYS}",
         (
-            "a letter is freed before its turn",
+            "a letter is freed while an earlier one of its key is open",
             "AND o.sequence_number < h.sequence_number) AS earlier",
-            "AND o.sequence_number < 0) AS earlier",
+            "AND o.sequence_number < -h.sequence_number) AS earlier",
+        ),
+        (
+            "an exhausted letter holds nobody",
+            "AND o.status IN ('waiting', 'retrying', 'held', 'exhausted') AND o.sequence_number < :before);",
+            "AND o.status IN ('waiting', 'retrying', 'held') AND o.sequence_number < :before);",
+        ),
+        (
+            "a retry takes a freed letter from a different claim",
+            "AND status = 'waiting' AND due_at = :freed_at AND claimed_by = :freed_by",
+            "AND due_at >= :freed_at AND claimed_by <> :claimed_by AND :freed_by <> ''",
+        ),
+        (
+            "all held letters of a key are freed at once when the order ends",
+            "          AND o.sequence_number < d.sequence_number);",
+            "          AND o.sequence_number < -d.sequence_number);",
+        ),
+        (
+            "a replay puts the letters of a key in the wrong order",
+            "(PARTITION BY o.partition_key ORDER BY o.sequence_number) AS earlier",
+            "(PARTITION BY o.partition_key ORDER BY o.sequence_number DESC) AS earlier",
         ),
     ),
 )

@@ -203,30 +203,6 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/ingest/journal.py",
-        f"{UNIT}/ingest/test_journal.py",
-        (
-            "attempts that have died do not take turns",
-            "turn.enter_context(self._turns)",
-            "pass",
-        ),
-        (
-            "an event is a letter after one death alone",
-            "is_crash = died >= UNFINISHED",
-            "is_crash = died >= 1",
-        ),
-        (
-            "an outage of the store is a death",
-            "return replace(standing, attempts=min(standing.attempts, own[standing.attempt_id]))",
-            "return standing",
-        ),
-        (
-            "a retry leaves no mark",
-            "if is_unproven or batch.is_retry or batch.asked is not None:",
-            "if is_unproven or batch.asked is not None:",
-        ),
-    ),
-    *in_file(
         "core/settle/settle.py",
         f"{UNIT}/settle/test_settle.py",
         (

@@ -29,6 +29,11 @@ MUTANTS = (
             "            own[mark.attempt_id] = mark.attempts - 1\n",
             "",
         ),
+        (
+            "an outage of the store is a death",
+            "return replace(standing, attempts=min(standing.attempts, own[standing.attempt_id]))",
+            "return standing",
+        ),
         ("a commit leaves its mark", "if self.is_marked else commit", "if self.is_crash else commit"),
         ("attempts that may kill go side by side", "turn.enter_context(self._turns)", "turn.pop_all()"),
         (

@@ -136,7 +136,7 @@ MUTANTS = (
     ),
     *in_file(
         "sql/sqlite/queries/ledger_audit.sql",
-        "tests/simulation/test_audits.py::test_damage_is_told_by_its_name",
+        "tests/simulation/test_tampering.py",
         (
             "the audit sees no range that overlaps",
             " WHERE r.first_sequence_number <> r.previous_last + 1\n ORDER BY",

@@ -2,46 +2,25 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from core.errors import HeldLettersFull
-from core.ingest.ingest import IngestReport, Means, ingest_batch
+from core.ingest.ingest import IngestReport, Means, ingest_batch, report_facts
 from core.letters.moves import Mover, discard
 from core.letters.port import Keeper
 from core.model.events import Event, PartitionId
 from core.model.letters import LetterPolicy, LetterPosition
 from core.model.spans import SequenceNumber
-from core.store.database import Database
 from core.store.held import MOST_OPEN_KEYS
-from core.store.script import Named, Outcome, Script
 from core.transforms.home_security import SensorReading
 from tests.fakes.builders import STREAM, batch, event, partition, stamps
 from tests.fakes.memory_store import MemoryStore
+from tests.fakes.noted_database import NotedDatabase
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 
 HOLDING = LetterPolicy(order="hold_key")
-
-
-class Counting:
-    """A database that notes its calls."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self.calls: list[str] = []
-
-    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
-        self.calls.append(str(statement))
-        return self._database.ask(statement, **values)
-
-    def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        self.calls.append(str(script.steps[0].statement))
-        return self._database.run(script, rehearse)
-
-    def close(self) -> None:
-        self._database.close()
 
 
 class World:
@@ -49,13 +28,13 @@ class World:
 
     def __init__(self, policy: LetterPolicy = HOLDING) -> None:
         self.engine = MemoryStore()
-        self.counting = Counting(self.engine.database)
-        self.store = Store(self.counting).remembering(timedelta(minutes=1))
+        self.noted = NotedDatabase(self.engine.database)
+        self.store = Store(self.noted).remembering(timedelta(minutes=1))
         self.policy = policy
         self.own = stamps(5)
 
     def ingest(self, *given: Event) -> IngestReport:
-        self.counting.calls.clear()
+        self.noted.calls.clear()
         return ingest_batch(batch(given), Means(self.store, PLAIN, self.own, letters=self.policy))
 
     def discard(self, *numbers: int) -> None:
@@ -82,19 +61,19 @@ class TestCalls:
         world = World()
         world.ingest(*of_key(0, 4))
         world.ingest(*of_key(5, 9))
-        assert world.counting.calls == ["advance_checkpoint"]
+        assert world.noted.calls == ["advance_checkpoint"]
 
     def test_are_none_more_for_keys_without_an_open_letter(self) -> None:
         world = World()
         world.ingest(event(0, "poison", key="k"))
         world.ingest(*of_key(1, 4, key="other"), *of_key(5, 6, key=None))
-        assert world.counting.calls == ["advance_checkpoint"]
+        assert world.noted.calls == ["advance_checkpoint"]
 
     def test_ask_once_for_the_keys_that_may_have_one(self) -> None:
         world = World()
         world.ingest(event(0, "poison", key="k"))
         report = world.ingest(*of_key(1, 4))
-        assert world.counting.calls == ["find_open_letters", "count_held", "advance_checkpoint"]
+        assert world.noted.calls == ["find_open_letters", "count_held", "advance_checkpoint"]
         assert [commit.settled.held for commit in report.commits] == [4]
 
     def test_end_when_the_letters_of_a_key_are_settled(self) -> None:
@@ -103,7 +82,7 @@ class TestCalls:
         world.discard(0)
         assert world.ingest(*of_key(1, 2)).commits[0].settled.held == 0
         world.ingest(*of_key(3, 4))
-        assert world.counting.calls == ["advance_checkpoint"]
+        assert world.noted.calls == ["advance_checkpoint"]
 
     def test_read_the_open_keys_when_the_process_begins(self) -> None:
         world = World()
@@ -125,13 +104,13 @@ class TestCalls:
         world.store = world.store.remembering(timedelta(minutes=1))
         assert world.ingest(*of_key(1, 1), event(2, "reading a", key="new")).commits[0].settled.held == 1
         world.ingest(event(3, "reading a", key="new"))
-        assert world.counting.calls == ["find_open_letters", "advance_checkpoint"]
+        assert world.noted.calls == ["find_open_letters", "advance_checkpoint"]
 
     def test_are_unchanged_without_the_policy(self) -> None:
         world = World(LetterPolicy())
         world.ingest(event(0, "poison", key="k"))
         report = world.ingest(*of_key(1, 4))
-        assert world.counting.calls == ["advance_checkpoint"]
+        assert world.noted.calls == ["advance_checkpoint"]
         assert report.commits[0].settled.held == 0
 
 
@@ -184,8 +163,6 @@ def test_runs_that_are_cut_for_a_refused_row_keep_the_order() -> None:
 
 
 def test_the_log_line_counts_held_events() -> None:
-    from core.ingest.ingest import report_facts
-
     facts = report_facts(World().ingest(*of_key(0, 0, "poison"), *of_key(1, 4)))
     assert (facts["dead_lettered"], facts["held"]) == (1, 4)
 

@@ -102,7 +102,7 @@ class TestTheNormalWay:
         assert (stop.reason, stop.attempts) == ("incarnation", 1)
         assert "event 0 was enqueued after the checkpoint at 4" in stop.detail
 
-    def test_memory_running_out_writes_nothing_and_goes_on(self) -> None:
+    def test_memory_that_runs_out_fails_the_batch_and_writes_nothing(self) -> None:
         def transform(event: Event, references: object) -> list[object]:
             raise MemoryError
 

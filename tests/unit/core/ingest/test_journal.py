@@ -18,41 +18,16 @@ from core.model.events import BATCH_EVENTS, Event, EventBatch
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
-from core.store.database import Database
 from core.store.memory import Memory
-from core.store.script import Named, Outcome, Script
+from core.store.script import Outcome, Script
 from tests.fakes.builders import EPOCH, batch, commit, events, partition, reading, stamps
 from tests.fakes.memory_hub import MemoryHub
 from tests.fakes.memory_store import MemoryStore
+from tests.fakes.noted_database import NotedDatabase
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 
 P = partition()
-
-
-class Watched:
-    """A database that notes every call by its first statement, and does not answer those that are `out`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self.calls: list[str] = []
-        self.out: set[str] = set()
-
-    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
-        self._note(statement)
-        return self._database.ask(statement, **values)
-
-    def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        self._note(script.steps[0].statement)
-        return self._database.run(script, rehearse)
-
-    def close(self) -> None:
-        self._database.close()
-
-    def _note(self, statement: Named) -> None:
-        self.calls.append(str(statement))
-        if statement in self.out:
-            raise StoreUnavailable("the database does not answer")
 
 
 class World:
@@ -60,13 +35,13 @@ class World:
 
     def __init__(self, store: MemoryStore | None = None) -> None:
         self.store = store or MemoryStore()
-        self.watched = Watched(self.store.database)
+        self.noted = NotedDatabase(self.store.database)
         self.means = Means(
-            Store(self.watched, Memory(timedelta(seconds=60))),
+            Store(self.noted, Memory(timedelta(seconds=60))),
             PLAIN,
             stamps(),
             Healing(MemoryHub({"0": events(0, 599, "reading a")})),
-            journal=StoredJournal(Store(self.watched), stamps(7), nullcontext()),
+            journal=StoredJournal(Store(self.noted), stamps(7), nullcontext()),
         )
 
     def ingest(self, first: int, last: int, *, retries: int = 0, rows_of: Any = None) -> None:
@@ -81,8 +56,8 @@ class World:
 
     def calls(self) -> list[str]:
         """Return the calls since this was last asked."""
-        made = list(self.watched.calls)
-        self.watched.calls.clear()
+        made = list(self.noted.calls)
+        self.noted.calls.clear()
         return made
 
     @property
@@ -114,7 +89,7 @@ def begun(world: World) -> Any:
 
 def die(world: World, first: int, last: int) -> None:
     """Begin an attempt in a process that ends without a word."""
-    world.watched.out = {"end_attempt"}
+    world.noted.out = {"end_attempt"}
     with pytest.raises(KeyboardInterrupt):
         world.ingest(first, last, rows_of=raising(KeyboardInterrupt()))
 
@@ -137,7 +112,7 @@ class TestASuspiciousBatch:
         for first, retries, marked in [(500, 0, False), (505, 1, True), (510, 0, False), (515, 0, False)]:
             seen, rows_of = begun(world)
             world.ingest(first, first + 4, retries=retries, rows_of=rows_of)
-            assert all((one is not None) is marked for one in seen), first
+            assert [one is not None for one in seen] == [marked] * 5, first
         seen, rows_of = begun(world)
         world.ingest(525, 529, rows_of=rows_of)  # 520 to 524 are read back
         assert [one and (one.first, one.last) for one in seen] == [(520, 524)] * 5 + [(525, 529)] * 5
@@ -175,12 +150,12 @@ class TestAnAttemptThatEndsByAnException:
 
     def test_is_remembered_while_the_store_cannot_be_reached(self) -> None:
         world = World()
-        world.watched.out = {"open_checkpoint", "end_attempt"}
+        world.noted.out = {"open_checkpoint", "end_attempt"}
         for _ in range(10):
             with pytest.raises(StoreUnavailable):
                 world.ingest(0, 4, retries=1)
         assert world.mark is not None and world.mark.attempts == 1
-        world.watched.out = set()
+        world.noted.out = set()
         world.ingest(0, 9)
         assert (world.ranges, world.store.letters()) == ([(0, 9)], [])
         assert world.store.read_attempt(world.store.read_partition(P)) is None
@@ -189,7 +164,7 @@ class TestAnAttemptThatEndsByAnException:
         world = World()
         lost, database = [True], world.store.database
 
-        class LosingAnswers(Watched):
+        class LosingAnswers(NotedDatabase):
             def run(self, script: Script, rehearse: bool = False) -> Outcome:
                 outcome = super().run(script, rehearse)
                 if script.steps[0].statement == "open_attempt" and lost.pop():
@@ -246,8 +221,6 @@ class TestAMark:
         assert (seen[0].first, seen[0].last, seen[0].attempts) == (5, 9, 1)
 
     def test_that_others_set_at_the_same_time_is_read_again_and_not_for_ever(self) -> None:
-        world = World()
-
         class Racing(Store):
             races = 0
 
@@ -284,7 +257,7 @@ def test_only_attempts_at_numbers_that_have_died_take_turns() -> None:
     store = MemoryStore()
     die(World(store), 0, 9)
     world = World(store)
-    world.means = replace(world.means, journal=StoredJournal(Store(world.watched), stamps(), Turns()))
+    world.means = replace(world.means, journal=StoredJournal(Store(world.noted), stamps(), Turns()))
     world.ingest(0, 9)
     assert held == ["taken", "given"]
     world.ingest(10, 19, retries=1)

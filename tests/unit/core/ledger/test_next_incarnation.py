@@ -123,18 +123,20 @@ def test_a_failover_that_kept_the_time_of_creation_is_evidence_enough(world: Wor
 
 
 class ChangingHub(MemoryHub):
-    """Recreated while it is read."""
+    """A hub that is recreated whenever it is read."""
 
     def extent(self, partition: object) -> Extent:
         self.made_at += timedelta(seconds=1)
         return super().extent(partition)  # type: ignore[arg-type]
 
 
-def test_a_hub_that_is_recreated_meanwhile_is_read_again(world: World) -> None:
+def test_nothing_is_opened_for_a_hub_that_is_recreated_while_it_is_read(world: World) -> None:
     world.hub = ChangingHub({"0": events(0, 4), "1": []})
     world.hub.made_at = NEW
-    with pytest.raises(HubUnreachable):
-        world.order()
+    for act in (world.order, world.open):
+        with pytest.raises(HubUnreachable, match="recreated while it was read: repeat the dry run"):
+            act()
+    assert world.base.read_incarnation(STREAM).number == 1
 
 
 class LosesTheAnswer(Incarnations):

@@ -22,10 +22,10 @@ CALM = LetterBooks({"resolved": 3}, 3)
 LONG = STOPPED_AFTER + timedelta(seconds=1)
 
 
-def books(checkpoint: int, ago: timedelta, id: PartitionId = P0) -> PartitionBooks:
+def books(checkpoint: int, ago: timedelta) -> PartitionBooks:
     """Balanced books of events 0 up to a checkpoint, whose event was enqueued so long ago."""
     first, last = SequenceNumber(0), SequenceNumber(checkpoint)
-    return PartitionBooks(id, last, NOW - ago, 1, None, first, last, 1, 0, checkpoint + 1, 0, 0, 0, 0, 1)
+    return PartitionBooks(P0, last, NOW - ago, 1, None, first, last, 1, 0, checkpoint + 1, 0, 0, 0, 0, 1)
 
 
 @dataclass
@@ -54,9 +54,9 @@ class Books:
         return sum(count for at, count in self.absent.items() if at >= since)
 
 
-def hub_of(waits: timedelta, *, last: int = 14, first: int = 0) -> MemoryHub:
-    """A hub whose partition 0 has events up to a number, of which each is so old."""
-    return MemoryHub({"0": [event(number, at=NOW - waits) for number in range(first, last + 1)]})
+def hub_of(waits: timedelta) -> MemoryHub:
+    """A hub whose partition 0 has 15 events, of which each is so old."""
+    return MemoryHub({"0": [event(number, at=NOW - waits) for number in range(15)]})
 
 
 def seen(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_at: datetime | None = None) -> dict:

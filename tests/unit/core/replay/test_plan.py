@@ -40,8 +40,8 @@ def seen(commit: ReplayCommit) -> list[str]:
     ]
 
 
-def standing(number: int | None, row: Row = NEW) -> KnownStates:
-    return KnownStates({KEY: StandingState(row, None if number is None else SequenceNumber(number))})
+def standing(number: int | None) -> KnownStates:
+    return KnownStates({KEY: StandingState(NEW, None if number is None else SequenceNumber(number))})
 
 
 def test_an_event_sees_the_state_that_stood_before_it() -> None:

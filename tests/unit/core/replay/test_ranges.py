@@ -23,8 +23,8 @@ def replayable(id: str, first: int, checkpoint: int) -> Replayable:
 REACH = Reach(STREAM, [replayable("0", 10, 90), replayable("1", 0, 49)], HUB, 1_000)
 
 
-def spans(asked: ReplayOrder, reach: Reach = REACH) -> dict[str, tuple[int, int]]:
-    return {one.partition_id: (one.span.first, one.span.last) for one in ranges_of(asked, reach)[0]}
+def spans(asked: ReplayOrder) -> dict[str, tuple[int, int]]:
+    return {one.partition_id: (one.span.first, one.span.last) for one in ranges_of(asked, REACH)[0]}
 
 
 def at(second: int) -> Place:

@@ -21,9 +21,9 @@ from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 
 
-def log_of(length: int, bad: Iterable[int], body: str = "huge a") -> list[Event]:
+def log_of(length: int, bad: Iterable[int]) -> list[Event]:
     places = set(bad)
-    return [event(number, body if number in places else "reading a") for number in range(length)]
+    return [event(number, "huge a" if number in places else "reading a") for number in range(length)]
 
 
 def ingest(store: Store, given: Iterable[Event], seed: int = 0) -> IngestReport:

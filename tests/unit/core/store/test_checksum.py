@@ -65,7 +65,7 @@ def engine(tmp_path: Path) -> SqliteEngine:
     return made
 
 
-def keep(store: Store, rows: Sequence[Row], events: int = 1) -> BatchCommit:
+def keep(store: Store, rows: Sequence[Row]) -> BatchCommit:
     """Commit one row for each of the next numbers."""
     state = store.read_partition(partition())
     first = 0 if state.checkpoint is None else state.checkpoint.sequence_number + 1

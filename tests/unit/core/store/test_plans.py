@@ -16,7 +16,7 @@ from core.store.sqlite.rows import rows_text
 from core.store.sqlite.schema import migrate_sqlite
 from core.transforms.home_security import HomeAlert, SensorReading
 
-LETTERS, LEDGER = "event_hub_dead_letter", "batch_ledger"
+LETTERS = "event_hub_dead_letter"
 FAILED, STATUS, CAUSE = (f"ix_{LETTERS}_{name}" for name in ("failed", "status", "fingerprint"))
 OPEN, HELD = (f"ix_{LETTERS}_{name}" for name in ("open", "held"))
 BY_INDEX = {

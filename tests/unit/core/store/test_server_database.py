@@ -41,7 +41,6 @@ from tests.sql.values import EPOCH, ID, ROW_CLASSES
 
 CONNECTION = "SERVER=host;UID=app;PWD=secret"
 PARTITION = commit_of((), first=True, letters=False).partition
-SEVEN = SequenceNumber(7)
 TAKEN = "Violation of PRIMARY KEY constraint '{}'. Cannot insert duplicate key in object 'hubledger.x'."
 TIMED_OUT = Error("HYT00", "[HYT00] Query timeout expired (0) (SQLExecute)")
 NOT_OURS = fault("42000", 51199, "a step that this script does not have")
@@ -51,9 +50,9 @@ def store_of(driver: FakeDriver, schema: str = "hubledger", memory: Memory | Non
     return Store(SqlServerDatabase(CONNECTION, schema=schema, access=Access(lambda: driver)), memory)
 
 
-def first_commit(store: Store, classes: tuple[type, ...] = ()) -> BatchCommit:
+def first_commit(store: Store) -> BatchCommit:
     store.read_partition(PARTITION)
-    return commit_of(classes, first=True, letters=True)
+    return commit_of((), first=True, letters=True)
 
 
 def calls_of(driver: FakeDriver, call: Callable[[], object]) -> int:

@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from core.ledger.next_incarnation import Opening
 from core.model.events import Partition
+from core.store.incarnations import Incarnations
 from handlers import next_incarnation as command
 from handlers.app import app
 from tests.fakes.builders import EPOCH, events
@@ -111,6 +114,22 @@ def test_a_hub_that_fits_is_a_conflict_unless_it_is_forced(streams: Streams) -> 
     fits = streams.ask()
     assert (fits.status, fits.body["type"]) == (409, PROBLEM + "conflict")
     assert streams.ask(force=True).body["evidence"] is None
+
+
+class Overtaken(Incarnations):
+    """A store in which a different operator is always a moment earlier."""
+
+    def open_incarnation(self, opening: Opening) -> None:
+        for _ in range(2):
+            super().open_incarnation(opening)
+
+
+def test_an_operator_whom_a_different_one_overtakes_gets_a_conflict(streams: Streams) -> None:
+    with closing(streams.sqlite.open()) as store:
+        app.value = replace(app(), incarnations=Overtaken(store.database))
+        overtaken = streams.ask(expected_hub_created_at=CREATED, dry_run=False)
+    assert (overtaken.status, overtaken.body["type"]) == (409, PROBLEM + "conflict")
+    assert streams.incarnation() == 2
 
 
 def test_a_hub_that_does_not_answer_is_named(streams: Streams) -> None:

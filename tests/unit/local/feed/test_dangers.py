@@ -15,8 +15,8 @@ from tests.fakes.builders import event
 SCRIPT = Script(homes=200, events=6_000, seed=3, shares=Shares(late=0.0))
 
 
-def dangerous(killing: int, script: Script = SCRIPT) -> list[Minute]:
-    return list(with_dangers(home_minutes(script), script, killing))
+def dangerous(killing: int) -> list[Minute]:
+    return list(with_dangers(home_minutes(SCRIPT), SCRIPT, killing))
 
 
 def outcomes(minutes: list[Minute]) -> list[str]:

@@ -118,9 +118,9 @@ class Time:
         self.now += seconds
 
 
-def publish(pace: Pace, time: Time, times: int, work: float = 0.0, events: int = 4) -> None:
+def publish(pace: Pace, time: Time, times: int, work: float = 0.0) -> None:
     for _ in range(times):
-        pace.wait(events)
+        pace.wait(4)
         time.now += work
 
 

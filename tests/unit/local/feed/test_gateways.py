@@ -15,10 +15,10 @@ class Clock:
         return self.now
 
 
-def gathered(minutes: list[Minute], moment: float = 60.0) -> list[Send]:
+def gathered(minutes: list[Minute]) -> list[Send]:
     """Return all sends of a story, at a pace of a hundred minutes a second."""
     clock = Clock()
-    gateways, sends = Gateways(IDS, moment, clock), list[Send]()
+    gateways, sends = Gateways(IDS, 60.0, clock), list[Send]()
     for each in minutes:
         clock.now += 0.01
         sends += gateways.add(each)

@@ -56,9 +56,9 @@ def request(name: str = "agg-1-1", ending: str = WELL) -> JobRequest:
     return JobRequest(name, "job.py", (ending,))
 
 
-def until(wanted: Callable[[], Any], seconds: float = 20.0) -> Any:
+def until(wanted: Callable[[], Any]) -> Any:
     """Wait for a condition, with a deadline."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + 20.0
     while not (found := wanted()):
         assert time.monotonic() < deadline
         time.sleep(0.02)

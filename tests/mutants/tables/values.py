@@ -1,0 +1,36 @@
+"""Mutants of the values that AMQP brings: properties and bodies of every type."""
+
+from tests.mutants.mutant import in_file
+
+MUTANTS = (
+    *in_file(
+        "core/model/values.py",
+        "tests/property/test_event_values.py",
+        (
+            "a float that is not finite stops the partition",
+            "return float(value) if math.isfinite(value) else",
+            "return float(value) if value else",
+        ),
+        (
+            "a large number loses digits",
+            "return int(value) if abs(value) <= EXACT else",
+            "return float(value) if abs(value) > EXACT else int(value) if value else",
+        ),
+        ("an object that looks like a tag is read as one", " and not _looks_like_a_tag(value):", ":"),
+        ("bytes come back as text", 'return {"$binary": _base64(bytes(value))}', "return _base64(bytes(value))"),
+        (
+            "a value of any depth is nested as it is",
+            "if depth == MOST_NESTED and",
+            "if depth == 1_000 * MOST_NESTED and",
+        ),
+    ),
+    *in_file(
+        "core/remote/hub/events.py",
+        "tests/unit/core/remote/hub/test_events.py",
+        (
+            "properties that cannot be read are lost",
+            "    except NotReadable:\n        return _unread(found)\n",
+            "    except NotReadable:\n        return {}\n",
+        ),
+    ),
+)
