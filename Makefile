@@ -87,9 +87,9 @@ check-types:
 
 # One process a part collects its own tests only, where each worker of xdist collects all. Asserts are rewritten only for
 # the tests that fail, which run again to say why: to rewrite all takes as long as to collect all twice.
-check-stores: PART = tests/contract tests/property tests/simulation tests/repo
-check-core: PART = tests/unit/core
-check-app: PART = tests/unit --ignore=tests/unit/core
+check-stores: PART = tests/contract tests/simulation
+check-core: PART = tests/unit/core tests/property
+check-app: PART = tests/unit tests/repo --ignore=tests/unit/core
 check-stores check-core check-app: FAST = $(IN_MEMORY) $(BIN)/python -m pytest -n 0 -m "not slow" -o cache_dir=.local-run/pytest-$@ $(PART)
 check-stores check-core check-app:
 	@$(FAST) --assert=plain || { $(FAST) --last-failed --last-failed-no-failures none; exit 1; }
