@@ -42,9 +42,10 @@ class NotOpened(Exception):
 class Operator:
     """Discards hopeless letters through the API in the background of a `with` block, so that held events are tried."""
 
-    def __init__(self, host: Addressed, store: Path) -> None:
+    def __init__(self, host: Addressed, store: Path, look_every: float = LOOK_EVERY) -> None:
         self._host = host
         self._store = store
+        self._look_every = look_every
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work, daemon=True)
 
@@ -57,7 +58,7 @@ class Operator:
         self._thread.join(ANSWER)
 
     def _work(self) -> None:
-        while not self._ended.wait(LOOK_EVERY):
+        while not self._ended.wait(self._look_every):
             with suppress(OSError, http.client.HTTPException, ValueError, sqlite3.Error):  # the host may be restarting
                 self._discard()
 

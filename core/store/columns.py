@@ -123,6 +123,7 @@ def fields_of(row_class: type) -> tuple[tuple[str, Any], ...]:
     return tuple((name, hints[name]) for name in row_table(row_class).columns)
 
 
+@cache
 def types_of(hint: Any) -> tuple[Any, ...]:
     """Return the members of a union, or the type itself."""
     return get_args(hint) or (hint,)

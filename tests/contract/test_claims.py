@@ -210,6 +210,7 @@ def test_a_claim_is_seen_by_others_at_once(make_store: Callable[[], Store]) -> N
     assert (found.sequence_number, found.status, found.touched_by) == (0, "retrying", "claim-1")
 
 
+@pytest.mark.slow
 def test_five_thousand_letters_are_claimed_and_read(store: Store) -> None:
     keep_letters(store, {number: str(number) for number in range(5_000)})
     assert numbers(store, most=5_000) == list(range(5_000))

@@ -22,8 +22,8 @@ class Process:
         self.is_dead = False
         self._chance = chance
         self._risk = risk  # of an innocent death at a step
-        self._waiting: list[threading.Semaphore] = []
-        self._done = threading.Semaphore(0)
+        self._waiting: list[threading.Lock] = []
+        self._done = _taken()
 
     def die(self) -> None:
         self.is_dead = True
@@ -32,7 +32,7 @@ class Process:
     def step(self) -> None:
         """Let a different thread run; Died once the process is dead."""
         if self._waiting and not self.is_dead:
-            own = threading.Semaphore(0)
+            own = _taken()
             self._waiting.append(own)
             self._next()
             own.acquire()
@@ -43,7 +43,7 @@ class Process:
         """Run all actors, one step of one at a time; return False when the process died."""
         faults: list[BaseException] = []
 
-        def act(actor: Callable[[], None], own: threading.Semaphore) -> None:
+        def act(actor: Callable[[], None], own: threading.Lock) -> None:
             own.acquire()
             try:
                 actor()
@@ -55,7 +55,7 @@ class Process:
             self._next()
 
         for name, actor in actors.items():
-            own = threading.Semaphore(0)
+            own = _taken()
             self._waiting.append(own)
             threading.Thread(target=act, args=(actor, own), name=name, daemon=True).start()
         self._next()
@@ -69,6 +69,13 @@ class Process:
             self._waiting.pop(self._chance.randrange(len(self._waiting))).release()
         else:
             self._done.release()
+
+
+def _taken() -> threading.Lock:
+    """Return a lock that its thread waits for until a different thread releases it."""
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
 
 
 class Turns:

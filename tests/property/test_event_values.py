@@ -104,6 +104,7 @@ def test_properties_come_back_equal_and_of_the_same_types(properties: dict[str, 
     assert text.isascii()
 
 
+@pytest.mark.slow
 @given(PROPERTIES)
 @example(LARGE)
 def test_the_text_is_an_object_that_every_reader_of_json_keeps_exactly(properties: dict[str, object]) -> None:

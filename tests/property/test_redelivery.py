@@ -71,6 +71,7 @@ def test_any_redelivery_with_any_fault_ends_as_one_pass_would(
     assert_equals_one_pass(store, {"0": log})
 
 
+@pytest.mark.slow
 @given(st.permutations(range(6)), st.integers(1, 5), st.data())
 @settings(max_examples=100)
 def test_overlapping_batches_in_any_order_never_give_an_event_twice(

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from core import errors
-from tests.repo.product import ROOT, tree_of
+from tests.repo.product import ROOT, nodes_of
 
 PAGE = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
 HEADING = "| fault | what happens | what the operator sees | what to do | shown by |"
@@ -29,7 +29,7 @@ def is_there(test: str) -> bool:
     file = ROOT / path
     if not file.is_file():
         return False
-    return any(isinstance(node, ast.FunctionDef) and node.name == name for node in ast.walk(tree_of(file)))
+    return any(isinstance(node, ast.FunctionDef) and node.name == name for node in nodes_of(file))
 
 
 def test_every_row_is_whole() -> None:

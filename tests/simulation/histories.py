@@ -3,7 +3,6 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -53,7 +52,8 @@ class History:
         with closing(sqlite3.connect(self.engine.path)) as connection:
             connection.execute("VACUUM INTO ?", (str(path),))
         hub = MemoryHub({})
-        hub.held, hub.last, hub.last_at = deepcopy((self.hub.held, self.hub.last, self.hub.last_at))
+        hub.held = {id: {**held} for id, held in self.hub.held.items()}
+        hub.last, hub.last_at = {**self.hub.last}, {**self.hub.last_at}
         return replace(self, hub=hub, **_opened(path))
 
     def audit(self) -> list[LedgerFault]:

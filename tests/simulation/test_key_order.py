@@ -17,7 +17,7 @@ from tests.simulation.order_world import NEVER, OrderWorld
 from tests.simulation.seeds import seeds
 from tests.simulation.watch import WatchedStore
 
-BLOCK = 10
+BLOCK = 5
 Plant = Callable[[MemoryStore, Database], Database]
 
 
@@ -116,7 +116,11 @@ PLANTED: dict[str, Plant] = {
 }
 
 
-RARE = {"a batch that does not see a replay since it read": 17}  # the first world that sees the bug
+# The first world that sees the bug: a search begins there.
+RARE = {
+    "a batch that does not see a replay since it read": 21,
+    "a replay that leaves the letters after it as they were": 8,
+}
 
 
 @pytest.mark.parametrize("bug", PLANTED)

@@ -7,6 +7,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+import pytest
 from azure.functions import meta
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -155,6 +156,7 @@ def test_garbage_is_refused_as_the_library_refuses_it(stamp: str) -> None:
     assert_same(stamp)
 
 
+@pytest.mark.slow
 @given(MOMENTS, st.integers(0, 40), st.sampled_from("0123456789-:.,TZ+ Wz/"))
 @example(datetime(2026, 1, 1), 19, ",")  # noqa: DTZ001
 @settings(max_examples=300)

@@ -98,7 +98,7 @@ def test_letters_that_were_tried_in_vain_are_discarded_and_no_others(host: Host,
             " failed_at) VALUES (1, '0', ?, '0', '', '{}', x'', ?, '', '', ?, '', ?, ?, '')",
             [(number, kind, fingerprint, status, attempts) for number, kind, status, attempts, fingerprint in letters],
         )
-    with Operator(host, store):
+    with Operator(host, store, look_every=0.01):
         assert host.posted.wait(30)
     path, order = host.posts[0]
     assert path == "/api/dead-letters/discard"

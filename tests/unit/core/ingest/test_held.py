@@ -90,6 +90,7 @@ class TestCalls:
         world.store = world.store.remembering(timedelta(minutes=1))
         assert world.ingest(*of_key(1, 1)).commits[0].settled.held == 1
 
+    @pytest.mark.slow
     def test_ask_for_every_key_when_too_many_are_open_to_remember(self) -> None:
         world = World()
         world.ingest(event(0, "poison", key="k"))

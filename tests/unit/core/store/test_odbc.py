@@ -214,6 +214,7 @@ class TestRealDriver:
     def test_its_pool_is_off_so_that_a_closed_connection_is_gone(self, access: Access) -> None:
         assert access.driver().pooling is False  # type: ignore[attr-defined]
 
+    @pytest.mark.slow
     def test_a_server_that_does_not_answer_is_unavailable_in_time(
         self, access: Access, silent_port: int, driver_name: str
     ) -> None:
@@ -244,6 +245,7 @@ def test_a_pyodbc_that_does_not_load_is_one_clear_line(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_token_that_nobody_gives_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "pyodbc.py").write_text("")  # the token comes first: nothing of the driver is used
     given = {"PYTHONPATH": str(tmp_path), "AZURE_TOKEN_CREDENTIALS": "EnvironmentCredential"}

@@ -3,6 +3,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from azure.functions.eventhub import EventHubTriggerConverter
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,6 +72,7 @@ def test_a_batch_of_texts_loses_its_empty_bodies() -> None:
     assert inputs.inputs["events"].value.string == ["\ufffd"]
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.builds(

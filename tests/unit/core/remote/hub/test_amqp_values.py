@@ -86,6 +86,7 @@ KEYS = st.text(st.characters(codec="ascii"), max_size=4).map(Symbol)
 NESTED = st.recursive(LEAVES, lambda one: st.lists(one, max_size=4) | st.dictionaries(KEYS, one, max_size=4))
 
 
+@pytest.mark.slow
 @given(NESTED)
 def test_values_that_the_emulator_writes_are_read_equal(value: object) -> None:
     raw = encode(value)
