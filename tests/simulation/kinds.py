@@ -23,6 +23,7 @@ FAULTS = (
     "death: killed from outside",
     *HUB_FAULTS,
     "hub: recreated",
+    "hub: recreated and empty",
     "hub: retention",
     "hub: retention took unread events",
     "host: batch lost before the app saw it",

@@ -47,6 +47,23 @@ def test_the_same_seed_is_the_same_world() -> None:
     assert all(dumps[0])
 
 
+class EmptiedWorld(World):
+    """A world whose hub is replaced by an empty one at the end of all trouble."""
+
+    def _heal(self) -> None:
+        self.hub.replace(most=0)
+        self.host.lose_places()
+        super()._heal()
+
+
+def test_a_world_whose_last_hub_is_empty_has_books_of_that_hub() -> None:
+    for seed in range(10):
+        engine = WatchedStore()
+        world = EmptiedWorld(seed, engine, engine.open())
+        world.run()
+        assert [one.last for one in world.truths()].count(-1) == len(world.hub.log), seed
+
+
 def test_the_oracle_shares_no_code_with_the_product() -> None:
     def imported(module: object) -> set[str]:
         tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))  # type: ignore[attr-defined]
