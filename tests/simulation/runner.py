@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing import get_context
 
-from tests.simulation.watch import WatchedStore
+from tests.simulation.watch import WatchedStore, watched_image
 from tests.simulation.world import World
 
 BLOCK = 10  # seeds that a process takes at once
@@ -25,6 +25,11 @@ class Result:
     def repeated_by(self) -> str:
         """The command that runs this world again."""
         return f"make simulate SEEDS=1 FIRST={self.seed}"
+
+
+def prepare() -> None:
+    """Load all that a world needs; a file that changes later changes no world."""
+    watched_image()
 
 
 def run_world(seed: int) -> Counter[str]:

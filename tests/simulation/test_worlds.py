@@ -37,16 +37,6 @@ def test_a_world_over_a_file_ends_as_the_oracle_says(seed: int, tmp_path: Path) 
     store.close()
 
 
-def test_the_same_seed_is_the_same_world() -> None:
-    dumps = []
-    for _ in range(2):
-        engine = WatchedStore()
-        World(3, engine, engine.open()).run()
-        dumps.append([engine.sql(f"SELECT * FROM {name}") for name in ("batch_ledger", "dead_letter_attempt", "home")])
-    assert dumps[0] == dumps[1]
-    assert all(dumps[0])
-
-
 class EmptiedWorld(World):
     """A world whose hub is replaced by an empty one at the end of all trouble."""
 
