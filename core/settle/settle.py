@@ -3,10 +3,11 @@
 import hashlib
 import re
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
-from traceback import extract_tb
+from traceback import walk_tb
 
 from core.errors import MissingReference, PoisonEvent, ProcessDied, RowsRefused, TooManyRows
 from core.model.clock import Clock
@@ -103,21 +104,26 @@ def _sink(row_class: type, block: list[PlacedRow], references: References) -> Ca
     return keep
 
 
-def reference_keys(events: Sequence[Event], transform: Transform, of: Partition | None = None) -> set[ReferenceKey]:
-    """Return the keys of the references that a run needs; none for an event whose references cannot be read."""
+def reference_keys(
+    events: Sequence[Event], transform: Transform, of: Partition | None = None
+) -> AbstractSet[ReferenceKey]:
+    """Return the keys of the references that a run needs, in the order of its events.
+
+    None for an event whose references cannot be read.
+    """
     references_of = transform.references_of
-    keys: set[ReferenceKey] = set()
+    keys: dict[ReferenceKey, None] = {}
     if references_of is None:
-        return keys
+        return keys.keys()
     with transform.watch(of, events):
         for event in events:
             try:
-                keys.update(references_of(event))
+                keys.update(dict.fromkeys(references_of(event)))
             except (KeyboardInterrupt, MemoryError):
                 raise
             except BaseException:  # noqa: BLE001 - settle meets the same fault and makes it a letter
                 continue
-    return keys
+    return keys.keys()
 
 
 def dead_letter(event: Event, error: BaseException) -> DeadLetter:
@@ -156,6 +162,6 @@ def _class_of(error: BaseException) -> ErrorClass:
 
 def _fingerprint(name: str, text: str, error: BaseException) -> str:
     """Return a text that is the same for the same fault in every event: it depends on frames and words, not values."""
-    frames = [frame.name for frame in extract_tb(error.__traceback__)]
+    frames = [frame.f_code.co_name for frame, _ in walk_tb(error.__traceback__)]
     cause = "|".join([name, _VARYING.sub("?", text), *frames[1:]])
     return hashlib.sha256(cause.encode("utf-8", "replace")).hexdigest()[:16]

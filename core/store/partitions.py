@@ -1,7 +1,7 @@
 """Partitions in SQL: their state, their references, and the transaction of a batch."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -31,8 +31,9 @@ from core.store.columns import (
     span_values,
     storable,
 )
-from core.store.database import write
+from core.store.database import Database, write
 from core.store.held import HeldLetters, freeing_steps, order_steps
+from core.store.memory import Memory
 from core.store.script import RowVerb, Script, Step, of_rows
 
 Values = dict[str, Any]
@@ -43,6 +44,12 @@ STOP_LENGTH = 2_000  # characters of the detail that are stored
 class Partitions(HeldLetters):
     """An IngestStore over a database; with a memory, a batch costs one call in the steady state."""
 
+    def __init__(
+        self, database: Database, memory: Memory | None = None, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        super().__init__(database, memory)
+        self._now = now
+
     def open_stream(self, stream: Stream) -> int:
         known = None if self._memory is None else self._memory.stream_id_of(stream)
         if known is not None:
@@ -50,7 +57,7 @@ class Partitions(HeldLetters):
         key = {"event_hub": stream.event_hub, "consumer_group": stream.consumer_group}
         found = self._database.ask("find_stream", **key)
         if not found:
-            write(self._database, str(stream), "open_stream", **key, anchored_at=instant_text(datetime.now(UTC)))
+            write(self._database, str(stream), "open_stream", **key, anchored_at=instant_text(self._now()))
             found = self._database.ask("find_stream", **key)
         stream_id = int(found[0][0])
         return self._memory.remember_stream(stream, stream_id) if self._memory else stream_id

@@ -123,7 +123,7 @@ class Replays(Partitions):
         }
 
     def find_opened(self, job_id: UUID, partition_id: PartitionId, keys: AbstractSet[str]) -> Mapping[str, OpenLetter]:
-        wanted = {opened_key(key): key for key in keys}
+        wanted = {opened_key(key): key for key in sorted(keys)}
         given = keys_json((key,) for key in wanted)
         found = self._database.ask("read_carried", job_id=str(job_id), partition_id=partition_id, keys=given)
         return {wanted[key]: OpenLetter(SequenceNumber(number), json.loads(row)) for key, number, row in found}

@@ -1,6 +1,8 @@
 """The store over SQLite in memory: the statements and scripts of the embedded engine, without a file."""
 
 import sqlite3
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +14,19 @@ from tests.fakes.store import Store
 class MemoryStore(Store, SqliteEyes):
     """An empty, migrated database that is gone with this object. Owners that share it share the object."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         connection.deserialize(_without_wal(migrated()))
         connection.execute("PRAGMA foreign_keys = ON")
         self._connection = connection
-        super().__init__(SqliteDatabase(Path(":memory:"), connect=lambda: connection))
+        super().__init__(SqliteDatabase(Path(":memory:"), connect=lambda: connection), now=now)
 
     def sql(self, statement: str, *values: object) -> list[Any]:
         return self._connection.execute(statement, values).fetchall()
+
+    def note_statements(self, note: Callable[[str], object]) -> None:
+        """Call `note` with every statement from now on, its values filled in."""
+        self._connection.set_trace_callback(note)
 
     def image(self) -> bytes:
         """Return the whole database."""

@@ -4,12 +4,16 @@ import argparse
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 from tests.simulation.kinds import ENOUGH, missing, table
-from tests.simulation.runner import Result, run_all
+from tests.simulation.runner import Result, try_world
+from tests.simulation.workers import run_all
 
 MOST_FAULTS = 5  # failed worlds after which the run ends
 PROGRESS_SECONDS = 5.0
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("core", "sql/sqlite", "tests/fakes", "tests/simulation")
 
 
 def main() -> int:
@@ -18,10 +22,14 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=20_000)
     parser.add_argument("--first", type=int, default=0)
     wanted = parser.parse_args()
+    files = _files()
     counts, failed, took = _run(range(wanted.first, wanted.first + wanted.seeds))
     print(table(counts))
     for one in failed:
         print(f"\nseed {one.seed} failed; repeat it with `{one.repeated_by}`\n{one.fault}", file=sys.stderr)
+    if changed := sorted({path for path, _ in files ^ _files()}):
+        names = ", ".join(str(path.relative_to(ROOT)) for path in changed)
+        print(f"\nthese files changed meanwhile, so a seed is a different world now: {names}", file=sys.stderr)
     silent = missing(counts) if wanted.seeds >= ENOUGH and not failed else []
     if silent:
         print(f"\nno world met: {', '.join(silent)}", file=sys.stderr)
@@ -29,11 +37,17 @@ def main() -> int:
     return 1 if failed or silent else 0
 
 
+def _files() -> set[tuple[Path, int]]:
+    """Return the files that decide a world, and when they were changed."""
+    found = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".sql"))
+    return {(path, path.stat().st_mtime_ns) for path in found}
+
+
 def _run(seeds: range) -> tuple[Counter[str], list[Result], float]:
     counts: Counter[str] = Counter()
     failed: list[Result] = []
     began = shown = time.monotonic()
-    for number, result in enumerate(run_all(seeds), 1):
+    for number, result in enumerate(run_all(seeds, try_world), 1):
         counts.update(result.counts)
         failed += [result] if result.fault else []
         if (now := time.monotonic()) - shown >= PROGRESS_SECONDS:

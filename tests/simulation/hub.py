@@ -61,8 +61,8 @@ class SimulatedHub(MemoryHub):
             self.publish(id, [event])
             self.log[id].events.append(event)
 
-    def replace(self) -> None:
-        """Delete the hub and create an empty one of the same name, which takes some time; then fill it again."""
+    def replace(self, most: int = 30) -> None:
+        """Delete the hub and create one of the same name, which takes some time; then add at most so many events."""
         for log in self.log.values():
             log.gone.update(one.sequence_number for one in log.events)
         self.clock.advance(1.0)
@@ -70,7 +70,7 @@ class SimulatedHub(MemoryHub):
         self.lives[self.made_at] = {id: Log() for id in self.held}
         self.clock.advance(1.0)
         for id in self.held:
-            self.enqueue(id, self.chance.randint(0, 30))
+            self.enqueue(id, self.chance.randint(0, most))
 
     def _now(self) -> datetime:
         return EPOCH + timedelta(days=1, seconds=self.clock.seconds)

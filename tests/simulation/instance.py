@@ -76,7 +76,7 @@ class Instance:
         self.process = ProcessDatabase(site.database, site.trouble.of_store)
         self.clock = Clock(self.now, site.new_id, site.trouble.chance.random)
         waiting = Waiting(site.clock.monotonic, site.clock.sleep, site.trouble.chance.random)
-        patient = Store(self.process).patient(PATIENCE, waiting)
+        patient = Store(self.process, now=self.now).patient(PATIENCE, waiting)
         store = patient.remembering(KEPT, site.clock.monotonic)
         healing, policy = Healing(site.hub), site.policy
         harmless, of_batches = deadly(deployed, None), deadly(deployed, lambda event: self._dies(event, False))
@@ -97,8 +97,9 @@ class Instance:
     @property
     def succession(self) -> IncarnationMeans:
         """The means to open the next incarnation of the stream."""
-        ledger = Ledger(OneStream(self.process, STREAM), ())
-        return IncarnationMeans(STREAM, Incarnations(self.process), ledger, self._site.hub, self.clock)
+        ledger = Ledger(OneStream(self.process, STREAM, self._site.clock.monotonic), ())
+        store = Incarnations(self.process, now=self.now)
+        return IncarnationMeans(STREAM, store, ledger, self._site.hub, self.clock)
 
     def _dies(self, event: Event, is_letter: bool) -> bool:
         self.process.is_dead = self._site.dies(event, is_letter)

@@ -11,18 +11,20 @@ from tests.simulation.faults import (
     NOT_REACHED,
     STATEMENT_FAILS,
 )
-from tests.simulation.trouble import HUB_FAULTS, OUTAGE, SLOW
+from tests.simulation.trouble import FROZEN, HUB_FAULTS, OUTAGE, SLOW
 
 ENOUGH = 300  # seeds over which every kind occurs
 OF_STORE = (NOT_REACHED, STATEMENT_FAILS, NOT_COMMITTED, COMMITTED, DEATH_BEFORE, DEATH_INSIDE, DEATH_AFTER)
 FAULTS = (
     OUTAGE,
     SLOW,
+    FROZEN,
     *(fault.kind for fault in OF_STORE),
     "death: event kills its process",
     "death: killed from outside",
     *HUB_FAULTS,
     "hub: recreated",
+    "hub: recreated and empty",
     "hub: retention",
     "hub: retention took unread events",
     "host: batch lost before the app saw it",

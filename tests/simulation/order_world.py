@@ -66,7 +66,7 @@ class OrderWorld:
         self.seen: Counter[str] = Counter()
         planted = plant(engine, engine.database) if plant else engine.database
         self.watch = KeyOrderWatch(engine, planted)
-        self.record = Store(self.watch)
+        self.record = Store(self.watch, now=self.clock.now)
         self._verbs = CALM if self.replays and self.chance.random() < 0.5 else VERBS
         self.logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 2))}
         self.hub = MemoryHub(self.logs)
@@ -205,7 +205,7 @@ class OrderWorld:
         return Process(self._troubled().remembering(timedelta(seconds=60), self.clock.monotonic))
 
     def _troubled(self) -> Store:
-        return Store(ProcessDatabase(self.watch, self._fault))
+        return Store(ProcessDatabase(self.watch, self._fault), now=self.clock.now)
 
     def _fault(self, script: Script | None) -> Fault | None:
         if self._depth == 0 and self.chance.random() < 0.15:  # others act between any two calls

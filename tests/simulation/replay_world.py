@@ -45,7 +45,7 @@ class ReplayWorld:
     def __init__(self, seed: int, store: Store) -> None:
         self.chance = random.Random(seed)
         self.clock = FakeClock()
-        self.record = store
+        self.record = Store(store.database, now=self.clock.now)
         self.logs = {str(id): self._log(id) for id in range(self.chance.randint(1, 3))}
         self.hub = MemoryHub(self.logs, lambda: self.chance.random() < self._trouble / 30)
         self.retention = self.chance.random() < 0.3
@@ -170,7 +170,7 @@ class ReplayWorld:
             self.retried += retry_chunk(chunk, keeper, "a retry").resolved
 
     def _troubled(self) -> Store:
-        return Store(ProcessDatabase(self.record.database, self._fault))
+        return Store(ProcessDatabase(self.record.database, self._fault), now=self.clock.now)
 
     def _fault(self, script: Script | None) -> Fault | None:
         if self.chance.random() < 0.1 and self._depth == 0:  # others act between any two calls

@@ -1,16 +1,11 @@
-"""Runs worlds by their seeds, in one process or in several."""
+"""Runs one world by its seed."""
 
-import os
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from multiprocessing import get_context
 
-from tests.simulation.watch import WatchedStore
+from tests.simulation.watch import WatchedStore, watched_image
 from tests.simulation.world import World
-
-BLOCK = 10  # seeds that a process takes at once
 
 
 @dataclass(frozen=True)
@@ -25,6 +20,11 @@ class Result:
     def repeated_by(self) -> str:
         """The command that runs this world again."""
         return f"make simulate SEEDS=1 FIRST={self.seed}"
+
+
+def prepare() -> None:
+    """Load all that a world needs; a file that changes later changes no world."""
+    watched_image()
 
 
 def run_world(seed: int) -> Counter[str]:
@@ -43,9 +43,3 @@ def try_world(seed: int) -> Result:
         return Result(seed, run_world(seed))
     except BaseException:  # noqa: BLE001 - a death that leaves its world is a fault of this world, too
         return Result(seed, Counter(), traceback.format_exc())
-
-
-def run_all(seeds: Iterable[int], processes: int | None = None) -> Iterator[Result]:
-    """Yield the result of each world, in any order, from as many processes as there are cores."""
-    with get_context("spawn").Pool(processes or os.cpu_count()) as pool:
-        yield from pool.imap_unordered(try_world, seeds, BLOCK)

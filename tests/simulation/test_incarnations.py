@@ -49,7 +49,8 @@ class World:
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.clock, self.base, self.life, self.made = FakeClock(), MemoryStore(), 1, 0
+        self.clock, self.life, self.made = FakeClock(), 1, 0
+        self.base = MemoryStore(now=self.clock.now)
         self.hub = MemoryHub({id: [] for id in PARTITIONS}, fails=lambda: self.chance.random() < 0.02)
         self.processes = [Process(self, 10 * at) for at in range(PROCESSES)]
 
@@ -105,8 +106,8 @@ class World:
     def open_next(self) -> None:
         found = self.base.read_incarnation(STREAM)
         order = IncarnationOrder("ada", "recreated", found.number, self.hub.made_at, is_dry_run=False)
-        books = Ledger(OneStream(self.base.database, STREAM), ())
-        store = Incarnations(self.base.database)
+        books = Ledger(OneStream(self.base.database, STREAM, self.clock.monotonic), ())
+        store = Incarnations(self.base.database, now=self.clock.now)
         next_incarnation(order, IncarnationMeans(STREAM, store, books, self.hub, stamps(5, self.clock)))
 
     def settle(self) -> None:

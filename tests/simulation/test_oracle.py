@@ -4,8 +4,9 @@ from functools import cache
 
 import pytest
 
-from tests.simulation.oracle import check
-from tests.simulation.tables import Truth
+from tests.fakes.builders import event
+from tests.simulation.oracle import check, check_letters
+from tests.simulation.tables import Attempt, Books, Letter, Range, Truth
 from tests.simulation.watch import WatchedStore
 from tests.simulation.world import World
 
@@ -88,6 +89,18 @@ def test_the_oracle_finds_damage(damage: str) -> None:
     store = damaged(DAMAGE[damage])
     with pytest.raises(AssertionError):
         check(store.sql, ended()[1], set())
+
+
+def test_only_a_replay_holds_a_letter_again_that_was_tried() -> None:
+    place = (1, "0")
+    truth = Truth(*place, {4: event(4, "look a")}, None, set(), set())
+    books = Books(lambda statement: [])
+    books.letters[place] = [Letter(4, b"look a", 1, "unknown", "plain/1", "held", 0, None, None, None, 2)]
+    books.attempts[place] = [(4, Attempt(1, "retry", "waiting", 3, "somebody", None))]
+    with pytest.raises(AssertionError):
+        check_letters(truth, books)
+    books.ledger[place] = [Range(4, "replay", 0, 6, 0, 0, 3, 3, 0, "plain/1", "invocation-1")]
+    check_letters(truth, books)
 
 
 @pytest.mark.parametrize("change", FORBIDDEN)

@@ -10,7 +10,8 @@ from core.store.script import Script
 from tests.fakes.builders import FakeClock
 from tests.simulation.faults import NOT_REACHED, OF_READS, OF_SCRIPTS, Fault
 
-OUTAGE, SLOW = "store: outage", "store: slow"
+OUTAGE, SLOW, FROZEN = "store: outage", "store: slow", "process: frozen"
+FREEZES = (6.0, 61.0, 301.0, 800.0)  # seconds: beyond the memory of a stream, of references, a claim, all of them
 HUB_FAULTS = ("hub: unreachable", "hub: throttled", "hub: refused")
 LEVELS = (0.0, 0.02, 0.06, 0.15)  # the share of the store's calls that fail
 
@@ -39,10 +40,19 @@ class Trouble:
         """Let others act now and then; an act that interrupts is not interrupted."""
         if self._nested == 0 and self.comes(0.05):
             self._nested += 1
+            act = self._freeze if self.comes(0.2) else self.meanwhile
             try:
-                self.meanwhile()
+                act()
             finally:
                 self._nested -= 1
+
+    def _freeze(self) -> None:
+        """Stop a process between two of its calls for longer than it may remember, while others act or nobody does."""
+        self.counts[FROZEN] += 1
+        self.clock.advance(self.chance.choice(FREEZES))
+        for _ in range(self.chance.randint(0, 6)):
+            self.meanwhile()
+            self.clock.advance(self.chance.choice([0.0, 1.0, 45.0]))
 
     def of_store(self, script: Script | None) -> Fault | None:
         """Return the fault of one call of the store."""

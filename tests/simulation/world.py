@@ -277,7 +277,8 @@ class World:
             self.hub.cut(id, self.chance.choice([*self.hub.held[id], self.hub.last[id] + 1]), self.committed(id))
 
     def _recreate(self) -> None:
-        self.hub.replace()
+        self.hub.replace(self.chance.choice([0, 30, 30, 30]))
+        self.trouble.counts["hub: recreated and empty"] += max(self.hub.last.values()) < 0
         self.host.lose_places()
 
     def _succeed(self, instance: Instance) -> None:
@@ -320,7 +321,12 @@ class World:
         self._as(self._succeed)
         if self.sql("SELECT 1 FROM partition_stop WHERE reason = 'held'"):
             self._settle_letters()
-        return all(self.committed(id) >= last for id, last in self.hub.last.items())
+        return self._knows_hub() and all(self.committed(id) >= last for id, last in self.hub.last.items())
+
+    def _knows_hub(self) -> bool:
+        """Return True when the newest stream is of the hub that is there: an empty hub shows itself to a look only."""
+        ((made_at,),) = self.sql("SELECT MAX(hub_created_at) FROM event_stream")
+        return bool(made_at == _text(self.hub.made_at))
 
     def _all_look(self) -> None:
         for number in range(INSTANCES):

@@ -1,0 +1,78 @@
+"""A world is its seed and the code, nothing else: no clock, no chance, no file, no order of a set."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from tests.simulation.runner import prepare, run_world
+from tests.simulation.traces import WORLDS, trace, traces
+
+ROOT = Path(__file__).parents[2]
+PURE = ("fromisoformat", "fromtimestamp", "strptime", "combine", "fromordinal")
+CLOCKS_AND_CHANCE = (time, datetime, vars(random)["_inst"])
+FILES = """
+import sys
+from tests.simulation.runner import prepare, run_world
+prepare()
+opened = []
+sys.addaudithook(lambda event, values: opened.append((event, values)) if event in ("open", "import") else None)
+for seed in range(3):
+    run_world(seed)
+print(opened)
+"""
+
+
+def in_a_process(*arguments: str, hash_seed: int = 0) -> list[str]:
+    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=environment, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split(
+        "\n"
+    )
+
+
+@pytest.mark.parametrize("last", [0, pytest.param(60, marks=pytest.mark.slow)], ids="to{}".format)
+def test_a_world_repeats_its_trace_in_two_processes_of_different_hash_seeds(last: int) -> None:
+    one, other = (in_a_process("-m", "tests.simulation.traces", "0", str(last), hash_seed=one) for one in (1, 2))
+    assert len(one) == len(WORLDS) * (last + 1) + 1
+    assert one == other
+
+
+def test_a_world_repeats_its_trace_in_one_process() -> None:
+    once = list(traces(1, 1))
+    assert list(traces(1, 1)) == once
+    assert len({line.split()[-1] for line in once}) == len(WORLDS)
+
+
+def test_a_world_reads_no_clock_and_draws_no_chance_of_the_machine() -> None:
+    called: set[str] = set()
+
+    def note(frame: FrameType, event: str, of: object) -> None:
+        if event == "c_call" and (of is os.urandom or is_of_the_machine(of)):
+            called.add(f"{of} by {frame.f_code.co_filename}:{frame.f_lineno}")
+
+    prepare()
+    sys.setprofile(note)
+    try:
+        for kind in WORLDS:
+            trace(kind, 0)
+        next(seed for seed in range(100) if run_world(seed)["operator: next incarnation"])
+    finally:
+        sys.setprofile(None)
+    assert called == set()
+
+
+def is_of_the_machine(of: object) -> bool:
+    """Return True for the functions of `time`, for those of `datetime` that know the present, and for common chance."""
+    owner = getattr(of, "__self__", None)
+    return any(owner is one for one in CLOCKS_AND_CHANCE) and getattr(of, "__name__", "") not in PURE
+
+
+def test_a_world_opens_no_file_once_it_is_prepared() -> None:
+    assert in_a_process("-c", FILES)[0] == "[]"
