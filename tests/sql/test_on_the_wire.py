@@ -7,8 +7,10 @@ driver hands over an error.
 import json
 import socket
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -33,7 +35,7 @@ from core.store.database import write
 from core.store.memory import Memory
 from core.store.queries import load_migrations
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.odbc import Deadlines
+from core.store.sqlserver.odbc import Access, Deadlines, connect, load_driver
 from core.store.sqlserver.schema import migrate_server
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import reading
@@ -143,6 +145,38 @@ def test_a_schema_is_made_step_by_step(server: TdsServer, state: Server, driver_
     assert migrate_server(server.connection_string(driver_name)) == list(load_migrations("sqlserver"))
     assert "sp_getapplock" in state.executed[0][0]
     assert "COMMIT TRANSACTION;" in state.executed[-1][0]
+
+
+def test_a_migration_outlasts_the_deadline_of_a_statement_and_is_not_given_up(
+    server: TdsServer, state: Server, driver_name: str
+) -> None:
+    last, opened = load_migrations("sqlserver")[-1], Opened()
+    state.version, server.holds = last.version - 1, "ix_retracted_row_number"
+    where = server.connection_string(driver_name)
+    with ThreadPoolExecutor(1) as pool:
+        migrating = pool.submit(migrate_server, where, access=Access(lambda: opened))
+        assert server.holding.wait(10)
+        of_the_app = connect(where, Deadlines(statement=timedelta(seconds=1)))
+        with pytest.raises(of_the_app.fault, match="HYT00"):
+            of_the_app.run("SELECT 1 AS ix_retracted_row_number;")
+        assert (server.attentions, migrating.done(), opened.connections[0].timeout) == (1, False, 0)
+        server.release()
+        assert migrating.result(10) == [last]
+    of_the_app.close()
+    assert server.attentions == 1
+
+
+class Opened:
+    """The driver itself, with the connections that it opened."""
+
+    def __init__(self) -> None:
+        self._driver = load_driver()
+        self.Error = self._driver.Error
+        self.connections: list[Any] = []
+
+    def connect(self, connection_string: str, /, **options: Any) -> Any:
+        self.connections.append(self._driver.connect(connection_string, **options))
+        return self.connections[-1]
 
 
 def test_the_texts_of_a_commit_arrive_unharmed(store: Store, state: Server) -> None:
