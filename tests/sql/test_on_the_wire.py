@@ -5,6 +5,7 @@ driver hands over an error.
 """
 
 import json
+import re
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -31,6 +32,7 @@ from core.model.events import Event, EventBatch
 from core.model.rows import PlacedRow, ReferenceKey, Row
 from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
+from core.store import migrate
 from core.store.database import write
 from core.store.memory import Memory
 from core.store.queries import load_migrations
@@ -145,6 +147,26 @@ def test_a_schema_is_made_step_by_step(server: TdsServer, state: Server, driver_
     assert migrate_server(server.connection_string(driver_name)) == list(load_migrations("sqlserver"))
     assert "sp_getapplock" in state.executed[0][0]
     assert "COMMIT TRANSACTION;" in state.executed[-1][0]
+
+
+def test_the_command_prints_each_migration_when_it_begins_and_when_it_ends(
+    server: TdsServer, state: Server, driver_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state.version = load_migrations("sqlserver")[-1].version - 1
+    assert migrate.main(["--store", server.connection_string(driver_name)]) == 0
+    title = load_migrations("sqlserver")[-1].title
+    lines = rf"applying {title}\napplied {title} in \d+\.\d s\nthe store is up to date\n"
+    assert re.fullmatch(lines, capsys.readouterr().out)
+
+
+def test_a_second_migration_says_that_it_waits_and_why_it_ends(
+    server: TdsServer, state: Server, driver_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state.refused = ("sp_getapplock", fault("?", 51001, "a different migration is running"))
+    assert migrate.main(["--store", server.connection_string(driver_name)]) == 1
+    said = capsys.readouterr()
+    assert said.out == "a different migration of this database is running: waiting for it, 60 s at most\n"
+    assert said.err.startswith("migrate: a different migration of this database did not end within 60 s; ")
 
 
 def test_a_migration_outlasts_the_deadline_of_a_statement_and_is_not_given_up(
