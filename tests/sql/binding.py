@@ -19,7 +19,10 @@ from tests.sql.statements import without_comments, without_markers
 
 NAMES = ("naked_identifier", "quoted_identifier", "data_type_identifier")
 COLUMNS = ("column_definition", "computed_column_definition")
-MAKES = re.compile(r"\b(ALTER\s+TABLE|EXEC|EXECUTE|sp_rename|CREATE\s+(?!TABLE|(UNIQUE\s+)?INDEX)\w+)\b", re.IGNORECASE)
+MAKES = re.compile(
+    r"\b(ALTER\s+TABLE|EXEC|EXECUTE|CREATE\s+(OR\s+ALTER\s+)?(TYPE|VIEW|FUNCTION|PROC\w*|TRIGGER|SCHEMA))\b",
+    re.IGNORECASE,
+)
 ALONE = re.compile(r"CREATE\s+(OR\s+ALTER\s+)?(VIEW|FUNCTION|PROC|PROCEDURE|TRIGGER|SCHEMA)\b", re.IGNORECASE)
 TEXT = re.compile(r"N?'((?:[^']|'')*)'")
 
