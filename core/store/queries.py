@@ -48,6 +48,11 @@ class Migration:
     name: str
     text: str
 
+    @property
+    def title(self) -> str:
+        """The name that operators read."""
+        return f"{self.version:04} {self.name}"
+
 
 def refuse_breaking(place: str, newer: Iterable[tuple[int, str]], newest: int) -> None:
     """Raise SchemaMismatch when a database has a migration that breaks code that knows migrations up to `newest`.

@@ -1,7 +1,8 @@
--- Take the lock, so that processes migrate one after the other. It belongs to the transaction that begins here;
--- commit_migrations.sql ends both.
-SET NOCOUNT ON; SET XACT_ABORT ON;
-BEGIN TRANSACTION;
+-- Take the lock, so that processes migrate one after the other: a second one waits here. The lock belongs to the session, so it
+-- holds over all transactions of the run and ends with the session.
+SET NOCOUNT ON;
+DECLARE @wait int = ?;
 DECLARE @taken int;
-EXEC @taken = sp_getapplock @Resource = N'hubledger_migration', @LockMode = N'Exclusive', @LockOwner = N'Transaction', @LockTimeout = 60000;
-IF @taken < 0 THROW 51001, 'another migration is running and did not end within a minute', 1;
+EXEC @taken = sp_getapplock @Resource = N'hubledger_migration', @LockMode = N'Exclusive', @LockOwner = N'Session', @LockTimeout = @wait;
+IF @taken = -1 THROW 51001, 'a different migration is running', 1;
+IF @taken < 0 THROW 51002, 'the lock of the migrations was not given', 1;

@@ -49,6 +49,7 @@ class Server:
 
     schema: str = "hubledger"
     version: int = load_migrations("sqlserver")[-1].version
+    edition: int = 3  # Enterprise
     stream_id: int | None = None
     checkpoints: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     anchors: dict[str, int] = field(default_factory=dict)
@@ -75,6 +76,8 @@ class Server:
             raise self.refused[1]
         if f"MAX(m.version) FROM {self.schema}.schema_migration" in text:
             return [(self.version,)]
+        if "SERVERPROPERTY('EngineEdition')" in text:
+            return [(self.edition,)]
         if "SELECT TOP (1) e.stream_id" in text:
             return [] if self.stream_id is None else [(self.stream_id,)]
         if f"INSERT INTO {self.schema}.event_stream" in text:

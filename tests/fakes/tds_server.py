@@ -5,6 +5,7 @@ are answered without encryption, batches and the calls of prepared statements wi
 """
 
 import re
+import select
 import socket
 import struct
 import threading
@@ -15,24 +16,29 @@ from typing import Any
 
 from tests.fakes.odbc_driver import COMMIT, DECLARED, Error, Server, When
 
-BATCH, CALL, LOGIN, PRELOGIN, RESPONSE = 0x01, 0x03, 0x10, 0x12, 0x04
+BATCH, CALL, ATTENTION, LOGIN, PRELOGIN, RESPONSE = 0x01, 0x03, 0x06, 0x10, 0x12, 0x04
 PREPARE_AND_EXECUTE, UNPREPARE = 13, 15
 INT, BIGINT_LENGTH, NVARCHAR, DATETIME2 = 0x26, 8, 0xE7, 0x2A
 COLLATION = b"\x09\x04\xd0\x00\x34"
-MORE, FAULTY, COUNTED = 0x01, 0x02, 0x10
+MORE, FAULTY, COUNTED, ATTENDED = 0x01, 0x02, 0x10, 0x20
 ENDING = re.compile(r"\](?P<text>[^]]*) \((?P<number>\d+)\) \(\w+\)$", re.DOTALL)
 
 
 class TdsServer:
     """Serves on a free port until it is closed.
 
-    `calls` has the name or number of each procedure called; `refusal` is the answer to a sign-in.
+    `calls` has the name or number of each procedure called; `refusal` is the answer to a sign-in. A batch that has the
+    text `holds` is answered after `release`, or not at all when the driver gives it up: `attentions` counts that.
     """
 
     def __init__(self, state: Server | None = None) -> None:
         self.state = state or Server()
         self.calls: list[str | int] = []
         self.refusal: Error | None = None
+        self.holds: str | None = None
+        self.holding = threading.Event()
+        self.attentions = 0
+        self._released, self._release = socket.socketpair()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self._lines: list[socket.socket] = []
@@ -41,7 +47,12 @@ class TdsServer:
     def connection_string(self, driver: str) -> str:
         return f"DRIVER={{{driver}}};SERVER=127.0.0.1,{self.port};UID=app;PWD=secret;Encrypt=no"
 
+    def release(self) -> None:
+        """Answer the batches that are held, and hold no more."""
+        self._release.close()
+
     def close(self) -> None:
+        self.release()
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -49,6 +60,7 @@ class TdsServer:
             with suppress(OSError):
                 line.shutdown(socket.SHUT_RDWR)
             line.close()
+        self._released.close()
 
     def _accept(self) -> None:
         while True:
@@ -63,15 +75,28 @@ class TdsServer:
         with suppress(OSError, EOFError):
             while True:
                 kind, message = receive(line)
+                if self._is_given_up(line, message):
+                    continue
                 answer = self._answer(kind, message)
                 if answer is None:
                     break
                 send(line, answer)
         line.close()
 
+    def _is_given_up(self, line: socket.socket, message: bytes) -> bool:
+        """Hold a batch back as long as `release` or the driver's attention lets it wait."""
+        if self.holds is None or self.holds.encode("utf-16-le") not in message:
+            return False
+        self.holding.set()
+        ready, _, _ = select.select([line, self._released], [], [], 60)
+        return line in ready
+
     def _answer(self, kind: int, message: bytes) -> bytes | None:
         if kind == PRELOGIN:
             return prelogin()
+        if kind == ATTENTION:
+            self.attentions += 1
+            return done(0xFD, ATTENDED)
         if kind == LOGIN and self.refusal is not None:
             return fault(self.refusal) + done(0xFD, FAULTY)
         if kind == LOGIN:

@@ -38,7 +38,7 @@ from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of
 OF_APPENDED: tuple[RowVerb, ...] = ("next_partition", "next_number", "select_range", "find_lettered")
 STATES = tuple(row_class for row_class in ROW_CLASSES if row_table(row_class).key)
 MOVED: tuple[Move, ...] = ("release", "exhaust", "requeue", "discard", "free")
-FILES = ("lock_migrations", "create_schema", "commit_migrations", "permissions")
+FILES = ("lock_migrations", "engine_edition", "create_schema", "begin_migration", "commit_migration", "permissions")
 RUN = AggregationRun("r", HOME_ACTIVITY, 3, NO_CUT, Cut('{"1/0":1}'), "livy", 1, 1, "submitting", EPOCH, EPOCH)
 STAGED = Staged("s", "r", 1, EPOCH)
 

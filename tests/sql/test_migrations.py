@@ -1,4 +1,5 @@
-"""Migrations: what the code before them cannot run on says so in its name, and is refused by that code."""
+"""Migrations: what the code before them cannot run on says so in its name, and is refused by that code; and on the
+server, the app goes on while a grown table gets an index."""
 
 import re
 
@@ -11,6 +12,13 @@ TAKES_AWAY = re.compile(
     r"\bDROP\s+(TABLE|COLUMN)\b|\bALTER\s+COLUMN\b|\bRENAME\b|\bsp_rename\b"
     r"|\bALTER\s+TABLE\s+\S+\s+ADD\s+(?!CONSTRAINT)(?:COLUMN\s+)?(?![^;]*\bDEFAULT\b)[^;]*\bNOT\s+NULL\b",
     re.IGNORECASE,
+)
+
+STEP = re.compile(
+    r"CREATE TABLE hubledger\.(?P<made>\w+)|ALTER TABLE hubledger\.(?P<changed>\w+)"
+    r"|CREATE (?:UNIQUE )?INDEX (?P<index>\w+)\s+ON hubledger\.(?P<indexed>\w+)(?P<rest>.*?);"
+    r"|(?P<rows>\b(?:INSERT INTO|UPDATE|DELETE FROM) hubledger\.\w+)",
+    re.DOTALL,
 )
 
 
@@ -46,3 +54,39 @@ def test_the_first_breaking_migration_beyond_ours_is_named() -> None:
         SchemaMismatch, match="migration 0011 breaking_x, but this code knows only migrations up to 0009"
     ):
         refuse_breaking("the database", [(10, "more"), (11, "breaking_x"), (12, "breaking_y")], 9)
+
+
+def blocking(migration: Migration) -> list[str]:
+    """Return the steps of a server's migration that lock a table of an earlier one for as long as they take.
+
+    A table that the migration itself makes is empty. A changed table is locked until the transaction ends, and then an
+    index gains nothing from ONLINE.
+    """
+    made, changed, found = set[str](), set[str](), list[str]()
+    for step in STEP.finditer(re.sub(r"--.*", "", migration.text)):
+        made |= {step["made"]} - {None}
+        changed |= {step["changed"]} - made - {None}
+        if step["indexed"] and step["indexed"] not in made | changed and "WITH (ONLINE = ON)" not in step["rest"]:
+            found.append(f"{migration.title}: {step['index']} is not built online")
+        if step["rows"] and changed:
+            found.append(f"{migration.title}: {step['rows']} runs after {', '.join(changed)} was changed and locked")
+    return found
+
+
+def test_no_migration_of_the_server_locks_a_grown_table_for_long() -> None:
+    assert [fault for one in load_migrations("sqlserver") for fault in blocking(one)] == []
+
+
+def test_a_migration_that_locks_a_grown_table_for_long_is_seen_and_no_other() -> None:
+    online, column = "WITH (ONLINE = ON)", "ALTER TABLE hubledger.home ADD floors int;"
+    is_blocking = {
+        "CREATE INDEX a ON hubledger.home (armed);": True,
+        "CREATE UNIQUE INDEX a ON hubledger.home (armed) WHERE armed = 1;": True,
+        f"CREATE INDEX a ON hubledger.home (armed); CREATE INDEX b ON hubledger.home (armed) {online};": True,
+        f"{column} INSERT INTO hubledger.parcel (a) SELECT h.armed FROM hubledger.home AS h;": True,
+        f"CREATE INDEX a\n    ON hubledger.home (armed) {online};": False,
+        "CREATE TABLE hubledger.parcel (a int); CREATE INDEX a ON hubledger.parcel (a);": False,
+        f"{column} EXEC(N'CREATE INDEX a ON hubledger.home (armed) WHERE floors IS NOT NULL;');": False,
+        f"INSERT INTO hubledger.parcel (a) SELECT h.armed FROM hubledger.home AS h; {column}": False,
+    }
+    assert {text: bool(blocking(Migration(1, "x", text))) for text in is_blocking} == is_blocking

@@ -5,10 +5,13 @@ driver hands over an error.
 """
 
 import json
+import re
 import socket
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -29,11 +32,12 @@ from core.model.events import Event, EventBatch
 from core.model.rows import PlacedRow, ReferenceKey, Row
 from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
+from core.store import migrate
 from core.store.database import write
 from core.store.memory import Memory
 from core.store.queries import load_migrations
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.odbc import Deadlines
+from core.store.sqlserver.odbc import Access, Deadlines, connect, load_driver
 from core.store.sqlserver.schema import migrate_server
 from core.transforms.home_security import Home, SensorReading
 from tests.fakes.builders import reading
@@ -141,8 +145,60 @@ def test_a_partition_is_anchored_and_its_gaps_are_noted(store: Store) -> None:
 def test_a_schema_is_made_step_by_step(server: TdsServer, state: Server, driver_name: str) -> None:
     state.version = 0
     assert migrate_server(server.connection_string(driver_name)) == list(load_migrations("sqlserver"))
-    assert "BEGIN TRANSACTION;" in state.executed[0][0]
+    assert "sp_getapplock" in state.executed[0][0]
     assert "COMMIT TRANSACTION;" in state.executed[-1][0]
+
+
+def test_the_command_prints_each_migration_when_it_begins_and_when_it_ends(
+    server: TdsServer, state: Server, driver_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state.version = load_migrations("sqlserver")[-1].version - 1
+    assert migrate.main(["--store", server.connection_string(driver_name)]) == 0
+    title = load_migrations("sqlserver")[-1].title
+    lines = rf"applying {title}\napplied {title} in \d+\.\d s\nthe store is up to date\n"
+    assert re.fullmatch(lines, capsys.readouterr().out)
+
+
+def test_a_second_migration_says_that_it_waits_and_why_it_ends(
+    server: TdsServer, state: Server, driver_name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state.refused = ("sp_getapplock", fault("?", 51001, "a different migration is running"))
+    assert migrate.main(["--store", server.connection_string(driver_name)]) == 1
+    said = capsys.readouterr()
+    assert said.out == "a different migration of this database is running: waiting for it, 60 s at most\n"
+    assert said.err.startswith("migrate: a different migration of this database did not end within 60 s; ")
+
+
+def test_a_migration_outlasts_the_deadline_of_a_statement_and_is_not_given_up(
+    server: TdsServer, state: Server, driver_name: str
+) -> None:
+    last, opened = load_migrations("sqlserver")[-1], Opened()
+    state.version, server.holds = last.version - 1, "ix_retracted_row_number"
+    where = server.connection_string(driver_name)
+    with ThreadPoolExecutor(1) as pool:
+        migrating = pool.submit(migrate_server, where, access=Access(lambda: opened))
+        assert server.holding.wait(10)
+        of_the_app = connect(where, Deadlines(statement=timedelta(seconds=1)))
+        with pytest.raises(of_the_app.fault, match="HYT00"):
+            of_the_app.run("SELECT 1 AS ix_retracted_row_number;")
+        assert (server.attentions, migrating.done(), opened.connections[0].timeout) == (1, False, 0)
+        server.release()
+        assert migrating.result(10) == [last]
+    of_the_app.close()
+    assert server.attentions == 1
+
+
+class Opened:
+    """The driver itself, with the connections that it opened."""
+
+    def __init__(self) -> None:
+        self._driver = load_driver()
+        self.Error = self._driver.Error
+        self.connections: list[Any] = []
+
+    def connect(self, connection_string: str, /, **options: Any) -> Any:
+        self.connections.append(self._driver.connect(connection_string, **options))
+        return self.connections[-1]
 
 
 def test_the_texts_of_a_commit_arrive_unharmed(store: Store, state: Server) -> None:

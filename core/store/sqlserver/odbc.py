@@ -32,10 +32,13 @@ class Driver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """The longest times of a sign-in and a statement; both stay well inside the time of an invocation."""
+    """The longest times of a sign-in and a statement; both stay well inside the time of an invocation.
+
+    Only a migration has statements without a deadline (None): it runs outside of every invocation.
+    """
 
     sign_in: timedelta = timedelta(seconds=15)
-    statement: timedelta = timedelta(seconds=30)
+    statement: timedelta | None = timedelta(seconds=30)
 
 
 class Session:
@@ -187,7 +190,7 @@ def connect(connection_string: str, deadlines: Deadlines | None = None, access: 
         connection = driver.connect(connection_string, **options)
     except driver.Error as error:
         raise _sign_in_fault(error) from error
-    connection.timeout = _whole_seconds(deadlines.statement)
+    connection.timeout = 0 if deadlines.statement is None else _whole_seconds(deadlines.statement)
     connection.maxwrite = ONE_PIECE
     return Session(connection, driver)
 

@@ -1,9 +1,7 @@
 -- An audit finds changed rows by checksums, rows that replays took away by their number, and every partition's anchor.
 
-ALTER TABLE hubledger.batch_ledger ADD rows_checksum bigint;  -- of the rows that the commit appended; NULL: it is older
-ALTER TABLE hubledger.batch_ledger ADD ledger_checksum bigint;  -- of this row itself; NULL: it is older
-
-CREATE INDEX ix_retracted_row_number ON hubledger.retracted_row (stream_id, partition_id, sequence_number);
+CREATE INDEX ix_retracted_row_number
+    ON hubledger.retracted_row (stream_id, partition_id, sequence_number) WITH (ONLINE = ON);
 
 -- Partitions that are older than anchors begin where their ledger begins.
 INSERT INTO hubledger.partition_anchor (stream_id, partition_id, sequence_number, anchored_at)
@@ -13,3 +11,7 @@ SELECT l.stream_id, l.partition_id, MIN(l.first_sequence_number), MIN(l.committe
        SELECT 1 FROM hubledger.partition_anchor AS a
         WHERE a.stream_id = l.stream_id AND a.partition_id = l.partition_id)
  GROUP BY l.stream_id, l.partition_id;
+
+-- The last step, because a changed table is locked until the migration ends.
+ALTER TABLE hubledger.batch_ledger ADD rows_checksum bigint;  -- of the rows that the commit appended; NULL: it is older
+ALTER TABLE hubledger.batch_ledger ADD ledger_checksum bigint;  -- of this row itself; NULL: it is older

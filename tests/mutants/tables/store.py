@@ -174,14 +174,22 @@ MUTANTS = (
         f"{UNIT}/test_server_schema.py",
         (
             "the server's migrations run without a lock",
-            '    session.run(_script("lock_migrations"))\n',
+            "        _lock(session, tell, wait)\n",
             "",
         ),
         (
             "only part of a migration goes to the named schema",
-            'session.run(in_schema(f"SET NOCOUNT ON;\\n{migration.text}", schema))',
-            'session.run(f"SET NOCOUNT ON;\\n{migration.text}")',
+            'session.run(in_schema(f"SET NOCOUNT ON;\\n{text}", schema))',
+            'session.run(f"SET NOCOUNT ON;\\n{text}")',
         ),
+        ("a grown table makes its migration time out", "Deadlines(statement=None)", "Deadlines()"),
+        (
+            "a migration is more than one transaction",
+            '    session.run(_script("begin_migration"))\n',
+            "",
+        ),
+        ("an index is built online where no edition can", "[-1][0][0] in ONLINE", "[-1][0][0] != 0"),
+        ("a second migration does not wait", "if not _locks(session, wait):", "if not _locks(session, timedelta(0)):"),
     ),
     *in_file(
         "core/store/ownership.py",

@@ -1,9 +1,13 @@
-"""core/store/sqlserver/schema.py: migrations in one locked transaction, and another schema's name in every text."""
+"""core/store/sqlserver/schema.py: migrations under a lock, each in one transaction without a deadline, and a different
+schema's name in every text."""
+
+import re
+from datetime import timedelta
 
 import pytest
 
 from core.errors import SchemaMismatch, StoreMisconfigured, StoreUnavailable
-from core.store.queries import load_migrations
+from core.store.queries import Migration, load_migrations
 from core.store.sqlserver.odbc import Access
 from core.store.sqlserver.schema import in_schema, migrate_server
 from tests.fakes.odbc_driver import FakeDriver, Server, fault
@@ -16,24 +20,96 @@ def texts(driver: FakeDriver) -> list[str]:
     return [text for text, _ in driver.server.executed]
 
 
+def migrate(driver: FakeDriver, told: list[str] | None = None) -> list[Migration]:
+    return migrate_server(CONNECTION, access=Access(lambda: driver), tell=([] if told is None else told).append)
+
+
+def steps(driver: FakeDriver) -> list[str]:
+    """Name the steps of a run that change something, in order."""
+    marks = {
+        "sp_getapplock": "lock",
+        "BEGIN TRANSACTION;": "begin",
+        "COMMIT TRANSACTION;": "commit",
+        "INSERT INTO hubledger.schema_migration": "record",
+        **{f"{one.text}": one.title for one in ALL},
+    }
+    return [name for text in texts(driver) for mark, name in marks.items() if mark in text]
+
+
 @pytest.mark.parametrize("version", range(len(ALL) + 1))
-def test_what_is_missing_is_applied_between_the_lock_and_the_commit(version: int) -> None:
+def test_each_missing_migration_is_applied_and_recorded_in_one_transaction_under_the_lock(version: int) -> None:
     driver = FakeDriver(Server(version=version))
-    assert migrate_server(CONNECTION, access=Access(lambda: driver)) == ALL[version:]
-    first, *_, last = texts(driver)
-    assert first.index("BEGIN TRANSACTION;") < first.index("sp_getapplock")
-    assert "COMMIT TRANSACTION;" in last
+    assert migrate(driver) == ALL[version:]
+    each = [["begin", one.title, "record", "commit"] for one in ALL[version:]]
+    assert steps(driver) == ["lock", *(step for one in each for step in one)]
     recorded = [given[:2] for text, given in driver.server.executed if "INSERT INTO hubledger.schema_migration" in text]
     assert recorded == [[one.version, one.name] for one in ALL[version:]]
     assert driver.open == []
 
 
-def test_a_migration_that_fails_commits_nothing_and_lets_go_of_the_connection() -> None:
-    driver = FakeDriver(Server(version=0, refused=("CREATE TABLE hubledger.home", fault("42000", 262))))
-    with pytest.raises(StoreUnavailable, match=r"^the database cannot be migrated: .*\(262\)"):
-        migrate_server(CONNECTION, access=Access(lambda: driver))
-    assert [text for text in texts(driver) if "COMMIT TRANSACTION" in text] == []
+def test_a_migration_that_fails_commits_nothing_and_leaves_those_before_it() -> None:
+    driver = FakeDriver(Server(version=0, refused=("CREATE TABLE hubledger.home ", fault("42000", 262))))
+    with pytest.raises(StoreUnavailable, match=r"^migration 0002 home_security failed; .*\(262\)"):
+        migrate(driver)
+    assert steps(driver) == ["lock", "begin", ALL[0].title, "record", "commit", "begin", ALL[1].title]
     assert driver.open == []
+
+
+def test_a_migration_has_no_deadline() -> None:
+    driver = FakeDriver(Server(version=0))
+    migrate(driver)
+    assert [connection.timeout for connection in driver.connections] == [0]
+
+
+def test_each_migration_tells_when_it_begins_and_how_long_it_took() -> None:
+    driver, told = FakeDriver(Server(version=len(ALL) - 2)), list[str]()
+    migrate(driver, told)
+    assert [line.rpartition(" in ")[0] or line for line in told] == [
+        f"{word} {one.title}" for one in ALL[-2:] for word in ("applying", "applied")
+    ]
+    assert all(re.fullmatch(r"applied .* in \d+\.\d s", line) for line in told[1::2])
+
+
+@pytest.mark.parametrize("edition", [1, 2, 3, 4, 5, 6, 8, 9, 11])
+def test_an_index_is_built_online_in_an_edition_that_can(edition: int) -> None:
+    driver = FakeDriver(Server(version=0, edition=edition))
+    migrate(driver)
+    built = set(re.findall(r"ONLINE = \w+", " ".join(texts(driver))))
+    assert built == {"ONLINE = ON" if edition in (3, 5, 8) else "ONLINE = OFF"}
+
+
+MIGRATING = ("sp_getapplock", fault("42000", 51001, "a different migration is running"))
+
+
+def waits(driver: FakeDriver) -> list[int]:
+    """Return how many milliseconds each request for the lock waits on the server."""
+    return [given[0] for text, given in driver.server.executed if "sp_getapplock" in text]
+
+
+def test_a_second_run_tells_that_it_waits_and_goes_on_after_the_first() -> None:
+    driver, told = FakeDriver(Server(version=len(ALL) - 1, refused=MIGRATING)), list[str]()
+
+    def first_ends(line: str) -> None:
+        driver.server.refused = None
+        told.append(line)
+
+    assert migrate_server(CONNECTION, access=Access(lambda: driver), tell=first_ends) == ALL[-1:]
+    assert told[0] == "a different migration of this database is running: waiting for it, 60 s at most"
+    assert waits(driver) == [0, 60_000]
+
+
+def test_a_second_run_that_has_waited_long_enough_says_so_and_changes_nothing() -> None:
+    driver = FakeDriver(Server(version=0, refused=MIGRATING))
+    with pytest.raises(StoreUnavailable, match=r"did not end within 2 s; this one changed nothing: run `python -m "):
+        migrate_server(CONNECTION, access=Access(lambda: driver), wait=timedelta(seconds=2))
+    assert (waits(driver), steps(driver), driver.open) == ([0, 2_000], ["lock", "lock"], [])
+
+
+def test_a_lock_that_is_refused_for_a_different_reason_is_not_waited_for() -> None:
+    driver = FakeDriver(Server(version=0, refused=("sp_getapplock", fault("42000", 51002))))
+    with pytest.raises(StoreUnavailable, match=r"^the database cannot be migrated: .*\(51002\)"):
+        migrate(driver)
+    assert waits(driver) == [0]
 
 
 def test_older_code_leaves_a_newer_schema_alone_and_refuses_one_that_breaks_it() -> None:

@@ -1,0 +1,3 @@
+-- All of a migration stands, and the list names it.
+SET NOCOUNT ON;
+COMMIT TRANSACTION;

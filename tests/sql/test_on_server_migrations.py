@@ -1,0 +1,147 @@
+"""Migrations on a T-SQL server: a database with rows is upgraded, a failed migration leaves those before it, a second
+run waits, and what the server says of a batch that binds what it makes."""
+
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from core.errors import StoreUnavailable
+from core.store.queries import SQL, load_migrations, load_queries
+from core.store.sqlserver.faults import read_trouble
+from core.store.sqlserver.odbc import Session, connect
+from core.store.sqlserver.schema import in_schema, migrate_server
+from tests.fakes.server_schema import drop_schema
+from tests.sql.statements import without_comments
+
+CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
+pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")
+ALL = list(load_migrations("sqlserver"))
+BEFORE = 8  # the version of the aged schema: the next one reads the ledger, builds indexes and changes tables
+RANGES = [("0", 1, 10, 14), ("0", 2, 15, 19), ("1", 1, 0, 4), ("1", 2, 7, 11)]  # 5 and 6 of partition 1 are missing
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    opened = connect(CONNECTION)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def schema(session: Session) -> Iterator[str]:
+    """A schema of version BEFORE with rows; dropped afterwards."""
+    name = f"hubledger_test_{secrets.token_hex(4)}"
+    session.run(in_schema((SQL / "sqlserver" / "create_schema.sql").read_text(encoding="utf-8"), name))
+    session.run(in_schema(load_queries("sqlserver")["create_schema_migration"].text, name))
+    for one in ALL[:BEFORE]:
+        session.run(in_schema(f"SET NOCOUNT ON;\n{one.text}", name))
+        values = f"({one.version}, N'{one.name}', SYSUTCDATETIME())"
+        session.run(f"INSERT INTO {name}.schema_migration (version, name, applied_at) VALUES {values};")
+    fill(session, name)
+    yield name
+    drop_schema(CONNECTION, name)
+
+
+def fill(session: Session, schema: str) -> None:
+    session.run(
+        f"SET NOCOUNT ON; INSERT INTO {schema}.event_stream (event_hub, consumer_group, incarnation, anchored_at)"
+        " VALUES (N'namespace/telemetry', N'hubledger', 1, SYSUTCDATETIME());"
+    )
+    for partition_id, commit_number, first, last in RANGES:
+        session.run(
+            f"SET NOCOUNT ON; INSERT INTO {schema}.batch_ledger (stream_id, partition_id, commit_number, kind,"
+            " first_sequence_number, last_sequence_number, written, filtered, dead_lettered, held, absent,"
+            " rows_written, transform_version, invocation_id, committed_at)"
+            f" SELECT e.stream_id, '{partition_id}', {commit_number}, 'batch', {first}, {last}, 4, 1, 0, 0, 0, 4,"
+            f" N'a/1', N'invocation', SYSUTCDATETIME() FROM {schema}.event_stream AS e;"
+        )
+
+
+def versions(session: Session, schema: str) -> list[int]:
+    (rows,) = session.run(f"SELECT m.version FROM {schema}.schema_migration AS m ORDER BY m.version;")
+    return [version for (version,) in rows]
+
+
+def indexes(session: Session, schema: str) -> set[str]:
+    text = "SELECT i.name FROM sys.indexes AS i JOIN sys.tables AS t ON t.object_id = i.object_id"
+    (rows,) = session.run(f"{text} WHERE t.schema_id = SCHEMA_ID(N'{schema}') AND i.name IS NOT NULL;")
+    return {name for (name,) in rows}
+
+
+def test_a_database_with_rows_is_upgraded(session: Session, schema: str) -> None:
+    told: list[str] = []
+    assert migrate_server(CONNECTION, schema, tell=told.append) == ALL[BEFORE:]
+    assert [line for line in told if line.startswith("applying ")] == [f"applying {one.title}" for one in ALL[BEFORE:]]
+    assert versions(session, schema) == [one.version for one in ALL]
+    made = " ".join(without_comments(one.text) for one in ALL)
+    assert set(re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", made)) <= indexes(session, schema)
+    columns = "s.partition_id, s.first_sequence_number, s.last_sequence_number, s.commits, s.holes, s.written"
+    (sums,) = session.run(f"SELECT {columns} FROM {schema}.ledger_sum AS s ORDER BY s.partition_id;")
+    assert sums == [("0", 10, 19, 2, 0, 8), ("1", 0, 11, 2, 1, 8)]
+    (anchors,) = session.run(
+        f"SELECT a.partition_id, a.sequence_number FROM {schema}.partition_anchor AS a ORDER BY a.partition_id;"
+    )
+    assert anchors == [("0", 10), ("1", 0)]
+
+
+def test_a_migration_that_fails_half_way_leaves_none_of_itself_and_all_before_it(session: Session, schema: str) -> None:
+    session.run(f"CREATE INDEX ix_event_hub_dead_letter_held ON {schema}.event_hub_dead_letter (held_behind);")
+    with pytest.raises(StoreUnavailable, match=r"^migration 0014 held_letters failed; .*\(1913\)"):
+        migrate_server(CONNECTION, schema)
+    assert versions(session, schema) == list(range(1, 14))
+    assert "ix_event_hub_dead_letter_open" not in indexes(session, schema)  # the step before the one that failed
+    session.run(f"DROP INDEX ix_event_hub_dead_letter_held ON {schema}.event_hub_dead_letter;")
+    assert migrate_server(CONNECTION, schema) == ALL[13:]
+    assert session.run("SELECT @@TRANCOUNT AS open_transactions;") == [[(0,)]]
+
+
+@pytest.fixture
+def other() -> Iterator[Session]:
+    """A run that holds the lock of the migrations."""
+    opened = connect(CONNECTION)
+    opened.run((SQL / "sqlserver" / "lock_migrations.sql").read_text(encoding="utf-8"), [25_000])
+    yield opened
+    opened.close()
+
+
+def test_a_second_run_gives_up_after_its_wait_and_says_why(session: Session, schema: str, other: Session) -> None:
+    with pytest.raises(StoreUnavailable, match=r"^a different migration of this database did not end within 1 s"):
+        migrate_server(CONNECTION, schema, wait=timedelta(seconds=1))
+    assert versions(session, schema) == list(range(1, BEFORE + 1))
+
+
+def test_a_second_run_goes_on_when_the_first_ends(schema: str, other: Session) -> None:
+    told: list[str] = []
+
+    def first_ends(line: str) -> None:
+        other.close()
+        told.append(line)
+
+    assert migrate_server(CONNECTION, schema, tell=first_ends) == ALL[BEFORE:]
+    assert told[0].startswith("a different migration of this database is running: waiting for it, 60 s at most")
+
+
+EARLY = {
+    "the filter of an index": "CREATE INDEX ix_floors ON hubledger.home (home_id) WHERE floors IS NOT NULL;",
+    "a selected column": "SELECT h.floors FROM hubledger.home AS h;",
+    "an updated column": "UPDATE hubledger.home SET floors = 1;",
+    "an inserted column": "INSERT INTO hubledger.home (home_id, floors) SELECT h.home_id, 1 FROM hubledger.home AS h;",
+}
+
+
+@pytest.mark.parametrize("case", EARLY)
+def test_a_batch_that_binds_a_column_which_it_adds_is_refused_before_it_runs(
+    session: Session, schema: str, case: str
+) -> None:
+    add = "ALTER TABLE hubledger.home ADD floors int;"
+    with pytest.raises(session.fault) as caught:
+        session.run(in_schema(f"{add} {EARLY[case]}", schema))
+    assert read_trouble(caught.value).number == 207
+    assert session.run(f"SELECT COL_LENGTH(N'{schema}.home', N'floors') AS width;") == [[(None,)]]
+    if case.startswith("the filter"):
+        session.run(in_schema(f"{add} EXEC(N'{EARLY[case]}');", schema))
+        assert "ix_floors" in indexes(session, schema)
