@@ -53,6 +53,8 @@ BY_INDEX = {
     "read_open_keys": f"INDEX {OPEN} (stream_id=? AND partition_id=? AND partition_key>?)",
     "find_open_letters": f"INDEX {OPEN} (stream_id=? AND partition_id=? AND partition_key=? AND sequence_number<?)",
     "count_held": f"INDEX {HELD} (stream_id=? AND partition_id=?)",
+    "claim_letters": f"INDEX ix_{LETTERS}_due (stream_id=? AND due_at<?)",
+    "next_due_at": f"INDEX ix_{LETTERS}_due (stream_id=? AND due_at>?)",
     "find_crashed": "(stream_id=? AND partition_id=? AND sequence_number>? AND sequence_number<?)",
     "find_discarded": "(stream_id=? AND partition_id=? AND sequence_number>? AND sequence_number<?)",
     "free_letters": f"INDEX {HELD} (stream_id=? AND partition_id=? AND held_behind=?)",
