@@ -133,8 +133,7 @@ SELECT n.commit_number, n.first_sequence_number, n.last_sequence_number, n.tried
 -- Find replays of a partition whose progress differs from their commits or from their retracted rows.
 -- params: stream_id, partition_id, most
 WITH done AS (
-    SELECT l.invocation_id, SUM(l.written + l.filtered + l.dead_lettered + l.absent) AS events,
-           SUM(l.written) AS written, SUM(l.rows_written) AS rows_written
+    SELECT l.invocation_id, SUM(l.written) AS written, SUM(l.rows_written) AS rows_written
       FROM batch_ledger AS l INDEXED BY ix_batch_ledger_change
      WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind <> 'batch' AND l.kind = 'replay'
      GROUP BY l.invocation_id
@@ -146,8 +145,9 @@ WITH done AS (
      WHERE r.stream_id = :stream_id AND r.partition_id = :partition_id
      GROUP BY l.invocation_id
 )
-SELECT p.job_id, p.first_sequence_number, p.last_sequence_number, p.rows_written,
-       COALESCE(d.rows_written, 0) AS rows_of_commits, p.rows_retracted, COALESCE(t.rows_retracted, 0) AS retracted_rows
+SELECT p.job_id, p.first_sequence_number, p.last_sequence_number, p.written,
+       COALESCE(d.written, 0) AS written_of_commits, p.rows_written, COALESCE(d.rows_written, 0) AS rows_of_commits,
+       p.rows_retracted, COALESCE(t.rows_retracted, 0) AS retracted_rows
   FROM replay_progress AS p
  INNER JOIN replay_job AS j ON j.job_id = p.job_id
   LEFT JOIN done AS d ON d.invocation_id = p.job_id

@@ -128,8 +128,8 @@ SELECT TOP (@most) n.commit_number, n.first_sequence_number, n.last_sequence_num
 -- Find replays of a partition whose progress differs from their commits or from their retracted rows.
 -- params: stream_id int, partition_id varchar(8000), most int
 WITH done AS (
-    SELECT l.invocation_id, SUM(l.written + l.filtered + l.dead_lettered + l.absent) AS events,
-           SUM(CONVERT(bigint, l.written)) AS written, SUM(CONVERT(bigint, l.rows_written)) AS rows_written
+    SELECT l.invocation_id, SUM(CONVERT(bigint, l.written)) AS written,
+           SUM(CONVERT(bigint, l.rows_written)) AS rows_written
       FROM hubledger.batch_ledger AS l
      WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind <> 'batch' AND l.kind = 'replay'
      GROUP BY l.invocation_id
@@ -141,8 +141,9 @@ WITH done AS (
      WHERE r.stream_id = @stream_id AND r.partition_id = @partition_id
      GROUP BY l.invocation_id
 )
-SELECT TOP (@most) p.job_id, p.first_sequence_number, p.last_sequence_number, p.rows_written,
-       COALESCE(d.rows_written, 0) AS rows_of_commits, p.rows_retracted, COALESCE(t.rows_retracted, 0) AS retracted_rows
+SELECT TOP (@most) p.job_id, p.first_sequence_number, p.last_sequence_number, p.written,
+       COALESCE(d.written, 0) AS written_of_commits, p.rows_written, COALESCE(d.rows_written, 0) AS rows_of_commits,
+       p.rows_retracted, COALESCE(t.rows_retracted, 0) AS retracted_rows
   FROM hubledger.replay_progress AS p
  INNER JOIN hubledger.replay_job AS j ON j.job_id = p.job_id
   LEFT JOIN done AS d ON d.invocation_id COLLATE Latin1_General_100_BIN2 = p.job_id
