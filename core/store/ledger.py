@@ -130,10 +130,6 @@ class Ledger(Comparison):
         place = {"partition_id": partition_id, "after_number": after, "last_sequence_number": last, "most": most}
         return tuple(map(_letter_event, self._stream.ask("read_letter_events", **place)))
 
-    def find_opening(self) -> datetime | None:
-        found = self._stream.ask("read_anchor", partition_id="")
-        return instant_of(found[0][1]) if found else None
-
     def count_rows(self, partition_id: PartitionId, span: Span) -> tuple[RowCount, ...]:
         counted = []
         for row_class in self._row_classes:

@@ -131,12 +131,12 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/ledger/hub_audit.py",
-        f"{UNIT}/ledger/test_hub_audit.py",
+        "core/ledger/hub_comparison.py",
+        f"{UNIT}/ledger/test_hub_comparison.py",
         (
             "a recreated hub passes the audit",
-            "if stored is not None and created_at != stored:",
-            "if stored is None and created_at:",
+            "and stored is not None and created_at != stored:",
+            "and stored is None:",
         ),
         (
             "a different event at the checkpoint passes the audit",
