@@ -5,9 +5,8 @@ from uuid import UUID
 from core.model.attempts import AttemptMark
 from core.model.commits import PartitionState
 from core.model.spans import SequenceNumber
-from core.store.columns import instant_of, instant_text, storable
+from core.store.columns import instant_of, instant_text, place_of, storable
 from core.store.database import Database, write
-from core.store.partitions import place_of
 
 INVOCATION_LENGTH = 100  # characters of an invocation's id that are stored
 

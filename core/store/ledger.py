@@ -17,7 +17,7 @@ from core.model.events import Incarnation, PartitionId
 from core.model.rows import row_table
 from core.model.spans import SequenceNumber, Span
 from core.store.changed import ChangedCommits
-from core.store.columns import instant_of, instant_text, row_reader, span_values
+from core.store.columns import instant_of, instant_text, names_of, row_reader, span_values
 from core.store.comparison import Comparison
 from core.store.listing import LetterListing
 from core.store.partitions import incarnation_of, stop_of
@@ -39,9 +39,7 @@ class Ledger(Comparison):
         return books
 
     def read_incarnation(self) -> Incarnation | None:
-        stream = self._stream.stream
-        names = {"event_hub": stream.event_hub, "consumer_group": stream.consumer_group}
-        found = self._stream.database.ask("read_incarnation", **names)
+        found = self._stream.database.ask("read_incarnation", **names_of(self._stream.stream))
         return incarnation_of(found[0]) if found else None
 
     def read_stops(self) -> Mapping[PartitionId, tuple[PartitionStop, ...]]:

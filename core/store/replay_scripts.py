@@ -13,9 +13,9 @@ from core.replay.diff import document
 from core.replay.job import COUNTS, REPLAY_MOVES, JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayRequest
 from core.replay.pieces import RehearsedPiece, ReplayCommit
 from core.store.checksum import with_checksums
-from core.store.columns import instant_text, numbers_json, span_values
+from core.store.columns import instant_text, numbers_json, place_of, span_values
 from core.store.held import freed_by, keys_of, order_steps
-from core.store.partitions import Values, letter_values, place_of
+from core.store.partitions import Values, letter_values
 from core.store.script import Script, Step, of_rows
 
 WHY_RESOLVED = "a replay wrote or filtered it"

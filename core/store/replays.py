@@ -33,9 +33,9 @@ from core.replay.pieces import (
     StandingState,
 )
 from core.settle.order import OpenLetter
-from core.store.columns import instant_of, instant_or_none, instant_text, row_of_json, row_reader, span_values
+from core.store.columns import instant_of, instant_or_none, instant_text, place_of, row_of_json, row_reader, span_values
 from core.store.database import write
-from core.store.partitions import Partitions, keys_json, place_of
+from core.store.partitions import Partitions, keys_json
 from core.store.replay_scripts import (
     FAULT_LENGTH,
     Overlapped,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from core.model.events import PartitionId, Stream
+from core.store.columns import names_of
 from core.store.database import Database, write
 from core.store.memory import STREAM_SECONDS
 from core.store.script import Named
@@ -39,7 +40,6 @@ class OneStream:
         now, found = self._monotonic(), self._found
         if found is not None and now - found[0] < STREAM_SECONDS:
             return found[1]
-        key = {"event_hub": self.stream.event_hub, "consumer_group": self.stream.consumer_group}
-        row = self.database.ask("find_stream", **key)
+        row = self.database.ask("find_stream", **names_of(self.stream))
         self._found = (now, int(row[0][0])) if row else None
         return int(row[0][0]) if row else None
