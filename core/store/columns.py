@@ -103,6 +103,11 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+def cut(text: str, most: int) -> str:
+    """Return the beginning of a text that a column of `most` characters can hold; SQL Server counts UTF-16 units."""
+    return storable(text).encode("utf-16-le")[: 2 * most].decode("utf-16-le", "ignore")
+
+
 def numbers_json(numbers: Sequence[SequenceNumber]) -> str:
     """Return sequence numbers in the form that both engines read: a JSON array of one-element arrays."""
     return json.dumps([[number] for number in numbers])

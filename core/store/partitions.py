@@ -23,6 +23,7 @@ from core.model.values import encode_properties
 from core.store.checksum import with_checksums
 from core.store.columns import (
     can_stand,
+    cut,
     instant_of,
     instant_or_none,
     instant_text,
@@ -139,7 +140,7 @@ class Partitions(HeldLetters):
         write(self._database, str(partition), "close_gaps", **values)
 
     def note_stop(self, state: PartitionState, reason: StopReason, detail: str, at: datetime) -> None:
-        values = {"detail": storable(detail)[:STOP_LENGTH], "stopped_at": instant_text(at)}
+        values = {"detail": cut(detail, STOP_LENGTH), "stopped_at": instant_text(at)}
         self._change_stop("note_stop", state, reason, **values)
 
     def clear_stop(self, state: PartitionState, reason: StopReason) -> None:
