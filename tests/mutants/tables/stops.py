@@ -176,6 +176,11 @@ MUTANTS = (
             '            Step("cancel_replays_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),\n',
             "",
         ),
+        (
+            "the states of replays of the former hub stay",
+            '            Step("forget_states_of_stream", stream_id),\n',
+            "",
+        ),
     ),
     *in_file(
         "sql/sqlite/queries/event_hub_checkpoint.sql",
