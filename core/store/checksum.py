@@ -29,19 +29,17 @@ PositionedValues = Sequence[Sequence[Any]]  # of each row: sequence number, ordi
 class RowsDigest:
     """The checksum of one table's rows, which are given in order and in any number of parts."""
 
-    __slots__ = ("_hash", "_started", "rows")
+    __slots__ = ("_hash", "_started")
 
     def __init__(self, table: str) -> None:
         self._hash = hashlib.sha256(table.encode())
         self._started = False
-        self.rows = 0
 
     def add(self, values: PositionedValues) -> None:
         """Add rows after those that were given before."""
         text = orjson.dumps(values, default=_text_of)
         self._hash.update(b"," + text[1:-1] if self._started else text[:-1])
         self._started = True
-        self.rows += len(values)
 
     def total(self) -> int:
         """Return the checksum as 64 bits with a sign; 0 without rows."""
