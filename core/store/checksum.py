@@ -70,13 +70,13 @@ def added(one: int, other: int) -> int:
 
 def ledger_checksum(kind: str, values: Mapping[str, Any]) -> int:
     """Return the checksum of a commit's row in the ledger, without the commit number, which SQL gives."""
-    text = orjson.dumps([kind, *(values.get(name, 0) for name in LEDGER_ROW)])
+    text = orjson.dumps([kind, *(values[name] for name in LEDGER_ROW)])
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "big", signed=True)
 
 
 def with_checksums(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a ledger row with its checksums; a step that appends rows adds theirs to `rows_checksum`."""
-    return {**values, "ledger_checksum": ledger_checksum(kind, values), "rows_checksum": 0}
+    return {**values, "kind": kind, "ledger_checksum": ledger_checksum(kind, values), "rows_checksum": 0}
 
 
 @cache

@@ -117,7 +117,7 @@ def retry_script(commit: RetryCommit) -> Script:
             Step("free_letters", freed),
             Step("record_attempts", {**freed, **_retry_attempt_values(commit, at)}),
             Step("record_freed", {**freed, "done_by": commit.invocation_id}),
-            Step("record_retry", with_checksums("retry", {**shared, **_retry_values(commit)})),
+            Step("record_change", with_checksums("retry", {**shared, **_retry_values(commit)})),
         ),
     )
 
@@ -196,6 +196,8 @@ def _retry_values(commit: RetryCommit) -> Values:
         "written": settled.written,
         "filtered": settled.filtered,
         "dead_lettered": len(numbers) - settled.written - settled.filtered,
+        "held": 0,
+        "absent": 0,
         "rows_written": settled.rows_written,
         "rows_appended": settled.rows_appended,
         "invocation_id": commit.invocation_id,

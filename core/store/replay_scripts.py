@@ -151,7 +151,7 @@ def _writing_steps(commit: ReplayCommit) -> list[Step]:
         *order,
         Step("record_attempts", attempts),
         *freed,
-        Step("record_replay", with_checksums("replay", {**place, **span, **_record_values(commit, at)})),
+        Step("record_change", with_checksums("replay", {**place, **span, **_record_values(commit, at)})),
     ]
 
 
