@@ -63,7 +63,7 @@ _SUMS = ("accounted", "written", "filtered", "dead_lettered")
 def read_books(address: str) -> Books:
     """Return the current books; the message of BooksUnavailable is one line."""
     try:
-        return _books(json.loads(_get(address, "/api/status")))
+        return _books(json.loads(get(address, "/api/status")))
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as error:
         raise BooksUnavailable(f"{address}/api/status: {str(error) or type(error).__name__}") from error
 
@@ -109,22 +109,22 @@ class Watch:
 
 def count_accounted(store: Path) -> int:
     """Count the events that are accounted for in the store, without a wait for the app's answer."""
-    return int(_select(store, _ACCOUNTED)[0][0])
+    return int(select(store, _ACCOUNTED)[0][0])
 
 
 def count_letters(store: Path) -> Counter[str]:
     """Count the letters in the store, by status."""
-    return Counter(dict(_select(store, _LETTERS)))
+    return Counter(dict(select(store, _LETTERS)))
 
 
 def count_gaps(store: Path) -> Counter[str]:
     """Count the events in gaps, by the status of the gap: healed, absent or open."""
-    return Counter(dict(_select(store, _GAPS)))
+    return Counter(dict(select(store, _GAPS)))
 
 
 def count_survived(store: Path) -> dict[str, int]:
     """Count what a dangerous chaos has left: isolated killing events, incarnations, and held events that followed."""
-    return {name: int(_select(store, query)[0][0]) for name, query in _SURVIVED.items()}
+    return {name: int(select(store, query)[0][0]) for name, query in _SURVIVED.items()}
 
 
 def count_open_letters(store: Path) -> int:
@@ -133,12 +133,14 @@ def count_open_letters(store: Path) -> int:
     return sum(counts[status] for status in OPEN)
 
 
-def _select(store: Path, query: str) -> list[Any]:
+def select(store: Path, query: str, *values: object) -> list[Any]:
+    """Return the rows of a query; the store is opened to be read only."""
     with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as connection:
-        return connection.execute(query).fetchall()
+        return connection.execute(query, values).fetchall()
 
 
-def _get(address: str, path: str) -> bytes:
+def get(address: str, path: str) -> bytes:
+    """Return the body of the app's answer; BooksUnavailable for a status other than 200."""
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=TIMEOUT)
     try:
         connection.request("GET", path)

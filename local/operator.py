@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from local.books import BooksUnavailable, get, select
 from local.processes import Pause
 
 LOOK_EVERY = 1.0  # seconds
@@ -65,7 +66,7 @@ class Operator:
     def _discard(self) -> None:
         letters = [
             {"partition_id": partition_id, "sequence_number": str(number)}
-            for partition_id, number in _select(self._store, _HOPELESS, ORDER)
+            for partition_id, number in select(self._store, _HOPELESS, ORDER)
         ]
         if letters:
             order = {"letters": letters, "expected_count": len(letters), "reason": "the demo's operator gives it up"}
@@ -75,13 +76,12 @@ class Operator:
 def open_next_incarnation(host: Addressed, pause: Pause) -> None:
     """Wait until the app reports the stop, and open the next incarnation as an operator would: after a dry run."""
     deadline = time.monotonic() + PATIENCE
-    while not _stopped(host.address):
+    while (incarnation := _stopped_incarnation(host.address)) is None:
         if time.monotonic() > deadline:
             raise NotOpened(f"the app reported no recreated hub in {PATIENCE:g} s")
         pause(LOOK_EVERY)
     reason = "the demo has recreated the hub"
-    status = _get(host.address, "/api/status")
-    order = {"reason": reason, "expected_incarnation": status["incarnation"]}
+    order = {"reason": reason, "expected_incarnation": incarnation}
     code, found = post(host.address, "/api/streams/next-incarnation", order)
     if code == 200:
         order |= {"dry_run": False, "expected_hub_created_at": found["hub_created_at"]}
@@ -101,21 +101,11 @@ def post(address: str, path: str, body: Mapping[str, Any]) -> tuple[int, Any]:
         return response.status, json.loads(response.read())
 
 
-def _stopped(address: str) -> bool:
+def _stopped_incarnation(address: str) -> int | None:
+    """Return the number of the incarnation that is stopped by a different hub; None while the app reports no stop."""
     try:
-        partitions = _get(address, "/api/status")["partitions"]
-    except (OSError, http.client.HTTPException, ValueError, KeyError):
-        return False
-    return any(stop["reason"] == "incarnation" for partition in partitions for stop in partition["stops"])
-
-
-def _get(address: str, path: str) -> Any:
-    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=ANSWER)
-    with closing(connection):
-        connection.request("GET", path)
-        return json.loads(connection.getresponse().read())
-
-
-def _select(store: Path, query: str, *values: object) -> list[Any]:
-    with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as connection:
-        return connection.execute(query, values).fetchall()
+        status = json.loads(get(address, "/api/status"))
+        stops = [stop["reason"] for partition in status["partitions"] for stop in partition["stops"]]
+        return int(status["incarnation"]) if "incarnation" in stops else None
+    except (BooksUnavailable, OSError, http.client.HTTPException, ValueError, KeyError):
+        return None

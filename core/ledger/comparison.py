@@ -52,6 +52,8 @@ class ReplayFault:
     job_id: str
     first: SequenceNumber
     last: SequenceNumber
+    written: int
+    written_of_commits: int
     rows_written: int
     rows_of_commits: int
     rows_retracted: int
@@ -120,7 +122,8 @@ def _retry_fault(id: PartitionId, one: RetryFault) -> LedgerFault:
 
 def _replay_fault(id: PartitionId, one: ReplayFault) -> LedgerFault:
     text = (
-        f"replay {one.job_id} counts {one.rows_written} rows written and {one.rows_retracted} retracted, but its"
-        f" commits count {one.rows_of_commits} written, and {one.retracted_rows} retracted rows exist"
+        f"replay {one.job_id} counts {one.written} events written, {one.rows_written} rows written and"
+        f" {one.rows_retracted} retracted, but its commits count {one.written_of_commits} and {one.rows_of_commits}"
+        f" written, and {one.retracted_rows} retracted rows exist"
     )
     return LedgerFault(id, "replays", one.first, one.last, text)

@@ -1,13 +1,15 @@
-"""Compare the books with what the hub still holds: the events of letters, and partitions that the books do not name."""
+"""Compare the books with the hub: whether it is still theirs, its events of letters, and its partitions."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from core.ingest.incarnation import created_differently, differing_event
 from core.ledger.faults import LedgerFault
-from core.model.events import Event, PartitionId
+from core.model.commits import PartitionState
+from core.model.events import Event, Incarnation, PartitionId
 from core.model.hub import HubReader
 from core.model.spans import SequenceNumber, Span
 from core.model.values import encode_properties
@@ -57,14 +59,34 @@ class LetterComparison:
                 yield LedgerFault(self._id, "letter_changed", number, number, text)
 
 
+def incarnation_faults(
+    states: Iterable[PartitionState], incarnation: Incarnation | None, hub: HubReader
+) -> Iterator[LedgerFault]:
+    """Yield the fault of a hub that was created at a different time, or whose event at a checkpoint differs.
+
+    Raises HubUnreachable or HubRefused. The recount reports a hub that ends before the checkpoint.
+    """
+    compared = [(state, state.checkpoint.sequence_number) for state in states if state.checkpoint is not None]
+    created_at = hub.created_at() if compared else None
+    stored = None if incarnation is None else incarnation.hub_created_at
+    for state, number in compared:
+        if created_at is not None and stored is not None and created_at != stored:
+            evidence: str | None = created_differently(created_at, stored)
+        else:
+            evidence = differing_event(state, hub, hub.extent(state.partition))
+        if evidence is not None:
+            text = f"{evidence}: it is a different hub"
+            yield LedgerFault(state.partition.partition_id, "hub", number, number, text)
+
+
 def find_unbooked(
-    hub: HubReader, named: Collection[PartitionId], opened_at: datetime | None, now: datetime
+    hub: HubReader, named: Collection[PartitionId], incarnation: Incarnation | None, now: datetime
 ) -> Iterator[LedgerFault]:
     """Yield the partitions that had events in the hub and are not in the books.
 
     Yields none for a stream that was just opened. Raises HubUnreachable or HubRefused.
     """
-    if opened_at is not None and timedelta() <= now - opened_at < SETTLING:
+    if incarnation is not None and timedelta() <= now - incarnation.opened_at < SETTLING:
         return
     for partition in hub.partitions():
         if partition.partition_id not in named and (extent := hub.extent(partition)).last >= 0:

@@ -5,9 +5,8 @@ from uuid import UUID
 from core.model.attempts import AttemptMark
 from core.model.commits import PartitionState
 from core.model.spans import SequenceNumber
-from core.store.columns import instant_of, instant_text, storable
+from core.store.columns import cut, instant_of, instant_text, place_of
 from core.store.database import Database, write
-from core.store.partitions import place_of
 
 INVOCATION_LENGTH = 100  # characters of an invocation's id that are stored
 
@@ -42,7 +41,7 @@ class Attempts:
             "attempts": mark.attempts,
             "attempt_id": str(mark.attempt_id),
             "begun_at": instant_text(mark.begun_at),
-            "invocation_id": storable(mark.invocation_id)[:INVOCATION_LENGTH],
+            "invocation_id": cut(mark.invocation_id, INVOCATION_LENGTH),
         }
         if expected is None:
             return bool(write(self._database, str(state.partition), "open_attempt", **values))

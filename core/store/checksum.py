@@ -29,19 +29,17 @@ PositionedValues = Sequence[Sequence[Any]]  # of each row: sequence number, ordi
 class RowsDigest:
     """The checksum of one table's rows, which are given in order and in any number of parts."""
 
-    __slots__ = ("_hash", "_started", "rows")
+    __slots__ = ("_hash", "_started")
 
     def __init__(self, table: str) -> None:
         self._hash = hashlib.sha256(table.encode())
         self._started = False
-        self.rows = 0
 
     def add(self, values: PositionedValues) -> None:
         """Add rows after those that were given before."""
         text = orjson.dumps(values, default=_text_of)
         self._hash.update(b"," + text[1:-1] if self._started else text[:-1])
         self._started = True
-        self.rows += len(values)
 
     def total(self) -> int:
         """Return the checksum as 64 bits with a sign; 0 without rows."""
@@ -72,13 +70,13 @@ def added(one: int, other: int) -> int:
 
 def ledger_checksum(kind: str, values: Mapping[str, Any]) -> int:
     """Return the checksum of a commit's row in the ledger, without the commit number, which SQL gives."""
-    text = orjson.dumps([kind, *(values.get(name, 0) for name in LEDGER_ROW)])
+    text = orjson.dumps([kind, *(values[name] for name in LEDGER_ROW)])
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "big", signed=True)
 
 
 def with_checksums(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a ledger row with its checksums; a step that appends rows adds theirs to `rows_checksum`."""
-    return {**values, "ledger_checksum": ledger_checksum(kind, values), "rows_checksum": 0}
+    return {**values, "kind": kind, "ledger_checksum": ledger_checksum(kind, values), "rows_checksum": 0}
 
 
 @cache

@@ -10,6 +10,8 @@ from typing import Any, cast, get_args, get_type_hints
 
 import msgspec
 
+from core.model.commits import PartitionState
+from core.model.events import Stream
 from core.model.rows import PlacedRow, Row, RowTable, row_table
 from core.model.spans import SequenceNumber, Span
 
@@ -101,6 +103,11 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+def cut(text: str, most: int) -> str:
+    """Return the beginning of a text that a column of `most` characters can hold; SQL Server counts UTF-16 units."""
+    return storable(text).encode("utf-16-le")[: 2 * most].decode("utf-16-le", "ignore")
+
+
 def numbers_json(numbers: Sequence[SequenceNumber]) -> str:
     """Return sequence numbers in the form that both engines read: a JSON array of one-element arrays."""
     return json.dumps([[number] for number in numbers])
@@ -109,6 +116,16 @@ def numbers_json(numbers: Sequence[SequenceNumber]) -> str:
 def span_values(span: Span) -> dict[str, SequenceNumber]:
     """Return both ends of a span under the names of their columns."""
     return {"first_sequence_number": span.first, "last_sequence_number": span.last}
+
+
+def place_of(state: PartitionState) -> dict[str, Any]:
+    """Return the key of a partition."""
+    return {"stream_id": state.stream_id, "partition_id": state.partition.partition_id}
+
+
+def names_of(stream: Stream) -> dict[str, str]:
+    """Return the names of a stream, which all its incarnations share."""
+    return {"event_hub": stream.event_hub, "consumer_group": stream.consumer_group}
 
 
 def quoted(name: str) -> str:

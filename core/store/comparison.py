@@ -6,6 +6,7 @@ from core.ledger.comparison import AbsentFault, AttemptFault, ReplayFault, Retry
 from core.model.events import PartitionId
 from core.model.rows import row_table
 from core.model.spans import SequenceNumber, Span, span
+from core.store.columns import names_of
 from core.store.script import of_rows
 from core.store.stream import OneStream
 
@@ -23,9 +24,7 @@ class Comparison:
         self._row_classes = row_classes
 
     def count_incarnations(self) -> tuple[int, int, int]:
-        stream = self._stream.stream
-        key = {"event_hub": stream.event_hub, "consumer_group": stream.consumer_group}
-        ((found, first, last),) = self._stream.database.ask("find_incarnations", **key)
+        ((found, first, last),) = self._stream.database.ask("find_incarnations", **names_of(self._stream.stream))
         return found, first or 0, last or 0
 
     def find_traces(self) -> Mapping[PartitionId, tuple[str, ...]]:

@@ -4,13 +4,12 @@ import json
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from typing import Any
 
 from core.model.commits import BatchCommit, PartitionState
 from core.model.order import OpenKeys
 from core.model.spans import SequenceNumber
 from core.settle.order import OpenLetter
-from core.store.columns import numbers_json
+from core.store.columns import numbers_json, place_of
 from core.store.database import Database
 from core.store.memory import Memory
 from core.store.script import Step
@@ -28,7 +27,7 @@ class HeldLetters:
     def read_open_keys(self, state: PartitionState) -> PartitionState:
         if state.open_keys is not None:
             return state
-        found = self._database.ask("read_open_keys", **_place(state), most=MOST_OPEN_KEYS + 1)
+        found = self._database.ask("read_open_keys", **place_of(state), most=MOST_OPEN_KEYS + 1)
         keys = frozenset([key for (key,) in found]) if len(found) <= MOST_OPEN_KEYS else None
         known = replace(state, open_keys=OpenKeys(keys))
         return self._memory.remember(known) if self._memory else known
@@ -37,11 +36,11 @@ class HeldLetters:
         self, state: PartitionState, keys: AbstractSet[str], before: SequenceNumber
     ) -> Mapping[str, OpenLetter]:
         asked = {"partition_keys": keys_of(keys), "before": before}
-        found = self._database.ask("find_open_letters", **_place(state), **asked)
+        found = self._database.ask("find_open_letters", **place_of(state), **asked)
         return {key: OpenLetter(SequenceNumber(number), error_class) for key, number, error_class in found}
 
     def count_held(self, state: PartitionState) -> int:
-        ((held,),) = self._database.ask("count_held", **_place(state))
+        ((held,),) = self._database.ask("count_held", **place_of(state))
         return int(held)
 
 
@@ -55,7 +54,7 @@ def order_steps(
     if state.open_keys is None or state.checkpoint is None:
         return []
     values = {
-        **_place(state),
+        **place_of(state),
         "read_at_commit": state.checkpoint.commit_number,
         "invocation_id": invocation_id,
         "knows_stop": int(not clears or state.stop_for("held") is not None),
@@ -68,7 +67,7 @@ def freeing_steps(commit: BatchCommit, freed_at: str) -> list[Step]:
     waited_for = {letter.held_behind for letter in commit.settled.letters if letter.status == "held"}
     before = sorted(number for number in waited_for if number is not None and number < commit.first)
     freed = {"freed_by": freed_by(commit.commit_id), "freed_at": freed_at, "sequence_numbers": numbers_json(before)}
-    return [Step("free_letters", {**_place(commit.state), **freed})] if before else []
+    return [Step("free_letters", {**place_of(commit.state), **freed})] if before else []
 
 
 def freed_by(token: object) -> str:
@@ -79,7 +78,3 @@ def freed_by(token: object) -> str:
 def keys_of(keys: AbstractSet[str]) -> str:
     """Return partition keys as both engines read them: an array of arrays of one."""
     return json.dumps([[key] for key in sorted(keys)])
-
-
-def _place(state: PartitionState) -> dict[str, Any]:
-    return {"stream_id": state.stream_id, "partition_id": state.partition.partition_id}

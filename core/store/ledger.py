@@ -17,7 +17,7 @@ from core.model.events import Incarnation, PartitionId
 from core.model.rows import row_table
 from core.model.spans import SequenceNumber, Span
 from core.store.changed import ChangedCommits
-from core.store.columns import instant_of, instant_text, row_reader, span_values
+from core.store.columns import instant_of, instant_text, names_of, row_reader, span_values
 from core.store.comparison import Comparison
 from core.store.listing import LetterListing
 from core.store.partitions import incarnation_of, stop_of
@@ -39,9 +39,7 @@ class Ledger(Comparison):
         return books
 
     def read_incarnation(self) -> Incarnation | None:
-        stream = self._stream.stream
-        names = {"event_hub": stream.event_hub, "consumer_group": stream.consumer_group}
-        found = self._stream.database.ask("read_incarnation", **names)
+        found = self._stream.database.ask("read_incarnation", **names_of(self._stream.stream))
         return incarnation_of(found[0]) if found else None
 
     def read_stops(self) -> Mapping[PartitionId, tuple[PartitionStop, ...]]:
@@ -129,10 +127,6 @@ class Ledger(Comparison):
     ) -> tuple[LetterEvent, ...]:
         place = {"partition_id": partition_id, "after_number": after, "last_sequence_number": last, "most": most}
         return tuple(map(_letter_event, self._stream.ask("read_letter_events", **place)))
-
-    def find_opening(self) -> datetime | None:
-        found = self._stream.ask("read_anchor", partition_id="")
-        return instant_of(found[0][1]) if found else None
 
     def count_rows(self, partition_id: PartitionId, span: Span) -> tuple[RowCount, ...]:
         counted = []

@@ -22,10 +22,10 @@ from core.model.letters import (
 from core.model.spans import SequenceNumber
 from core.model.values import decode_properties
 from core.store.checksum import with_checksums
-from core.store.columns import instant_of, instant_or_none, instant_text, numbers_json, storable
+from core.store.columns import instant_of, instant_or_none, instant_text, numbers_json, place_of, storable
 from core.store.database import write
 from core.store.held import freed_by
-from core.store.partitions import Partitions, Values, place_of, row_steps
+from core.store.partitions import Partitions, Values, row_steps
 from core.store.script import Script, Step
 
 NOT_RECORDED = ("claim", "release")  # moves that try nothing and add no attempt
@@ -76,8 +76,8 @@ class Letters(Partitions):
             "claimed_by": commit.claimed_by,
             "claimed_until": instant_text(until),
         }
-        taken = write(self._database, str(commit.partition), "take_freed_letters", **values)
-        return tuple(sorted(map(_claimed_letter_of, taken), key=lambda letter: letter.sequence_number))
+        taken = map(_claimed_letter_of, write(self._database, str(commit.partition), "take_freed_letters", **values))
+        return tuple(sorted(taken, key=number_of))
 
     def find_letters(self, hold: LetterHold) -> tuple[FoundLetter, ...]:
         return tuple(FoundLetter(*row) for row in self._database.ask("find_letters", **_hold_values(hold)))
@@ -117,7 +117,7 @@ def retry_script(commit: RetryCommit) -> Script:
             Step("free_letters", freed),
             Step("record_attempts", {**freed, **_retry_attempt_values(commit, at)}),
             Step("record_freed", {**freed, "done_by": commit.invocation_id}),
-            Step("record_retry", with_checksums("retry", {**shared, **_retry_values(commit)})),
+            Step("record_change", with_checksums("retry", {**shared, **_retry_values(commit)})),
         ),
     )
 
@@ -196,6 +196,8 @@ def _retry_values(commit: RetryCommit) -> Values:
         "written": settled.written,
         "filtered": settled.filtered,
         "dead_lettered": len(numbers) - settled.written - settled.filtered,
+        "held": 0,
+        "absent": 0,
         "rows_written": settled.rows_written,
         "rows_appended": settled.rows_appended,
         "invocation_id": commit.invocation_id,

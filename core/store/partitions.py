@@ -23,10 +23,13 @@ from core.model.values import encode_properties
 from core.store.checksum import with_checksums
 from core.store.columns import (
     can_stand,
+    cut,
     instant_of,
     instant_or_none,
     instant_text,
     key_text,
+    names_of,
+    place_of,
     row_reader,
     span_values,
     storable,
@@ -54,18 +57,17 @@ class Partitions(HeldLetters):
         known = None if self._memory is None else self._memory.stream_id_of(stream)
         if known is not None:
             return known
-        key = {"event_hub": stream.event_hub, "consumer_group": stream.consumer_group}
-        found = self._database.ask("find_stream", **key)
+        found = self._database.ask("find_stream", **names_of(stream))
         if not found:
-            write(self._database, str(stream), "open_stream", **key, anchored_at=instant_text(self._now()))
-            found = self._database.ask("find_stream", **key)
+            opened = names_of(stream) | {"anchored_at": instant_text(self._now())}
+            write(self._database, str(stream), "open_stream", **opened)
+            found = self._database.ask("find_stream", **names_of(stream))
         stream_id = int(found[0][0])
         return self._memory.remember_stream(stream, stream_id) if self._memory else stream_id
 
     def read_incarnation(self, stream: Stream) -> Incarnation:
         self.open_stream(stream)
-        key = {"event_hub": stream.event_hub, "consumer_group": stream.consumer_group}
-        return incarnation_of(self._database.ask("read_incarnation", **key)[0])
+        return incarnation_of(self._database.ask("read_incarnation", **names_of(stream))[0])
 
     def adopt_hub(self, incarnation: Incarnation, created_at: datetime) -> None:
         values = {"stream_id": incarnation.stream_id, "hub_created_at": instant_text(created_at)}
@@ -138,7 +140,7 @@ class Partitions(HeldLetters):
         write(self._database, str(partition), "close_gaps", **values)
 
     def note_stop(self, state: PartitionState, reason: StopReason, detail: str, at: datetime) -> None:
-        values = {"detail": storable(detail)[:STOP_LENGTH], "stopped_at": instant_text(at)}
+        values = {"detail": cut(detail, STOP_LENGTH), "stopped_at": instant_text(at)}
         self._change_stop("note_stop", state, reason, **values)
 
     def clear_stop(self, state: PartitionState, reason: StopReason) -> None:
@@ -204,11 +206,6 @@ def row_steps(settled: Settled, place: Values) -> list[Step]:
             sums = None if table.key else "rows_checksum"
             steps.append(Step(of_rows(verb, row_class), place, many=placed, races=races, sums=sums))
     return steps
-
-
-def place_of(state: PartitionState) -> Values:
-    """Return the key of a partition."""
-    return {"stream_id": state.stream_id, "partition_id": state.partition.partition_id}
 
 
 def keys_json(keys: Iterable[tuple[Any, ...]]) -> str:

@@ -13,9 +13,9 @@ from core.replay.diff import document
 from core.replay.job import COUNTS, REPLAY_MOVES, JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayRequest
 from core.replay.pieces import RehearsedPiece, ReplayCommit
 from core.store.checksum import with_checksums
-from core.store.columns import instant_text, numbers_json, span_values
+from core.store.columns import cut, instant_text, numbers_json, place_of, span_values
 from core.store.held import freed_by, keys_of, order_steps
-from core.store.partitions import Values, letter_values, place_of
+from core.store.partitions import Values, letter_values
 from core.store.script import Script, Step, of_rows
 
 WHY_RESOLVED = "a replay wrote or filtered it"
@@ -60,7 +60,7 @@ def move_script(move: JobMove) -> Script:
         "status": allowed.target,
         "sources": f",{','.join(allowed.sources)},",
         "moved_at": at,
-        "fault": (move.fault or "")[:FAULT_LENGTH],
+        "fault": cut(move.fault or "", FAULT_LENGTH),
         "entry": json.dumps(entry) + "\n",
     }
     steps = (Step("move_replay_job", values, answers=True), Step("forget_states", {"job_id": values["job_id"]}))
@@ -151,7 +151,7 @@ def _writing_steps(commit: ReplayCommit) -> list[Step]:
         *order,
         Step("record_attempts", attempts),
         *freed,
-        Step("record_replay", with_checksums("replay", {**place, **span, **_record_values(commit, at)})),
+        Step("record_change", with_checksums("replay", {**place, **span, **_record_values(commit, at)})),
     ]
 
 

@@ -33,9 +33,18 @@ from core.replay.pieces import (
     StandingState,
 )
 from core.settle.order import OpenLetter
-from core.store.columns import instant_of, instant_or_none, instant_text, row_of_json, row_reader, span_values
+from core.store.columns import (
+    cut,
+    instant_of,
+    instant_or_none,
+    instant_text,
+    place_of,
+    row_of_json,
+    row_reader,
+    span_values,
+)
 from core.store.database import write
-from core.store.partitions import Partitions, keys_json, place_of
+from core.store.partitions import Partitions, keys_json
 from core.store.replay_scripts import (
     FAULT_LENGTH,
     Overlapped,
@@ -99,7 +108,7 @@ class Replays(Partitions):
         return bool(self._database.run(move_script(move)).rows)
 
     def note_replay_fault(self, job_id: UUID, fault: str | None, at: datetime) -> None:
-        values = {"job_id": str(job_id), "fault": (fault or "")[:FAULT_LENGTH], "moved_at": instant_text(at)}
+        values = {"job_id": str(job_id), "fault": cut(fault or "", FAULT_LENGTH), "moved_at": instant_text(at)}
         write(self._database, f"replay {job_id}", "note_replay_fault", **values)
 
     def read_standing_states(

@@ -3,10 +3,12 @@
 `prefix` goes before the name of a table ("hubledger."), `mark` before the name of a parameter ("@" or ":").
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from core.model.rows import row_table
 from core.store.columns import quoted
+from core.store.script import OfRows
 
 RETRACTED = "stream_id, partition_id, commit_number, table_name, sequence_number, ordinal, row_commit_number, row"
 STANDING = "t.stream_id, t.partition_id, t.sequence_number, "  # the columns that name the writer of a state
@@ -31,7 +33,15 @@ class Dialect:
         return f"{self.of_partition(alias)}\n   AND {alias}.sequence_number BETWEEN {ends}"
 
 
-def placed_text(row_class: type, sql: Dialect) -> str:
+def common_text(of: OfRows, sql: Dialect) -> str | None:
+    """Return the statement of a verb that is alike in both engines; None for any other verb."""
+    if of.verb == "find_row_faults":
+        return _row_faults(of.row_classes, sql)
+    text = _TEXTS.get(of.verb)
+    return None if text is None else text(of.row_class, sql)
+
+
+def _placed(row_class: type, sql: Dialect) -> str:
     """Select the rows of one event: ordinal (NULL for a state), commit number and columns."""
     table = row_table(row_class)
     ordinal = "NULL" if table.key else "t.ordinal"
@@ -40,13 +50,13 @@ def placed_text(row_class: type, sql: Dialect) -> str:
     return f"SELECT {ordinal}, t.commit_number{columns}\n  FROM {sql.prefix}{table.name} AS t\n WHERE {where};"
 
 
-def count_states_text(row_class: type, sql: Dialect) -> str:
+def _count_states(row_class: type, sql: Dialect) -> str:
     """Count the states of a range that were written before a commit."""
     where = f"{sql.in_range('t')} AND t.commit_number < {sql.mark}commit_number"
     return f"SELECT COUNT(*) AS states FROM {sql.prefix}{row_table(row_class).name} AS t\n WHERE {where};"
 
 
-def count_rows_text(row_class: type, sql: Dialect) -> str:
+def _count_rows(row_class: type, sql: Dialect) -> str:
     """Count the rows of a range, and those whose commit is not in the ledger or does not cover their number."""
     return (
         "SELECT COUNT(*), COALESCE(SUM(CASE WHEN l.commit_number IS NULL THEN 1 ELSE 0 END), 0)\n"
@@ -58,19 +68,19 @@ def count_rows_text(row_class: type, sql: Dialect) -> str:
     )
 
 
-def next_partition_text(row_class: type, sql: Dialect) -> str:
+def _next_partition(row_class: type, sql: Dialect) -> str:
     """Find the next partition by its text that has rows."""
     where = f"t.stream_id = {sql.mark}stream_id AND t.partition_id > {sql.mark}partition_id"
     return f"SELECT MIN(t.partition_id) FROM {sql.prefix}{row_table(row_class).name} AS t\n WHERE {where};"
 
 
-def next_number_text(row_class: type, sql: Dialect) -> str:
+def _next_number(row_class: type, sql: Dialect) -> str:
     """Find the next number of a partition that has rows."""
     where = f"{sql.of_partition('t')} AND t.sequence_number >= {sql.mark}first_sequence_number"
     return f"SELECT MIN(t.sequence_number) FROM {sql.prefix}{row_table(row_class).name} AS t\n WHERE {where};"
 
 
-def range_text(row_class: type, sql: Dialect) -> str:
+def _range(row_class: type, sql: Dialect) -> str:
     """Select the rows of a range in order: commit number, sequence number, ordinal and columns."""
     table = row_table(row_class)
     columns = "".join(f", t.{quoted(name)}" for name in table.columns)
@@ -80,7 +90,7 @@ def range_text(row_class: type, sql: Dialect) -> str:
     )
 
 
-def lettered_text(row_class: type, sql: Dialect) -> str:
+def _lettered(row_class: type, sql: Dialect) -> str:
     """Find letters of a range that are not resolved, although rows of their number exist."""
     table = f"{sql.prefix}{row_table(row_class).name}"
     rows = f"SELECT 1 FROM {table} AS t WHERE {sql.of_partition('t')} AND t.sequence_number = d.sequence_number"
@@ -91,7 +101,7 @@ def lettered_text(row_class: type, sql: Dialect) -> str:
     )
 
 
-def row_faults_text(row_classes: tuple[type, ...], sql: Dialect) -> str:
+def _row_faults(row_classes: tuple[type, ...], sql: Dialect) -> str:
     """Find the commits that lie wholly in a range and appended a different number of rows than the tables hold.
 
     Rows that replays retracted count as held.
@@ -125,3 +135,14 @@ def ordinal_text(row_class: type) -> str:
     """Number the states of one event by their keys, because a state has no ordinal."""
     order = ", ".join(f"t.{quoted(name)}" for name in row_table(row_class).key)
     return f"ROW_NUMBER() OVER (PARTITION BY t.sequence_number ORDER BY {order}) - 1"
+
+
+_TEXTS: Mapping[str, Callable[[type, Dialect], str]] = {
+    "select_placed": _placed,
+    "count_states": _count_states,
+    "count_rows": _count_rows,
+    "next_partition": _next_partition,
+    "next_number": _next_number,
+    "select_range": _range,
+    "find_lettered": _lettered,
+}

@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from core.model.events import PartitionId, Stream
+from core.store.columns import names_of
 from core.store.database import Database, write
-from core.store.memory import STREAM_SECONDS
+from core.store.memory import Memory
 from core.store.script import Named
 
 
@@ -19,8 +21,7 @@ class OneStream:
     def __init__(self, database: Database, stream: Stream, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.database = database
         self.stream = stream
-        self._monotonic = monotonic
-        self._found: tuple[float, int] | None = None
+        self._memory = Memory(timedelta(), monotonic)
 
     def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a statement about this stream; none while there is no such stream."""
@@ -36,10 +37,8 @@ class OneStream:
 
     def find(self) -> int | None:
         """Return the stream's id; None while the stream is not in the database."""
-        now, found = self._monotonic(), self._found
-        if found is not None and now - found[0] < STREAM_SECONDS:
-            return found[1]
-        key = {"event_hub": self.stream.event_hub, "consumer_group": self.stream.consumer_group}
-        row = self.database.ask("find_stream", **key)
-        self._found = (now, int(row[0][0])) if row else None
-        return int(row[0][0]) if row else None
+        known = self._memory.stream_id_of(self.stream)
+        if known is not None:
+            return known
+        row = self.database.ask("find_stream", **names_of(self.stream))
+        return self._memory.remember_stream(self.stream, int(row[0][0])) if row else None

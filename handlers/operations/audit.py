@@ -8,8 +8,7 @@ import msgspec
 
 from core.ledger.audit import AuditedPartition, audit
 from core.ledger.faults import FaultKind, LedgerFault
-from core.ledger.hub_audit import incarnation_fault
-from core.ledger.hub_comparison import find_unbooked
+from core.ledger.hub_comparison import find_unbooked, incarnation_faults
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS, HubRecount, RowRecount, recount_hub, recount_rows, window
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
@@ -163,11 +162,12 @@ def _audited(
         rows = _rows(own, one, window(one.ledger, first, last, MOST_NUMBERS)) if query.rows else None
         hub = _hub(own, one, window(one.ledger, first, last, MOST_EVENTS), call.at) if query.hub else None
         partitions.append(_partition(one, rows, hub))
-        differs = _incarnation_fault(own, one) if query.hub else None
-        faults += [differs] if differs is not None else []
         faults += [fault for recount in (rows, hub) if recount is not None for fault in recount.faults]
-    if query.hub and id is None:
-        faults += find_unbooked(own.hub, done.named, own.ledger.find_opening(), call.at)
+    if query.hub:
+        incarnation = own.ledger.read_incarnation()
+        states = [own.incarnations.read_partition(one.ledger.partition) for one in done.partitions]
+        faults += incarnation_faults(states, incarnation, own.hub)
+        faults += find_unbooked(own.hub, done.named, incarnation, call.at) if id is None else ()
     return AuditAnswer(
         at=call.at,
         balanced=not faults,
@@ -179,11 +179,6 @@ def _audited(
 
 def _rows(own: App, one: AuditedPartition, span: Span | None) -> RowRecount | None:
     return None if span is None else recount_rows(one, span, own.ledger)
-
-
-def _incarnation_fault(own: App, one: AuditedPartition) -> LedgerFault | None:
-    state = own.incarnations.read_partition(one.ledger.partition)
-    return incarnation_fault(state, own.ledger.read_incarnation(), own.hub)
 
 
 def _hub(own: App, one: AuditedPartition, span: Span | None, now: datetime) -> HubRecount | None:

@@ -12,9 +12,8 @@ from core.ingest.silence import HubEnd
 from core.model.commits import BatchCommit, GapStatus, PartitionState, SequenceGap
 from core.model.letters import LetterOutcome, RetryCommit
 from core.model.spans import SequenceNumber, Span
-from core.store.columns import instant_text
+from core.store.columns import instant_text, place_of
 from core.store.database import write
-from core.store.partitions import place_of
 from tests.fakes.builders import EPOCH, claim, commit, event, keep_letters, letter, partition, reading, settled
 from tests.fakes.kept import Engine
 from tests.fakes.store import Store

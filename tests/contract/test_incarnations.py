@@ -10,6 +10,7 @@ from core.ledger.next_incarnation import Opening
 from core.model.events import PartitionId
 from core.model.letters import LetterOutcome, RetryCommit
 from core.model.spans import SequenceNumber
+from core.store.database import write
 from core.store.incarnations import Incarnations
 from core.store.stream import OneStream
 from tests.contract.test_replay_jobs import request
@@ -158,3 +159,14 @@ def test_open_replays_of_the_closed_stream_are_cancelled(store: Store) -> None:
     assert found is not None
     assert (found.status, found.ended_at) == ("cancelled", NOON)
     assert "next incarnation" in (found.fault or "")
+
+
+def test_a_replay_that_the_next_incarnation_cancels_leaves_no_carried_states(store: Store) -> None:
+    store.commit_batch(commit(store.read_partition(P), 0, 9))
+    job = request()
+    store.open_replay(job)
+    place = {"job_id": str(job.job_id), "partition_id": "0"}
+    write(store.database, "a replay", "carry_states", **place, carried='[["key", 4, "{}"]]')
+    assert store.database.ask("read_carried", **place, keys='[["key"]]') != []
+    open_next(store)
+    assert store.database.ask("read_carried", **place, keys='[["key"]]') == []

@@ -196,6 +196,8 @@ def test_a_move_is_made_where_the_table_allows_it_and_nowhere_else(
 def test_the_fault_that_holds_up_a_job_is_stored_until_it_is_gone(running: Store) -> None:
     running.note_replay_fault(JOB, "the hub does not answer", EPOCH)
     assert found(running).fault == "the hub does not answer"
+    running.note_replay_fault(JOB, "x" + "👩" * 2_000, EPOCH)  # two UTF-16 units each, as the server counts
+    assert found(running).fault == "x" + "👩" * 999
     running.note_replay_fault(JOB, None, EPOCH)
     assert found(running).fault is None
     running.move_replay(move("cancel"))

@@ -44,3 +44,5 @@ def test_the_detail_of_a_stop_is_cut(store: Store) -> None:
     state = store.read_partition(P)
     store.note_stop(state, "held", "ü" * 5_000, LATER)
     assert store.read_partition(P).stops[0].detail == "ü" * 2_000
+    store.note_stop(state, "outage", "x" + "👩" * 2_000, LATER)  # two UTF-16 units each, as the server counts
+    assert store.read_partition(P).stops[1].detail == "x" + "👩" * 999

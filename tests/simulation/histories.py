@@ -59,7 +59,7 @@ class History:
     def audit(self) -> list[LedgerFault]:
         """Return the faults that the audit and the recounts of rows and hub report."""
         done = audit(self.desk.ledger, None)
-        unbooked = find_unbooked(self.hub, done.named, self.desk.ledger.find_opening(), NOW)
+        unbooked = find_unbooked(self.hub, done.named, self.desk.ledger.read_incarnation(), NOW)
         return [*done.faults, *self._recounted(done), *unbooked]
 
     def _recounted(self, done: Audit) -> Iterator[LedgerFault]:

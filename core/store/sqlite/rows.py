@@ -17,20 +17,7 @@ from core.store.columns import (
     newest_of_each,
     quoted,
 )
-from core.store.rows import (
-    RETRACTED,
-    STANDING,
-    Dialect,
-    count_rows_text,
-    count_states_text,
-    lettered_text,
-    next_number_text,
-    next_partition_text,
-    ordinal_text,
-    placed_text,
-    range_text,
-    row_faults_text,
-)
+from core.store.rows import RETRACTED, STANDING, Dialect, common_text, ordinal_text
 from core.store.script import OfRows, Step
 
 SQLITE = Dialect("", ":", "", " LIMIT :most")
@@ -57,7 +44,7 @@ def checksum_of_values(row_class: type, values: Sequence[Sequence[Any]]) -> int:
 @cache
 def rows_text(of: OfRows) -> str:
     """Return the statement of a verb."""
-    return row_faults_text(of.row_classes, SQLITE) if of.verb == "find_row_faults" else _TEXTS[of.verb](of.row_class)
+    return common_text(of, SQLITE) or _TEXTS[of.verb](of.row_class)
 
 
 def many_values(step: Step, values: Mapping[str, Any]) -> Sequence[Any]:
@@ -167,13 +154,6 @@ _TEXTS: Mapping[str, Callable[[type], str]] = {
     "delete": _delete,
     "retract_states": _retract_states,
     "replace_states": _replace,
-    "count_states": lambda row_class: count_states_text(row_class, SQLITE),
     "select_states": _select_states,
     "select_standing": lambda row_class: _select_states(row_class, STANDING),
-    "select_placed": lambda row_class: placed_text(row_class, SQLITE),
-    "count_rows": lambda row_class: count_rows_text(row_class, SQLITE),
-    "next_partition": lambda row_class: next_partition_text(row_class, SQLITE),
-    "next_number": lambda row_class: next_number_text(row_class, SQLITE),
-    "select_range": lambda row_class: range_text(row_class, SQLITE),
-    "find_lettered": lambda row_class: lettered_text(row_class, SQLITE),
 }

@@ -103,10 +103,10 @@ def _values(steps: Iterable[Step], kept: tuple[str, ...]) -> dict[str, Any]:
     sums: dict[str, int] = {}
     for place, step in enumerate(steps):
         values[_expected(place).name] = step.expect
+        given = {**step.values, **sums}
         for param in _query(step.statement).declared:
             if param.name in kept:
                 continue
-            given = {**step.values, **sums}
             value = _sent(step, param) if param.type == ROWS else given[param.name]
             if values.setdefault(param.name, value) != value:
                 raise ValueError(f"{step.statement} gives {param.name} a different value than a step before it")

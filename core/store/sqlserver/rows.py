@@ -22,20 +22,7 @@ from core.store.columns import (
     types_of,
 )
 from core.store.queries import ROWS, Param, Query
-from core.store.rows import (
-    RETRACTED,
-    STANDING,
-    Dialect,
-    count_rows_text,
-    count_states_text,
-    lettered_text,
-    next_number_text,
-    next_partition_text,
-    ordinal_text,
-    placed_text,
-    range_text,
-    row_faults_text,
-)
+from core.store.rows import RETRACTED, STANDING, Dialect, common_text, ordinal_text
 from core.store.script import OfRows
 from core.store.sqlserver.json import server_instant_texts
 
@@ -73,13 +60,10 @@ _OF_EVENTS = (
 @cache
 def rows_query(of: OfRows) -> Query:
     """Return the statement of a verb, with its parameters."""
-    names, text = _TEXTS[of.verb]
-    params = [Param(name, _DECLARED[name]) for name in names]
-    if of.verb == "find_row_faults":
-        return Query(str(of), "", tuple(params), row_faults_text(of.row_classes, SERVER))
+    params = [Param(name, _DECLARED[name]) for name in _PARAMS[of.verb]]
     if of.verb in ("append", "set", "retract_states", "replace_states"):
         params.append(Param(rows_variable(row_table(of.row_class)), ROWS))
-    return Query(str(of), "", tuple(params), text(of.row_class))
+    return Query(str(of), "", tuple(params), common_text(of, SERVER) or _TEXTS[of.verb](of.row_class))
 
 
 @cache
@@ -223,21 +207,31 @@ def _json_value(column: str, hint: Any) -> str:
     return f"CAST({column} AS varchar(10))" if date in types else column
 
 
-_TEXTS: Mapping[str, tuple[tuple[str, ...], Callable[[type], str]]] = {
-    "append": ((*_PARTITION, "commit_number"), _append),
-    "set": ((*_PARTITION, "commit_number"), _set),
-    "retract": ((*_PARTITION, "commit_number", "sequence_numbers"), _retract),
-    "delete": ((*_PARTITION, "sequence_numbers"), _delete),
-    "retract_states": ((*_PARTITION, "commit_number"), _retract_states),
-    "replace_states": ((*_PARTITION, "commit_number"), _replace_states),
-    "count_states": ((*_RANGE, "commit_number"), lambda row_class: count_states_text(row_class, SERVER)),
-    "select_states": (("keys",), _select_states),
-    "select_standing": (("keys",), lambda row_class: _select_states(row_class, STANDING)),
-    "select_placed": ((*_PARTITION, "sequence_number"), lambda row_class: placed_text(row_class, SERVER)),
-    "count_rows": (_RANGE, lambda row_class: count_rows_text(row_class, SERVER)),
-    "next_partition": (_PARTITION, lambda row_class: next_partition_text(row_class, SERVER)),
-    "next_number": ((*_PARTITION, "first_sequence_number"), lambda row_class: next_number_text(row_class, SERVER)),
-    "select_range": (_RANGE, lambda row_class: range_text(row_class, SERVER)),
-    "find_lettered": ((*_RANGE, "most"), lambda row_class: lettered_text(row_class, SERVER)),
-    "find_row_faults": ((*_RANGE, "most"), lambda row_class: ""),
+_PARAMS: Mapping[str, tuple[str, ...]] = {
+    "append": (*_PARTITION, "commit_number"),
+    "set": (*_PARTITION, "commit_number"),
+    "retract": (*_PARTITION, "commit_number", "sequence_numbers"),
+    "delete": (*_PARTITION, "sequence_numbers"),
+    "retract_states": (*_PARTITION, "commit_number"),
+    "replace_states": (*_PARTITION, "commit_number"),
+    "count_states": (*_RANGE, "commit_number"),
+    "select_states": ("keys",),
+    "select_standing": ("keys",),
+    "select_placed": (*_PARTITION, "sequence_number"),
+    "count_rows": _RANGE,
+    "next_partition": _PARTITION,
+    "next_number": (*_PARTITION, "first_sequence_number"),
+    "select_range": _RANGE,
+    "find_lettered": (*_RANGE, "most"),
+    "find_row_faults": (*_RANGE, "most"),
+}
+_TEXTS: Mapping[str, Callable[[type], str]] = {
+    "append": _append,
+    "set": _set,
+    "retract": _retract,
+    "delete": _delete,
+    "retract_states": _retract_states,
+    "replace_states": _replace_states,
+    "select_states": _select_states,
+    "select_standing": lambda row_class: _select_states(row_class, STANDING),
 }

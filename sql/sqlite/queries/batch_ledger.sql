@@ -9,26 +9,15 @@ VALUES (:stream_id, :partition_id, :commit_number, 'batch', :first_sequence_numb
         :written, :filtered, :dead_lettered, :held, :absent, :rows_written, :rows_appended, :transform_version,
         :invocation_id, :committed_at, :rows_checksum, :ledger_checksum);
 
--- name: record_retry
--- Record the outcomes of letters that were tried again, from the first to the last of them.
--- params: stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, written, filtered, dead_lettered, rows_written, rows_appended, transform_version, invocation_id, committed_at, rows_checksum, ledger_checksum
+-- name: record_change
+-- Record the outcomes of a retry, from its first letter to its last, or of replayed events; those that are gone count as
+-- absent. The row is no part of the tiling.
+-- params: stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number, written, filtered, dead_lettered, held, absent, rows_written, rows_appended, transform_version, invocation_id, committed_at, rows_checksum, ledger_checksum
 INSERT INTO batch_ledger
        (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number,
         written, filtered, dead_lettered, held, absent, rows_written, rows_appended, transform_version,
         invocation_id, committed_at, rows_checksum, ledger_checksum)
-VALUES (:stream_id, :partition_id, :commit_number, 'retry', :first_sequence_number, :last_sequence_number,
-        :written, :filtered, :dead_lettered, 0, 0, :rows_written, :rows_appended, :transform_version,
-        :invocation_id, :committed_at, :rows_checksum, :ledger_checksum);
-
--- name: record_replay
--- Record the outcomes of a range of replayed events; those that are gone count as absent. The row is no part of the
--- tiling.
--- params: stream_id, partition_id, commit_number, first_sequence_number, last_sequence_number, written, filtered, dead_lettered, held, absent, rows_written, rows_appended, transform_version, invocation_id, committed_at, rows_checksum, ledger_checksum
-INSERT INTO batch_ledger
-       (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number,
-        written, filtered, dead_lettered, held, absent, rows_written, rows_appended, transform_version,
-        invocation_id, committed_at, rows_checksum, ledger_checksum)
-VALUES (:stream_id, :partition_id, :commit_number, 'replay', :first_sequence_number, :last_sequence_number,
+VALUES (:stream_id, :partition_id, :commit_number, :kind, :first_sequence_number, :last_sequence_number,
         :written, :filtered, :dead_lettered, :held, :absent, :rows_written, :rows_appended, :transform_version,
         :invocation_id, :committed_at, :rows_checksum, :ledger_checksum);
 

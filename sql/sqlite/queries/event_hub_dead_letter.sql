@@ -54,11 +54,15 @@ UPDATE event_hub_dead_letter
        status = 'retrying', claimed_by = :claimed_by, claimed_until = :claimed_until, due_at = :claimed_until,
        began_at = NULL
  WHERE rowid IN (
-       SELECT d.rowid FROM event_hub_dead_letter AS d
-        WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying')
-          AND (d.due_at <= :claimed_at OR d.status = 'waiting' AND d.due_at > :latest)
-        ORDER BY d.due_at
-        LIMIT :most)
+       SELECT n.letter FROM (
+              SELECT d.rowid AS letter, d.due_at FROM event_hub_dead_letter AS d
+               WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying') AND d.due_at <= :claimed_at
+               UNION ALL
+              SELECT d.rowid, d.due_at FROM event_hub_dead_letter AS d
+               WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying') AND d.due_at > :latest
+                 AND d.status = 'waiting'
+               ORDER BY 2
+               LIMIT :most) AS n)
 RETURNING partition_id, sequence_number, lost_claims;
 
 -- name: begin_chunk
@@ -121,13 +125,15 @@ SELECT sequence_number, status, claimed_by
 -- Read when the next letter is due, or its lease ends; NULL when none waits. A letter that waits for a time after the
 -- latest got it from a clock that was ahead, so it is due now. Without an order of keys, held letters are due.
 -- params: stream_id, latest, frees_held
-SELECT CASE WHEN w.last_due_at > :latest THEN '0001-01-01T00:00:00.000000Z' ELSE
-            CASE WHEN w.held_since < COALESCE(w.first_due_at, :latest) THEN w.held_since ELSE w.first_due_at END END
-  FROM (SELECT
-        (SELECT MIN(d.due_at) FROM event_hub_dead_letter AS d
-          WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying')) AS first_due_at,
-        (SELECT MAX(d.due_at) FROM event_hub_dead_letter AS d
-          WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying')
-            AND d.status = 'waiting') AS last_due_at,
-        (SELECT MIN(h.failed_at) FROM event_hub_dead_letter AS h
-          WHERE h.stream_id = :stream_id AND h.status = 'held' AND :frees_held = 1) AS held_since) AS w;
+SELECT CASE WHEN EXISTS (
+                 SELECT 1 FROM event_hub_dead_letter AS d
+                  WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying') AND d.due_at > :latest
+                    AND d.status = 'waiting') THEN '0001-01-01T00:00:00.000000Z'
+            WHEN h.held_since < COALESCE(w.first_due_at, :latest) THEN h.held_since ELSE w.first_due_at END AS due_at
+  FROM (SELECT MIN(d.due_at) AS first_due_at
+          FROM event_hub_dead_letter AS d
+         WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying')) AS w
+ CROSS JOIN (
+       SELECT MIN(l.failed_at) AS held_since
+         FROM event_hub_dead_letter AS l
+        WHERE l.stream_id = :stream_id AND l.status = 'held' AND :frees_held = 1) AS h;

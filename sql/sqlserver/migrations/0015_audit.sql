@@ -5,12 +5,16 @@ CREATE INDEX ix_retracted_row_number
 
 -- Partitions that are older than anchors begin where their ledger begins.
 INSERT INTO hubledger.partition_anchor (stream_id, partition_id, sequence_number, anchored_at)
-SELECT l.stream_id, l.partition_id, MIN(l.first_sequence_number), MIN(l.committed_at)
-  FROM hubledger.batch_ledger AS l
- WHERE l.kind = 'batch' AND NOT EXISTS (
+SELECT c.stream_id, c.partition_id, f.first_sequence_number, f.committed_at
+  FROM hubledger.event_hub_checkpoint AS c
+ CROSS APPLY (
+       SELECT TOP (1) l.first_sequence_number, l.committed_at
+         FROM hubledger.batch_ledger AS l
+        WHERE l.stream_id = c.stream_id AND l.partition_id = c.partition_id AND l.kind = 'batch'
+        ORDER BY l.first_sequence_number) AS f
+ WHERE NOT EXISTS (
        SELECT 1 FROM hubledger.partition_anchor AS a
-        WHERE a.stream_id = l.stream_id AND a.partition_id = l.partition_id)
- GROUP BY l.stream_id, l.partition_id;
+        WHERE a.stream_id = c.stream_id AND a.partition_id = c.partition_id);
 
 -- The last step, because a changed table is locked until the migration ends.
 ALTER TABLE hubledger.batch_ledger ADD rows_checksum bigint;  -- of the rows that the commit appended; NULL: it is older

@@ -49,14 +49,12 @@ SELECT TOP (@most) n.commit_number, n.first_sequence_number, n.last_sequence_num
 SELECT TOP (@most) g.first_sequence_number, g.last_sequence_number
   FROM hubledger.sequence_gap AS g
  WHERE g.stream_id = @stream_id AND g.partition_id = @partition_id AND g.status = 'absent'
-   AND NOT EXISTS (
-       SELECT 1 FROM hubledger.batch_ledger AS l
-        WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind = 'batch' AND l.absent > 0
-          AND l.last_sequence_number >= g.first_sequence_number
-          AND l.first_sequence_number = (
-              SELECT MAX(b.first_sequence_number) FROM hubledger.batch_ledger AS b
-               WHERE b.stream_id = @stream_id AND b.partition_id = @partition_id AND b.kind = 'batch'
-                 AND b.first_sequence_number <= g.first_sequence_number))
+   AND COALESCE((
+       SELECT TOP (1) CASE WHEN l.last_sequence_number >= g.first_sequence_number THEN l.absent END
+         FROM hubledger.batch_ledger AS l
+        WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind = 'batch'
+          AND l.first_sequence_number <= g.first_sequence_number
+        ORDER BY l.first_sequence_number DESC), 0) = 0
  ORDER BY g.first_sequence_number;
 
 -- name: find_held_faults
@@ -65,14 +63,12 @@ SELECT TOP (@most) g.first_sequence_number, g.last_sequence_number
 SELECT TOP (@most) d.sequence_number
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.status = 'held'
-   AND NOT EXISTS (
-       SELECT 1 FROM hubledger.batch_ledger AS l
-        WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind = 'batch' AND l.held > 0
-          AND l.last_sequence_number >= d.sequence_number
-          AND l.first_sequence_number = (
-              SELECT MAX(b.first_sequence_number) FROM hubledger.batch_ledger AS b
-               WHERE b.stream_id = @stream_id AND b.partition_id = @partition_id AND b.kind = 'batch'
-                 AND b.first_sequence_number <= d.sequence_number))
+   AND COALESCE((
+       SELECT TOP (1) CASE WHEN l.last_sequence_number >= d.sequence_number THEN l.held END
+         FROM hubledger.batch_ledger AS l
+        WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind = 'batch'
+          AND l.first_sequence_number <= d.sequence_number
+        ORDER BY l.first_sequence_number DESC), 0) = 0
    AND NOT EXISTS (
        SELECT 1 FROM hubledger.batch_ledger AS l
         WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind <> 'batch' AND l.held > 0
@@ -128,8 +124,8 @@ SELECT TOP (@most) n.commit_number, n.first_sequence_number, n.last_sequence_num
 -- Find replays of a partition whose progress differs from their commits or from their retracted rows.
 -- params: stream_id int, partition_id varchar(8000), most int
 WITH done AS (
-    SELECT l.invocation_id, SUM(l.written + l.filtered + l.dead_lettered + l.absent) AS events,
-           SUM(CONVERT(bigint, l.written)) AS written, SUM(CONVERT(bigint, l.rows_written)) AS rows_written
+    SELECT l.invocation_id, SUM(CONVERT(bigint, l.written)) AS written,
+           SUM(CONVERT(bigint, l.rows_written)) AS rows_written
       FROM hubledger.batch_ledger AS l
      WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind <> 'batch' AND l.kind = 'replay'
      GROUP BY l.invocation_id
@@ -141,8 +137,9 @@ WITH done AS (
      WHERE r.stream_id = @stream_id AND r.partition_id = @partition_id
      GROUP BY l.invocation_id
 )
-SELECT TOP (@most) p.job_id, p.first_sequence_number, p.last_sequence_number, p.rows_written,
-       COALESCE(d.rows_written, 0) AS rows_of_commits, p.rows_retracted, COALESCE(t.rows_retracted, 0) AS retracted_rows
+SELECT TOP (@most) p.job_id, p.first_sequence_number, p.last_sequence_number, p.written,
+       COALESCE(d.written, 0) AS written_of_commits, p.rows_written, COALESCE(d.rows_written, 0) AS rows_of_commits,
+       p.rows_retracted, COALESCE(t.rows_retracted, 0) AS retracted_rows
   FROM hubledger.replay_progress AS p
  INNER JOIN hubledger.replay_job AS j ON j.job_id = p.job_id
   LEFT JOIN done AS d ON d.invocation_id COLLATE Latin1_General_100_BIN2 = p.job_id
@@ -159,15 +156,15 @@ SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number,
        l.held, l.absent, l.rows_written, l.rows_appended, l.transform_version, l.invocation_id, l.committed_at,
        l.rows_checksum, l.ledger_checksum
   FROM hubledger.batch_ledger AS l
- WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind = 'batch'
-   AND l.first_sequence_number BETWEEN @first_sequence_number AND @last_sequence_number
- UNION ALL
-SELECT l.commit_number, l.kind, l.first_sequence_number, l.last_sequence_number, l.written, l.filtered, l.dead_lettered,
-       l.held, l.absent, l.rows_written, l.rows_appended, l.transform_version, l.invocation_id, l.committed_at,
-       l.rows_checksum, l.ledger_checksum
-  FROM hubledger.batch_ledger AS l
- WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind <> 'batch'
-   AND l.first_sequence_number BETWEEN @first_sequence_number AND @last_sequence_number;
+ WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.commit_number IN (
+       SELECT b.commit_number FROM hubledger.batch_ledger AS b
+        WHERE b.stream_id = @stream_id AND b.partition_id = @partition_id AND b.kind = 'batch'
+          AND b.first_sequence_number BETWEEN @first_sequence_number AND @last_sequence_number
+        UNION ALL
+       SELECT c.commit_number FROM hubledger.batch_ledger AS c
+        WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id AND c.kind <> 'batch'
+          AND c.first_sequence_number BETWEEN @first_sequence_number AND @last_sequence_number)
+ ORDER BY l.commit_number;
 
 -- name: find_next_numbers
 -- Find the numbers of the next batch, the next commit of a different kind, and the next retracted row; NULL: none.

@@ -9,26 +9,15 @@ VALUES (@stream_id, @partition_id, @commit_number, 'batch', @first_sequence_numb
         @written, @filtered, @dead_lettered, @held, @absent, @rows_written, @rows_appended, @transform_version,
         @invocation_id, @committed_at, @rows_checksum, @ledger_checksum);
 
--- name: record_retry
--- Record the outcomes of letters that were tried again, from the first to the last of them.
--- params: stream_id int, partition_id varchar(8000), commit_number bigint, first_sequence_number bigint, last_sequence_number bigint, written bigint, filtered bigint, dead_lettered bigint, rows_written int, rows_appended int, transform_version nvarchar(4000), invocation_id nvarchar(4000), committed_at datetime2(7), rows_checksum bigint, ledger_checksum bigint
+-- name: record_change
+-- Record the outcomes of a retry, from its first letter to its last, or of replayed events; those that are gone count as
+-- absent. The row is no part of the tiling.
+-- params: stream_id int, partition_id varchar(8000), commit_number bigint, kind varchar(8000), first_sequence_number bigint, last_sequence_number bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, rows_written int, rows_appended int, transform_version nvarchar(4000), invocation_id nvarchar(4000), committed_at datetime2(7), rows_checksum bigint, ledger_checksum bigint
 INSERT INTO hubledger.batch_ledger
        (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number,
         written, filtered, dead_lettered, held, absent, rows_written, rows_appended, transform_version,
         invocation_id, committed_at, rows_checksum, ledger_checksum)
-VALUES (@stream_id, @partition_id, @commit_number, 'retry', @first_sequence_number, @last_sequence_number,
-        @written, @filtered, @dead_lettered, 0, 0, @rows_written, @rows_appended, @transform_version,
-        @invocation_id, @committed_at, @rows_checksum, @ledger_checksum);
-
--- name: record_replay
--- Record the outcomes of a range of replayed events; those that are gone count as absent. The row is no part of the
--- tiling.
--- params: stream_id int, partition_id varchar(8000), commit_number bigint, first_sequence_number bigint, last_sequence_number bigint, written bigint, filtered bigint, dead_lettered bigint, held bigint, absent bigint, rows_written int, rows_appended int, transform_version nvarchar(4000), invocation_id nvarchar(4000), committed_at datetime2(7), rows_checksum bigint, ledger_checksum bigint
-INSERT INTO hubledger.batch_ledger
-       (stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number,
-        written, filtered, dead_lettered, held, absent, rows_written, rows_appended, transform_version,
-        invocation_id, committed_at, rows_checksum, ledger_checksum)
-VALUES (@stream_id, @partition_id, @commit_number, 'replay', @first_sequence_number, @last_sequence_number,
+VALUES (@stream_id, @partition_id, @commit_number, @kind, @first_sequence_number, @last_sequence_number,
         @written, @filtered, @dead_lettered, @held, @absent, @rows_written, @rows_appended, @transform_version,
         @invocation_id, @committed_at, @rows_checksum, @ledger_checksum);
 

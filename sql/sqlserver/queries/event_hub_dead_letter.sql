@@ -87,7 +87,7 @@ UPDATE TOP (@most) d
 OUTPUT inserted.partition_id, inserted.sequence_number, inserted.lost_claims
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id AND d.status IN ('waiting', 'retrying')
-   AND (d.due_at <= @claimed_at OR d.status = 'waiting' AND d.due_at > @latest);
+   AND (d.due_at <= @claimed_at OR d.due_at > @latest) AND (d.due_at <= @claimed_at OR d.status = 'waiting');
 
 -- name: begin_chunk
 -- Take over the letters that a claim still holds, and read them whole: from then on the run holds them, so a claim
@@ -162,9 +162,12 @@ SELECT d.sequence_number, d.status, d.claimed_by
 -- Read when the next letter is due, or its lease ends; NULL when none waits. A letter that waits for a time after the
 -- latest got it from a clock that was ahead, so it is due now. Without an order of keys, held letters are due.
 -- params: stream_id int, latest datetime2(7), frees_held bit
-SELECT CASE WHEN w.last_due_at > @latest THEN CONVERT(datetime2(7), '0001-01-01')
+SELECT CASE WHEN EXISTS (
+                 SELECT 1 FROM hubledger.event_hub_dead_letter AS d
+                  WHERE d.stream_id = @stream_id AND d.status IN ('waiting', 'retrying') AND d.due_at > @latest
+                    AND d.status = 'waiting') THEN CONVERT(datetime2(7), '0001-01-01')
             WHEN h.held_since < COALESCE(w.first_due_at, @latest) THEN h.held_since ELSE w.first_due_at END AS due_at
-  FROM (SELECT MIN(d.due_at) AS first_due_at, MAX(CASE WHEN d.status = 'waiting' THEN d.due_at END) AS last_due_at
+  FROM (SELECT MIN(d.due_at) AS first_due_at
           FROM hubledger.event_hub_dead_letter AS d
          WHERE d.stream_id = @stream_id AND d.status IN ('waiting', 'retrying')) AS w
  CROSS JOIN (

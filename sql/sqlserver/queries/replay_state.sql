@@ -34,3 +34,10 @@ DELETE FROM hubledger.replay_state
    AND EXISTS (
        SELECT 1 FROM hubledger.replay_job AS j
         WHERE j.job_id = @job_id AND j.status IN ('done', 'cancelled', 'failed'));
+
+-- name: forget_states_of_stream
+-- Delete the carried states of all jobs of a closed stream.
+-- params: stream_id int
+DELETE FROM hubledger.replay_state
+ WHERE job_id IN (
+       SELECT j.job_id FROM hubledger.replay_job AS j WHERE j.stream_id = @stream_id);

@@ -205,8 +205,8 @@ MUTANTS = (
         ),
         (
             "a claim on the server reads its letters before it takes them",
-            "   AND (d.due_at <= @claimed_at OR d.status = 'waiting' AND d.due_at > @latest);",
-            "   AND EXISTS (SELECT 1 WHERE d.due_at <= @claimed_at OR d.status = 'waiting' AND d.due_at > @latest);",
+            "   AND (d.due_at <= @claimed_at OR d.due_at > @latest) AND (",
+            "   AND EXISTS (SELECT 1 WHERE d.due_at <= @claimed_at OR d.due_at > @latest) AND (",
         ),
         (
             "a chunk begins whoever claimed it, on the server",

@@ -70,8 +70,8 @@ MUTANTS = (
         ("an attempt that ended counts", '{"attempts": mark.attempts - 1,', '{"attempts": mark.attempts,'),
         (
             "a long name of an invocation stops the partition",
-            "storable(mark.invocation_id)[:INVOCATION_LENGTH]",
-            "storable(mark.invocation_id)",
+            "cut(mark.invocation_id, INVOCATION_LENGTH)",
+            "mark.invocation_id",
         ),
     ),
     *in_file(

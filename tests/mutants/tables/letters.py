@@ -142,7 +142,7 @@ MUTANTS = (
         ),
         (
             "a retry leaves no row in the ledger",
-            '            Step("record_retry", with_checksums("retry", {**shared, **_retry_values(commit)})),\n',
+            '            Step("record_change", with_checksums("retry", {**shared, **_retry_values(commit)})),\n',
             "",
         ),
         ("a retry writes no rows", "            *row_steps(commit.settled, place),\n", ""),
@@ -164,7 +164,7 @@ MUTANTS = (
     *in_file(
         SQL,
         "tests/contract/test_claims.py",
-        ("a claim takes letters that are not due", "(d.due_at <= :claimed_at OR", "(d.due_at <= :latest OR"),
+        ("a claim takes letters that are not due", "d.due_at <= :claimed_at\n", "d.due_at <= :latest\n"),
         ("a lease that ends counts no lost claim", "THEN lost_claims + 1\n", "THEN lost_claims\n"),
         (
             "a lone try that never began counts as a lost claim",
@@ -173,8 +173,8 @@ MUTANTS = (
         ),
         (
             "a letter of a clock that was ahead waits for that clock",
-            "(d.due_at <= :claimed_at OR d.status = 'waiting' AND d.due_at > :latest)",
-            "d.due_at <= :claimed_at",
+            "d.due_at > :latest\n                 AND d.status = 'waiting'\n               ORDER BY 2",
+            "d.due_at > :latest\n                 AND d.status = 'held'\n               ORDER BY 2",
         ),
         (
             "a chunk begins whoever claimed it",
@@ -183,8 +183,8 @@ MUTANTS = (
         ),
         (
             "a claim takes letters of all streams",
-            "WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying')\n          AND (d.due_at",
-            "WHERE d.status IN ('waiting', 'retrying')\n          AND (d.due_at",
+            "WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying') AND d.due_at <= :claimed_at",
+            "WHERE d.status IN ('waiting', 'retrying') AND d.due_at <= :claimed_at",
         ),
     ),
     *in_file(

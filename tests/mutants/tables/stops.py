@@ -131,12 +131,12 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/ledger/hub_audit.py",
-        f"{UNIT}/ledger/test_hub_audit.py",
+        "core/ledger/hub_comparison.py",
+        f"{UNIT}/ledger/test_hub_comparison.py",
         (
             "a recreated hub passes the audit",
-            "if stored is not None and created_at != stored:",
-            "if stored is None and created_at:",
+            "and stored is not None and created_at != stored:",
+            "and stored is None:",
         ),
         (
             "a different event at the checkpoint passes the audit",
@@ -174,6 +174,11 @@ MUTANTS = (
         (
             "replays of the former hub continue",
             '            Step("cancel_replays_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),\n',
+            "",
+        ),
+        (
+            "the states of replays of the former hub stay",
+            '            Step("forget_states_of_stream", stream_id),\n',
             "",
         ),
     ),
@@ -219,8 +224,8 @@ MUTANTS = (
         CONTRACT,
         (
             "an operator sees the closed stream for ever",
-            "now - found[0] < STREAM_SECONDS:",
-            "now >= found[0]:",
+            "Memory(timedelta(), monotonic)",
+            "Memory(timedelta(), lambda: 0.0)",
         ),
     ),
     *in_file(

@@ -79,7 +79,7 @@ MUTANTS = (
     *in_file(
         "core/store/partitions.py",
         "tests/contract/test_stops.py",
-        ("the detail of a stop has any length", "storable(detail)[:STOP_LENGTH]", "storable(detail)"),
+        ("the detail of a stop has any length", "cut(detail, STOP_LENGTH)", "detail"),
     ),
     *in_file(
         "core/store/partitions.py",

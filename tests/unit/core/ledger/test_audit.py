@@ -199,7 +199,16 @@ def test_a_letter_is_named_whose_attempts_do_not_lead_to_its_status() -> None:
 
 
 def test_a_retry_and_a_replay_that_count_differently_are_named() -> None:
-    retry, replay = RetryFault(4, N(11), N(12), 2, 1, 1, 1), ReplayFault("job-1", N(10), N(19), 5, 5, 3, 2)
+    retry, replay = RetryFault(4, N(11), N(12), 2, 1, 1, 1), ReplayFault("job-1", N(10), N(19), 9, 9, 5, 5, 3, 2)
     found = audit(Ledger(retries=(retry,), replays=(replay,)), None).faults
     assert [(fault.kind, fault.first, fault.last) for fault in found] == [("attempts", 11, 12), ("replays", 10, 19)]
     assert [fault.detail.split()[1] for fault in found] == ["4", "job-1"]
+
+
+def test_a_replay_that_counts_different_events_is_named_with_both_counts() -> None:
+    fault = ReplayFault("job-1", N(10), N(19), 9, 8, 5, 5, 3, 3)
+    (found,) = audit(Ledger(replays=(fault,)), None).faults
+    assert found.detail == (
+        "replay job-1 counts 9 events written, 5 rows written and 3 retracted, but its commits count 8 and 5 written,"
+        " and 3 retracted rows exist"
+    )

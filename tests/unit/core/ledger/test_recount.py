@@ -22,7 +22,7 @@ from core.ledger.recount import (
     recount_rows,
     window,
 )
-from core.model.events import Event, Partition, PartitionId
+from core.model.events import Event, Incarnation, Partition, PartitionId
 from core.model.spans import SequenceNumber, Span
 from tests.fakes.builders import EPOCH, event, partition
 from tests.fakes.memory_hub import MemoryHub
@@ -201,13 +201,14 @@ class TestUnbooked:
     """Partitions of the hub that the books do not name."""
 
     HUB = MemoryHub({"0": [event(0)], "1": [event(0), event(1)], "2": []})
+    OPENED = Incarnation(1, 1, EPOCH, None)
 
     def test_one_with_events_is_named(self) -> None:
-        (fault,) = find_unbooked(self.HUB, [PartitionId("0")], EPOCH, EPOCH + timedelta(hours=1))
+        (fault,) = find_unbooked(self.HUB, [PartitionId("0")], self.OPENED, EPOCH + timedelta(hours=1))
         assert (fault.kind, fault.partition_id, fault.first, fault.last) == ("partition", "1", 0, 1)
 
     def test_a_stream_that_was_just_opened_has_not_read_all_yet(self) -> None:
-        assert list(find_unbooked(self.HUB, [], EPOCH, EPOCH + timedelta(minutes=9))) == []
+        assert list(find_unbooked(self.HUB, [], self.OPENED, EPOCH + timedelta(minutes=9))) == []
 
     def test_without_a_stream_every_partition_with_events_is_named(self) -> None:
         assert [one.partition_id for one in find_unbooked(self.HUB, [], None, EPOCH)] == ["0", "1"]

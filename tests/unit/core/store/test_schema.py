@@ -244,9 +244,8 @@ class TestTheCommand:
         assert why in fault
 
 
-def test_letters_of_an_older_schema_keep_their_bodies_and_can_be_claimed(
-    path: Path,
-) -> None:
+def make_older(path: Path, *statements: str) -> None:
+    """Make a store of the first four migrations, with one stream."""
     with closing(open_database(path, 5.0)) as connection:
         for migration in ALL[:4]:
             connection.executescript(migration.text)
@@ -255,7 +254,24 @@ def test_letters_of_an_older_schema_keep_their_bodies_and_can_be_claimed(
             "INSERT INTO schema_migration VALUES (4, 'flight_info', '2026-01-01T00:00:00.000000Z');"
             "INSERT INTO event_stream VALUES (1, 'namespace/telemetry', 'hubledger', 1, '2026-01-01T00:00:00.000000Z');"
         )
-        connection.execute(OLD_LETTER)
+        for statement in statements:
+            connection.execute(statement)
+
+
+def test_a_partition_of_an_older_schema_is_anchored_where_its_ledger_begins(path: Path) -> None:
+    ranges = "(1, '0', 1, 'batch', 7, 9, 3, 0, 0, 0, 0, 3, 'v', 'i', '2026'), "
+    ranges += "(1, '0', 2, 'batch', 10, 19, 10, 0, 0, 0, 0, 10, 'v', 'i', '2027'), "
+    ranges += "(1, '0', 3, 'retry', 3, 3, 1, 0, 0, 0, 0, 1, 'v', 'i', '2028')"
+    checkpoint = "INSERT INTO event_hub_checkpoint VALUES (1, '0', 19, '190', '2026', 3, 'commit-1', '2026')"
+    make_older(path, f"INSERT INTO batch_ledger VALUES {ranges}", checkpoint)
+    migrate_sqlite(path)
+    assert sql(path, "SELECT * FROM partition_anchor") == [(1, "0", 7, "2026")]
+
+
+def test_letters_of_an_older_schema_keep_their_bodies_and_can_be_claimed(
+    path: Path,
+) -> None:
+    make_older(path, OLD_LETTER)
     assert migrate_sqlite(path) == ALL[4:]
     store = Store(SqliteDatabase(path))
     assert [one.lost_claims for one in store.claim_letters(claim())] == [0]

@@ -1,8 +1,8 @@
-"""core/ledger/hub_audit.py: the audit names a hub that is not the one that the stream was read from."""
+"""core/ledger/hub_comparison.py: the audit names a hub that is not the one that the stream was read from."""
 
 from datetime import datetime, timedelta
 
-from core.ledger.hub_audit import incarnation_fault
+from core.ledger.hub_comparison import incarnation_faults
 from core.model.events import Incarnation
 from tests.fakes.builders import EPOCH, commit, event, events, partition
 from tests.fakes.memory_hub import MemoryHub
@@ -15,7 +15,7 @@ def fault(hub: MemoryHub, stored: datetime | None = CREATED) -> str | None:
     """Audit a partition that is committed up to 9."""
     store = MemoryStore()
     store.commit_batch(commit(store.read_partition(partition()), 0, 9))
-    found = incarnation_fault(store.read_partition(partition()), Incarnation(1, 1, EPOCH, stored), hub)
+    found = next(incarnation_faults([store.read_partition(partition())], Incarnation(1, 1, EPOCH, stored), hub), None)
     assert found is None or (found.kind, found.first, found.last) == ("hub", 9, 9)
     return None if found is None else found.detail
 
@@ -45,5 +45,5 @@ def test_an_event_of_the_checkpoint_that_retention_has_cut_is_no_fault() -> None
 def test_a_partition_without_a_checkpoint_is_not_compared() -> None:
     hub = MemoryHub({"0": []})
     state = MemoryStore().read_partition(partition())
-    assert incarnation_fault(state, None, hub) is None
+    assert list(incarnation_faults([state], None, hub)) == []
     assert hub.asked == []
