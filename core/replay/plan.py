@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 from uuid import UUID
 
-from core.errors import ProcessDied, RowsRefused, StreamIncarnationChanged
+from core.errors import ProcessDied, StreamIncarnationChanged
 from core.model.clock import Clock
 from core.model.commits import PartitionState
 from core.model.events import Event
@@ -69,7 +69,7 @@ class KnownLetters:
 
 @dataclass(frozen=True, slots=True)
 class ReplayTrial:
-    """The means to replay a piece of one partition; `refused` maps each refused event to the database's error.
+    """The means to replay a piece of one partition.
 
     Without `known_letters`, the events of a partition key are not kept in order. The `crashed` events have killed their
     process with this version of the transform, so they are not tried: a new version may cope with them.
@@ -78,7 +78,6 @@ class ReplayTrial:
     job_id: UUID
     state: PartitionState
     transform: Transform
-    refused: Mapping[SequenceNumber, str]
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
     known_letters: KnownLetters | None = None
     crashed: AbstractSet[SequenceNumber] = frozenset()
@@ -125,16 +124,13 @@ def _opened_by(piece: Piece, order: KeyOrder) -> dict[str, OpenLetter]:
 
 
 def _over(references: ReplayReferences, trial: ReplayTrial) -> Transform:
-    """Return the transform over these references; it refuses the isolated events, and those that kill the process."""
+    """Return the transform over these references; it refuses the events that kill the process."""
 
     def rows_of(event: Event, learning: References) -> Iterable[Row]:
         if event.sequence_number in trial.crashed:
             raise ProcessDied("the process died while this version of the transform tried the event; deploy a new one")
-        words = trial.refused.get(event.sequence_number)
-        if words is not None:
-            raise RowsRefused(words)
         references.at = event.sequence_number
-        return tuple(trial.transform.rows_of(event, learning))
+        return trial.transform.rows_of(event, learning)
 
     return replace(trial.transform, rows_of=rows_of)
 
