@@ -1,6 +1,6 @@
 """The store that ingest needs: the state of partitions, and one transaction per commit."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Protocol
@@ -70,8 +70,8 @@ class IngestStore(Protocol):
     def count_held(self, state: PartitionState) -> int:
         """Count the held letters of a partition."""
 
-    def clear_stop(self, state: PartitionState, reason: StopReason) -> None:
-        """Delete a stop; the next read of the state no longer shows it."""
+    def clear_stops(self, state: PartitionState, reasons: Collection[StopReason]) -> None:
+        """Delete stops; the next read of the state no longer shows them."""
 
 
 class AttemptStore(Protocol):

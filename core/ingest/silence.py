@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from core.errors import CheckpointConflict, InfrastructureFault, PartitionStopped, StreamIncarnationChanged
-from core.ingest.fuse import clear_outage
 from core.ingest.gaps import Wound
 from core.ingest.ingest import Means, heal, read_anchored, record_stop, without_stop
 from core.model.commits import BatchCommit, PartitionState, SequenceGap, Settled
@@ -87,9 +86,8 @@ class SilenceCheck:
         if extent.last < state.next_number:
             self.standing.pop(partition, None)
             self.means.store.close_gaps(partition)
-            clear_outage(state, self.means.store)  # no event waits: the batch was committed
-            if state.stop_for("held"):  # recorded while another owner committed the events that had to wait
-                self.means.store.clear_stop(state, "held")
+            if state.stops:  # no event waits: the batch was committed, maybe by another owner
+                self.means.store.clear_stops(state, [stop.reason for stop in state.stops])
             return None
         if not self._has_fallen_silent(state, extent):
             return None

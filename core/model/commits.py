@@ -1,7 +1,7 @@
 """The values of a transaction: the state of the partition before it, and the commit."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
@@ -58,6 +58,10 @@ class PartitionState:
     def stop_for(self, reason: StopReason) -> PartitionStop | None:
         """Return the stop of this reason, if the partition was stopped for it."""
         return next((stop for stop in self.stops if stop.reason == reason), None)
+
+    def without_stops(self, reasons: Collection[StopReason]) -> "PartitionState":
+        """Return the state of a partition whose stops of these reasons have ended."""
+        return replace(self, stops=tuple([stop for stop in self.stops if stop.reason not in reasons]))
 
     @property
     def next_number(self) -> SequenceNumber:
@@ -131,8 +135,8 @@ class SequenceGap:
 class BatchCommit:
     """All that one transaction writes for the numbers `first` to `last`; the hub no longer has `absent` of them.
 
-    `is_marked`: the attempt has a mark, and the commit deletes it. `is_cut`: the next event would hold too many
-    letters, so the partition stays stopped.
+    `is_marked`: the attempt has a mark, and the commit deletes it. `ends` are the reasons of the stops that end with
+    it.
     """
 
     state: PartitionState
@@ -146,16 +150,11 @@ class BatchCommit:
     absent: int = 0
     gaps: Sequence[SequenceGap] = ()
     is_marked: bool = False
-    is_cut: bool = False
+    ends: tuple[StopReason, ...] = ()
 
     @property
     def partition(self) -> Partition:
         return self.state.partition
-
-    @property
-    def ends_stop(self) -> bool:
-        """True when the partition was stopped for its held letters, and continues with this commit."""
-        return not self.is_cut and self.state.stop_for("held") is not None
 
     @property
     def expected(self) -> SequenceNumber | None:
@@ -168,13 +167,17 @@ class BatchCommit:
         """The number of events that this commit accounts for, without absent numbers."""
         return self.last.sequence_number - self.first + 1 - self.absent
 
+    def ending(self, *, outage: bool, held: bool) -> "BatchCommit":
+        """Return the commit that ends the partition's stops of these reasons."""
+        is_over = {"outage": outage, "held": held}
+        ends = tuple([stop.reason for stop in self.state.stops if is_over.get(stop.reason)])
+        return replace(self, ends=ends) if ends else self
+
     def state_after(self, commit_number: int) -> PartitionState:
         """Return the partition's state after this commit, under its commit number."""
         last = self.last
         checkpoint = Checkpoint(last.sequence_number, last.offset, last.enqueued_at, commit_number, self.commit_id)
-        keys, stops = self.state.open_keys, self.state.stops
-        if self.ends_stop:
-            stops = tuple([stop for stop in stops if stop.reason != "held"])
+        keys, stops = self.state.open_keys, self.state.without_stops(self.ends).stops
         if keys is not None:
             keys = keys.plus([order_key(letter.event) for letter in self.settled.letters])
         return PartitionState(self.partition, self.state.stream_id, checkpoint, stops=stops, open_keys=keys)

@@ -181,7 +181,7 @@ def in_order(commit: BatchCommit) -> BatchCommit:
     held = [replace(letter, status="held", held_behind=SequenceNumber(5)) for letter in commit.settled.letters]
     stop = PartitionStop("held", "why", 1, EPOCH)
     state = replace(commit.state, open_keys=OpenKeys(frozenset(["a key"])), stops=(stop,))
-    return replace(commit, state=state, settled=replace(commit.settled, letters=held))
+    return replace(commit, state=state, settled=replace(commit.settled, letters=held), ends=("held",))
 
 
 def replay_in_order(commit: ReplayCommit) -> ReplayCommit:

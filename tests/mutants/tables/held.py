@@ -54,9 +54,17 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "core/ingest/ingest.py",
+        LIMIT,
+        (
+            "a part of a batch clears the stop",
+            "held=not is_cut)",
+            "held=True)",
+        ),
+    ),
+    *in_file(
         "core/model/commits.py",
         LIMIT,
-        ("a part of a batch clears the stop", "return not self.is_cut and ", "return "),
         ("a process forgets the letters of its commit", "keys = keys.plus(", "keys.plus("),
     ),
     *in_file(

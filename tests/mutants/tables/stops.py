@@ -54,7 +54,7 @@ MUTANTS = (
         ),
         (
             "a stop stays although the hub is the stream's again",
-            '    means.store.clear_stop(state, "incarnation")\n',
+            '    means.store.clear_stops(state, ["incarnation"])\n',
             "",
         ),
     ),
@@ -100,8 +100,8 @@ MUTANTS = (
         f"{UNIT}/ingest/test_fuse.py",
         (
             "the stop of an outage stays after a healthy batch",
-            "            if is_healthy:\n",
-            "            if not is_healthy:\n",
+            "outage=is_healthy",
+            "outage=False",
         ),
         ("a stop is not recorded", "        record_stop(batch.partition, stop, means)\n", ""),
     ),
