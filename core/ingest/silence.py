@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from core.errors import CheckpointConflict, InfrastructureFault, PartitionStopped, StreamIncarnationChanged
+from core.errors import CheckpointConflict, InfrastructureFault, PartitionStopped
 from core.ingest.gaps import Wound
 from core.ingest.ingest import Means, heal, read_anchored, record_stop, without_stop
 from core.model.commits import BatchCommit, PartitionState, SequenceGap, Settled
@@ -78,9 +78,6 @@ class SilenceCheck:
     def _check(self, partition: Partition, invocation_id: str) -> Healed | None:
         state = read_anchored(partition, self.means)
         extent = self.means.healing.hub.extent(partition)  # read second: an older end may lie before the checkpoint
-        if state.checkpoint is not None and extent.last < state.checkpoint.sequence_number:
-            evidence = f"the hub ends at {extent.last}, before the checkpoint at {state.checkpoint.sequence_number}"
-            raise StreamIncarnationChanged(partition, evidence)
         self.means.incarnations.verify_whole(state, self.means.store)
         state = without_stop(state, self.means)
         if extent.last < state.next_number:

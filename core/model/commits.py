@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from core.errors import StopReason
+from core.errors import StopReason, StreamIncarnationChanged
 from core.model.events import Event, Partition, Position
 from core.model.order import OpenKeys, order_key
 from core.model.rows import PlacedRow, row_table
@@ -62,6 +62,13 @@ class PartitionState:
     def without_stops(self, reasons: Collection[StopReason]) -> "PartitionState":
         """Return the state of a partition whose stops of these reasons have ended."""
         return replace(self, stops=tuple([stop for stop in self.stops if stop.reason not in reasons]))
+
+    def refuse_other_hub(self, event: Event) -> None:
+        """Raise StreamIncarnationChanged when an event that is not after the checkpoint was enqueued after it."""
+        known = self.checkpoint
+        if known is not None and event.enqueued_at > known.enqueued_at:
+            evidence = f"event {event.sequence_number} was enqueued after the checkpoint at {known.sequence_number}"
+            raise StreamIncarnationChanged(self.partition, evidence)
 
     @property
     def next_number(self) -> SequenceNumber:

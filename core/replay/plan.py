@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 from uuid import UUID
 
-from core.errors import ProcessDied, StreamIncarnationChanged
+from core.errors import ProcessDied
 from core.model.clock import Clock
 from core.model.commits import PartitionState
 from core.model.events import Event
@@ -94,7 +94,8 @@ def plan_replay(
 
     Raises StreamIncarnationChanged when an event before the checkpoint was enqueued after it: the hub is a new one.
     """
-    _refuse_new_hub(piece, trial.state)
+    for event in piece.events:
+        trial.state.refuse_other_hub(event)
     transform, references = trial.transform, ReplayReferences(known)
     letters = trial.known_letters
     order = None if letters is None else KeyOrder(letters.open, letters.discarded)
@@ -133,11 +134,3 @@ def _over(references: ReplayReferences, trial: ReplayTrial) -> Transform:
         return trial.transform.rows_of(event, learning)
 
     return replace(trial.transform, rows_of=rows_of)
-
-
-def _refuse_new_hub(piece: Piece, state: PartitionState) -> None:
-    checkpoint = state.checkpoint
-    for event in piece.events:
-        if checkpoint is not None and event.enqueued_at > checkpoint.enqueued_at:
-            evidence = f"event {event.sequence_number} was enqueued after the checkpoint at"
-            raise StreamIncarnationChanged(state.partition, f"{evidence} {checkpoint.sequence_number}")

@@ -16,8 +16,8 @@ MUTANTS = (
         ),
         (
             "the guard takes an old number of a new hub for a redelivered event",
-            "if event.enqueued_at > checkpoint.enqueued_at:",
-            "if event.enqueued_at is None:",
+            "        state.refuse_other_hub(event)\n",
+            "        pass\n",
         ),
         (
             "the guard sees no gap between the checkpoint and the batch",
@@ -162,8 +162,8 @@ MUTANTS = (
         ),
         (
             "a hub that ends before the checkpoint passes the silence check",
-            "if state.checkpoint is not None and extent.last < state.checkpoint.sequence_number:",
-            "if state.checkpoint is not None and extent.last < -1:",
+            "        self.means.incarnations.verify_whole(state, self.means.store)\n",
+            "",
         ),
         (
             "one partition with a fault ends the silence check of all",

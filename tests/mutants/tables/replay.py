@@ -56,8 +56,8 @@ MUTANTS = (
         ),
         (
             "an event of a new hub is replayed",
-            "if checkpoint is not None and event.enqueued_at > checkpoint.enqueued_at:",
-            "if checkpoint is not None and event.enqueued_at is None:",
+            "        trial.state.refuse_other_hub(event)\n",
+            "        pass\n",
         ),
         (
             "states are not carried from piece to piece",

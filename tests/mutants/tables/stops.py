@@ -15,7 +15,7 @@ MUTANTS = (
             "return min(OLDEST, max(SOONEST, reached / FASTEST))",
             "return OLDEST",
         ),
-        ("a partition is not compared again after a pause", "now - met.at < PAUSE", "now - met.at < 1_000 * PAUSE"),
+        ("a partition is not compared again after a pause", "now - met_at >= PAUSE", "now - met_at >= 1_000 * PAUSE"),
         (
             "each thread reads the hub for itself",
             "if self._reading is None or self._reading.sent <= since:",

@@ -13,6 +13,7 @@ import pytest
 from core.errors import HubUnreachable
 from core.ingest.gaps import Healing
 from core.ingest.guard import Guarded
+from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
 from core.ingest.journal import NOT_JOURNALED, Attempt
 from core.ingest.silence import SilenceCheck
@@ -167,7 +168,8 @@ def test_a_gap_is_healed_and_has_a_line_of_its_own(caplog: pytest.LogCaptureFixt
 
 def test_a_look_for_gaps_logs_what_it_healed_and_what_it_could_not(caplog: pytest.LogCaptureFixture) -> None:
     store, hub = MemoryStore(), MemoryHub({"0": events(0, 9, "reading a"), "1": []})
-    check = SilenceCheck(Means(store, PLAIN, stamps(), Healing(hub)), timedelta(0))
+    verified = HubVerification(hub, FakeClock().monotonic, threading.RLock())
+    check = SilenceCheck(Means(store, PLAIN, stamps(), Healing(hub), incarnations=verified), timedelta(0))
     check_gaps(check)
     hub.recreate("0")
     check_gaps(check)
