@@ -79,7 +79,7 @@ class Ingestion:
                 log.warning("batch not committed; will retry", extra=facts)
                 await self.pausing.sleep(pause * (0.5 + self.pausing.chance() / 2))
                 pause = min(2 * pause, LONGEST_PAUSE)
-                batch = replace(batch, retries=batch.retries + 1)
+                batch = replace(batch, is_retry=True)
             else:
                 return
 

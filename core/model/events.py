@@ -70,19 +70,15 @@ class Event:
 class EventBatch:
     """The events of one invocation: one partition, at least one event, in order of sequence number.
 
-    `asked` is the range that the hub was asked for: its numbers that are not in the batch are absent. `retries` counts
-    the attempts of the invocation before this one.
+    `asked` is the range that the hub was asked for: its numbers that are not in the batch are absent. `is_retry`: the
+    invocation was attempted before.
     """
 
     partition: Partition
     events: tuple[Event, ...]
     invocation_id: str
     asked: Span | None = None
-    retries: int = 0
-
-    @property
-    def is_retry(self) -> bool:
-        return self.retries > 0
+    is_retry: bool = False
 
 
 class Position(Protocol):

@@ -263,16 +263,16 @@ def test_rounds_follow_each_other_until_they_are_cancelled() -> None:
 
 
 def test_a_held_batch_is_retried_as_a_retry() -> None:
-    given: list[int] = []
+    given: list[bool] = []
 
     class Noting:
         def attempt(
             self, batch: EventBatch, state: PartitionState, guarded: Guarded
         ) -> AbstractContextManager[Attempt]:
-            given.append(batch.retries)
+            given.append(batch.is_retry)
             return NOT_JOURNALED.attempt(batch, state, guarded)
 
     store = FaultyStore(MemoryStore(), on_commit=[Fault.NOT_REACHED] * 3)
     ingestion = Ingestion(Means(store, PLAIN, CLOCK, journal=Noting()), Pausing(FakePause().sleep, lambda: 1.0))
     asyncio.run(ingestion.take(GIVEN))
-    assert given == [0, 1, 2, 3]
+    assert given == [False, True, True, True]
