@@ -49,16 +49,21 @@ class Suspects:
 
 @dataclass(frozen=True, slots=True)
 class AttemptPlan:
-    """The events to try next, the number of attempts at them including this one, and the rest of their range.
-
-    `is_lone`: they may have killed a process. `is_crash`: the event killed its process too often and is not tried.
-    """
+    """The events to try next, the number of attempts at them including this one, and the rest of their range."""
 
     run: tuple[Event, ...]
     attempts: int = 1
     suspects: Suspects | None = None
-    is_lone: bool = False
-    is_crash: bool = False
+
+    @property
+    def is_lone(self) -> bool:
+        """True when its events may have killed a process."""
+        return self.attempts > 1 or self.suspects is not None
+
+    @property
+    def is_crash(self) -> bool:
+        """True when its only event has killed its process too often: it is not tried again."""
+        return self.attempts > UNFINISHED
 
 
 def plan_attempt(guarded: Guarded, standing: AttemptMark | None, suspects: Suspects | None) -> AttemptPlan:
@@ -71,7 +76,7 @@ def plan_attempt(guarded: Guarded, standing: AttemptMark | None, suspects: Suspe
     if suspects is not None:
         part = run[: bisect_left(run, suspects.end, key=number_of)][: suspects.reach]
         if part:
-            return AttemptPlan(part, suspects=suspects, is_lone=True)
+            return AttemptPlan(part, suspects=suspects)
     return AttemptPlan(run)
 
 
@@ -80,16 +85,15 @@ def _plan_again(run: tuple[Event, ...], standing: AttemptMark) -> AttemptPlan:
     is_whole, died = run[-1].sequence_number == standing.last, standing.attempts
     narrowed = standing.suspects_end if standing.is_narrowed else standing.last + 1
     if is_whole and len(run) == 1:
-        is_crash = died >= UNFINISHED
-        suspects = Suspects(narrowed, 1, grows=is_crash) if standing.is_narrowed else None
-        return AttemptPlan(run, died + 1, suspects, is_lone=True, is_crash=is_crash)
+        suspects = Suspects(narrowed, 1, grows=died >= UNFINISHED) if standing.is_narrowed else None
+        return AttemptPlan(run, died + 1, suspects)
     if died >= (1 if standing.is_narrowed else UNFINISHED):
         size = -(-len(run) // PARTS)
-        return AttemptPlan(run[:size], suspects=Suspects(narrowed, size), is_lone=True)
+        return AttemptPlan(run[:size], suspects=Suspects(narrowed, size))
     if is_whole:
         suspects = Suspects(narrowed, len(run)) if standing.is_narrowed else None
-        return AttemptPlan(run, died + 1, suspects, is_lone=True)
-    return AttemptPlan(run, 1 if len(run) == 1 else died + 1, Suspects(narrowed, None), is_lone=True)
+        return AttemptPlan(run, died + 1, suspects)
+    return AttemptPlan(run, 1 if len(run) == 1 else died + 1, Suspects(narrowed, None))
 
 
 @dataclass(slots=True)
