@@ -96,7 +96,7 @@ class SilenceCheck:
     def _has_fallen_silent(self, state: PartitionState, extent: Extent) -> bool:
         now = self.means.clock.now()
         seen = self.standing.get(state.partition)
-        if seen is None or seen.waits_for != state.next_number:
+        if seen is None or seen.waits_for != state.next_number or seen.since > now:  # the clock was ahead
             seen = self.standing[state.partition] = Standstill(state.next_number, now)
         return now - seen.since >= self.grace and now - extent.last_enqueued_at >= self.grace
 

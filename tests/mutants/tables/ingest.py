@@ -152,8 +152,8 @@ MUTANTS = (
         ),
         (
             "a partition that moves counts as silent",
-            "if seen is None or seen.waits_for != state.next_number:",
-            "if seen is None:",
+            "if seen is None or seen.waits_for != state.next_number or",
+            "if seen is None or",
         ),
         (
             "the silence check leaves the lost end of a partition open",

@@ -66,6 +66,12 @@ def test_a_partition_that_stands_still_behind_the_hubs_end_is_healed_after_the_g
     assert world.look(after=500) == []
 
 
+def test_a_clock_that_was_ahead_delays_no_healing(world: World) -> None:
+    world.look(after=86_400)
+    world.look(after=-86_400)
+    assert [type(one) for one in world.look(after=120)] == [Healed, Healed]
+
+
 def test_a_partition_that_moves_is_left_to_the_trigger(world: World) -> None:
     world.deliver(10, 19, "1")
     world.look()
