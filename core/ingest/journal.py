@@ -21,8 +21,7 @@ from uuid import UUID
 
 from core.errors import ProcessDied, StoreFault, StoreUnavailable
 from core.ingest.guard import Guarded
-from core.ingest.port import AttemptStore
-from core.model.attempts import AttemptMark
+from core.ingest.port import AttemptMark, AttemptStore
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, PartitionState
 from core.model.events import BATCH_EVENTS, Event, EventBatch, Partition, number_of

@@ -13,7 +13,7 @@ from core.errors import StoreUnavailable
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.journal import RACES, UNFINISHED, StoredJournal
-from core.model.attempts import AttemptMark
+from core.ingest.port import AttemptMark
 from core.model.events import BATCH_EVENTS, Event, EventBatch
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
