@@ -13,8 +13,7 @@ from core.ingest.anchor import Anchoring, anchoring_of
 from core.ingest.fuse import Fuse
 from core.model.backoff import Backoff
 from core.model.events import Stream, stream_of
-from core.model.letters import LetterPolicy
-from core.model.order import OrderPolicy
+from core.model.letters import LetterPolicy, OrderPolicy
 from core.model.transform import ROWS_LIMIT
 
 EMBEDDED = "sqlite:"

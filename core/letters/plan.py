@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from core.errors import ProcessDied
 from core.model.clock import Clock
-from core.model.commits import DeadLetter
+from core.model.commits import DeadLetter, error_type
 from core.model.letters import (
     AFTER_FAILURE,
     LOST_CLAIMS,
@@ -18,7 +18,7 @@ from core.model.letters import (
 )
 from core.model.rows import References
 from core.model.transform import Transform
-from core.settle.settle import error_type, settle
+from core.settle.settle import settle
 
 GONE = "the event left the hub, and its body was not stored"
 CRASHED = f"the process died {LOST_CLAIMS} times while it tried this letter alone"

@@ -1,14 +1,13 @@
 """The values of a transaction: the state of the partition before it, and the commit."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
 from core.errors import StopReason, StreamIncarnationChanged
-from core.model.events import Event, Partition, Position
-from core.model.order import OpenKeys, order_key
+from core.model.events import Event, Partition, Position, order_key
 from core.model.rows import PlacedRow, row_table
 from core.model.spans import SequenceNumber
 
@@ -36,6 +35,27 @@ class PartitionStop:
     detail: str
     attempts: int
     stopped_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OpenKeys:
+    """The partition keys that may have an open letter: no other key of the partition has one. None: all may."""
+
+    keys: frozenset[str] | None
+
+    def among(self, wanted: Iterable[str | None]) -> frozenset[str]:
+        """Return those of these keys that may have an open letter."""
+        asked = frozenset([key for key in wanted if key is not None])
+        return asked if self.keys is None else self.keys & asked
+
+    def plus(self, opened: Iterable[str | None]) -> "OpenKeys":
+        """Return the keys with those of new letters."""
+        new = frozenset([key for key in opened if key is not None])
+        return self if self.keys is None or new <= self.keys else OpenKeys(self.keys | new)
+
+    def minus(self, closed: frozenset[str]) -> "OpenKeys":
+        """Return the keys without those that were found to have no open letter."""
+        return self if self.keys is None or not closed else OpenKeys(self.keys - closed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +117,11 @@ class DeadLetter:
     due_at: datetime | None = None
     keeps_body: bool = True
     held_behind: SequenceNumber | None = None
+
+
+def error_type(error_class: type[BaseException]) -> str:
+    """Return the name of a class of errors in letters."""
+    return f"{error_class.__module__}.{error_class.__qualname__}"
 
 
 @dataclass(frozen=True, slots=True)

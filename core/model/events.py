@@ -66,6 +66,12 @@ class Event:
     body: bytes
 
 
+def order_key(event: Event) -> str | None:
+    """Return the partition key of an event as the store has it, or None: an event without one is never held."""
+    key = event.partition_key
+    return key if key is None or key.isascii() else key.encode("utf-8", "replace").decode("utf-8")
+
+
 @dataclass(frozen=True, slots=True)
 class EventBatch:
     """The events of one invocation: one partition, at least one event, in order of sequence number.

@@ -12,11 +12,10 @@ from uuid import UUID
 
 from core.errors import CommitOutcomeUnknown, DataRefused, InfrastructureFault, ReplayConflict, StreamIncarnationChanged
 from core.model.clock import Clock
-from core.model.commits import PartitionState
-from core.model.events import BATCH_EVENTS, PartitionId, Stream
+from core.model.commits import OpenKeys, PartitionState
+from core.model.events import BATCH_EVENTS, PartitionId, Stream, order_key
 from core.model.hub import HubReader
 from core.model.letters import LetterPolicy
-from core.model.order import OpenKeys, order_key
 from core.model.rows import ReferenceKey
 from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform

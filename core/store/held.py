@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from core.model.commits import BatchCommit, PartitionState
-from core.model.order import OpenKeys
+from core.model.commits import BatchCommit, OpenKeys, PartitionState
 from core.model.spans import SequenceNumber
 from core.settle.order import OpenLetter
 from core.store.columns import numbers_json, place_of

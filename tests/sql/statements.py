@@ -9,10 +9,18 @@ from itertools import product
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
 from core.aggregation.tick import HOME_ACTIVITY
 from core.ledger.next_incarnation import Opening
-from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, PartitionStop, SequenceGap, Settled
+from core.model.commits import (
+    BatchCommit,
+    Checkpoint,
+    DeadLetter,
+    OpenKeys,
+    PartitionState,
+    PartitionStop,
+    SequenceGap,
+    Settled,
+)
 from core.model.events import Event, Incarnation, Partition, PartitionId, Stream
 from core.model.letters import LetterMove, LetterOutcome, Move, RetryCommit
-from core.model.order import OpenKeys
 from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import JobMove, PartitionProgress, PartitionRange, ReplayJob, ReplayRequest

@@ -29,7 +29,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/model/order.py",
+        "core/model/commits.py",
         ORDER,
         (
             "the key of a new letter is forgotten",
