@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import attrgetter
-from typing import Protocol
 
 from core.errors import StreamIncarnationChanged
 from core.ingest.port import IngestStore
@@ -28,14 +27,16 @@ SAME_INSTANT = timedelta(milliseconds=2)  # the host and the SDK round an enqueu
 enqueued_at_of = attrgetter("enqueued_at")
 
 
-class Verification(Protocol):
-    """Checks the hub before a partition is read or written. Every method may be called from several threads.
+class Verification:
+    """Checks the hub before a partition is read or written; this class itself assumes that the hub is the stream's.
 
-    Raises StreamIncarnationChanged when the hub is a different one, HubUnreachable when the hub does not answer.
+    Every method may be called from several threads. Raises StreamIncarnationChanged when the hub is a different one,
+    HubUnreachable when the hub does not answer.
     """
 
     def verify(self, state: PartitionState, store: IngestStore) -> PartitionState:
         """Check the hub, and return the partition's state, read again if the stream has a newer incarnation."""
+        return state
 
     def verify_now(self, state: PartitionState, store: IngestStore) -> None:
         """Check that the answers of the hub before this call came from the stream's hub."""
@@ -45,25 +46,10 @@ class Verification(Protocol):
 
     def without_former(self, batch: EventBatch, state: PartitionState) -> EventBatch:
         """Return the batch without the events of a former incarnation, which the host may still hold."""
-
-
-class _NoVerification:
-    """Verifies nothing, and assumes that the hub is the stream's."""
-
-    def verify(self, state: PartitionState, store: IngestStore) -> PartitionState:
-        return state
-
-    def verify_now(self, state: PartitionState, store: IngestStore) -> None:
-        pass
-
-    def verify_whole(self, state: PartitionState, store: IngestStore) -> None:
-        pass
-
-    def without_former(self, batch: EventBatch, state: PartitionState) -> EventBatch:
         return batch
 
 
-NOT_VERIFIED = _NoVerification()
+NOT_VERIFIED = Verification()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +60,7 @@ class CreationReading:
     sent: float
 
 
-class HubVerification:
+class HubVerification(Verification):
     """The verification of a process, over one hub. One reading of the hub serves all partitions.
 
     `monotonic` gives seconds; `alone` is a reentrant lock. A reading is trusted only for as long as a new hub would

@@ -16,7 +16,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import Protocol
 from uuid import UUID
 
 from core.errors import ProcessDied, StoreFault, StoreUnavailable
@@ -117,11 +116,15 @@ def _died(event: Event, references: References) -> Iterable[Row]:
     raise ProcessDied(f"the process died {UNFINISHED} times while it tried this event alone")
 
 
-class Journal(Protocol):
-    """Records attempts at batches."""
+class Journal:
+    """Records attempts at batches; this class itself records none, and every attempt takes all events."""
 
     def attempt(self, batch: EventBatch, state: PartitionState, guarded: Guarded) -> AbstractContextManager[Attempt]:
         """Begin an attempt at the first new events of a batch; it names them, and has to be told of their commit."""
+        return nullcontext(Attempt(guarded.run))
+
+
+NOT_JOURNALED = Journal()
 
 
 def death_facts(partition: Partition, died: AttemptMark, plan: AttemptPlan) -> dict[str, object]:
@@ -138,7 +141,7 @@ def death_facts(partition: Partition, died: AttemptMark, plan: AttemptPlan) -> d
     }
 
 
-class StoredJournal:
+class StoredJournal(Journal):
     """The journal of a process, with its marks in the store.
 
     `turns` is a lock. `died` is called with each attempt that died, before its events are tried again.
@@ -257,13 +260,3 @@ def _without_own(standing: AttemptMark | None, own: Mapping[UUID, int]) -> Attem
     if standing is None or standing.attempt_id not in own:
         return standing
     return replace(standing, attempts=min(standing.attempts, own[standing.attempt_id]))
-
-
-class _NoJournal:
-    """Records nothing: every attempt takes all events."""
-
-    def attempt(self, batch: EventBatch, state: PartitionState, guarded: Guarded) -> AbstractContextManager[Attempt]:
-        return nullcontext(Attempt(guarded.run))
-
-
-NOT_JOURNALED = _NoJournal()

@@ -15,7 +15,7 @@ from core.ingest.gaps import Healing
 from core.ingest.guard import Guarded
 from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
-from core.ingest.journal import NOT_JOURNALED, Attempt
+from core.ingest.journal import Attempt, Journal
 from core.ingest.silence import SilenceCheck
 from core.letters.port import Keeper
 from core.model.clock import Clock
@@ -265,12 +265,12 @@ def test_rounds_follow_each_other_until_they_are_cancelled() -> None:
 def test_a_held_batch_is_retried_as_a_retry() -> None:
     given: list[bool] = []
 
-    class Noting:
+    class Noting(Journal):
         def attempt(
             self, batch: EventBatch, state: PartitionState, guarded: Guarded
         ) -> AbstractContextManager[Attempt]:
             given.append(batch.is_retry)
-            return NOT_JOURNALED.attempt(batch, state, guarded)
+            return super().attempt(batch, state, guarded)
 
     store = FaultyStore(MemoryStore(), on_commit=[Fault.NOT_REACHED] * 3)
     ingestion = Ingestion(Means(store, PLAIN, CLOCK, journal=Noting()), Pausing(FakePause().sleep, lambda: 1.0))
