@@ -45,5 +45,5 @@ def _log(report: "IngestReport") -> None:
     from core.ingest.ingest import report_facts
 
     for gap in report.gaps:
-        log.warning("gap healed", extra=gap_facts(report.batch.partition, gap, report))
+        log.warning("gap healed", extra=gap_facts(report.batch.partition, gap, report.healed, report.absent))
     log.info("batch ingested", extra=report_facts(report))
