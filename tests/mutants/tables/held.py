@@ -104,7 +104,7 @@ MUTANTS = (
         "core/letters/retry.py",
         HELD,
         ("letters that are freed stay claimed and untried", "            self.freed += freed\n", ""),
-        ("a chunk goes on beyond its time", " and trial.clock.now() < self.until", ""),
+        ("a chunk goes on beyond its time", " and keeper.clock.now() < self.until", ""),
         (
             "held letters stay held when the order ends",
             '    if policy.order == "none":\n',
