@@ -107,9 +107,13 @@ MUTANTS = (
             "if now - run.begun_at >= self._deadline:",
             "if now - run.begun_at >= 100 * self._deadline:",
         ),
-        ("a run that ended still counts", "self.watchdog.running.pop(self, None)", "self.watchdog.running.get(self)"),
+        ("a run that ended still counts", "self.running.pop(run, None)", "self.running.get(run)"),
         ("an idle process keeps its alarm", "                self._alarm.cancel()\n", "                pass\n"),
-        ("each run sets the alarm again", "            if not self._is_set:\n", "            if self.running:\n"),
+        (
+            "each run sets the alarm again",
+            "                if not self._is_set:\n",
+            "                if self.running:\n",
+        ),
     ),
     *in_file(
         "core/settle/settle.py",
