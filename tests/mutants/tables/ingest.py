@@ -155,6 +155,7 @@ MUTANTS = (
             "if seen is None or seen.waits_for != state.next_number or",
             "if seen is None or",
         ),
+        ("a clock that was ahead delays the silence check", "or seen.since > now:", "or seen.since is now:"),
         (
             "the silence check leaves the lost end of a partition open",
             "if state.next_number > gap.last:",

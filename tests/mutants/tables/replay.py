@@ -60,6 +60,11 @@ MUTANTS = (
             "        pass\n",
         ),
         (
+            "a replay makes all rows of an event before it counts them",
+            "return trial.transform.rows_of(event, learning)",
+            "return tuple(trial.transform.rows_of(event, learning))",
+        ),
+        (
             "states are not carried from piece to piece",
             "_written_by(piece, references) if transform.references_of else {}",
             "{}",

@@ -106,6 +106,16 @@ MUTANTS = (
         ("a stop is not recorded", "        record_stop(batch.partition, stop, means)\n", ""),
     ),
     *in_file(
+        "core/store/partitions.py",
+        "tests/contract/test_stops.py",
+        ("a commit leaves the stops that it ends", "    if commit.ends:\n", "    if commit.ends is None:\n"),
+    ),
+    *in_file(
+        "core/model/commits.py",
+        f"{UNIT}/model/test_commits.py",
+        ("a process remembers a stop that has ended", "self.state.without_stops(self.ends).stops", "self.state.stops"),
+    ),
+    *in_file(
         "core/ledger/next_incarnation.py",
         f"{UNIT}/ledger/test_next_incarnation.py",
         (
