@@ -162,11 +162,6 @@ MUTANTS = (
             "if state.next_number >= gap.first:",
         ),
         (
-            "a hub that ends before the checkpoint passes the silence check",
-            "        self.means.incarnations.verify_whole(state, self.means.store)\n",
-            "",
-        ),
-        (
             "one partition with a fault ends the silence check of all",
             "                yield Unhealed(partition, fault)\n",
             "                yield Unhealed(partition, fault)\n                return\n",
