@@ -4,22 +4,20 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from core.errors import SettingsRefused
-from core.ingest.anchor import Anchoring
+from core.ingest.anchor import Anchoring, anchoring_of
 from core.ingest.fuse import Fuse
 from core.model.backoff import Backoff
 from core.model.events import Stream, stream_of
-from core.model.letters import LetterPolicy
-from core.model.order import OrderPolicy
+from core.model.letters import LetterPolicy, OrderPolicy
 from core.model.transform import ROWS_LIMIT
 
 EMBEDDED = "sqlite:"
 SERVER_WORDS = ("driver=", "dsn=")  # one of them is in every ODBC connection string
-_ANCHORS: dict[str, Anchoring] = {"first": "first", "latest": "latest"}
 _ENDPOINT = re.compile(r"Endpoint=sb://([^/:;]+)", re.IGNORECASE)
 SPARK_ENGINES = ("none", "local", "livy", "databricks")
 LIVY_DIALECTS = ("apache", "synapse", "fabric")
@@ -153,16 +151,11 @@ class _Reader:
 
     def anchoring(self, name: str) -> Anchoring:
         value = self.text(name, "first")
-        if value in _ANCHORS:
-            return _ANCHORS[value]
         try:
-            moment = datetime.fromisoformat(value)
+            return anchoring_of(value)
         except ValueError:
-            moment = datetime.min  # noqa: DTZ901 - it has no zone, so it is refused below
-        if moment.tzinfo is None:
             self.faults.append(f"{name} must be first, latest or a time with its offset (RFC 3339), not {value!r}")
             return "first"
-        return moment.astimezone(UTC)
 
     def seconds(self, name: str, default: float, most: float, least: float = 0) -> timedelta:
         value = self._environment.get(name) or str(default)

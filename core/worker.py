@@ -79,14 +79,14 @@ class Ingestion:
                 log.warning("batch not committed; will retry", extra=facts)
                 await self.pausing.sleep(pause * (0.5 + self.pausing.chance() / 2))
                 pause = min(2 * pause, LONGEST_PAUSE)
-                batch = replace(batch, retries=batch.retries + 1)
+                batch = replace(batch, is_retry=True)
             else:
                 return
 
     def _ingest(self, batch: EventBatch) -> None:
         report = ingest_batch(batch, self.means)
         for gap in report.gaps:
-            log.warning("gap healed", extra=gap_facts(batch.partition, gap, report))
+            log.warning("gap healed", extra=gap_facts(batch.partition, gap, report.healed, report.absent))
         log.info("batch ingested", extra=report_facts(report))
 
 
@@ -178,7 +178,8 @@ def check_gaps(silence: SilenceCheck) -> None:
     try:
         for checked in silence.run("worker"):
             if isinstance(checked, Healed):
-                log.warning("gap healed", extra=gap_facts(checked.partition, checked.gap, checked))
+                facts = gap_facts(checked.partition, checked.gap, checked.healed, checked.absent)
+                log.warning("gap healed", extra=facts)
             else:
                 facts = {"action": "gap", "partition": str(checked.partition), "error": str(checked.fault)}
                 log.warning("gap not healed", extra=facts)

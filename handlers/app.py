@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 from core.aggregation.runs import RunLimits
 from core.aggregation.tick import Aggregation
 from core.ingest.gaps import Healing
-from core.ingest.incarnation import HubVerification, Verification
+from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
 from core.ingest.journal import StoredJournal
 from core.ingest.silence import SilenceCheck
@@ -68,8 +68,8 @@ class LetterCount:
 class App:
     """The parts of the app, one of each for the whole process.
 
-    `store`, `silence` and `replays` wait for a database that does not answer. The others do not: a person sees the
-    fault at once, and a timer retries. `find_stream` only shows whether the database can be reached.
+    `store`, `means`, `silence` and `replays` wait for a database that does not answer. The others do not: a person sees
+    the fault at once, and a timer retries. `find_stream` only shows whether the database can be reached.
     """
 
     settings: Settings
@@ -77,7 +77,7 @@ class App:
     hub: SdkHubReader
     hub_ends: Remembered[Mapping[PartitionId, int]]
     store: Letters
-    verification: Verification
+    means: Means
     silence: SilenceCheck
     incarnations: Incarnations
     replays: Replays
@@ -90,11 +90,6 @@ class App:
     find_stream: Callable[[], int | None]
     letter_counts: Remembered[LetterCount]
     close: Callable[[], None]
-
-    @property
-    def means(self) -> Means:
-        """The means to ingest a batch."""
-        return replace(self.silence.means, store=self.store, incarnations=self.verification)
 
     @property
     def succession(self) -> IncarnationMeans:
@@ -142,15 +137,16 @@ def _open_app() -> App:
         closing.callback(opened.close)
     healing = Healing(hub, settings.anchoring, settings.heal_deadline)
     journal = StoredJournal(Attempts(patient), CLOCK, threading.Lock(), _log_death)
-    unmet = _verification(hub)  # the silence check verifies for itself: it has no memory
-    fresh = Means(Partitions(patient), transform, CLOCK, healing, settings.letters, settings.fuse, unmet, journal)
+    store = Letters(patient, Memory(settings.reference_memory))
+    means = Means(store, transform, CLOCK, healing, settings.letters, settings.fuse, _verification(hub), journal)
+    fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
     own = App(
         settings=settings,
         transform=transform,
         hub=hub,
         hub_ends=Remembered(lambda: read_ends(hub), HUB_ENDS),
-        store=Letters(patient, Memory(settings.reference_memory)),
-        verification=_verification(hub),
+        store=store,
+        means=means,
         silence=SilenceCheck(fresh, settings.gap_grace),
         incarnations=Incarnations(database),
         replays=Replays(patient),

@@ -30,7 +30,7 @@ def _log(looked: "Healed | Unhealed") -> None:
     from core.ingest.silence import Healed
 
     if isinstance(looked, Healed):
-        log.warning("gap healed", extra=gap_facts(looked.partition, looked.gap, looked))
+        log.warning("gap healed", extra=gap_facts(looked.partition, looked.gap, looked.healed, looked.absent))
     else:
         error = f"{type(looked.fault).__name__}: {looked.fault}"
         log.error("gap not healed", extra={"action": "gap", "partition": str(looked.partition), "error": error})

@@ -36,8 +36,8 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
     from handlers.app import app
 
     own = app()
-    retries = context.retry_context.retry_count if context.retry_context else 0
-    _log(ingest_batch(to_batch(events, context.invocation_id, retries), own.means))
+    is_retry = bool(context.retry_context and context.retry_context.retry_count)
+    _log(ingest_batch(to_batch(events, context.invocation_id, is_retry), own.means))
 
 
 def _log(report: "IngestReport") -> None:
@@ -45,5 +45,5 @@ def _log(report: "IngestReport") -> None:
     from core.ingest.ingest import report_facts
 
     for gap in report.gaps:
-        log.warning("gap healed", extra=gap_facts(report.batch.partition, gap, report))
+        log.warning("gap healed", extra=gap_facts(report.batch.partition, gap, report.healed, report.absent))
     log.info("batch ingested", extra=report_facts(report))

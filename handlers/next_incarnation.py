@@ -7,17 +7,19 @@ question: give it the incarnation and the time of creation that the dry run prin
 import argparse
 import getpass
 import sys
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 
 from core.errors import HubledgerError
+from core.ingest.anchor import Anchoring, anchoring_of
 from core.ledger.next_incarnation import IncarnationOrder, next_incarnation
+from core.model.clock import parse_instant
 from handlers.app import app
-from handlers.operations.streams import IncarnationAnswer, anchoring_of, answer_of
-from handlers.web.problems import Problem
+from handlers.operations.streams import IncarnationAnswer, answer_of
 
 REFUSED = 1
+A_TIME = "a time with its zone, such as 2026-01-01T00:00:00Z"
 EPILOG = """
 exit codes: 0 done, 1 refused or failed (one line on standard error), 2 a bad argument
 
@@ -31,10 +33,6 @@ def main(arguments: list[str] | None = None) -> int:
     """Return 0 when it was done, 1 with a line on standard error when it was refused, 2 for a bad argument."""
     parser = _parser()
     given = parser.parse_args(arguments)
-    try:
-        anchoring = anchoring_of(given.anchor)
-    except Problem as problem:
-        parser.error(problem.detail)
     if (given.open is None) != (given.hub_created_at is None):
         parser.error("--open and --hub-created-at go together: give both as the dry run printed them")
     try:
@@ -46,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
             number,
             given.hub_created_at,
             given.open is None,
-            anchoring,
+            given.anchor,
             given.force,
         )
         answer = answer_of(next_incarnation(order, own.succession))
@@ -68,7 +66,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--reason", required=True, type=_reason, help="the reason, which is stored; 3 to 400 characters")
     add("--open", type=int, metavar="N", help="open it; N is the incarnation to close, as the dry run printed it")
     add("--hub-created-at", type=_instant, metavar="TIME", help="when the hub was created, as the dry run printed it")
-    add("--anchor", default="first", help="where partitions begin: first (default), latest, or a time in RFC 3339")
+    add(
+        "--anchor",
+        type=_anchoring,
+        default="first",
+        help="where partitions begin: first (default), latest, or a time in RFC 3339",
+    )
     add("--force", action="store_true", help="open an incarnation although the hub still fits")
     add("--json", action="store_true", help="print the answer of POST /api/streams/next-incarnation")
     return parser
@@ -82,12 +85,16 @@ def _reason(text: str) -> str:
 
 def _instant(text: str) -> datetime:
     try:
-        moment = datetime.fromisoformat(text)
+        return parse_instant(text)
     except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time with its zone, such as 2026-01-01T00:00:00Z")
-    return moment.astimezone(UTC)
+        raise argparse.ArgumentTypeError(f"{text!r} is not {A_TIME}") from None
+
+
+def _anchoring(text: str) -> Anchoring:
+    try:
+        return anchoring_of(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not first, latest or {A_TIME}") from None
 
 
 def _lines(answer: IncarnationAnswer) -> str:

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Literal
 
+from core.model.clock import parse_instant
 from core.model.commits import PartitionState
 from core.model.events import Event
 from core.model.hub import HubReader
@@ -11,6 +12,12 @@ from core.model.spans import SequenceNumber
 # Where a stream begins: at the first event that the hub holds ("first"), at the first event that was enqueued after the
 # stream was opened ("latest"), or at the first event from a time on.
 Anchoring = Literal["first", "latest"] | datetime
+_NAMED: dict[str, Anchoring] = {"first": "first", "latest": "latest"}
+
+
+def anchoring_of(text: str) -> Anchoring:
+    """Return the anchoring that a text names: `first`, `latest` or a time; ValueError for any other text."""
+    return _NAMED[text] if text in _NAMED else parse_instant(text)
 
 
 def choose_anchor(

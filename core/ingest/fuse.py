@@ -7,12 +7,10 @@ ever; they are accepted without a pause until a batch is healthy again.
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
-from core.errors import OutageSuspected, StoreFault
-from core.ingest.port import IngestStore
-from core.model.commits import BatchCommit, PartitionState
+from core.errors import OutageSuspected
+from core.model.commits import BatchCommit
 
 OF_THE_EVENT = ("poison", "crash")  # failures of these classes come from the event itself and show no outage
 
@@ -60,10 +58,3 @@ class Fuse:
 
 
 NO_FUSE = Fuse(patience=0)
-
-
-def clear_outage(state: PartitionState, store: IngestStore) -> None:
-    """Delete the record of a suspected outage, if there is one; when the store fails, a later commit deletes it."""
-    if state.stop_for("outage") is not None:
-        with suppress(StoreFault):
-            store.clear_stop(state, "outage")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import merge
 from itertools import groupby, islice
-from typing import Protocol
 
 from core.errors import GapNotHealed, HubUnreachable
 from core.ingest.anchor import Anchoring
@@ -80,25 +79,15 @@ def gap_rows(run: Sequence[Event], committed: Span, asked: Span) -> list[Sequenc
     return rows
 
 
-class HealingReport(Protocol):
-    """The result of a healing."""
-
-    @property
-    def healed(self) -> int: ...
-
-    @property
-    def absent(self) -> int: ...
-
-
-def gap_facts(partition: Partition, gap: Span, report: HealingReport) -> dict[str, object]:
+def gap_facts(partition: Partition, gap: Span, healed: int, absent: int) -> dict[str, object]:
     """Return the fields of the log line of a gap."""
     return {
         "action": "gap",
         "partition": str(partition),
         "first": gap.first,
         "last": gap.last,
-        "healed": report.healed,
-        "absent": report.absent,
+        "healed": healed,
+        "absent": absent,
     }
 
 

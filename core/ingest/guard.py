@@ -3,8 +3,7 @@
 from bisect import bisect_left
 from dataclasses import dataclass
 
-from core.errors import StreamIncarnationChanged
-from core.model.commits import Checkpoint, PartitionState
+from core.model.commits import PartitionState
 from core.model.events import Event, EventBatch, number_of
 from core.model.spans import SequenceNumber, Span
 
@@ -28,27 +27,13 @@ def guard(batch: EventBatch, state: PartitionState) -> Guarded:
     Raises StreamIncarnationChanged when an event that looks redelivered was enqueued after the checkpoint's event.
     """
     events, first = batch.events, state.next_number
-    known = _redelivered(batch, state.checkpoint) if state.checkpoint else bisect_left(events, first, key=number_of)
+    known = bisect_left(events, first, key=number_of)
+    for event in events[:known]:
+        state.refuse_other_hub(event)
     fresh = events[known:] if known else events
     if not fresh:
         return Guarded((), first, None)
     return Guarded(fresh, first, _unasked(_missing(fresh, first), batch.asked))
-
-
-def _redelivered(batch: EventBatch, checkpoint: Checkpoint) -> int:
-    known = 0
-    for event in batch.events:
-        if event.sequence_number > checkpoint.sequence_number:
-            break
-        if event.enqueued_at > checkpoint.enqueued_at:
-            raise StreamIncarnationChanged(batch.partition, enqueued_after(event, checkpoint))
-        known += 1
-    return known
-
-
-def enqueued_after(event: Event, checkpoint: Checkpoint) -> str:
-    """Return the evidence of a different hub in an event whose number is not after the checkpoint."""
-    return f"event {event.sequence_number} was enqueued after the checkpoint at {checkpoint.sequence_number}"
 
 
 def _missing(events: tuple[Event, ...], first: SequenceNumber) -> Span | None:

@@ -6,9 +6,8 @@ from dataclasses import replace
 from core.errors import HeldLettersFull
 from core.ingest.port import IngestStore
 from core.model.commits import BatchCommit, PartitionState
-from core.model.events import Event
+from core.model.events import Event, order_key
 from core.model.letters import LetterPolicy
-from core.model.order import order_key
 from core.settle.order import OpenLetter
 
 OpenLetters = Mapping[str, OpenLetter]  # by partition key, the last one of each

@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import attrgetter
-from typing import Protocol
 
 from core.errors import StreamIncarnationChanged
 from core.ingest.port import IngestStore
@@ -28,14 +27,16 @@ SAME_INSTANT = timedelta(milliseconds=2)  # the host and the SDK round an enqueu
 enqueued_at_of = attrgetter("enqueued_at")
 
 
-class Verification(Protocol):
-    """Checks the hub before a partition is read or written. Every method may be called from several threads.
+class Verification:
+    """Checks the hub before a partition is read or written; this class itself assumes that the hub is the stream's.
 
-    Raises StreamIncarnationChanged when the hub is a different one, HubUnreachable when the hub does not answer.
+    Every method may be called from several threads. Raises StreamIncarnationChanged when the hub is a different one,
+    HubUnreachable when the hub does not answer.
     """
 
     def verify(self, state: PartitionState, store: IngestStore) -> PartitionState:
         """Check the hub, and return the partition's state, read again if the stream has a newer incarnation."""
+        return state
 
     def verify_now(self, state: PartitionState, store: IngestStore) -> None:
         """Check that the answers of the hub before this call came from the stream's hub."""
@@ -45,44 +46,21 @@ class Verification(Protocol):
 
     def without_former(self, batch: EventBatch, state: PartitionState) -> EventBatch:
         """Return the batch without the events of a former incarnation, which the host may still hold."""
-
-
-class _NoVerification:
-    """Verifies nothing, and assumes that the hub is the stream's."""
-
-    def verify(self, state: PartitionState, store: IngestStore) -> PartitionState:
-        return state
-
-    def verify_now(self, state: PartitionState, store: IngestStore) -> None:
-        pass
-
-    def verify_whole(self, state: PartitionState, store: IngestStore) -> None:
-        pass
-
-    def without_former(self, batch: EventBatch, state: PartitionState) -> EventBatch:
         return batch
 
 
-NOT_VERIFIED = _NoVerification()
+NOT_VERIFIED = Verification()
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CreationReading:
     """The hub's time of creation, and the second at which the request for it was sent."""
 
     created_at: datetime
     sent: float
 
 
-@dataclass(frozen=True, slots=True)
-class Met:
-    """The last verification of a partition in this process: its stream and its second."""
-
-    stream_id: int
-    at: float
-
-
-class HubVerification:
+class HubVerification(Verification):
     """The verification of a process, over one hub. One reading of the hub serves all partitions.
 
     `monotonic` gives seconds; `alone` is a reentrant lock. A reading is trusted only for as long as a new hub would
@@ -94,32 +72,25 @@ class HubVerification:
         self._hub = hub
         self._monotonic = monotonic
         self._alone = alone
-        self._reading: Reading | None = None
+        self._reading: CreationReading | None = None
         self._created: dict[int, datetime] = {}  # by stream id; it never changes
-        self._met: dict[Partition, Met] = {}
+        self._met: dict[tuple[int, Partition], float] = {}  # by stream id: the second of the last verification
 
     def verify(self, state: PartitionState, store: IngestStore) -> PartitionState:
-        now, partition = self._monotonic(), state.partition
-        met = self._met.get(partition)
-        is_met = met is not None and met.stream_id == state.stream_id and now - met.at < PAUSE
-        is_met = is_met and state.stop_for("incarnation") is None
-        if is_met and self._is_known_to_fit(state, now - _age_limit(state)):
-            self._met[partition] = Met(state.stream_id, now)
-            return state
-        self._met.pop(partition, None)
-        if self._differs(state, store, now - _age_limit(state)):
+        now, place = self._monotonic(), (state.stream_id, state.partition)
+        since, met_at = now - _age_limit(state), self._met.pop(place, None)
+        if not self._is_known_to_fit(state, since) and self._differs(state, store, since):
             newer = _newer(state, store)
             if newer is None:
                 raise self._changed(state)
             return self.verify(newer, store)
-        if not is_met:
+        if met_at is None or now - met_at >= PAUSE or state.stop_for("incarnation") is not None:
             self._compare(state)
-        self._met[partition] = Met(state.stream_id, now)
+        self._met[place] = now
         return state
 
     def verify_now(self, state: PartitionState, store: IngestStore) -> None:
         if self._differs(state, store, self._monotonic()):
-            self._met.pop(state.partition, None)
             raise self._changed(state)
 
     def verify_whole(self, state: PartitionState, store: IngestStore) -> None:
@@ -153,7 +124,7 @@ class HubVerification:
         with self._alone:
             if self._reading is None or self._reading.sent <= since:
                 sent = self._monotonic()
-                self._reading = Reading(self._hub.created_at(), sent)
+                self._reading = CreationReading(self._hub.created_at(), sent)
             return self._reading.created_at
 
     def _stored(self, state: PartitionState, store: IngestStore, created_at: datetime) -> datetime | None:
@@ -175,7 +146,6 @@ class HubVerification:
     def _compare(self, state: PartitionState) -> None:
         evidence = contradiction(state, self._hub)
         if evidence is not None:
-            self._met.pop(state.partition, None)
             raise StreamIncarnationChanged(state.partition, evidence)
 
     def _changed(self, state: PartitionState) -> StreamIncarnationChanged:

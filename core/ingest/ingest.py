@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, PartitionStopped, StoreFault
 from core.ingest.anchor import choose_anchor
-from core.ingest.fuse import NO_FUSE, Fuse, clear_outage
+from core.ingest.fuse import NO_FUSE, Fuse
 from core.ingest.gaps import NOT_HEALING, Healing, Wound, gap_rows, pieces
 from core.ingest.guard import Guarded, guard
 from core.ingest.held import OpenLetters, events_that_fit, read_open_letters
@@ -169,10 +169,11 @@ def _commit_next(batch: EventBatch, reading: Reading, means: Means, progress: Pr
         commit = plan_commit(batch, reading, transform, means)
         is_healthy = means.fuse.check([*progress.commits, commit])
         fitting = events_that_fit(commit, reading.guarded.run, means.store, means.letters)
-        if fitting < len(reading.guarded.run):
+        is_cut = fitting < len(reading.guarded.run)
+        if is_cut:
             reading = refer(reading.only(reading.guarded.run[:fitting]), transform, means)
-            commit = replace(plan_commit(batch, reading, transform, means), is_cut=True)
-        commit = attempt.marked(commit)
+            commit = plan_commit(batch, reading, transform, means)
+        commit = attempt.marked(commit.ending(outage=is_healthy, held=not is_cut))
         try:
             means.store.commit_batch(commit)
         except DataRefused as fault:
@@ -186,8 +187,6 @@ def _commit_next(batch: EventBatch, reading: Reading, means: Means, progress: Pr
             attempt.committed = commit
             isolation.note_commit(reading.guarded.run)
             progress.add(commit)
-            if is_healthy:
-                clear_outage(reading.state, means.store)
 
 
 def read(batch: EventBatch, means: Means) -> Reading:
@@ -230,8 +229,8 @@ def without_stop(state: PartitionState, means: Means) -> PartitionState:
     """Return the state after deleting its stop of reason `incarnation`: the hub is the stream's again."""
     if state.stop_for("incarnation") is None:
         return state
-    means.store.clear_stop(state, "incarnation")
-    return means.store.read_partition(state.partition)
+    means.store.clear_stops(state, ["incarnation"])
+    return state.without_stops(["incarnation"])
 
 
 def _heal_batch(batch: EventBatch, wound: Wound, means: Means, progress: Progress) -> EventBatch:

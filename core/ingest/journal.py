@@ -16,13 +16,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import Protocol
 from uuid import UUID
 
 from core.errors import ProcessDied, StoreFault, StoreUnavailable
 from core.ingest.guard import Guarded
-from core.ingest.port import AttemptStore
-from core.model.attempts import AttemptMark
+from core.ingest.port import AttemptMark, AttemptStore
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, PartitionState
 from core.model.events import BATCH_EVENTS, Event, EventBatch, Partition, number_of
@@ -49,16 +47,21 @@ class Suspects:
 
 @dataclass(frozen=True, slots=True)
 class AttemptPlan:
-    """The events to try next, the number of attempts at them including this one, and the rest of their range.
-
-    `is_lone`: they may have killed a process. `is_crash`: the event killed its process too often and is not tried.
-    """
+    """The events to try next, the number of attempts at them including this one, and the rest of their range."""
 
     run: tuple[Event, ...]
     attempts: int = 1
     suspects: Suspects | None = None
-    is_lone: bool = False
-    is_crash: bool = False
+
+    @property
+    def is_lone(self) -> bool:
+        """True when its events may have killed a process."""
+        return self.attempts > 1 or self.suspects is not None
+
+    @property
+    def is_crash(self) -> bool:
+        """True when its only event has killed its process too often: it is not tried again."""
+        return self.attempts > UNFINISHED
 
 
 def plan_attempt(guarded: Guarded, standing: AttemptMark | None, suspects: Suspects | None) -> AttemptPlan:
@@ -71,7 +74,7 @@ def plan_attempt(guarded: Guarded, standing: AttemptMark | None, suspects: Suspe
     if suspects is not None:
         part = run[: bisect_left(run, suspects.end, key=number_of)][: suspects.reach]
         if part:
-            return AttemptPlan(part, suspects=suspects, is_lone=True)
+            return AttemptPlan(part, suspects=suspects)
     return AttemptPlan(run)
 
 
@@ -80,16 +83,15 @@ def _plan_again(run: tuple[Event, ...], standing: AttemptMark) -> AttemptPlan:
     is_whole, died = run[-1].sequence_number == standing.last, standing.attempts
     narrowed = standing.suspects_end if standing.is_narrowed else standing.last + 1
     if is_whole and len(run) == 1:
-        is_crash = died >= UNFINISHED
-        suspects = Suspects(narrowed, 1, grows=is_crash) if standing.is_narrowed else None
-        return AttemptPlan(run, died + 1, suspects, is_lone=True, is_crash=is_crash)
+        suspects = Suspects(narrowed, 1, grows=died >= UNFINISHED) if standing.is_narrowed else None
+        return AttemptPlan(run, died + 1, suspects)
     if died >= (1 if standing.is_narrowed else UNFINISHED):
         size = -(-len(run) // PARTS)
-        return AttemptPlan(run[:size], suspects=Suspects(narrowed, size), is_lone=True)
+        return AttemptPlan(run[:size], suspects=Suspects(narrowed, size))
     if is_whole:
         suspects = Suspects(narrowed, len(run)) if standing.is_narrowed else None
-        return AttemptPlan(run, died + 1, suspects, is_lone=True)
-    return AttemptPlan(run, 1 if len(run) == 1 else died + 1, Suspects(narrowed, None), is_lone=True)
+        return AttemptPlan(run, died + 1, suspects)
+    return AttemptPlan(run, 1 if len(run) == 1 else died + 1, Suspects(narrowed, None))
 
 
 @dataclass(slots=True)
@@ -114,11 +116,15 @@ def _died(event: Event, references: References) -> Iterable[Row]:
     raise ProcessDied(f"the process died {UNFINISHED} times while it tried this event alone")
 
 
-class Journal(Protocol):
-    """Records attempts at batches."""
+class Journal:
+    """Records attempts at batches; this class itself records none, and every attempt takes all events."""
 
     def attempt(self, batch: EventBatch, state: PartitionState, guarded: Guarded) -> AbstractContextManager[Attempt]:
         """Begin an attempt at the first new events of a batch; it names them, and has to be told of their commit."""
+        return nullcontext(Attempt(guarded.run))
+
+
+NOT_JOURNALED = Journal()
 
 
 def death_facts(partition: Partition, died: AttemptMark, plan: AttemptPlan) -> dict[str, object]:
@@ -135,7 +141,7 @@ def death_facts(partition: Partition, died: AttemptMark, plan: AttemptPlan) -> d
     }
 
 
-class StoredJournal:
+class StoredJournal(Journal):
     """The journal of a process, with its marks in the store.
 
     `turns` is a lock. `died` is called with each attempt that died, before its events are tried again.
@@ -254,13 +260,3 @@ def _without_own(standing: AttemptMark | None, own: Mapping[UUID, int]) -> Attem
     if standing is None or standing.attempt_id not in own:
         return standing
     return replace(standing, attempts=min(standing.attempts, own[standing.attempt_id]))
-
-
-class _NoJournal:
-    """Records nothing: every attempt takes all events."""
-
-    def attempt(self, batch: EventBatch, state: PartitionState, guarded: Guarded) -> AbstractContextManager[Attempt]:
-        return nullcontext(Attempt(guarded.run))
-
-
-NOT_JOURNALED = _NoJournal()

@@ -1,12 +1,13 @@
 """The store that ingest needs: the state of partitions, and one transaction per commit."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
+from uuid import UUID
 
 from core.errors import StopReason
-from core.model.attempts import AttemptMark
 from core.model.commits import BatchCommit, PartitionState
 from core.model.events import Incarnation, Partition, Stream
 from core.model.rows import ReferenceKey, Row
@@ -70,8 +71,29 @@ class IngestStore(Protocol):
     def count_held(self, state: PartitionState) -> int:
         """Count the held letters of a partition."""
 
-    def clear_stop(self, state: PartitionState, reason: StopReason) -> None:
-        """Delete a stop; the next read of the state no longer shows it."""
+    def clear_stops(self, state: PartitionState, reasons: Collection[StopReason]) -> None:
+        """Delete stops; the next read of the state no longer shows them."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptMark:
+    """The newest attempt at a partition; it is stored until its numbers are committed.
+
+    `attempts` counts the attempts at this range, the newest included, that are not known to have ended. A part of a
+    range that was narrowed has the number after that range as `suspects_end`; elsewhere it is not above `first`.
+    """
+
+    first: SequenceNumber
+    last: SequenceNumber
+    suspects_end: int
+    attempts: int
+    attempt_id: UUID
+    begun_at: datetime
+    invocation_id: str
+
+    @property
+    def is_narrowed(self) -> bool:
+        return self.suspects_end > self.first
 
 
 class AttemptStore(Protocol):

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from core.errors import CheckpointConflict, InfrastructureFault, PartitionStopped, StreamIncarnationChanged
-from core.ingest.fuse import clear_outage
+from core.errors import CheckpointConflict, InfrastructureFault, PartitionStopped
 from core.ingest.gaps import Wound
 from core.ingest.ingest import Means, heal, read_anchored, record_stop, without_stop
 from core.model.commits import BatchCommit, PartitionState, SequenceGap, Settled
@@ -79,17 +78,13 @@ class SilenceCheck:
     def _check(self, partition: Partition, invocation_id: str) -> Healed | None:
         state = read_anchored(partition, self.means)
         extent = self.means.healing.hub.extent(partition)  # read second: an older end may lie before the checkpoint
-        if state.checkpoint is not None and extent.last < state.checkpoint.sequence_number:
-            evidence = f"the hub ends at {extent.last}, before the checkpoint at {state.checkpoint.sequence_number}"
-            raise StreamIncarnationChanged(partition, evidence)
         self.means.incarnations.verify_whole(state, self.means.store)
         state = without_stop(state, self.means)
         if extent.last < state.next_number:
             self.standing.pop(partition, None)
             self.means.store.close_gaps(partition)
-            clear_outage(state, self.means.store)  # no event waits: the batch was committed
-            if state.stop_for("held"):  # recorded while another owner committed the events that had to wait
-                self.means.store.clear_stop(state, "held")
+            if state.stops:  # no event waits: the batch was committed, maybe by another owner
+                self.means.store.clear_stops(state, [stop.reason for stop in state.stops])
             return None
         if not self._has_fallen_silent(state, extent):
             return None
@@ -101,7 +96,7 @@ class SilenceCheck:
     def _has_fallen_silent(self, state: PartitionState, extent: Extent) -> bool:
         now = self.means.clock.now()
         seen = self.standing.get(state.partition)
-        if seen is None or seen.waits_for != state.next_number:
+        if seen is None or seen.waits_for != state.next_number or seen.since > now:  # the clock was ahead
             seen = self.standing[state.partition] = Standstill(state.next_number, now)
         return now - seen.since >= self.grace and now - extent.last_enqueued_at >= self.grace
 

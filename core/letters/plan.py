@@ -1,11 +1,10 @@
 """Decide the outcome of each letter: run the transform again, and apply the policy of each class of error."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from core.errors import ProcessDied
-from core.model.clock import Clock
-from core.model.commits import DeadLetter
+from core.letters.port import Keeper
+from core.model.commits import DeadLetter, error_type
 from core.model.letters import (
     AFTER_FAILURE,
     LOST_CLAIMS,
@@ -13,25 +12,13 @@ from core.model.letters import (
     ClaimedLetter,
     LetterHold,
     LetterOutcome,
-    LetterPolicy,
     RetryCommit,
 )
 from core.model.rows import References
-from core.model.transform import Transform
-from core.settle.settle import error_type, settle
+from core.settle.settle import settle
 
 GONE = "the event left the hub, and its body was not stored"
 CRASHED = f"the process died {LOST_CLAIMS} times while it tried this letter alone"
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """The transform, the clock and the policy that letters are tried with."""
-
-    transform: Transform
-    clock: Clock
-    letters: LetterPolicy
-    invocation_id: str
 
 
 def is_to_run(letter: ClaimedLetter) -> bool:
@@ -39,10 +26,12 @@ def is_to_run(letter: ClaimedLetter) -> bool:
     return letter.body_kept and letter.lost_claims < LOST_CLAIMS
 
 
-def plan_retry(hold: LetterHold, letters: Sequence[ClaimedLetter], references: References, trial: Trial) -> RetryCommit:
+def plan_retry(
+    hold: LetterHold, letters: Sequence[ClaimedLetter], references: References, keeper: Keeper, invocation_id: str
+) -> RetryCommit:
     """Return the outcome of every letter, as one value; the letters must be in order of sequence number."""
     settled = settle(
-        [letter.event for letter in letters if is_to_run(letter)], references, trial.transform, of=hold.partition
+        [letter.event for letter in letters if is_to_run(letter)], references, keeper.transform, of=hold.partition
     )
     failures = {failure.event.sequence_number: failure for failure in settled.letters}
     written = {placed[0] for rows in settled.rows.values() for placed in rows}
@@ -52,7 +41,7 @@ def plan_retry(hold: LetterHold, letters: Sequence[ClaimedLetter], references: R
         if not is_to_run(letter):
             return _given_up(letter)
         if number in failures:
-            return _failed(letter, failures[number], trial)
+            return _failed(letter, failures[number], keeper)
         why = "its rows were written" if number in written else "it was filtered"
         return LetterOutcome(number, MOVES["resolve"].target, why=why)
 
@@ -61,21 +50,21 @@ def plan_retry(hold: LetterHold, letters: Sequence[ClaimedLetter], references: R
         claimed_by=hold.claimed_by,
         outcomes=tuple([outcome_of(letter) for letter in letters]),
         settled=settled,
-        transform_version=trial.transform.version,
-        invocation_id=trial.invocation_id,
-        committed_at=trial.clock.now(),
+        transform_version=keeper.transform.version,
+        invocation_id=invocation_id,
+        committed_at=keeper.clock.now(),
     )
 
 
-def _failed(letter: ClaimedLetter, failure: DeadLetter, trial: Trial) -> LetterOutcome:
-    attempts, backoff = letter.attempts + 1, trial.letters.backoff
+def _failed(letter: ClaimedLetter, failure: DeadLetter, keeper: Keeper) -> LetterOutcome:
+    attempts, backoff = letter.attempts + 1, keeper.letters.backoff
     status = AFTER_FAILURE[failure.error_class]
     if status == "exhausted":
         return LetterOutcome(letter.sequence_number, status, failure, why=f"{failure.error_class}: not tried again")
     if backoff.is_spent(attempts):
         exhausted = MOVES["exhaust"].target
         return LetterOutcome(letter.sequence_number, exhausted, failure, why=f"it failed {attempts} times")
-    due_at = trial.clock.now() + backoff.pause(attempts, trial.clock.chance())
+    due_at = keeper.clock.now() + backoff.pause(attempts, keeper.clock.chance())
     return LetterOutcome(letter.sequence_number, status, failure, due_at)
 
 

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 from core.errors import CommitOutcomeUnknown, DataRefused, InfrastructureFault, LetterConflict, StoreFault
 from core.letters.moves import release
-from core.letters.plan import Trial, is_to_run, plan_retry
+from core.letters.plan import is_to_run, plan_retry
 from core.letters.port import Keeper
 from core.model.events import Event, number_of
 from core.model.letters import (
@@ -84,8 +84,7 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
             LetterHold(state, chunk.sequence_numbers, chunk.claimed_by), begun.claimed_by
         )
         hold = LetterHold(state, chunk.sequence_numbers, begun.claimed_by)
-        trial = Trial(keeper.transform, keeper.clock, keeper.letters, invocation_id)
-        retry = _ChunkRetry(keeper, hold, trial, taken)
+        retry = _ChunkRetry(keeper, hold, invocation_id, taken)
         retry.run(letters)
         if retry.left:
             released = release(replace(begun, sequence_numbers=tuple(retry.left)), keeper)
@@ -108,7 +107,7 @@ class _ChunkRetry:
 
     keeper: Keeper
     hold: LetterHold
-    trial: Trial
+    invocation_id: str
     taken: list[SequenceNumber]
     report: RetryReport = field(init=False)
     until: datetime = field(init=False)
@@ -119,8 +118,8 @@ class _ChunkRetry:
 
     def __post_init__(self) -> None:
         self.report = RetryReport(self.hold.partition.partition_id)
-        policy = self.trial.letters  # one process may have to try all chunks of a claim before its lease ends
-        self.until = self.trial.clock.now() + min(policy.lease / (2 * policy.fan_out), LONGEST_CHAIN)
+        policy = self.keeper.letters  # one process may have to try all chunks of a claim before its lease ends
+        self.until = self.keeper.clock.now() + min(policy.lease / (2 * policy.fan_out), LONGEST_CHAIN)
 
     def run(self, letters: Letters) -> None:
         self.count(lost=len(set(self.hold.sequence_numbers)) - len(letters))
@@ -168,26 +167,25 @@ class _ChunkRetry:
 
     def _take_freed(self, run: Letters, commit: RetryCommit) -> None:
         """Claim the letters that this commit has freed, so that a key with many held letters needs only one round."""
-        trial = self.trial
+        keeper = self.keeper
         resolved = {outcome.sequence_number for outcome in commit.outcomes if outcome.status == "resolved"}
         keyed = any(one.event.partition_key is not None and one.sequence_number in resolved for one in run)
-        if trial.letters.order == "hold_key" and keyed and trial.clock.now() < self.until:
-            freed = self.keeper.store.take_freed(commit, trial.clock.now() + trial.letters.lease)
+        if keeper.letters.order == "hold_key" and keyed and keeper.clock.now() < self.until:
+            freed = keeper.store.take_freed(commit, keeper.clock.now() + keeper.letters.lease)
             self.freed += freed
             self.taken += [letter.sequence_number for letter in freed]
 
     def _plan(self, run: Letters) -> RetryCommit:
         """READ the references of the events, and DECIDE. A letter that may kill the process is marked first."""
-        store = self.keeper.store
+        keeper = replace(self.keeper, transform=self.isolation.around(self.keeper.transform))
         if run[0].lost_claims and is_to_run(run[0]):
-            now = self.trial.clock.now()
-            store.begin_lone_try(self._held(run), now, now + self.trial.letters.lease)
-        trial = replace(self.trial, transform=self.isolation.around(self.trial.transform))
+            now = keeper.clock.now()
+            keeper.store.begin_lone_try(self._held(run), now, now + keeper.letters.lease)
         keys = reference_keys(
-            [letter.event for letter in run if is_to_run(letter)], trial.transform, self.hold.partition
+            [letter.event for letter in run if is_to_run(letter)], keeper.transform, self.hold.partition
         )
-        references = References(store.read_references(keys) if keys else {})
-        return plan_retry(self.hold, run, references, trial)
+        references = References(keeper.store.read_references(keys) if keys else {})
+        return plan_retry(self.hold, run, references, keeper, self.invocation_id)
 
     def _note_commit(self, run: Letters, commit: RetryCommit, outcomes: Sequence[LetterOutcome]) -> None:
         self.idle_turns = 0

@@ -1,8 +1,8 @@
-"""The clock: the time, new ids and chance, passed in so that the business stays pure."""
+"""The clock: the time, new ids and chance, passed in so that the business stays pure; and times as texts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 
@@ -13,3 +13,14 @@ class Clock:
     now: Callable[[], datetime]
     new_id: Callable[[], UUID]
     chance: Callable[[], float] = lambda: 1.0
+
+
+def parse_instant(text: str) -> datetime:
+    """Return the time that a text in RFC 3339 names, in UTC; ValueError for one without a zone or outside of UTC."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text} has no time zone")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{text} does not exist in UTC") from error

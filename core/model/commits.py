@@ -1,14 +1,13 @@
 """The values of a transaction: the state of the partition before it, and the commit."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from core.errors import StopReason
-from core.model.events import Event, Partition, Position
-from core.model.order import OpenKeys, order_key
+from core.errors import StopReason, StreamIncarnationChanged
+from core.model.events import Event, Partition, Position, order_key
 from core.model.rows import PlacedRow, row_table
 from core.model.spans import SequenceNumber
 
@@ -39,6 +38,27 @@ class PartitionStop:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenKeys:
+    """The partition keys that may have an open letter: no other key of the partition has one. None: all may."""
+
+    keys: frozenset[str] | None
+
+    def among(self, wanted: Iterable[str | None]) -> frozenset[str]:
+        """Return those of these keys that may have an open letter."""
+        asked = frozenset([key for key in wanted if key is not None])
+        return asked if self.keys is None else self.keys & asked
+
+    def plus(self, opened: Iterable[str | None]) -> "OpenKeys":
+        """Return the keys with those of new letters."""
+        new = frozenset([key for key in opened if key is not None])
+        return self if self.keys is None or new <= self.keys else OpenKeys(self.keys | new)
+
+    def minus(self, closed: frozenset[str]) -> "OpenKeys":
+        """Return the keys without those that were found to have no open letter."""
+        return self if self.keys is None or not closed else OpenKeys(self.keys - closed)
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionState:
     """The state of a partition before a commit; without a checkpoint, nothing was committed yet.
 
@@ -58,6 +78,17 @@ class PartitionState:
     def stop_for(self, reason: StopReason) -> PartitionStop | None:
         """Return the stop of this reason, if the partition was stopped for it."""
         return next((stop for stop in self.stops if stop.reason == reason), None)
+
+    def without_stops(self, reasons: Collection[StopReason]) -> "PartitionState":
+        """Return the state of a partition whose stops of these reasons have ended."""
+        return replace(self, stops=tuple([stop for stop in self.stops if stop.reason not in reasons]))
+
+    def refuse_other_hub(self, event: Event) -> None:
+        """Raise StreamIncarnationChanged when an event that is not after the checkpoint was enqueued after it."""
+        known = self.checkpoint
+        if known is not None and event.enqueued_at > known.enqueued_at:
+            evidence = f"event {event.sequence_number} was enqueued after the checkpoint at {known.sequence_number}"
+            raise StreamIncarnationChanged(self.partition, evidence)
 
     @property
     def next_number(self) -> SequenceNumber:
@@ -86,6 +117,11 @@ class DeadLetter:
     due_at: datetime | None = None
     keeps_body: bool = True
     held_behind: SequenceNumber | None = None
+
+
+def error_type(error_class: type[BaseException]) -> str:
+    """Return the name of a class of errors in letters."""
+    return f"{error_class.__module__}.{error_class.__qualname__}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +167,8 @@ class SequenceGap:
 class BatchCommit:
     """All that one transaction writes for the numbers `first` to `last`; the hub no longer has `absent` of them.
 
-    `is_marked`: the attempt has a mark, and the commit deletes it. `is_cut`: the next event would hold too many
-    letters, so the partition stays stopped.
+    `is_marked`: the attempt has a mark, and the commit deletes it. `ends` are the reasons of the stops that end with
+    it.
     """
 
     state: PartitionState
@@ -146,16 +182,11 @@ class BatchCommit:
     absent: int = 0
     gaps: Sequence[SequenceGap] = ()
     is_marked: bool = False
-    is_cut: bool = False
+    ends: tuple[StopReason, ...] = ()
 
     @property
     def partition(self) -> Partition:
         return self.state.partition
-
-    @property
-    def ends_stop(self) -> bool:
-        """True when the partition was stopped for its held letters, and continues with this commit."""
-        return not self.is_cut and self.state.stop_for("held") is not None
 
     @property
     def expected(self) -> SequenceNumber | None:
@@ -168,13 +199,17 @@ class BatchCommit:
         """The number of events that this commit accounts for, without absent numbers."""
         return self.last.sequence_number - self.first + 1 - self.absent
 
+    def ending(self, *, outage: bool, held: bool) -> "BatchCommit":
+        """Return the commit that ends the partition's stops of these reasons."""
+        is_over = {"outage": outage, "held": held}
+        ends = tuple([stop.reason for stop in self.state.stops if is_over.get(stop.reason)])
+        return replace(self, ends=ends) if ends else self
+
     def state_after(self, commit_number: int) -> PartitionState:
         """Return the partition's state after this commit, under its commit number."""
         last = self.last
         checkpoint = Checkpoint(last.sequence_number, last.offset, last.enqueued_at, commit_number, self.commit_id)
-        keys, stops = self.state.open_keys, self.state.stops
-        if self.ends_stop:
-            stops = tuple([stop for stop in stops if stop.reason != "held"])
+        keys, stops = self.state.open_keys, self.state.without_stops(self.ends).stops
         if keys is not None:
             keys = keys.plus([order_key(letter.event) for letter in self.settled.letters])
         return PartitionState(self.partition, self.state.stream_id, checkpoint, stops=stops, open_keys=keys)

@@ -66,23 +66,25 @@ class Event:
     body: bytes
 
 
+def order_key(event: Event) -> str | None:
+    """Return the partition key of an event as the store has it, or None: an event without one is never held."""
+    key = event.partition_key
+    return key if key is None or key.isascii() else key.encode("utf-8", "replace").decode("utf-8")
+
+
 @dataclass(frozen=True, slots=True)
 class EventBatch:
     """The events of one invocation: one partition, at least one event, in order of sequence number.
 
-    `asked` is the range that the hub was asked for: its numbers that are not in the batch are absent. `retries` counts
-    the attempts of the invocation before this one.
+    `asked` is the range that the hub was asked for: its numbers that are not in the batch are absent. `is_retry`: the
+    invocation was attempted before.
     """
 
     partition: Partition
     events: tuple[Event, ...]
     invocation_id: str
     asked: Span | None = None
-    retries: int = 0
-
-    @property
-    def is_retry(self) -> bool:
-        return self.retries > 0
+    is_retry: bool = False
 
 
 class Position(Protocol):

@@ -17,9 +17,9 @@ from typing import Literal
 from core.model.backoff import Backoff
 from core.model.commits import DeadLetter, ErrorClass, LetterStatus, PartitionState, Settled
 from core.model.events import Event, Partition, PartitionId, Stream
-from core.model.order import OrderPolicy
 from core.model.spans import SequenceNumber
 
+OrderPolicy = Literal["none", "hold_key"]
 Move = Literal["claim", "resolve", "fail", "exhaust", "release", "requeue", "discard", "free", "hold"]
 
 LOST_CLAIMS = 3  # after so many holders died while they tried a letter alone, it is not tried again

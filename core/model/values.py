@@ -16,6 +16,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from core.errors import PoisonEvent
+from core.model.clock import parse_instant
 
 EXACT = 2**53 - 1  # the largest whole number that every reader of JSON keeps
 MOST_NESTED = 64  # levels of lists and objects; a value below them is written flat
@@ -154,13 +155,6 @@ def _binary(content: str) -> bytes:
     return b64decode(content, validate=True)
 
 
-def _timestamp(content: str) -> datetime:
-    moment = datetime.fromisoformat(content)
-    if moment.tzinfo is None:
-        raise ValueError(f"{content} has no time zone")
-    return moment.astimezone(UTC)
-
-
 def _described(content: Json) -> Described:
     descriptor, value = content
     return Described(from_json(descriptor), from_json(value))
@@ -213,7 +207,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "$flat": _from_flat,
     "$integer": int,
     "$map": lambda pairs: {from_json(name): from_json(each) for name, each in pairs},
-    "$timestamp": _timestamp,
+    "$timestamp": parse_instant,
     "$utf16": lambda content: _binary(content).decode("utf-16-le", "surrogatepass"),
     "$uuid": UUID,
 }

@@ -8,8 +8,7 @@ from typing import Protocol
 from uuid import UUID
 
 from core.model.commits import PartitionState, Settled
-from core.model.events import BATCH_EVENTS, Event, Partition, PartitionId
-from core.model.order import order_key
+from core.model.events import BATCH_EVENTS, Event, Partition, PartitionId, order_key
 from core.model.rows import ReferenceKey, Row
 from core.model.spans import SequenceNumber, Span, joined
 from core.replay.job import MOST_GONE_RANGES, PartitionProgress, ReplayCounts

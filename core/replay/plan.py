@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 from uuid import UUID
 
-from core.errors import ProcessDied, RowsRefused, StreamIncarnationChanged
+from core.errors import ProcessDied
 from core.model.clock import Clock
 from core.model.commits import PartitionState
 from core.model.events import Event
@@ -69,7 +69,7 @@ class KnownLetters:
 
 @dataclass(frozen=True, slots=True)
 class ReplayTrial:
-    """The means to replay a piece of one partition; `refused` maps each refused event to the database's error.
+    """The means to replay a piece of one partition.
 
     Without `known_letters`, the events of a partition key are not kept in order. The `crashed` events have killed their
     process with this version of the transform, so they are not tried: a new version may cope with them.
@@ -78,7 +78,6 @@ class ReplayTrial:
     job_id: UUID
     state: PartitionState
     transform: Transform
-    refused: Mapping[SequenceNumber, str]
     letters: LetterPolicy = LetterPolicy()  # noqa: RUF009 - it is frozen
     known_letters: KnownLetters | None = None
     crashed: AbstractSet[SequenceNumber] = frozenset()
@@ -95,7 +94,8 @@ def plan_replay(
 
     Raises StreamIncarnationChanged when an event before the checkpoint was enqueued after it: the hub is a new one.
     """
-    _refuse_new_hub(piece, trial.state)
+    for event in piece.events:
+        trial.state.refuse_other_hub(event)
     transform, references = trial.transform, ReplayReferences(known)
     letters = trial.known_letters
     order = None if letters is None else KeyOrder(letters.open, letters.discarded)
@@ -125,23 +125,12 @@ def _opened_by(piece: Piece, order: KeyOrder) -> dict[str, OpenLetter]:
 
 
 def _over(references: ReplayReferences, trial: ReplayTrial) -> Transform:
-    """Return the transform over these references; it refuses the isolated events, and those that kill the process."""
+    """Return the transform over these references; it refuses the events that kill the process."""
 
     def rows_of(event: Event, learning: References) -> Iterable[Row]:
         if event.sequence_number in trial.crashed:
             raise ProcessDied("the process died while this version of the transform tried the event; deploy a new one")
-        words = trial.refused.get(event.sequence_number)
-        if words is not None:
-            raise RowsRefused(words)
         references.at = event.sequence_number
-        return tuple(trial.transform.rows_of(event, learning))
+        return trial.transform.rows_of(event, learning)
 
     return replace(trial.transform, rows_of=rows_of)
-
-
-def _refuse_new_hub(piece: Piece, state: PartitionState) -> None:
-    checkpoint = state.checkpoint
-    for event in piece.events:
-        if checkpoint is not None and event.enqueued_at > checkpoint.enqueued_at:
-            evidence = f"event {event.sequence_number} was enqueued after the checkpoint at"
-            raise StreamIncarnationChanged(state.partition, f"{evidence} {checkpoint.sequence_number}")

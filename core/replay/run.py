@@ -12,11 +12,10 @@ from uuid import UUID
 
 from core.errors import CommitOutcomeUnknown, DataRefused, InfrastructureFault, ReplayConflict, StreamIncarnationChanged
 from core.model.clock import Clock
-from core.model.commits import PartitionState
-from core.model.events import BATCH_EVENTS, PartitionId, Stream
+from core.model.commits import OpenKeys, PartitionState
+from core.model.events import BATCH_EVENTS, PartitionId, Stream, order_key
 from core.model.hub import HubReader
 from core.model.letters import LetterPolicy
-from core.model.order import OpenKeys, order_key
 from core.model.rows import ReferenceKey
 from core.model.spans import SequenceNumber, Span
 from core.model.transform import Transform
@@ -184,7 +183,7 @@ class _Slice:
         isolation, left = Isolation(refused=self.refused), piece
         while True:
             part, rest = left.cut(len(isolation.next_run(left.events)))
-            commit = self._plan(part, progress, state)
+            commit = self._plan(part, progress, state, isolation.around(self.means.transform))
             try:
                 counts = settle(commit)
             except DataRefused as fault:
@@ -199,15 +198,17 @@ class _Slice:
                 return progress
             left = rest
 
-    def _plan(self, part: Piece, progress: PartitionProgress, state: PartitionState) -> ReplayCommit:
+    def _plan(
+        self, part: Piece, progress: PartitionProgress, state: PartitionState, transform: Transform
+    ) -> ReplayCommit:
         """READ the states that the events refer to, and DECIDE."""
         means = self.means
-        crashed = means.store.find_crashed(state, part.span, means.transform.version)
+        crashed = means.store.find_crashed(state, part.span, transform.version)
         tried = [event for event in part.events if event.sequence_number not in crashed]
-        keys = reference_keys(tried, means.transform, state.partition)
+        keys = reference_keys(tried, transform, state.partition)
         known = self._known(state, keys) if keys else KnownStates()
         letters = self._known_letters(part, progress, state) if state.open_keys else None
-        trial = ReplayTrial(self.job_id, state, means.transform, self.refused, means.letters, letters, crashed)
+        trial = ReplayTrial(self.job_id, state, transform, means.letters, letters, crashed)
         return plan_replay(part, progress, known, trial, means.clock)
 
     def _known(self, state: PartitionState, keys: Collection[ReferenceKey]) -> KnownStates:

@@ -5,9 +5,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from core.errors import EarlierLetterOpen
-from core.model.commits import DeadLetter, ErrorClass
-from core.model.events import Event
-from core.model.order import order_key
+from core.model.commits import DeadLetter, ErrorClass, error_type
+from core.model.events import Event, order_key
 from core.model.spans import SequenceNumber
 
 
@@ -49,11 +48,11 @@ class KeyOrder:
 
 
 def _held_letter(event: Event, earlier: OpenLetter) -> DeadLetter:
-    number, kind = earlier.sequence_number, EarlierLetterOpen
+    number = earlier.sequence_number
     return DeadLetter(
         event=event,
         error_class=earlier.error_class,
-        error_type=f"{kind.__module__}.{kind.__qualname__}",
+        error_type=error_type(EarlierLetterOpen),
         error=f"event {number} of the same partition key is an open letter: this event is tried after it",
         fingerprint="held",
         status="held",

@@ -11,7 +11,7 @@ from traceback import walk_tb
 
 from core.errors import MissingReference, PoisonEvent, ProcessDied, RowsRefused, TooManyRows
 from core.model.clock import Clock
-from core.model.commits import DeadLetter, ErrorClass, Settled
+from core.model.commits import DeadLetter, ErrorClass, Settled, error_type
 from core.model.events import Event, Partition
 from core.model.letters import AFTER_FAILURE, LetterPolicy
 from core.model.rows import PlacedRow, ReferenceKey, References, row_table
@@ -132,11 +132,6 @@ def dead_letter(event: Event, error: BaseException) -> DeadLetter:
     text = (_text_of(error) or type(error).__name__)[:ERROR_LENGTH]
     name = error_type(type(error))
     return DeadLetter(event, error_class, name, text, _fingerprint(name, text, error), AFTER_FAILURE[error_class])
-
-
-def error_type(error_class: type[BaseException]) -> str:
-    """Return the name of a class of errors in letters."""
-    return f"{error_class.__module__}.{error_class.__qualname__}"
 
 
 def _text_of(error: BaseException) -> str:

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from core.model.attempts import AttemptMark
+from core.ingest.port import AttemptMark
 from core.model.commits import PartitionState
 from core.model.spans import SequenceNumber
 from core.store.columns import cut, instant_of, instant_text, place_of

@@ -1,12 +1,11 @@
 """The open letters of partition keys in SQL: later events of a key wait for them."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from core.model.commits import BatchCommit, PartitionState
-from core.model.order import OpenKeys
+from core.model.commits import BatchCommit, OpenKeys, PartitionState
 from core.model.spans import SequenceNumber
 from core.settle.order import OpenLetter
 from core.store.columns import numbers_json, place_of
@@ -75,6 +74,6 @@ def freed_by(token: object) -> str:
     return f"freed-{token}"
 
 
-def keys_of(keys: AbstractSet[str]) -> str:
-    """Return partition keys as both engines read them: an array of arrays of one."""
+def keys_of(keys: Iterable[str]) -> str:
+    """Return partition keys, or other texts, as both engines read them: an array of arrays of one."""
     return json.dumps([[key] for key in sorted(keys)])

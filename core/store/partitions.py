@@ -1,7 +1,7 @@
 """Partitions in SQL: their state, their references, and the transaction of a batch."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -35,7 +35,7 @@ from core.store.columns import (
     storable,
 )
 from core.store.database import Database, write
-from core.store.held import HeldLetters, freeing_steps, order_steps
+from core.store.held import HeldLetters, freeing_steps, keys_of, order_steps
 from core.store.memory import Memory
 from core.store.script import RowVerb, Script, Step, of_rows
 
@@ -141,14 +141,14 @@ class Partitions(HeldLetters):
 
     def note_stop(self, state: PartitionState, reason: StopReason, detail: str, at: datetime) -> None:
         values = {"detail": cut(detail, STOP_LENGTH), "stopped_at": instant_text(at)}
-        self._change_stop("note_stop", state, reason, **values)
+        self._change_stops("note_stop", state, reason=reason, **values)
 
-    def clear_stop(self, state: PartitionState, reason: StopReason) -> None:
-        self._change_stop("clear_stop", state, reason)
+    def clear_stops(self, state: PartitionState, reasons: Collection[StopReason]) -> None:
+        self._change_stops("clear_stops", state, reasons=keys_of(reasons))
 
-    def _change_stop(self, statement: str, state: PartitionState, reason: StopReason, **values: str) -> None:
+    def _change_stops(self, statement: str, state: PartitionState, **values: str) -> None:
         try:
-            write(self._database, str(state.partition), statement, **place_of(state), reason=reason, **values)
+            write(self._database, str(state.partition), statement, **place_of(state), **values)
         finally:
             if self._memory:
                 self._memory.forget(state.partition)
@@ -190,8 +190,8 @@ def batch_script(commit: BatchCommit) -> Script:
         steps.append(Step("add_gap", {**place_of(commit.state), **at}, many=gaps, races=("pk_sequence_gap",)))
     if commit.is_marked:
         steps.append(Step("clear_attempt", place_of(commit.state)))
-    if commit.ends_stop:
-        steps.append(Step("clear_stop", {**place_of(commit.state), "reason": "held"}))
+    if commit.ends:
+        steps.append(Step("clear_stops", {**place_of(commit.state), "reasons": keys_of(commit.ends)}))
     return Script(str(commit.partition), tuple(steps))
 
 

@@ -11,11 +11,10 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from types import TracebackType
 
 from core.model.events import Event, Partition
 
@@ -28,21 +27,12 @@ EXIT_STATUS = 70  # EX_SOFTWARE
 
 
 @dataclass(eq=False, slots=True)
-class Run(AbstractContextManager[None]):
+class Run:
     """One call of a transform for some events, on record in the watchdog until it ends."""
 
-    watchdog: "Watchdog"
     partition: Partition | None
     events: Sequence[Event]
-    begun_at: float = 0.0
-
-    def __enter__(self) -> None:
-        self.watchdog.begin(self)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.watchdog.running.pop(self, None)
+    begun_at: float
 
     def facts(self, deadline: float) -> dict[str, object]:
         """Return the fields of the last log line."""
@@ -74,20 +64,21 @@ class Watchdog:
         self._is_closed = False
         self.running: dict[Run, None] = {}
 
-    def over(self, of: Partition | None, events: Sequence[Event]) -> AbstractContextManager[None]:
-        """Watch over the transform for as long as it works on these events."""
-        return Run(self, of, events)
-
-    def begin(self, run: Run) -> None:
-        """Put a run on record; set the alarm unless it is set."""
-        run.begun_at = self._alarm.monotonic()
+    @contextmanager
+    def over(self, of: Partition | None, events: Sequence[Event]) -> Iterator[None]:
+        """Watch over the transform for as long as it works on these events; set the alarm unless it is set."""
+        run = Run(of, events, self._alarm.monotonic())
         self.running[run] = None
-        with self._lock:
-            if not self._is_set:
-                self._set()
-            if not self._looks:
-                self._looks = True
-                self._alarm.look_often(self.look)
+        try:
+            with self._lock:
+                if not self._is_set:
+                    self._set()
+                if not self._looks:
+                    self._looks = True
+                    self._alarm.look_often(self.look)
+            yield
+        finally:
+            self.running.pop(run, None)
 
     def look(self) -> bool:
         """End the process when a run has lasted too long, else reset the alarm; return False once closed."""

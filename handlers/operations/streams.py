@@ -1,13 +1,13 @@
 """Open the next incarnation of the stream: a dry run by default, which shows the numbers that will be read."""
 
 import logging
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
 
 from core.errors import IncarnationConflict
-from core.ingest.anchor import Anchoring
+from core.ingest.anchor import Anchoring, anchoring_of
 from core.ledger.next_incarnation import (
     Beginning,
     HubFits,
@@ -115,21 +115,15 @@ def _order(call: Call[Nothing, Nothing, IncarnationShape]) -> IncarnationOrder:
         expected_incarnation=body.expected_incarnation,
         expected_created_at=None if expected is None else utc(expected, "expected_hub_created_at"),
         is_dry_run=body.dry_run,
-        anchoring=anchoring_of(body.anchor),
+        anchoring=_anchoring(body.anchor),
         is_forced=body.force,
     )
 
 
-def anchoring_of(text: str) -> Anchoring:
-    """Return the anchoring that a text names."""
-    if text in ("first", "latest"):
-        return "first" if text == "first" else "latest"
+def _anchoring(text: str) -> Anchoring:
     try:
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is None:
-            raise ValueError
-        return moment.astimezone(UTC)
-    except (ValueError, OverflowError):
+        return anchoring_of(text)
+    except ValueError:
         wanted = "not first, latest or a time with its zone, such as 2026-01-01T00:00:00Z"
         raise invalid("anchor", f"{text!r} is {wanted}") from None
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
-from core.model.attempts import AttemptMark
+from core.ingest.port import AttemptMark
 from core.model.spans import SequenceNumber
 from tests.fakes.builders import EPOCH, commit, partition
 from tests.fakes.store import Store

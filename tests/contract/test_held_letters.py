@@ -250,7 +250,7 @@ def test_a_batch_that_does_not_know_of_a_stop_is_refused_so_that_it_clears_it(wo
     with pytest.raises(CheckpointConflict):
         world.store.commit_batch(commit(state, 4, 4))
     known = world.store.read_open_keys(world.store.read_partition(partition()))
-    world.store.commit_batch(commit(known, 4, 4))
+    world.store.commit_batch(replace(commit(known, 4, 4), ends=("held",)))
     assert world.store.read_partition(partition()).stops == ()
 
 

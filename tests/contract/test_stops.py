@@ -1,7 +1,9 @@
 """What every store promises of partitions that are stopped on purpose."""
 
+from dataclasses import replace
 from datetime import timedelta
 
+from core.errors import StopReason
 from core.model.commits import PartitionStop
 from core.model.spans import SequenceNumber
 from tests.fakes.builders import EPOCH, commit, partition, settled
@@ -29,7 +31,7 @@ def test_a_stop_is_cleared_alone(store: Store) -> None:
     state = store.read_partition(P)
     store.note_stop(state, "outage", "all fail", LATER)
     store.note_stop(state, "incarnation", "a new hub", LATER)
-    store.clear_stop(store.read_partition(P), "outage")
+    store.clear_stops(store.read_partition(P), ["outage"])
     assert [stop.reason for stop in store.read_partition(P).stops] == ["incarnation"]
 
 
@@ -38,6 +40,16 @@ def test_a_commit_leaves_the_stop(store: Store) -> None:
     store.note_stop(state, "outage", "all fail", LATER)
     store.commit_batch(commit(store.read_partition(P), 0, 4, settled({}, filtered=5)))
     assert [stop.reason for stop in store.read_partition(P).stops] == ["outage"]
+
+
+def test_a_commit_ends_the_stops_that_it_names_and_leaves_the_others(store: Store) -> None:
+    state = store.anchor_partition(store.read_partition(P), SequenceNumber(0), LATER)
+    reasons: tuple[StopReason, ...] = ("outage", "held", "incarnation")
+    for reason in reasons:
+        store.note_stop(state, reason, "it was met", LATER)
+    known = store.read_partition(P)
+    store.commit_batch(replace(commit(known, 0, 4, settled({}, filtered=5)), ends=("outage", "held")))
+    assert [stop.reason for stop in store.read_partition(P).stops] == ["incarnation"]
 
 
 def test_the_detail_of_a_stop_is_cut(store: Store) -> None:

@@ -1,5 +1,6 @@
 """Runs one world by its seed."""
 
+import codecs
 import traceback
 from collections import Counter
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ class Result:
 def prepare() -> None:
     """Load all that a world needs; a file that changes later changes no world."""
     watched_image()
+    codecs.lookup("utf-16-le")  # Python reads the file of a codec when it is used for the first time
 
 
 def run_world(seed: int) -> Counter[str]:

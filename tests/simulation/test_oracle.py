@@ -56,6 +56,7 @@ NEEDED = (
     "batch_ledger WHERE kind = 'replay'",
     "event_hub_dead_letter WHERE status = 'exhausted'",
     "event_hub_dead_letter WHERE status = 'resolved'",
+    "event_hub_dead_letter WHERE error_class = 'poison'",
     "sequence_gap WHERE status = 'absent'",
     "retracted_row WHERE table_name <> 'home'",
 )

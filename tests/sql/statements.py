@@ -9,10 +9,18 @@ from itertools import product
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
 from core.aggregation.tick import HOME_ACTIVITY
 from core.ledger.next_incarnation import Opening
-from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, PartitionStop, SequenceGap, Settled
+from core.model.commits import (
+    BatchCommit,
+    Checkpoint,
+    DeadLetter,
+    OpenKeys,
+    PartitionState,
+    PartitionStop,
+    SequenceGap,
+    Settled,
+)
 from core.model.events import Event, Incarnation, Partition, PartitionId, Stream
 from core.model.letters import LetterMove, LetterOutcome, Move, RetryCommit
-from core.model.order import OpenKeys
 from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import JobMove, PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
@@ -181,7 +189,7 @@ def in_order(commit: BatchCommit) -> BatchCommit:
     held = [replace(letter, status="held", held_behind=SequenceNumber(5)) for letter in commit.settled.letters]
     stop = PartitionStop("held", "why", 1, EPOCH)
     state = replace(commit.state, open_keys=OpenKeys(frozenset(["a key"])), stops=(stop,))
-    return replace(commit, state=state, settled=replace(commit.settled, letters=held))
+    return replace(commit, state=state, settled=replace(commit.settled, letters=held), ends=("held",))
 
 
 def replay_in_order(commit: ReplayCommit) -> ReplayCommit:

@@ -17,7 +17,7 @@ TABLE = re.compile(
     r"CREATE TABLE (?:IF NOT EXISTS )?(?:hubledger\.)?(?P<name>\w+) \((?P<columns>.*?)^ *\)", re.M | re.S
 )
 
-NUMBERS = r"SELECT \w\.sequence_number FROM OPENJSON\((@\w+)\) WITH \(sequence_number bigint '\$\[0\]'\) AS \w"
+LISTED = r"SELECT \w\.(\w+) FROM OPENJSON\((@\w+)\) WITH \(\1 (?:bigint|varchar\(\d+\)) '\$\[0\]'\) AS \w"
 # Statements that the two dialects cannot write alike: an upsert is an update and an insert on the server.
 WRITTEN_APART = {
     *("note_gap", "note_stop", "carry_states"),
@@ -119,7 +119,7 @@ def condition(name: str, text: str) -> str:
     that only reads or inserts."""
     found = re.search(r"\b(?:UPDATE|DELETE)\b.*?\n WHERE\b(.*?)(?:;|\bRETURNING\b)", without_comments(text) + ";", re.S)
     words = re.sub(r":(\w+)", r"@\1", found[1] if found else "").replace("hubledger.", "")
-    words = re.sub(NUMBERS, r"SELECT n.value ->> 0 FROM json_each(\1) AS n", words)
+    words = re.sub(LISTED, r"SELECT n.value ->> 0 FROM json_each(\2) AS n", words)
     words = re.sub(rf"\((\S+) \+ N'\.'\) {BY_CODE_POINT}\s+= (\S+) \+ N'\.'", r"\1 = \2", words)  # blanks count
     words = words.replace("CHARINDEX(',' + status + ',', @sources)", "INSTR(@sources, ',' || status || ',')")
     words = re.sub(r"\s+rowid IN \(.*?WHERE(.*)ORDER BY.*\)", r"\1", words, flags=re.S)

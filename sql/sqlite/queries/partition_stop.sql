@@ -22,8 +22,9 @@ VALUES (:stream_id, :partition_id, :reason, :detail, 1, :stopped_at)
 ON CONFLICT (stream_id, partition_id, reason) DO UPDATE
    SET detail = excluded.detail, attempts = attempts + 1;
 
--- name: clear_stop
--- Delete a stop: the partition continues.
--- params: stream_id, partition_id, reason
+-- name: clear_stops
+-- Delete stops: the partition continues.
+-- params: stream_id, partition_id, reasons
 DELETE FROM partition_stop
- WHERE stream_id = :stream_id AND partition_id = :partition_id AND reason = :reason;
+ WHERE stream_id = :stream_id AND partition_id = :partition_id
+   AND reason IN (SELECT n.value ->> 0 FROM json_each(:reasons) AS n);

@@ -31,8 +31,9 @@ BEGIN CATCH
     IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- stopped by another process at the same moment
 END CATCH;
 
--- name: clear_stop
--- Delete a stop: the partition continues.
--- params: stream_id int, partition_id varchar(8000), reason varchar(8000)
+-- name: clear_stops
+-- Delete stops: the partition continues.
+-- params: stream_id int, partition_id varchar(8000), reasons nvarchar(max)
 DELETE FROM hubledger.partition_stop
- WHERE stream_id = @stream_id AND partition_id = @partition_id AND reason = @reason;
+ WHERE stream_id = @stream_id AND partition_id = @partition_id
+   AND reason IN (SELECT n.reason FROM OPENJSON(@reasons) WITH (reason varchar(20) '$[0]') AS n);

@@ -16,7 +16,6 @@ def give_the_app_a_hub(log: Sequence[Event] = ()) -> None:
     """Let the app verify, heal and replay from a hub whose partition 1 holds these events."""
     hub: Any = MemoryHub({"1": log})
     own, verification = app(), HubVerification(hub, time.monotonic, threading.RLock())
-    means = own.silence.means
-    means = replace(means, healing=replace(means.healing, hub=hub), incarnations=verification)
-    silence = replace(own.silence, means=means)
-    app.value = replace(own, hub=hub, verification=verification, silence=silence)
+    means = replace(own.means, healing=replace(own.means.healing, hub=hub), incarnations=verification)
+    silence = replace(own.silence, means=replace(means, store=own.silence.means.store))
+    app.value = replace(own, hub=hub, means=means, silence=silence)

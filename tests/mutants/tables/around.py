@@ -76,6 +76,11 @@ MUTANTS = (
         ("a replay works on all partitions at once", 'opened["partitions"][:FAN_OUT]', 'opened["partitions"]'),
     ),
     *in_file(
+        "core/model/clock.py",
+        "tests/unit/core/test_settings.py",
+        ("an anchor without a zone is taken", "if moment.tzinfo is None:", "if moment is None:"),
+    ),
+    *in_file(
         "core/settings.py",
         "tests/unit/core/test_settings.py",
         (
@@ -84,11 +89,6 @@ MUTANTS = (
             'if settings.reader_group == "":',
         ),
         ("a ceiling may be below its base", "        if ceiling < base:\n", "        if ceiling < -base:\n"),
-        (
-            "an anchor without a zone is taken",
-            "        if moment.tzinfo is None:\n            self",
-            "        if moment is datetime.min:\n            self",
-        ),
         (
             "only the first fault of the settings is reported",
             "raise SettingsRefused(self.faults)",

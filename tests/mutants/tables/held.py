@@ -29,7 +29,7 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/model/order.py",
+        "core/model/commits.py",
         ORDER,
         (
             "the key of a new letter is forgotten",
@@ -54,9 +54,17 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "core/ingest/ingest.py",
+        LIMIT,
+        (
+            "a part of a batch clears the stop",
+            "held=not is_cut)",
+            "held=True)",
+        ),
+    ),
+    *in_file(
         "core/model/commits.py",
         LIMIT,
-        ("a part of a batch clears the stop", "return not self.is_cut and ", "return "),
         ("a process forgets the letters of its commit", "keys = keys.plus(", "keys.plus("),
     ),
     *in_file(
@@ -96,7 +104,7 @@ MUTANTS = (
         "core/letters/retry.py",
         HELD,
         ("letters that are freed stay claimed and untried", "            self.freed += freed\n", ""),
-        ("a chunk goes on beyond its time", " and trial.clock.now() < self.until", ""),
+        ("a chunk goes on beyond its time", " and keeper.clock.now() < self.until", ""),
         (
             "held letters stay held when the order ends",
             '    if policy.order == "none":\n',

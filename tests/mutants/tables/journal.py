@@ -51,7 +51,7 @@ MUTANTS = (
         "core/ingest/journal.py",
         f"{LIVES}::test_one_killer_anywhere_in_a_batch_costs_few_deaths"
         f" {LIVES}::test_innocent_deaths_and_refused_rows_in_between_make_no_letter",
-        ("an event that died once alone is a letter", "is_crash = died >= UNFINISHED", "is_crash = died >= 1"),
+        ("an event that died once alone is a letter", "return self.attempts > UNFINISHED", "return self.attempts > 1"),
         (
             "a range that dies is never narrowed",
             "if died >= (1 if standing.is_narrowed else UNFINISHED):",
@@ -107,9 +107,13 @@ MUTANTS = (
             "if now - run.begun_at >= self._deadline:",
             "if now - run.begun_at >= 100 * self._deadline:",
         ),
-        ("a run that ended still counts", "self.watchdog.running.pop(self, None)", "self.watchdog.running.get(self)"),
+        ("a run that ended still counts", "self.running.pop(run, None)", "self.running.get(run)"),
         ("an idle process keeps its alarm", "                self._alarm.cancel()\n", "                pass\n"),
-        ("each run sets the alarm again", "            if not self._is_set:\n", "            if self.running:\n"),
+        (
+            "each run sets the alarm again",
+            "                if not self._is_set:\n",
+            "                if self.running:\n",
+        ),
     ),
     *in_file(
         "core/settle/settle.py",

@@ -30,7 +30,7 @@ MUTANTS = (
         ),
         (
             "a letter that may kill its process is not marked first",
-            "store.begin_lone_try(self._held(run), now, now + self.trial.letters.lease)",
+            "keeper.store.begin_lone_try(self._held(run), now, now + keeper.letters.lease)",
             "assert now",
         ),
         (
@@ -92,13 +92,13 @@ MUTANTS = (
         ),
         (
             "attempts are not counted",
-            "letter.attempts + 1, trial.letters.backoff",
-            "letter.attempts, trial.letters.backoff",
+            "letter.attempts + 1, keeper.letters.backoff",
+            "letter.attempts, keeper.letters.backoff",
         ),
         (
             "a letter that failed is due at once",
-            "due_at = trial.clock.now() + backoff.pause(attempts, trial.clock.chance())",
-            "due_at = trial.clock.now()",
+            "due_at = keeper.clock.now() + backoff.pause(attempts, keeper.clock.chance())",
+            "due_at = keeper.clock.now()",
         ),
         ("a filtered letter says that its rows were written", "if number in written else", "if settled else"),
     ),

@@ -56,8 +56,13 @@ MUTANTS = (
         ),
         (
             "an event of a new hub is replayed",
-            "if checkpoint is not None and event.enqueued_at > checkpoint.enqueued_at:",
-            "if checkpoint is not None and event.enqueued_at is None:",
+            "        trial.state.refuse_other_hub(event)\n",
+            "        pass\n",
+        ),
+        (
+            "a replay makes all rows of an event before it counts them",
+            "return trial.transform.rows_of(event, learning)",
+            "return tuple(trial.transform.rows_of(event, learning))",
         ),
         (
             "states are not carried from piece to piece",

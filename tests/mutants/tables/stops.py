@@ -15,7 +15,7 @@ MUTANTS = (
             "return min(OLDEST, max(SOONEST, reached / FASTEST))",
             "return OLDEST",
         ),
-        ("a partition is not compared again after a pause", "now - met.at < PAUSE", "now - met.at < 1_000 * PAUSE"),
+        ("a partition is not compared again after a pause", "now - met_at >= PAUSE", "now - met_at >= 1_000 * PAUSE"),
         (
             "each thread reads the hub for itself",
             "if self._reading is None or self._reading.sent <= since:",
@@ -54,7 +54,7 @@ MUTANTS = (
         ),
         (
             "a stop stays although the hub is the stream's again",
-            '    means.store.clear_stop(state, "incarnation")\n',
+            '    means.store.clear_stops(state, ["incarnation"])\n',
             "",
         ),
     ),
@@ -100,10 +100,20 @@ MUTANTS = (
         f"{UNIT}/ingest/test_fuse.py",
         (
             "the stop of an outage stays after a healthy batch",
-            "            if is_healthy:\n",
-            "            if not is_healthy:\n",
+            "outage=is_healthy",
+            "outage=False",
         ),
         ("a stop is not recorded", "        record_stop(batch.partition, stop, means)\n", ""),
+    ),
+    *in_file(
+        "core/store/partitions.py",
+        "tests/contract/test_stops.py",
+        ("a commit leaves the stops that it ends", "    if commit.ends:\n", "    if commit.ends is None:\n"),
+    ),
+    *in_file(
+        "core/model/commits.py",
+        f"{UNIT}/model/test_commits.py",
+        ("a process remembers a stop that has ended", "self.state.without_stops(self.ends).stops", "self.state.stops"),
     ),
     *in_file(
         "core/ledger/next_incarnation.py",

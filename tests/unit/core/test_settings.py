@@ -52,7 +52,12 @@ def test_an_anchor_may_be_a_word_or_an_instant(value: str, anchoring: object) ->
     assert read_settings({**GOOD, "ANCHOR": value}).anchoring == anchoring
 
 
-@pytest.mark.parametrize("value", ["First", "beginning", "2026-01-01T00:00:00", "2026-01-01", "1767225600", "-1"])
+BEFORE_ALL_TIME = "0001-01-01T00:00:00+14:00"
+
+
+@pytest.mark.parametrize(
+    "value", ["First", "beginning", "2026-01-01T00:00:00", "2026-01-01", "1767225600", "-1", BEFORE_ALL_TIME]
+)
 def test_an_anchor_that_names_no_place_is_refused(value: str) -> None:
     assert faults(ANCHOR=value) == [f"ANCHOR must be first, latest or a time with its offset (RFC 3339), not {value!r}"]
 

@@ -13,8 +13,9 @@ import pytest
 from core.errors import HubUnreachable
 from core.ingest.gaps import Healing
 from core.ingest.guard import Guarded
+from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means
-from core.ingest.journal import NOT_JOURNALED, Attempt
+from core.ingest.journal import Attempt, Journal
 from core.ingest.silence import SilenceCheck
 from core.letters.port import Keeper
 from core.model.clock import Clock
@@ -167,7 +168,8 @@ def test_a_gap_is_healed_and_has_a_line_of_its_own(caplog: pytest.LogCaptureFixt
 
 def test_a_look_for_gaps_logs_what_it_healed_and_what_it_could_not(caplog: pytest.LogCaptureFixture) -> None:
     store, hub = MemoryStore(), MemoryHub({"0": events(0, 9, "reading a"), "1": []})
-    check = SilenceCheck(Means(store, PLAIN, stamps(), Healing(hub)), timedelta(0))
+    verified = HubVerification(hub, FakeClock().monotonic, threading.RLock())
+    check = SilenceCheck(Means(store, PLAIN, stamps(), Healing(hub), incarnations=verified), timedelta(0))
     check_gaps(check)
     hub.recreate("0")
     check_gaps(check)
@@ -261,16 +263,16 @@ def test_rounds_follow_each_other_until_they_are_cancelled() -> None:
 
 
 def test_a_held_batch_is_retried_as_a_retry() -> None:
-    given: list[int] = []
+    given: list[bool] = []
 
-    class Noting:
+    class Noting(Journal):
         def attempt(
             self, batch: EventBatch, state: PartitionState, guarded: Guarded
         ) -> AbstractContextManager[Attempt]:
-            given.append(batch.retries)
-            return NOT_JOURNALED.attempt(batch, state, guarded)
+            given.append(batch.is_retry)
+            return super().attempt(batch, state, guarded)
 
     store = FaultyStore(MemoryStore(), on_commit=[Fault.NOT_REACHED] * 3)
     ingestion = Ingestion(Means(store, PLAIN, CLOCK, journal=Noting()), Pausing(FakePause().sleep, lambda: 1.0))
     asyncio.run(ingestion.take(GIVEN))
-    assert given == [0, 1, 2, 3]
+    assert given == [False, True, True, True]

@@ -103,7 +103,8 @@ class Running:
 
         Microsoft's worker has no retry context for a first attempt.
         """
-        app.value = replace(app(), verification=NOT_VERIFIED)
+        own = app()
+        app.value = replace(own, means=replace(own.means, incarnations=NOT_VERIFIED))
         events = decode(metadata_of(numbers, partition_id=partition_id), bodies)
         retrying = SimpleNamespace(retry_count=retries, max_retry_count=-1) if retries else None
         functions()["ingest"](events, SimpleNamespace(invocation_id="i-1", retry_context=retrying))

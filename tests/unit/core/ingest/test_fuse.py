@@ -1,17 +1,17 @@
 """core/ingest/fuse.py: a batch that mostly fails is held for a while, and then its letters are accepted."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from core.errors import DataRefused, OutageSuspected, PoisonEvent
+from core.errors import DataRefused, OutageSuspected, PoisonEvent, StopReason, StoreUnavailable
 from core.ingest.fuse import Fuse
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import Healed, SilenceCheck, Unhealed
-from core.model.commits import BatchCommit, PartitionStop
+from core.model.commits import BatchCommit, PartitionState, PartitionStop
 from core.model.events import Event
 from core.model.letters import LetterPolicy
 from core.model.rows import References, Row
@@ -116,6 +116,21 @@ def test_further_bad_batches_are_accepted_at_once_and_the_first_healthy_one_sets
     assert not world.is_held(mixed(20, 0, first=40))
     assert world.stops() == ()
     assert world.is_held(mixed(0, 20, first=60))
+
+
+class Unclearing(MemoryStore):
+    """A store that cannot be reached between two transactions."""
+
+    def clear_stops(self, state: PartitionState, reasons: Collection[StopReason]) -> None:
+        raise StoreUnavailable("the connection is lost")
+
+
+def test_a_healthy_batch_ends_the_stop_in_its_own_transaction() -> None:
+    world = World(store=Unclearing())
+    assert world.is_held(mixed(0, 20))
+    world.means = replace(world.means, transform=QUIET)
+    world.take(mixed(0, 20))
+    assert world.stops() == ()
 
 
 def test_a_deployment_that_works_settles_the_held_batch_without_letters() -> None:

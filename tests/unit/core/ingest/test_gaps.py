@@ -335,7 +335,7 @@ def test_the_log_line_of_a_gap_names_its_numbers() -> None:
     world = World()
     world.hub.expire_before("0", 8)
     report = world.deliver(10, 14)
-    assert gap_facts(partition(), report.gaps[0], report) == {
+    assert gap_facts(partition(), report.gaps[0], report.healed, report.absent) == {
         "action": "gap",
         "partition": "telemetry/hubledger/0",
         "first": 5,

@@ -1,15 +1,18 @@
 """A hub that was recreated, restored or failed over stops its partitions, and no number of it passes for an old one."""
 
 import threading
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from core.errors import CheckpointConflict, HubUnreachable, StreamIncarnationChanged
+from core.errors import CheckpointConflict, HubUnreachable, StopReason, StreamIncarnationChanged
 from core.ingest.incarnation import OLDEST, PAUSE, SOONEST, HubVerification
 from core.ingest.ingest import ingest_batch
 from core.ingest.silence import Unhealed
+from core.model.commits import PartitionState
 from core.model.events import Event
 from core.transforms.home_security import SensorReading
 from tests.fakes.builders import EPOCH, STREAM, batch, commit, event, partition
@@ -259,6 +262,21 @@ class TestAStop:
         world.clock.advance(1)
         world.deliver(log(10, 14))
         assert world.base.read_partition(partition()).stops == ()
+
+    def test_that_ends_while_another_owner_commits_leaves_the_decision_as_it_was_read(self, world: World) -> None:
+        self.stopped(world)
+        world.hub.made_at = OLD
+        world.clock.advance(1)
+        whole, cleared = log(10, 29), world.store.clear_stops
+        other = world.means
+
+        def clear(state: PartitionState, reasons: Collection[StopReason]) -> None:
+            cleared(state, reasons)
+            ingest_batch(batch(log(10, 14)), replace(other, store=world.base))
+
+        world.store.clear_stops = clear  # type: ignore[method-assign]
+        world.deliver(whole)
+        assert [(kept.first, kept.last) for kept in world.base.ledger()] == [(0, 9), (10, 14), (15, 29)]
 
     def test_ends_by_the_silence_check_when_no_batch_comes(self, world: World) -> None:
         self.stopped(world)

@@ -13,7 +13,7 @@ from core.errors import StoreUnavailable
 from core.ingest.gaps import Healing
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.journal import RACES, UNFINISHED, StoredJournal
-from core.model.attempts import AttemptMark
+from core.ingest.port import AttemptMark
 from core.model.events import BATCH_EVENTS, Event, EventBatch
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
@@ -44,8 +44,8 @@ class World:
             journal=StoredJournal(Store(self.noted), stamps(7), nullcontext()),
         )
 
-    def ingest(self, first: int, last: int, *, retries: int = 0, rows_of: Any = None) -> None:
-        own = replace(batch(events(first, last, "reading a")), retries=retries)
+    def ingest(self, first: int, last: int, *, is_retry: bool = False, rows_of: Any = None) -> None:
+        own = replace(batch(events(first, last, "reading a")), is_retry=is_retry)
         transform = PLAIN if rows_of is None else Transform("test/1", rows_of)
         ingest_batch(own, replace(self.means, transform=transform))
 
@@ -109,9 +109,14 @@ class TestASuspiciousBatch:
             seen, rows_of = begun(world)
             world.ingest(first, first + 99, rows_of=rows_of)
             assert seen[0] is not None and seen[0].last == first + 99
-        for first, retries, marked in [(500, 0, False), (505, 1, True), (510, 0, False), (515, 0, False)]:
+        for first, is_retry, marked in [
+            (500, False, False),
+            (505, True, True),
+            (510, False, False),
+            (515, False, False),
+        ]:
             seen, rows_of = begun(world)
-            world.ingest(first, first + 4, retries=retries, rows_of=rows_of)
+            world.ingest(first, first + 4, is_retry=is_retry, rows_of=rows_of)
             assert [one is not None for one in seen] == [marked] * 5, first
         seen, rows_of = begun(world)
         world.ingest(525, 529, rows_of=rows_of)  # 520 to 524 are read back
@@ -153,7 +158,7 @@ class TestAnAttemptThatEndsByAnException:
         world.noted.out = {"open_checkpoint", "end_attempt"}
         for _ in range(10):
             with pytest.raises(StoreUnavailable):
-                world.ingest(0, 4, retries=1)
+                world.ingest(0, 4, is_retry=True)
         assert world.mark is not None and world.mark.attempts == 1
         world.noted.out = set()
         world.ingest(0, 9)
@@ -260,6 +265,6 @@ def test_only_attempts_at_numbers_that_have_died_take_turns() -> None:
     world.means = replace(world.means, journal=StoredJournal(Store(world.noted), stamps(), Turns()))
     world.ingest(0, 9)
     assert held == ["taken", "given"]
-    world.ingest(10, 19, retries=1)
+    world.ingest(10, 19, is_retry=True)
     ingest_batch(EventBatch(partition("1"), events(0, 4), "call"), replace(world.means, healing=Healing(MemoryHub({}))))
     assert held == ["taken", "given"]

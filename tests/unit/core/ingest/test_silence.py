@@ -1,5 +1,6 @@
 """core/ingest/silence.py: losses at the end of a partition that fell silent are healed, and nothing is disturbed."""
 
+import threading
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -7,6 +8,7 @@ import pytest
 
 from core.errors import HubUnreachable, StreamIncarnationChanged
 from core.ingest.gaps import Healing
+from core.ingest.incarnation import HubVerification
 from core.ingest.ingest import Means, ingest_batch
 from core.ingest.silence import Healed, SilenceCheck, Unhealed
 from core.model.spans import SequenceNumber, Span
@@ -26,7 +28,8 @@ class World:
         self.store, self.clock = MemoryStore(), FakeClock()
         self.log = events(0, 19, "reading a")
         self.hub = MemoryHub({"0": self.log, "1": self.log})
-        self.means = Means(self.store, PLAIN, stamps(1, self.clock), Healing(self.hub))
+        verified = HubVerification(self.hub, self.clock.monotonic, threading.RLock())
+        self.means = Means(self.store, PLAIN, stamps(1, self.clock), Healing(self.hub), incarnations=verified)
         self.check = SilenceCheck(self.means, GRACE)
         for id in ("0", "1"):
             self.deliver(0, 9, id)
@@ -61,6 +64,12 @@ def test_a_partition_that_stands_still_behind_the_hubs_end_is_healed_after_the_g
     assert_equals_one_pass(world.store, {"0": world.log, "1": world.log})
     assert [(kept.first, kept.last, kept.status) for kept in world.store.gaps()] == [(10, 19, "healed")] * 2
     assert world.look(after=500) == []
+
+
+def test_a_clock_that_was_ahead_delays_no_healing(world: World) -> None:
+    world.look(after=86_400)
+    world.look(after=-86_400)
+    assert [type(one) for one in world.look(after=120)] == [Healed, Healed]
 
 
 def test_a_partition_that_moves_is_left_to_the_trigger(world: World) -> None:
@@ -133,6 +142,7 @@ def test_a_new_partition_without_events_is_anchored_early_so_that_retention_cann
 
 
 def test_a_hub_that_ends_before_the_checkpoint_is_a_different_one(world: World) -> None:
+    world.look()
     world.hub.recreate("0")
     world.look()
     (fault, healed) = world.look(after=120)

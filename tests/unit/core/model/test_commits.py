@@ -1,8 +1,11 @@
 """core/model/commits.py: what a commit says of itself."""
 
-from core.model.commits import Checkpoint, PartitionState
+from dataclasses import replace
+
+from core.errors import StopReason
+from core.model.commits import Checkpoint, PartitionState, PartitionStop
 from core.model.spans import SequenceNumber
-from tests.fakes.builders import alert, commit, event, ids, partition, reading, settled
+from tests.fakes.builders import EPOCH, alert, commit, event, ids, partition, reading, settled
 
 NEW = PartitionState(partition(), 7, None)
 
@@ -19,6 +22,17 @@ def test_the_state_after_a_commit_is_what_the_next_one_expects() -> None:
     assert state.checkpoint == Checkpoint(SequenceNumber(8), last.offset, last.enqueued_at, 12, first.commit_id)
     assert (state.partition, state.stream_id) == (partition(), 7)
     assert commit(state, 9, 9).expected == 8
+
+
+def test_the_state_after_a_commit_has_only_the_stops_that_do_not_end_with_it() -> None:
+    reasons: tuple[StopReason, ...] = ("outage", "held", "incarnation")
+    stopped = replace(NEW, stops=tuple(PartitionStop(reason, "it was met", 1, EPOCH) for reason in reasons))
+    whole = commit(stopped, 3, 8).ending(outage=True, held=True)
+    cut = commit(stopped, 3, 8).ending(outage=True, held=False)
+    assert (whole.ends, cut.ends) == (("outage", "held"), ("outage",))
+    assert [stop.reason for stop in whole.state_after(12).stops] == ["incarnation"]
+    assert [stop.reason for stop in cut.state_after(12).stops] == ["held", "incarnation"]
+    assert commit(NEW, 3, 8).ending(outage=True, held=True).ends == ()
 
 
 def test_rows_are_counted_over_all_classes() -> None:

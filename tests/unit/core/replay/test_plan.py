@@ -10,9 +10,11 @@ from core.model.commits import Checkpoint, PartitionState
 from core.model.events import Event
 from core.model.rows import ReferenceKey, References, Row
 from core.model.spans import SequenceNumber, Span
+from core.model.transform import Transform
 from core.replay.job import PartitionProgress, PartitionRange
 from core.replay.pieces import CarriedState, Piece, ReplayCommit, StandingState
 from core.replay.plan import KnownStates, ReplayTrial, plan_replay
+from core.settle.isolate import Isolation
 from core.transforms.home_security import Home
 from tests.fakes.builders import event, home, ids, partition, stamps
 from tests.fakes.plain_transform import PLAIN
@@ -25,11 +27,14 @@ OLD, NEW = home("h", armed=False), home("h", armed=True)
 
 
 def plan(
-    *given: Event, known: KnownStates | None = None, refused: dict[SequenceNumber, str] | None = None
+    *given: Event,
+    known: KnownStates | None = None,
+    refused: dict[SequenceNumber, str] | None = None,
+    transform: Transform = PLAIN,
 ) -> ReplayCommit:
     span = Span(given[0].sequence_number, given[-1].sequence_number)
     progress = PartitionProgress(PartitionRange(STATE.partition.partition_id, span), span.first)
-    trial = ReplayTrial(JOB, STATE, PLAIN, refused or {})
+    trial = ReplayTrial(JOB, STATE, Isolation(refused=refused or {}).around(transform))
     return plan_replay(Piece(span, given), progress, known or KnownStates(), trial, stamps())
 
 
@@ -82,7 +87,7 @@ def test_the_states_that_a_piece_wrote_last_are_carried_along() -> None:
 
 
 def test_nothing_is_carried_for_a_transform_that_looks_nothing_up() -> None:
-    trial = ReplayTrial(JOB, STATE, replace(PLAIN, references_of=None), {})
+    trial = ReplayTrial(JOB, STATE, replace(PLAIN, references_of=None))
     span = Span(SequenceNumber(5), SequenceNumber(5))
     progress = PartitionProgress(PartitionRange(STATE.partition.partition_id, span), span.first)
     done = plan_replay(Piece(span, (event(5, "home h 0"),)), progress, KnownStates(), trial, stamps())
@@ -101,11 +106,24 @@ def test_rows_are_taken_out_of_every_table_of_the_transform_and_of_what_it_wrote
     def others(event: Event, references: References) -> Iterable[Row]:
         return [home("x")]
 
-    trial = ReplayTrial(JOB, STATE, replace(PLAIN, rows_of=others, row_classes=PLAIN.row_classes[1:]), {})
+    trial = ReplayTrial(JOB, STATE, replace(PLAIN, rows_of=others, row_classes=PLAIN.row_classes[1:]))
     span = Span(SequenceNumber(5), SequenceNumber(5))
     progress = PartitionProgress(PartitionRange(STATE.partition.partition_id, span), span.first)
     done = plan_replay(Piece(span, (event(5, "x"),)), progress, KnownStates(), trial, stamps())
     assert done.row_classes == (*PLAIN.row_classes[1:], Home)
+
+
+def test_an_event_that_makes_rows_without_end_becomes_a_letter() -> None:
+    made = []
+
+    def rows_of(event: Event, references: References) -> Iterable[Row]:
+        for number in range(1_000):
+            made.append(number)
+            yield home(str(number))
+
+    (letter,) = plan(event(5, "x"), transform=replace(PLAIN, rows_of=rows_of, rows_limit=10)).settled.letters
+    assert letter.error_type == "core.errors.TooManyRows"
+    assert len(made) == 11
 
 
 def test_an_event_that_was_enqueued_after_the_checkpoint_is_of_another_hub() -> None:

@@ -1,8 +1,8 @@
 """core/settle/order.py: which events of a run wait for an earlier one of their key."""
 
 from core.errors import PoisonEvent
-from core.model.commits import DeadLetter
-from core.model.order import OpenKeys, order_key
+from core.model.commits import DeadLetter, OpenKeys
+from core.model.events import order_key
 from core.model.rows import References
 from core.model.spans import SequenceNumber
 from core.settle.order import KeyOrder, OpenLetter
