@@ -24,7 +24,6 @@ from core.model.spans import SequenceNumber
 
 ORDER_LIMIT = 10_000  # letters of one order: the report counts the rest, which need another order
 TRANSACTION_LIMIT = 1_000  # letters
-LENGTHS = (100, 400)  # characters that are stored of the name of the mover, and of the reason
 
 OrderedMove = Literal["requeue", "discard"]
 
@@ -133,11 +132,9 @@ def _move(
 
 def _stamped(move: Move, keeper: Keeper, mover: Mover, partition: Partition) -> LetterMove:
     """Return a move with its id and times, and no letters yet."""
-    clock, (by, why) = keeper.clock, LENGTHS
-    now = clock.now()
+    clock, now = keeper.clock, keeper.clock.now()
     pause = keeper.letters.backoff.pause(1, clock.chance()) if move == "release" else timedelta()
-    move_id = str(clock.new_id())
-    return LetterMove(move, partition, (), move_id, now, now + pause, mover.by[:by], mover.why[:why])
+    return LetterMove(move, partition, (), str(clock.new_id()), now, now + pause, mover.by, mover.why)
 
 
 def _send(move: LetterMove, store: LetterStore) -> Sequence[FoundLetter]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from core.aggregation.activity import HomeActivity
 from core.aggregation.runs import AggregationRun, Cut, Staged, Standing, cut_of
-from core.store.columns import instant_of, instant_or_none, instant_text
+from core.store.columns import cut, instant_of, instant_or_none, instant_text
 from core.store.database import Database, write
 from core.store.script import Script, Step
 
@@ -47,7 +47,7 @@ class Aggregations:
 
     def fail_run(self, run: AggregationRun, failure: str, closed_at: datetime) -> bool:
         at = instant_text(closed_at)
-        return self._touched("fail_run", run, attempt=run.attempt, failure=failure[:FAILURE_LENGTH], closed_at=at)
+        return self._touched("fail_run", run, attempt=run.attempt, failure=cut(failure, FAILURE_LENGTH), closed_at=at)
 
     def read_staged(self, run_id: str) -> Staged | None:
         found = self._database.ask("read_staged", run_id=run_id)

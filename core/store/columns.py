@@ -16,6 +16,7 @@ from core.model.rows import PlacedRow, Row, RowTable, row_table
 from core.model.spans import SequenceNumber, Span
 
 LINEAGE = ("stream_id", "partition_id", "commit_number", "sequence_number", "ordinal")
+WHO_LENGTH, WHY_LENGTH = 100, 400  # characters that are stored of the name of a person or a program, and of its reason
 STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number")
 _WITH_FRACTION, _WITHOUT_FRACTION = len("2026-01-01T00:00:00.000000Z"), len("2026-01-01T00:00:00Z")
 

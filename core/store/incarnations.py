@@ -4,7 +4,7 @@ from functools import partial
 
 from core.errors import IncarnationConflict
 from core.ledger.next_incarnation import Opening
-from core.store.columns import instant_text, storable
+from core.store.columns import WHO_LENGTH, WHY_LENGTH, cut, instant_text
 from core.store.partitions import Partitions
 from core.store.script import Script, Step
 
@@ -25,8 +25,8 @@ def opening_script(opening: Opening) -> Script:
     opened = {
         "anchored_at": at,
         "hub_created_at": instant_text(opening.hub_created_at),
-        "opened_by": storable(opening.opened_by),
-        "opened_why": storable(opening.opened_why),
+        "opened_by": cut(opening.opened_by, WHO_LENGTH),
+        "opened_why": cut(opening.opened_why, WHY_LENGTH),
     }
     anchors = [{"partition_id": id, "sequence_number": number} for id, number in opening.anchors.items()]
     conflict = partial(

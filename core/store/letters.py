@@ -22,7 +22,17 @@ from core.model.letters import (
 from core.model.spans import SequenceNumber
 from core.model.values import decode_properties
 from core.store.checksum import with_checksums
-from core.store.columns import instant_of, instant_or_none, instant_text, numbers_json, place_of, storable
+from core.store.columns import (
+    WHO_LENGTH,
+    WHY_LENGTH,
+    cut,
+    instant_of,
+    instant_or_none,
+    instant_text,
+    numbers_json,
+    place_of,
+    storable,
+)
 from core.store.database import write
 from core.store.held import freed_by
 from core.store.partitions import Partitions, Values, row_steps
@@ -139,10 +149,11 @@ def move_script(move: LetterMove, stream_id: int) -> Script:
         "status": allowed.target,
         "due_at": instant_text(move.due_at),
         "moved_at": at,
-        "why": storable(move.why),
+        "why": cut(move.why, WHY_LENGTH),
     }
-    attempt = {**moved, "touched_by": move.move_id, "kind": move.move, "done_by": storable(move.by), "done_at": at}
-    recorded = [Step("record_attempts", {**attempt, "why": storable(move.why), "commit_number": 0})]
+    done_by = cut(move.by, WHO_LENGTH)
+    attempt = {**moved, "touched_by": move.move_id, "kind": move.move, "done_by": done_by, "done_at": at}
+    recorded = [Step("record_attempts", {**attempt, "why": values["why"], "commit_number": 0})]
     steps = [Step("move_letters", values), *(recorded if move.move not in NOT_RECORDED else [])]
     if move.move == "discard":
         freed = {**attempt, "freed_by": freed_by(move.move_id), "freed_at": at, "commit_number": 0}

@@ -50,6 +50,13 @@ def test_a_stream_begins_in_its_first_incarnation_of_a_hub_that_nobody_has_read(
     assert found == store.read_incarnation(STREAM)
 
 
+def test_a_reason_that_is_too_long_is_cut_to_what_the_column_holds(store: Store) -> None:
+    given = replace(opening(store), opened_by="👩" * 100, opened_why="👩" * 400)
+    Incarnations(store.database).open_incarnation(given)
+    found = store.read_incarnation(STREAM)
+    assert (found.opened_by, found.opened_why) == ("👩" * 50, "👩" * 200)  # two UTF-16 units each
+
+
 def test_a_hub_is_adopted_once(store: Store) -> None:
     found = store.read_incarnation(STREAM)
     store.adopt_hub(found, CREATED)

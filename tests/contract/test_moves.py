@@ -148,6 +148,14 @@ def test_what_was_retried_first_is_not_discarded(make_store: Callable[[], Store]
     assert [kept.status for kept in engine.letters()] == ["resolved"]
 
 
+def test_words_that_are_too_long_are_cut_to_what_the_columns_hold(store: Store, engine: Engine) -> None:
+    put(store, "waiting")
+    store.move_letters(replace(move("discard", 0), by="x" + "👩" * 100, why="x" + "👩" * 400))
+    (kept,) = engine.attempts()
+    assert (kept.done_by, kept.why) == ("x" + "👩" * 49, "x" + "👩" * 199)  # two UTF-16 units each
+    assert [letter.settled_why for letter in engine.letters()] == [kept.why]
+
+
 @pytest.mark.parametrize("text", ["", "'; --", "👩‍👩‍👧", "a\x00b", "\ud800"], ids=ascii)
 def test_hostile_words_of_a_person_are_kept(store: Store, engine: Engine, text: str) -> None:
     put(store, "waiting")

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from core.letters.listing import LetterFilter
-from core.letters.moves import CountDiffers, LetterOrder, Mover, carry_out, discard, release, requeue
+from core.letters.moves import CountDiffers, LetterOrder, carry_out, discard, release, requeue
 from core.letters.retry import claim_due, next_due_at
 from core.store.listing import LetterListing
 from core.store.stream import OneStream
@@ -62,13 +62,6 @@ class TestOrders:
         world.faulty.calls.clear()
         assert len(discard(at(*range(2_500)), world.keeper, PERSON).moved) == 2_500
         assert world.faulty.calls == ["move_letters"] * 3
-
-    def test_words_that_are_too_long_are_cut(self) -> None:
-        world = World()
-        keep_letters(world.inner, {0: "bug"})
-        discard(at(0), world.keeper, Mover("b" * 1000, "w" * 1000))
-        (made,) = world.inner.attempts()
-        assert (len(made.done_by), len(made.why or "")) == (100, 400)
 
     @pytest.mark.parametrize("fault", [Fault.LOST, Fault.UNANSWERED])
     def test_whose_answer_is_lost_is_sent_again_and_done_once(self, fault: Fault) -> None:
