@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from local.processes import APP
 
-DEADLINE = 120.0  # seconds
+DEADLINE = 300.0  # seconds: a demo with chaos takes 30 to 60, and a machine may be shared
 KEYS = [
     "published",
     "accounted",
@@ -86,9 +86,10 @@ class Started:
             return False
 
     def end(self) -> None:
+        """End the command, and close its pipes, also when it has ended already and nobody read its output."""
         if self._popen.poll() is None:
             self._popen.terminate()
-            self._popen.communicate(timeout=DEADLINE)
+        self._popen.communicate(timeout=DEADLINE)
 
 
 Start = Callable[..., Started]
