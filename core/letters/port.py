@@ -36,6 +36,9 @@ class LetterStore(Protocol):
     def read_partition(self, partition: Partition) -> PartitionState:
         """Return the partition's stream and checkpoint; open a stream that the store does not know yet."""
 
+    def forget_partition(self, partition: Partition) -> None:
+        """Forget the remembered state of a partition, so that it is read again."""
+
     def read_references(self, keys: Iterable[ReferenceKey]) -> Mapping[ReferenceKey, Row]:
         """Return the current `state_of` rows of these keys; keys without a row are left out."""
 

@@ -79,11 +79,7 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
     begun = replace(chunk, claimed_by=str(keeper.clock.new_id()))
     taken: list[SequenceNumber] = []
     try:
-        state = keeper.store.read_partition(keeper.stream.partition(chunk.partition_id))
-        letters = keeper.store.begin_chunk(
-            LetterHold(state, chunk.sequence_numbers, chunk.claimed_by), begun.claimed_by
-        )
-        hold = LetterHold(state, chunk.sequence_numbers, begun.claimed_by)
+        hold, letters = _begin(chunk, begun.claimed_by, keeper)
         retry = _ChunkRetry(keeper, hold, invocation_id, taken)
         retry.run(letters)
         if retry.left:
@@ -96,6 +92,22 @@ def retry_chunk(chunk: LetterChunk, keeper: Keeper, invocation_id: str) -> Retry
                 release(held, keeper)
         raise
     return retry.report
+
+
+def _begin(chunk: LetterChunk, run: str, keeper: Keeper) -> tuple[LetterHold, Letters]:
+    """Begin a chunk, and return its letters and the run's hold on them.
+
+    A remembered state may be of an incarnation that is closed. The claim then holds no letter of its stream, so the
+    state is read again.
+    """
+    partition = keeper.stream.partition(chunk.partition_id)
+    for _ in range(2):
+        hold = LetterHold(keeper.store.read_partition(partition), chunk.sequence_numbers, chunk.claimed_by)
+        letters = keeper.store.begin_chunk(hold, run)
+        if letters:
+            break
+        keeper.store.forget_partition(partition)
+    return replace(hold, claimed_by=run), letters
 
 
 @dataclass(slots=True)

@@ -7,6 +7,9 @@ import pytest
 
 from core.errors import CheckpointConflict, IncarnationConflict, LetterConflict
 from core.ledger.next_incarnation import Opening
+from core.letters.port import Keeper
+from core.letters.retry import claim_due, retry_chunk
+from core.model.clock import Clock
 from core.model.events import PartitionId
 from core.model.letters import LetterOutcome, RetryCommit
 from core.model.spans import SequenceNumber
@@ -22,12 +25,14 @@ from tests.fakes.builders import (
     claim,
     commit,
     hold,
+    ids,
     keep_letters,
     partition,
     reading,
     settled,
 )
 from tests.fakes.kept import Engine
+from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 
 P = partition()
@@ -125,6 +130,19 @@ def test_a_process_that_only_retries_letters_notices_the_new_stream_within_secon
     open_next(store)
     clock.advance(5)
     assert remembering.open_stream(STREAM) != old
+
+
+def test_a_keeper_that_remembers_the_closed_stream_retries_the_letters_of_the_new_one(store: Store) -> None:
+    clock, source = FakeClock(), iter(ids())
+    remembering = store.remembering(timedelta(seconds=5), clock.monotonic)
+    keeper = Keeper(STREAM, remembering, PLAIN, lambda *_: None, Clock(lambda: NOON, lambda: next(source)))
+    remembering.commit_batch(commit(remembering.read_partition(P), 0, 4))
+    open_next(store)
+    keep_letters(store, {0: "quiet"})  # a gap check without a memory commits it, and no batch of the partition follows
+    clock.advance(5)
+    (chunk,) = claim_due(keeper)
+    report = retry_chunk(chunk, keeper, "retry-1")
+    assert (report.resolved, report.lost) == (1, 0)
 
 
 def test_an_operator_who_looked_at_the_closed_stream_sees_the_new_one_within_seconds(store: Store) -> None:

@@ -45,6 +45,15 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "core/letters/retry.py",
+        "tests/contract/test_incarnations.py",
+        (
+            "a keeper never begins the letters of the next incarnation",
+            "    for _ in range(2):",
+            "    for _ in range(1):",
+        ),
+    ),
+    *in_file(
         "core/ingest/ingest.py",
         INCARNATION,
         (
