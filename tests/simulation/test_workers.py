@@ -21,6 +21,7 @@ def attempt(seed: int) -> Result:
     return Result(seed, Counter())
 
 
+@pytest.mark.slow
 def test_a_world_that_kills_its_process_or_hangs_fails_and_the_others_go_on(capfd: pytest.CaptureFixture[str]) -> None:
     found = {one.seed: one.fault for one in run_all(range(6), attempt, processes=1, patience=2.0)}
     killed, hung = found.pop(KILLS) or "", found.pop(HANGS) or ""
