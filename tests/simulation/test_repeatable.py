@@ -51,6 +51,7 @@ def test_a_world_repeats_its_trace_in_one_process() -> None:
     assert len({line.split()[-1] for line in once}) == len(WORLDS)
 
 
+@pytest.mark.slow
 def test_a_world_reads_no_clock_and_draws_no_chance_of_the_machine() -> None:
     called: set[str] = set()
 
@@ -77,5 +78,6 @@ def is_of_the_machine(of: object) -> bool:
     return any(owner is one for one in CLOCKS_AND_CHANCE) and getattr(of, "__name__", "") not in PURE
 
 
+@pytest.mark.slow
 def test_a_world_opens_no_file_once_it_is_prepared() -> None:
     assert in_a_process("-c", FILES)[0] == "[]"
