@@ -34,7 +34,7 @@ from handlers.adapters import to_batch
 ROUNDS = 120
 STAMPS = Clock(lambda: datetime.now(UTC), uuid.uuid4)
 
-FIRST = 10  # calls of the first batch before its commit: it opens the stream, reads and anchors the partition, marks it
+FIRST = 12  # calls of the first batch before its commit: it opens the stream, reads and anchors the partition, marks it
 
 
 def measure() -> Iterator[Figure]:
