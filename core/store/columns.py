@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache
@@ -112,6 +112,11 @@ def cut(text: str, most: int) -> str:
 def numbers_json(numbers: Sequence[SequenceNumber]) -> str:
     """Return sequence numbers in the form that both engines read: a JSON array of one-element arrays."""
     return json.dumps([[number] for number in numbers])
+
+
+def texts_json(texts: Iterable[str]) -> str:
+    """Return texts in the form that both engines read: a sorted JSON array of one-element arrays."""
+    return json.dumps([[text] for text in sorted(texts)])
 
 
 def span_values(span: Span) -> dict[str, SequenceNumber]:

@@ -1,14 +1,13 @@
 """The open letters of partition keys in SQL: later events of a key wait for them."""
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from core.model.commits import BatchCommit, OpenKeys, PartitionState
 from core.model.spans import SequenceNumber
 from core.settle.order import OpenLetter
-from core.store.columns import numbers_json, place_of
+from core.store.columns import numbers_json, place_of, texts_json
 from core.store.database import Database
 from core.store.memory import Memory
 from core.store.script import Step
@@ -34,7 +33,7 @@ class HeldLetters:
     def find_open_letters(
         self, state: PartitionState, keys: AbstractSet[str], before: SequenceNumber
     ) -> Mapping[str, OpenLetter]:
-        asked = {"partition_keys": keys_of(keys), "before": before}
+        asked = {"partition_keys": texts_json(keys), "before": before}
         found = self._database.ask("find_open_letters", **place_of(state), **asked)
         return {key: OpenLetter(SequenceNumber(number), error_class) for key, number, error_class in found}
 
@@ -72,8 +71,3 @@ def freeing_steps(commit: BatchCommit, freed_at: str) -> list[Step]:
 def freed_by(token: object) -> str:
     """Return the name of a commit, a claim or a move in the letters that it frees."""
     return f"freed-{token}"
-
-
-def keys_of(keys: Iterable[str]) -> str:
-    """Return partition keys, or other texts, as both engines read them: an array of arrays of one."""
-    return json.dumps([[key] for key in sorted(keys)])

@@ -33,9 +33,10 @@ from core.store.columns import (
     row_reader,
     span_values,
     storable,
+    texts_json,
 )
 from core.store.database import Database, write
-from core.store.held import HeldLetters, freeing_steps, keys_of, order_steps
+from core.store.held import HeldLetters, freeing_steps, order_steps
 from core.store.memory import Memory
 from core.store.script import RowVerb, Script, Step, of_rows
 
@@ -144,7 +145,7 @@ class Partitions(HeldLetters):
         self._change_stops("note_stop", state, reason=reason, **values)
 
     def clear_stops(self, state: PartitionState, reasons: Collection[StopReason]) -> None:
-        self._change_stops("clear_stops", state, reasons=keys_of(reasons))
+        self._change_stops("clear_stops", state, reasons=texts_json(reasons))
 
     def _change_stops(self, statement: str, state: PartitionState, **values: str) -> None:
         try:
@@ -191,7 +192,7 @@ def batch_script(commit: BatchCommit) -> Script:
     if commit.is_marked:
         steps.append(Step("clear_attempt", place_of(commit.state)))
     if commit.ends:
-        steps.append(Step("clear_stops", {**place_of(commit.state), "reasons": keys_of(commit.ends)}))
+        steps.append(Step("clear_stops", {**place_of(commit.state), "reasons": texts_json(commit.ends)}))
     return Script(str(commit.partition), tuple(steps))
 
 

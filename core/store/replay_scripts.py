@@ -13,8 +13,8 @@ from core.replay.diff import document
 from core.replay.job import COUNTS, REPLAY_MOVES, JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayRequest
 from core.replay.pieces import RehearsedPiece, ReplayCommit
 from core.store.checksum import with_checksums
-from core.store.columns import cut, instant_text, numbers_json, place_of, span_values
-from core.store.held import freed_by, keys_of, order_steps
+from core.store.columns import cut, instant_text, numbers_json, place_of, span_values, texts_json
+from core.store.held import freed_by, order_steps
 from core.store.partitions import Values, letter_values
 from core.store.script import Script, Step, of_rows
 
@@ -160,7 +160,7 @@ def _order_steps(commit: ReplayCommit, place: Values, at: str) -> tuple[list[Ste
     if commit.state.open_keys is None or not commit.keys:
         return [], []
     by = {**place, "freed_by": freed_by(commit.job_id), "freed_at": at}
-    ordered = Step("order_letters", {**by, "partition_keys": keys_of(commit.keys)})
+    ordered = Step("order_letters", {**by, "partition_keys": texts_json(commit.keys)})
     return [ordered], [Step("record_freed", {**by, "done_by": commit.touched_by})]
 
 

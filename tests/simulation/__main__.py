@@ -29,7 +29,10 @@ def main() -> int:
         print(f"\nseed {one.seed} failed; repeat it with `{one.repeated_by}`\n{one.fault}", file=sys.stderr)
     if changed := sorted({path for path, _ in files ^ _files()}):
         names = ", ".join(str(path.relative_to(ROOT)) for path in changed)
-        print(f"\nthese files changed meanwhile, so a seed is a different world now: {names}", file=sys.stderr)
+        print(
+            f"\nthese files changed during the run, so that the same seed may give a different world now: {names}",
+            file=sys.stderr,
+        )
     silent = missing(counts) if wanted.seeds >= ENOUGH and not failed else []
     if silent:
         print(f"\nno world met: {', '.join(silent)}", file=sys.stderr)

@@ -32,8 +32,8 @@ DAMAGE = {
     "a resolved letter has no rows": "UPDATE event_hub_dead_letter SET status = 'resolved', error_class = 'poison'"
     " WHERE error_class = 'poison'",
     "a gap is open": "UPDATE sequence_gap SET status = 'open'",
-    "a gap is absent that was not lost": "INSERT INTO sequence_gap SELECT stream_id, partition_id, sequence_number,"
-    " sequence_number, updated_at, 'absent', 1 FROM event_hub_checkpoint",
+    "a gap is absent that was not lost": "INSERT OR IGNORE INTO sequence_gap SELECT stream_id, partition_id,"
+    " sequence_number, sequence_number, updated_at, 'absent', 1 FROM event_hub_checkpoint",
     "a retracted row is forgotten": "DELETE FROM retracted_row WHERE table_name <> 'home'",
     "the anchor is later": "UPDATE partition_anchor SET sequence_number = sequence_number + 1",
 }
@@ -75,8 +75,7 @@ def ended() -> tuple[bytes, list[Truth]]:
 
 def damaged(statement: str) -> WatchedStore:
     store = WatchedStore(ended()[0])
-    verb = statement.split()[0]
-    store.sql(statement.replace(verb, f"{verb} OR IGNORE", 1) if verb != "DELETE" else statement)
+    store.sql(statement.replace("UPDATE", "UPDATE OR IGNORE", 1))
     assert store.sql("SELECT changes() > 0") == [(1,)], "the damage changes nothing"
     return store
 

@@ -1,4 +1,4 @@
-"""Gives seeds to processes. A process that dies, or does not answer, fails its seed, and a new one takes its place."""
+"""Try seeds in processes. A process that dies or hangs fails its seed, and a new process continues."""
 
 import faulthandler
 import os
@@ -12,8 +12,8 @@ from multiprocessing.connection import Connection, wait
 
 from tests.simulation.runner import Result, prepare
 
-PATIENCE = 300.0  # seconds for one world; most take a twentieth of one
-TICK = 1.0  # seconds: the most that one look counts, so that a run that was frozen as a whole takes no world for hung
+PATIENCE = 300.0  # seconds for one world; most worlds take a tenth of a second
+TICK = 1.0  # seconds: the longest wait that counts at once, so that no world looks hung after the run was suspended
 SPAWN = get_context("spawn")
 Try = Callable[[int], Result]
 
@@ -32,13 +32,13 @@ class Worker:
         self.is_fit = True
 
     def give(self, seed: int) -> None:
-        """Give it a seed; one that is dead shows it when it is asked for the answer."""
+        """Give it a seed. When the process is dead, `take` says so."""
         self.seed, self.waited = seed, 0.0
         with suppress(OSError):
             self.answers.send(seed)
 
     def take(self) -> Result | None:
-        """Return the answer that is there, None for the word that it is ready; for a process that died, a fault."""
+        """Return its answer, or a fault when the process died; None when the process says that it is ready."""
         try:
             result: Result | None = self.answers.recv()
         except (EOFError, OSError):
@@ -52,11 +52,11 @@ class Worker:
         return result
 
     def is_overdue(self, patience: float) -> bool:
-        """Return True when it has not answered for so long; it may take its time to begin."""
+        """Return True when it has not answered within `patience`; until it is ready it has PATIENCE."""
         return self.waited >= (patience if self.is_ready else PATIENCE)
 
     def give_up(self) -> Result:
-        """End a process that does not answer; it prints the lines where it stands."""
+        """End a process that does not answer; it prints its stack first."""
         self.is_fit = False
         if self._process.pid:
             os.kill(self._process.pid, signal.SIGUSR1)
