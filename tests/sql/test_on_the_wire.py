@@ -213,7 +213,13 @@ def test_the_texts_of_a_commit_arrive_unharmed(store: Store, state: Server) -> N
 
 TAKEN = "Violation of PRIMARY KEY constraint '{}'. Cannot insert duplicate key in object 'x.y'."
 SERVERS_WORDS = {
-    "the checkpoint moved": (51100, "open_checkpoint touched a different number of rows", CheckpointConflict),
+    "the checkpoint moved": (
+        51100,
+        "open_checkpoint touched a different number of rows than expected",
+        CheckpointConflict,
+    ),
+    "a trigger that throws the same number": (51100, "The record does not exist.", DataRefused),
+    "a trigger that rolls back": (3609, "The transaction ended in the trigger.", DataRefused),
     "a first commit that lost the race": (2627, TAKEN.format("pk_event_hub_checkpoint"), CheckpointConflict),
     "a position that is taken": (2627, TAKEN.format("pk_sensor_reading"), DataRefused),
     "a state that another partition made": (2627, TAKEN.format("pk_home"), StoreUnavailable),
@@ -222,7 +228,7 @@ SERVERS_WORDS = {
     "a text too long, in two lines": (8152, "String or binary data would be truncated.\nTerminated.", DataRefused),
     "a deadlock": (1205, "Rerun the transaction.", StoreUnavailable),
     "a missing table": (208, "Invalid object name 'hubledger.home'.", SchemaMismatch),
-    "an unknown one": (99999, "something else", StoreUnavailable),
+    "an unknown one": (9999, "something else", StoreUnavailable),
 }
 
 

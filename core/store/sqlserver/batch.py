@@ -9,6 +9,7 @@ from core.errors import DataRefused
 from core.store.checksum import added, checksum_of_rows
 from core.store.queries import ROWS, Param, Query, load_queries
 from core.store.script import Named, Script, Step
+from core.store.sqlserver.faults import UNMET_WORDS
 from core.store.sqlserver.json import many_json, rows_json, without_zone
 from core.store.sqlserver.rows import rows_query, rows_values
 
@@ -66,7 +67,7 @@ def _run_text(shapes: tuple[_Shape, ...], rehearse: bool) -> str:
 def _after(place: int, shape: _Shape) -> list[str]:
     if shape.expects != "nothing":
         expected = "1" if shape.expects == "one" else f"@{_expected(place).name}"
-        why = f"{shape.statement} touched a different number of rows than expected"
+        why = f"{shape.statement} {UNMET_WORDS}"
         return [f"IF @@ROWCOUNT <> {expected} THROW {UNMET + place}, '{why}', 1;"]
     return [f"SET @{shape.counts} = @{shape.counts} + @@ROWCOUNT;"] if shape.counts else []
 

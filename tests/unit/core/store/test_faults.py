@@ -1,10 +1,14 @@
 """core/store/sqlserver/faults.py: what an error of SQL Server means, from the words in which pyodbc hands it over."""
 
 import logging
+import re
 from itertools import product
 
 import pytest
 
+from core.store.queries import SQL
+from core.store.script import Script, Step
+from core.store.sqlserver.batch import UNMET, run_batch
 from core.store.sqlserver.faults import Fault, Trouble, misses_object, read_trouble
 
 SOURCE = "[Microsoft][ODBC Driver 18 for SQL Server]"
@@ -24,14 +28,15 @@ def duplicate(key: str, table: str = "hubledger.t", values: str = "1, 0", number
 
 
 NUMBERS = {
-    Fault.THROWN: "51000 51001 51100 51199 51999",
     Fault.DUPLICATE: "2601 2627",
-    Fault.DATA: "220 241 242 245 248 511 515 547 1946 2628 8114 8115 8152 8169 13609",
+    Fault.DATA: "206 220 241 242 245 248 257 511 515 547 1946 2628 3609 8114 8115 8152 8169 9400 9410 9421 13609"
+    " 50000 50001 51000 51001 51100 51199 99999",
     Fault.TRANSIENT: "926 1205 1222 3960 3966 4060 4221 10928 10929 40197 40501 40613 49918 49919 49920",
     Fault.LOST: "64 233 10053 10054 10060",
     Fault.LOGIN: "911 4064 18452 18456 18470 18486 18487 18488 40532 40615 47089",
     Fault.SCHEMA: "207 208 229 262 1934 2760 2812",
 }
+PLACE = {"stream_id": 1, "partition_id": "0"}
 STATES = ("42000", "22001", "23000", "28000", "08S01", "HYT00")
 
 
@@ -84,12 +89,40 @@ REAL = {
         f"[28000] {SOURCE}[SQL Server]Login failed for user 'app'. (18456) (SQLDriverConnect)",
         Fault.LOGIN,
     ),
-    "an unknown refusal of the login": ("28000", f"[28000] {SOURCE}[SQL Server]No. (99999) (SQLDriver)", Fault.LOGIN),
+    "an unknown refusal of the login": ("28000", f"[28000] {SOURCE}[SQL Server]No. (9999) (SQLDriver)", Fault.LOGIN),
     "a wrong database": (
         "42000",
         f'[42000] {SOURCE}[SQL Server]Cannot open database "x" requested by the login. The login failed. (4060)'
         f" (SQLDriverConnect); [42000] {SOURCE}[SQL Server]Cannot open database. (4060)",
         Fault.TRANSIENT,
+    ),
+    "a trigger that rolled back": (
+        "42000",
+        f"[42000] {SOURCE}[SQL Server]The transaction ended in the trigger. The batch has been aborted. (3609)"
+        " (SQLExecDirectW)",
+        Fault.DATA,
+    ),
+    "a trigger that raised before it rolled back": (
+        "42000",
+        f"[42000] {SOURCE}[SQL Server]ppm is out of range. (50000) (SQLExecDirectW);"
+        f" [42000] {SOURCE}[SQL Server]The transaction ended in the trigger. The batch has been aborted. (3609)",
+        Fault.DATA,
+    ),
+    "a trigger that throws the number of a step": (
+        "42000",
+        f"[42000] {SOURCE}[SQL Server]The record does not exist. (51100) (SQLExecDirectW)",
+        Fault.DATA,
+    ),
+    "a type that the column does not take": (
+        "22018",
+        f"[22018] {SOURCE}[SQL Server]Operand type clash: date is incompatible with int (206) (SQLExecDirectW);"
+        f" [42000] {SOURCE}[SQL Server]Statement(s) could not be prepared. (8180)",
+        Fault.DATA,
+    ),
+    "a text that is no XML": (
+        "42000",
+        f"[42000] {SOURCE}[SQL Server]XML parsing: line 1, character 4, illegal name character (9421) (SQLExecDirectW)",
+        Fault.DATA,
     ),
     "a constraint of an unknown number": ("23000", f"[23000] {SOURCE}[SQL Server]No. (9) (SQLExecute)", Fault.DATA),
     "a value of an unknown number": ("22012", f"[22012] {SOURCE}[SQL Server]By zero. (8134) (SQLExecute)", Fault.DATA),
@@ -106,6 +139,21 @@ def test_a_real_error_has_its_meaning(case: str, caplog: pytest.LogCaptureFixtur
     state, message, fault = REAL[case]
     assert read_trouble(Exception(state, message)).fault is fault
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("place", [0, 1, 99, 100, 5_000])
+def test_our_own_throw_is_known_by_its_words_whatever_its_number(place: int) -> None:
+    thrown = error("42000", UNMET + place, "settle_letters touched a different number of rows than expected")
+    assert read_trouble(thrown).fault is Fault.THROWN
+    assert read_trouble(error("42000", UNMET + place, "ppm is out of range")).fault is Fault.DATA
+
+
+def test_the_words_of_our_own_throw_are_those_of_the_batches() -> None:
+    text, _ = run_batch(Script("a test", (Step("clear_attempt", PLACE, expect=1),)), rehearse=False)
+    lock = (SQL / "sqlserver" / "lock_migrations.sql").read_text()
+    for words in re.findall(r"THROW \d+, '([^']*)'", text + lock):
+        assert read_trouble(error("42000", 51000, words)).fault is Fault.THROWN
+    assert len(re.findall("THROW", text + lock)) == 2
 
 
 @pytest.mark.parametrize(

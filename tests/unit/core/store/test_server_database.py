@@ -43,7 +43,8 @@ CONNECTION = "SERVER=host;UID=app;PWD=secret"
 PARTITION = commit_of((), first=True, letters=False).partition
 TAKEN = "Violation of PRIMARY KEY constraint '{}'. Cannot insert duplicate key in object 'hubledger.x'."
 TIMED_OUT = Error("HYT00", "[HYT00] Query timeout expired (0) (SQLExecute)")
-NOT_OURS = fault("42000", 51199, "a step that this script does not have")
+NO_STEP = fault("42000", 51199, "clear_nothing touched a different number of rows than expected")
+OF_A_TRIGGER = fault("42000", 51100, "The record does not exist.")
 
 
 def store_of(driver: FakeDriver, schema: str = "hubledger", memory: Memory | None = None) -> Store:
@@ -141,8 +142,9 @@ COMMON: dict[str, tuple[Error, type[Exception], bool]] = {
     "a value too long": (fault("22001", 2628), DataRefused, True),
     "a row that stands already": (fault("23000", 2627, TAKEN.format("pk_sensor_reading")), DataRefused, True),
     "a deadlock": (fault("40001", 1205), StoreUnavailable, False),
-    "an unknown one": (fault("42000", 99999), StoreUnavailable, False),
-    "a number of no step": (NOT_OURS, StoreUnavailable, True),
+    "an unknown one": (fault("42000", 9999), StoreUnavailable, False),
+    "a number of no step": (NO_STEP, StoreUnavailable, True),
+    "a trigger that throws": (OF_A_TRIGGER, DataRefused, True),
     "a missing table": (fault("42S02", 208), SchemaMismatch, False),
     "a login that was withdrawn": (fault("28000", 18456), StoreMisconfigured, False),
     "the line cut": (lost(), CommitOutcomeUnknown, False),
@@ -252,6 +254,14 @@ class TestALostAnswer:
         assert ([commit.events for commit in report.commits], report.redelivered) == ([5], 0)
         assert len(driver.server.commits) == (1 if first is When.AFTER else 2)
         assert driver.server.checkpoints["0"][3:] == (1, str(report.commits[0].commit_id))
+
+    def test_of_a_trigger_that_raises_and_does_not_roll_back_is_settled_by_the_checkpoint(
+        self, driver: FakeDriver
+    ) -> None:
+        driver.server.faults = [(When.AFTER, fault("42000", 50000, "RAISERROR ends no transaction"))]
+        report = ingest(driver)
+        assert (report.commits, report.redelivered) == ((), 5)
+        assert (driver.server.checkpoints["0"][0], driver.server.checkpoints["0"][3]) == (4, 1)
 
     def test_of_a_commit_of_a_different_owner_does_not_count_as_ours(self, store: Store, driver: FakeDriver) -> None:
         store.commit_batch(first_commit(store))
