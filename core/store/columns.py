@@ -192,7 +192,7 @@ def compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[.
     """Return a function from placed rows to values, written out and compiled: docs/adr/0006 has the figures.
 
     Required instants are written a column at a time, `at_<field>`; optional instants one by one. The function raises
-    ValueError for a float that is not finite, because SQL has no value for it.
+    ValueError for a number that is not finite, because SQL has no value for it.
     """
     fields = fields_of(row_class)
     columns = [name for name, hint in fields if hint is datetime]
@@ -207,6 +207,7 @@ def compiled_values(row_class: type, lineage: tuple[str, ...], texts: Callable[.
         "text": _optional(lambda moment: texts([moment])[0]),
         "day": _optional(day_text),
         "finite": _finite,
+        "sound": _sound,
         "plain": _plain,
         "exact": _exact,
         "TEXT": frozenset({str, type(None)}),
@@ -233,7 +234,7 @@ def _value(name: str, hint: Any) -> str:
             return f"(v if (v := row.{name}).__class__ in {expected} else plain(v, {kind.__name__}))"
     if Decimal in types:
         return f"exact(row.{name})"
-    return f"finite(row.{name})" if float in types else f"row.{name}"
+    return f"finite(row.{name})" if float in types else f"sound(row.{name})"
 
 
 def _optional(write: Callable[[Any], str]) -> Callable[[Any], str | None]:
@@ -242,17 +243,24 @@ def _optional(write: Callable[[Any], str]) -> Callable[[Any], str | None]:
 
 def _finite(value: Any) -> Any:
     """Return the value of a column of floats: a float where it is any number."""
-    number = float(value) if isinstance(value, int | Decimal) else value
-    if isinstance(number, float) and not math.isfinite(number):
+    return _sound(float(value) if isinstance(value, int | Decimal) else value)
+
+
+def _sound(value: Any) -> Any:
+    """Return the same value; ValueError for a number that is not finite, of which a database or JSON would make NULL.
+
+    NaN arrives in columns of any type: it is the missing value of many libraries.
+    """
+    if isinstance(value, float | Decimal) and not math.isfinite(value):
         raise ValueError(f"{value} is not a finite number")
-    return number
+    return value
 
 
 def _exact(value: Any) -> Any:
     """Return the value of a column of decimals: a Decimal where it is any number."""
     if isinstance(value, float):
-        return Decimal(repr(value))
-    return Decimal(int(value)) if isinstance(value, int) else value
+        return Decimal(repr(_sound(value)))
+    return Decimal(int(value)) if isinstance(value, int) else _sound(value)
 
 
 def _plain(value: Any, kind: type) -> Any:
@@ -265,7 +273,7 @@ def _plain(value: Any, kind: type) -> Any:
         return int(value)
     if kind is int and isinstance(value, str) and value.isascii() and value.removeprefix("-").isdecimal():
         return int(value)
-    return value
+    return _sound(value)
 
 
 def exact_text(number: Decimal) -> str:

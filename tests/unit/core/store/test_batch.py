@@ -238,6 +238,9 @@ class TestRows:
             SensorReading("a", "b", "c", b"bytes", 1, EPOCH),  # type: ignore[arg-type]
             Price(Decimal(1), 0.1, "today", True),  # type: ignore[arg-type]
             *(Price(Decimal(1), ratio, DAY, True) for ratio in (float("nan"), float("inf"), float("-inf"))),
+            SensorReading("a", "b", "c", None, float("nan"), EPOCH),  # type: ignore[arg-type]
+            Price(Decimal(1), 0.1, DAY, float("nan")),  # type: ignore[arg-type]
+            Price(float("-inf"), 0.1, DAY, True),  # type: ignore[arg-type]
             *(Price(Decimal(text), 0.1, DAY, True) for text in ("0.12345678901", "1E-11", "NaN", "Infinity")),
         ],
         ids=str,

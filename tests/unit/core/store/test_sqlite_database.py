@@ -3,7 +3,9 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
+from itertools import product
 
 import pytest
 
@@ -168,14 +170,17 @@ class TestAScript:
             store.database.run(Script("a test", (elsewhere,)), rehearse=True)
         write(store.database, "a test", "close_gaps", **PLACE)
 
-    @pytest.mark.parametrize("ratio", [float("nan"), float("inf"), float("-inf")])
-    def test_refuses_a_number_that_is_not_finite_and_never_writes_null(
-        self, store: Store, sqlite: SqliteEngine, ratio: float
+    def test_refuses_a_number_that_is_not_finite_in_any_column_and_never_writes_null(
+        self, store: Store, sqlite: SqliteEngine
     ) -> None:
-        sqlite.sql(f"CREATE TABLE measure ({LINEAGE}, ratio REAL)")
-        step = Step(of_rows("append", Measure), {**PLACE, "commit_number": 1}, many=[(0, 0, Measure(ratio))])
-        with pytest.raises(DataRefused, match="is not a finite number"):
-            store.database.run(Script("a test", (step,)))
+        columns = [field.name for field in fields(Measure)]
+        sqlite.sql(f"CREATE TABLE measure ({LINEAGE}, {', '.join(columns)})")
+        for name, text in product(columns, ("nan", "inf", "-inf")):
+            for number in (float(text), Decimal(text)):
+                row = replace(Measure(), **{name: number})
+                step = Step(of_rows("append", Measure), {**PLACE, "commit_number": 1}, many=[(0, 0, row)])
+                with pytest.raises(DataRefused, match="is not a finite number"):
+                    store.database.run(Script("a test", (step,)))
         assert sqlite.sql("SELECT COUNT(*) FROM measure") == [(0,)]
 
     @pytest.mark.parametrize("text", ["x" * 5_000, '"\\\n\x1f', "\x00", "\ufdd0\uffff", "👩‍👩‍👧"], ids=ascii)
@@ -193,4 +198,9 @@ class TestAScript:
 @appended_to("measure")
 @dataclass(frozen=True, slots=True)
 class Measure:
-    ratio: float
+    ratio: float | None = None
+    whole: int | None = None
+    claim: bool | None = None
+    amount: Decimal | None = None
+    mixed: int | str | None = None
+    image: bytes | None = None
