@@ -1,5 +1,6 @@
 """Find commits that changed: their rows, or their rows in the ledger, do not fit their checksums."""
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -15,7 +16,16 @@ from core.model.events import PartitionId
 from core.model.rows import row_table
 from core.model.spans import SequenceNumber, Span
 from core.store.checksum import LEDGER_ROW, RowsDigest, added, ledger_checksum, positioned_values
-from core.store.columns import day_text, fields_of, instant_of, instant_text, row_of_json, span_values, types_of
+from core.store.columns import (
+    day_text,
+    fields_of,
+    instant_of,
+    instant_text,
+    is_float,
+    row_of_json,
+    span_values,
+    types_of,
+)
 from core.store.script import of_rows
 from core.store.stream import OneStream
 
@@ -110,14 +120,14 @@ class ChangedCommits:
     def _retracted(self, part: Span) -> dict[str, dict[int, list[Values]]]:
         """Return the rows that replays took away, by table and by the commit that wrote them.
 
-        Their documents hold floats with fewer digits: the rows of such a commit are not compared.
+        Documents of older releases hold floats with fewer digits: the rows of such a commit are not compared.
         """
         taken: dict[str, dict[int, list[Values]]] = {}
         for table, number, ordinal, commit_number, document in self._ask("read_retracted_range", part):
             row_class = self._appended.get(table)
             if row_class is None:
                 continue
-            if _has_floats(row_class) and commit_number in self._open:
+            if commit_number in self._open and _has_rounded_floats(row_class, document):
                 self._open[commit_number].rows_checksum = None
             values = _values_of(row_class, number, ordinal, document)
             taken.setdefault(table, defaultdict(list))[commit_number].append(values)
@@ -136,9 +146,16 @@ def _values_of(row_class: type, number: int, ordinal: int, document: str) -> Val
     return list(values)
 
 
+def _has_rounded_floats(row_class: type, document: str) -> bool:
+    """Return True when a document has a float as a number of JSON: since then they are texts of all digits."""
+    names = _floats_of(row_class)
+    given = json.loads(document) if names else {}
+    return any(isinstance(given.get(name), int | float) for name in names)
+
+
 @cache
-def _has_floats(row_class: type) -> bool:
-    return any(float in types_of(hint) for _, hint in fields_of(row_class))
+def _floats_of(row_class: type) -> tuple[str, ...]:
+    return tuple(name for name, hint in fields_of(row_class) if is_float(hint))
 
 
 @cache

@@ -152,6 +152,12 @@ def types_of(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) or (hint,)
 
 
+def is_float(hint: Any) -> bool:
+    """Return True for a column of floats. A document holds them as texts of all their digits."""
+    types = types_of(hint)
+    return float in types and Decimal not in types
+
+
 @cache
 def row_reader(row_class: type) -> Callable[[Values], Row]:
     """Return a function that makes a row of a class from its columns."""
@@ -242,8 +248,9 @@ def _optional(write: Callable[[Any], str]) -> Callable[[Any], str | None]:
 
 
 def _finite(value: Any) -> Any:
-    """Return the value of a column of floats: a float where it is any number."""
-    return _sound(float(value) if isinstance(value, int | Decimal) else value)
+    """Return the value of a column of floats: a float where it is any number. A database may drop the sign of -0.0."""
+    number = _sound(float(value) if isinstance(value, int | Decimal) else value)
+    return number + 0.0 if isinstance(number, float) else number
 
 
 def _sound(value: Any) -> Any:

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from core.ingest.ingest import Means, ingest_batch
 from core.model.rows import ReferenceKey, Row, appended_to, row_table, state_of
 from core.model.transform import Transform
+from core.store.columns import row_of_json
+from core.store.script import Script, Step, of_rows
 from core.store.sqlserver.odbc import Session
 from tests.fakes.builders import batch, commit, event, letter, partition, settled, stamps
 from tests.fakes.server_schema import shared_schema
@@ -143,6 +145,23 @@ def test_values_of_every_type_are_read_back_equal(
     )[-1]
     assert (kept_order, kept_day, kept_at) == (order, on_day, at.replace(tzinfo=None))
     assert kept_ratio == pytest.approx(ratio, rel=1e-15)
+
+
+FLOATS = (0.1 + 0.2, 1 / 3, 2.2250738585072014e-308, -1.7976931348623157e308, 123456789.12345679, 1e22, 3.0, 0.0)
+
+
+def test_a_float_that_a_replay_retracts_is_exact(server_store: Store, own_tables: Session) -> None:
+    rows = {number: [measured(number, ratio=ratio)] for number, ratio in enumerate(FLOATS)}
+    state = server_store.read_partition(partition())
+    server_store.commit_batch(commit(state, 0, len(FLOATS) - 1, settled(rows)))
+    place = {"stream_id": state.stream_id, "partition_id": "0", "commit_number": 2}
+    numbers = "[" + ", ".join(f"[{number}]" for number in rows) + "]"
+    retract = Step(of_rows("retract", Measurement), {**place, "sequence_numbers": numbers})
+    server_store.database.run(Script("a test", (retract,)))
+    documents = own_tables.run(
+        f"SELECT r.row FROM {shared_schema(CONNECTION)}.retracted_row AS r ORDER BY r.sequence_number;"
+    )[-1]
+    assert [[row_of_json(Measurement, text)] for (text,) in documents] == list(rows.values())
 
 
 def test_a_state_of_two_columns_and_awkward_names_is_found(server_store: Store, own_tables: Session) -> None:

@@ -12,7 +12,7 @@ from core.errors import CommitOutcomeUnknown, DataRefused, StoreUnavailable
 from core.store.checksum import added
 from core.store.queries import load_queries
 from core.store.script import Named, Outcome, Script, Step
-from core.store.sqlite.rows import checksum_of_values, many_values, rows_text
+from core.store.sqlite.rows import EXACT_FLOAT, checksum_of_values, many_values, rows_text
 from core.store.sqlite.schema import open_checked
 
 sqlite3.register_adapter(Decimal, lambda number: f"{number:f}")  # exact, as text
@@ -101,6 +101,7 @@ class SqliteDatabase:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = self._connect()
+            connection.create_function(EXACT_FLOAT, 1, _exact_float, deterministic=True)
             self._connections.append(connection)
         return connection
 
@@ -108,6 +109,11 @@ class SqliteDatabase:
         self._local.connection = None
         self._connections.remove(connection)
         connection.close()
+
+
+def _exact_float(value: float | None) -> str | None:
+    """Return the shortest text that reads back as the same number: SQLite's own JSON has fewer digits."""
+    return None if value is None else repr(float(value))
 
 
 def _add_checksum(step: Step, many: Sequence[Any], sums: Kept) -> None:

@@ -14,6 +14,7 @@ from core.store.columns import (
     compiled_values,
     fields_of,
     instant_texts,
+    is_float,
     newest_of_each,
     quoted,
 )
@@ -25,6 +26,7 @@ _OF_EVENTS = (
     f" WHERE {SQLITE.of_partition('t')} AND t.sequence_number IN (\n"
     "       SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n)"
 )
+EXACT_FLOAT = "exact_float"  # the function that the database defines on each connection
 NOT_COVERED = len(LINEAGE) - len(POSITION)  # values of a row that no checksum covers
 _OLDER = (
     "{0}.stream_id <> excluded.stream_id OR {0}.partition_id <> excluded.partition_id"
@@ -121,8 +123,12 @@ def _select_states(row_class: type, before: str = "") -> str:
 
 
 def _document(row_class: type) -> str:
-    members = ", ".join(f"'{name}', t.{quoted(name)}" for name, _ in fields_of(row_class))
+    members = ", ".join(f"'{name}', {_json_value(f't.{quoted(name)}', hint)}" for name, hint in fields_of(row_class))
     return f"json_object({members})"
+
+
+def _json_value(column: str, hint: Any) -> str:
+    return f"{EXACT_FLOAT}({column})" if is_float(hint) else column
 
 
 @cache

@@ -17,6 +17,7 @@ from core.store.columns import (
     ValuesOf,
     compiled_values,
     fields_of,
+    is_float,
     newest_of_each,
     quoted,
     types_of,
@@ -200,8 +201,13 @@ def _document(row_class: type) -> str:
 
 
 def _json_value(column: str, hint: Any) -> str:
-    """Return the JSON value of a column. Instants get the T and the Z of RFC 3339, which a cast to text leaves out."""
+    """Return the JSON value of a column. Instants get the T and the Z of RFC 3339, which a cast to text leaves out.
+
+    FOR JSON writes 16 digits of a float, and two floats may share them; style 3 of CONVERT writes 17, which are exact.
+    """
     types = types_of(hint)
+    if is_float(hint):
+        return f"CONVERT(varchar(40), {column}, 3)"
     if datetime in types:
         return f"REPLACE(CAST({column} AS varchar(33)), ' ', 'T') + 'Z'"
     return f"CAST({column} AS varchar(10))" if date in types else column

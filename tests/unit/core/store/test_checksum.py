@@ -1,5 +1,6 @@
 """core/store/checksum.py and changed.py: a commit's checksums fit as long as nobody changes what it wrote."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,9 @@ from core.model.rows import Row, appended_to
 from core.model.spans import SequenceNumber, Span
 from core.store.changed import NUMBERS, ChangedCommits
 from core.store.checksum import RowsDigest, added, checksum_of, ledger_checksum
+from core.store.columns import row_of_json
 from core.store.partitions import batch_script
+from core.store.script import Script, Step, of_rows
 from core.store.sqlserver.batch import run_batch
 from core.store.stream import OneStream
 from core.transforms.home_security import Home, HomeAlert, SensorReading
@@ -116,6 +119,43 @@ def test_every_change_of_a_row_in_the_ledger_shows(engine: SqliteEngine, change:
         keep(store, [PLAIN])
     engine.sql(f"UPDATE batch_ledger SET {change} WHERE commit_number = 2")
     assert [(one.commit_number, one.rows) for one in changed(store)] == [(2, False)]
+
+
+FLOATS = (0.1 + 0.2, 1 / 3, 5e-324, -1.7976931348623157e308, 123456789.12345679, -0.0, 1e22, 3.0, None)
+
+
+def retract(store: Store, numbers: Sequence[int]) -> None:
+    """Move the rows of some numbers to `retracted_row`, as a replay does."""
+    place: dict[str, Any] = {
+        "stream_id": store.read_partition(partition()).stream_id,
+        "partition_id": "0",
+        "commit_number": 9,
+    }
+    place["sequence_numbers"] = json.dumps([[number] for number in numbers])
+    steps = (Step(of_rows("retract", TrialValue), place), Step(of_rows("delete", TrialValue), place))
+    store.database.run(Script("a test", steps))
+
+
+def test_a_float_that_a_replay_retracted_is_exact_and_still_compared(engine: SqliteEngine) -> None:
+    store = engine.open()
+    rows = [replace(PLAIN, ratio=ratio) for ratio in FLOATS]
+    keep(store, rows)
+    retract(store, range(1, len(rows)))
+    documents = [text for (text,) in engine.sql("SELECT row FROM retracted_row ORDER BY sequence_number")]
+    assert [row_of_json(TrialValue, text) for text in documents] == rows[1:]
+    assert changed(store) == ()
+    engine.sql(
+        "UPDATE retracted_row SET row = json_set(row, '$.ratio', '0.3333333333333334') WHERE sequence_number = 1"
+    )
+    assert [(one.commit_number, one.rows) for one in changed(store)] == [(1, True)]
+
+
+def test_a_float_that_an_older_release_rounded_in_a_document_is_not_compared(engine: SqliteEngine) -> None:
+    store = engine.open()
+    keep(store, [replace(PLAIN, ratio=0.1 + 0.2)] * 2)
+    retract(store, [0])
+    engine.sql("UPDATE retracted_row SET row = json_set(row, '$.ratio', 0.3)")
+    assert changed(store) == ()
 
 
 def test_a_commit_of_an_older_release_has_no_checksums_and_is_left_out(engine: SqliteEngine) -> None:

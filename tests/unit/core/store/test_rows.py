@@ -79,6 +79,11 @@ def test_nothing_is_written_as_null(database: sqlite3.Connection) -> None:
     assert database.execute("SELECT whole, image, seen_at FROM seen").fetchall() == [(0, None, None)]
 
 
+def test_a_server_writes_a_float_of_a_document_with_all_its_digits() -> None:
+    text = rows_query(of_rows("retract", Seen)).text
+    assert "SELECT t.[thing] AS [thing], t.[colour] AS [colour], CONVERT(varchar(40), t.[ratio], 3) AS [ratio]," in text
+
+
 @appended_to("moved")
 @dataclass(frozen=True, slots=True)
 class Moved:

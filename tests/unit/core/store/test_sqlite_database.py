@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -177,7 +178,8 @@ class TestAScript:
         sqlite.sql(f"CREATE TABLE measure ({LINEAGE}, {', '.join(columns)})")
         for name, text in product(columns, ("nan", "inf", "-inf")):
             for number in (float(text), Decimal(text)):
-                row = replace(Measure(), **{name: number})
+                given: dict[str, Any] = {name: number}
+                row = replace(Measure(), **given)
                 step = Step(of_rows("append", Measure), {**PLACE, "commit_number": 1}, many=[(0, 0, row)])
                 with pytest.raises(DataRefused, match="is not a finite number"):
                     store.database.run(Script("a test", (step,)))
