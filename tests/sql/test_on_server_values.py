@@ -15,6 +15,7 @@ from core.model.rows import ReferenceKey, Row, appended_to, row_table, state_of
 from core.model.transform import Transform
 from core.store.columns import row_of_json
 from core.store.script import Script, Step, of_rows
+from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Session
 from tests.fakes.builders import batch, commit, event, letter, partition, settled, stamps
 from tests.fakes.server_schema import shared_schema
@@ -47,6 +48,26 @@ class Device:
     number: int
     user: str | None
     on: bool
+
+
+@appended_to("rounded")
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """A row whose columns change what is sent."""
+
+    price: Decimal
+    note: str
+    at: datetime
+    ratio: float
+    fits: str
+
+
+@state_of("folded", key=("name",))
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A state whose key folds case."""
+
+    name: str
 
 
 OWN_TABLES = """
@@ -162,6 +183,36 @@ def test_a_float_that_a_replay_retracts_is_exact(server_store: Store, own_tables
         f"SELECT r.row FROM {shared_schema(CONNECTION)}.retracted_row AS r ORDER BY r.sequence_number;"
     )[-1]
     assert [[row_of_json(Measurement, text)] for (text,) in documents] == list(rows.values())
+
+
+CHANGING_TABLES = """
+CREATE TABLE {schema}.rounded (
+    price decimal(9, 2) NOT NULL, note varchar(20) COLLATE Latin1_General_100_CI_AS NOT NULL,
+    [at] datetime2(0) NOT NULL, ratio real NOT NULL, fits varchar(20) COLLATE Latin1_General_100_CI_AS_SC_UTF8 NOT NULL
+);
+CREATE TABLE {schema}.folded (name nvarchar(20) COLLATE Latin1_General_100_CI_AS NOT NULL PRIMARY KEY);
+"""
+
+
+def test_columns_that_change_what_is_sent_are_named_when_the_store_opens(
+    server_session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    schema = shared_schema(CONNECTION)
+    server_session.run(f"SET NOCOUNT ON; {CHANGING_TABLES.format(schema=schema)}")
+    opened = Store(SqlServerDatabase(CONNECTION, schema=schema))
+    try:
+        opened.read_partition(partition())
+    finally:
+        opened.close()
+        server_session.run(f"SET NOCOUNT ON; DROP TABLE {schema}.rounded; DROP TABLE {schema}.folded;")
+    (record,) = [one for one in caplog.records if one.__dict__.get("action") == "check_columns"]
+    assert record.__dict__["columns"] == [
+        "rounded.price is decimal(9, 2): decimal(38, 10) holds every value",
+        "rounded.note is varchar: nvarchar holds every value",
+        "rounded.at is datetime2(0): datetime2(7) holds every value",
+        "rounded.ratio is real: float holds every value",
+        "folded.name has the collation Latin1_General_100_CI_AS: Latin1_General_100_BIN2 tells every two keys apart",
+    ]
 
 
 def test_a_state_of_two_columns_and_awkward_names_is_found(server_store: Store, own_tables: Session) -> None:

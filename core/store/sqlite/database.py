@@ -13,7 +13,7 @@ from core.store.checksum import added
 from core.store.queries import load_queries
 from core.store.script import Named, Outcome, Script, Step
 from core.store.sqlite.rows import EXACT_FLOAT, checksum_of_values, many_values, rows_text
-from core.store.sqlite.schema import open_checked
+from core.store.sqlite.schema import check_columns, open_checked
 
 sqlite3.register_adapter(Decimal, lambda number: f"{number:f}")  # exact, as text
 
@@ -102,6 +102,8 @@ class SqliteDatabase:
         if connection is None:
             connection = self._local.connection = self._connect()
             connection.create_function(EXACT_FLOAT, 1, _exact_float, deterministic=True)
+            if not self._connections:  # once in a process, as a rule
+                check_columns(connection)
             self._connections.append(connection)
         return connection
 

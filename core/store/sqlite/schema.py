@@ -7,8 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from core.errors import SchemaMismatch, StoreUnavailable
+from core.model.rows import declared
 from core.store.columns import instant_text
+from core.store.misfits import tables_json, warn_of_misfits
 from core.store.queries import Migration, load_migrations, load_queries, refuse_breaking
+from core.store.sqlite.misfits import misfit
 
 BUSY_POLL = 0.01  # seconds
 
@@ -24,6 +27,13 @@ def open_checked(path: Path, busy_timeout: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def check_columns(connection: sqlite3.Connection) -> None:
+    """Log the columns of the declared row classes that change values in silence."""
+    tables = {"tables": tables_json(declared())}
+    found = connection.execute(load_queries("sqlite")["read_row_columns"].text, tables)
+    warn_of_misfits(found, declared(), misfit)
 
 
 def open_database(path: Path, busy_timeout: float) -> sqlite3.Connection:

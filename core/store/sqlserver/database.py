@@ -8,8 +8,8 @@ from core.errors import CommitOutcomeUnknown, DataRefused, SchemaMismatch, Store
 from core.store.script import Named, Outcome, Script, Step
 from core.store.sqlserver.batch import UNMET, Batch, ask_batch, run_batch
 from core.store.sqlserver.faults import Fault, Trouble, read_trouble
-from core.store.sqlserver.odbc import Access, Connections, Deadlines, connect
-from core.store.sqlserver.schema import SCHEMA, check_version, in_schema
+from core.store.sqlserver.odbc import Access, Connections, Deadlines, Session, connect
+from core.store.sqlserver.schema import SCHEMA, check_columns, check_version, in_schema
 
 Results = list[list[tuple[Any, ...]]]
 
@@ -26,9 +26,8 @@ class SqlServerDatabase:
     ) -> None:
         self._schema = schema
         self._driver = (access or Access()).driver
-        self._connections = Connections(
-            lambda: connect(connection_string, deadlines, access), lambda session: check_version(session, schema)
-        )
+        self._connections = Connections(lambda: connect(connection_string, deadlines, access), self._check)
+        self._looked_at_columns = False
 
     def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
         results = self._execute(ask_batch(statement, values), _error_of_reading)
@@ -42,6 +41,13 @@ class SqlServerDatabase:
 
     def close(self) -> None:
         self._connections.close()
+
+    def _check(self, session: Session) -> None:
+        """Check the schema of a new session, and once in a process the columns of the row classes."""
+        check_version(session, self._schema)
+        if not self._looked_at_columns:
+            check_columns(session, self._schema)
+            self._looked_at_columns = True
 
     def _execute(self, batch: Batch, error_of: Callable[[Trouble], Exception]) -> Results:
         text, given = batch

@@ -7,10 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from core.errors import SchemaMismatch, StoreUnavailable
+from core.model.rows import declared
+from core.store.misfits import tables_json, warn_of_misfits
 from core.store.queries import SQL, Migration, load_migrations, refuse_breaking
 from core.store.sqlserver.batch import ask_batch
 from core.store.sqlserver.faults import misses_object, read_trouble
 from core.store.sqlserver.json import server_instant_text
+from core.store.sqlserver.misfits import misfit
 from core.store.sqlserver.odbc import Access, Deadlines, Session, connect
 
 SCHEMA = "hubledger"
@@ -32,6 +35,12 @@ def check_version(session: Session, schema: str) -> None:
         raise SchemaMismatch(f"the database is at schema {version} of {newest}: run `python -m core.store.migrate`")
     if version > newest:
         refuse_breaking("the database", _newer(session, schema, newest), newest)
+
+
+def check_columns(session: Session, schema: str) -> None:
+    """Log the columns of the declared row classes that change values in silence."""
+    found = _ask(session, schema, "read_row_columns", tables=tables_json(declared()))
+    warn_of_misfits(found, declared(), misfit)
 
 
 def migrate_server(

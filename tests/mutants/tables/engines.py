@@ -158,8 +158,41 @@ MUTANTS = (
         f"{UNIT}/test_faults.py",
         ("a duplicate key counts as an outage", "_DUPLICATE = {2601, 2627}", "_DUPLICATE = {2601}"),
         ("a timeout counts as not written", '_LOST_STATES = ("08", "HYT00", "HYT01")', '_LOST_STATES = ("08",)'),
-        ("a value that is too long counts as an outage", "1946, 2628, 8114", "1946, 8114"),
+        ("a value that is too long counts as an outage", "1946, 2628, 3609", "1946, 3609"),
+        ("a trigger that rolls back stops the partition", "2628, 3609, 8114", "2628, 8114"),
+        (
+            "a trigger that throws the number of a step is taken for the step",
+            "return Fault.THROWN if any(words in message for words in _OWN_WORDS) else Fault.DATA",
+            "return Fault.THROWN",
+        ),
         ("a quoted value names the key of a duplicate", "_QUOTED.findall(self.text)[:2]", "_QUOTED.findall(self.text)"),
+    ),
+    *in_file(
+        "core/store/sqlserver/misfits.py",
+        f"{UNIT}/test_misfits.py",
+        ("a column that rounds decimals is not named", "and column.scale >= PLACES", "and column.scale >= 2"),
+        ("a column that rounds seconds is not named", "and column.scale >= len", "and 9 >= len"),
+        ("a column that loses letters is not named", "_UTF_8 in (column.collation or", '"" in (column.collation or'),
+        (
+            "a key that folds case is not named",
+            "if kind is str and is_key and not",
+            "if kind is int and is_key and not",
+        ),
+    ),
+    *in_file(
+        "core/store/sqlite/misfits.py",
+        f"{UNIT}/test_misfits.py",
+        ("a column that makes numbers of texts is not named", 'and wanted != "TEXT")', 'and wanted != "BLOB")'),
+    ),
+    *in_file(
+        "core/store/sqlite/rows.py",
+        f"{UNIT}/test_checksum.py",
+        ("a float is rounded when a replay retracts it", "if is_float(hint) else column", "if not hint else column"),
+    ),
+    *in_file(
+        "core/store/sqlserver/rows.py",
+        f"{UNIT}/test_rows.py",
+        ("a server rounds a float when a replay retracts it", "varchar(40), {column}, 3)", "varchar(40), {column}, 1)"),
     ),
     *in_file(
         "core/store/sqlserver/json.py",

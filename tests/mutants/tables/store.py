@@ -130,6 +130,20 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/columns.py",
+        f"{UNIT}/test_checksum.py",
+        ("a zero loses its sign after its checksum was made", "number + 0.0 if", "number if"),
+    ),
+    *in_file(
+        "core/store/changed.py",
+        f"{UNIT}/test_checksum.py",
+        (
+            "a float that an older release rounded counts as changed",
+            "any(isinstance(given.get(name), int | float) for name in names)",
+            "any(isinstance(given.get(name), bytes) for name in names)",
+        ),
+    ),
+    *in_file(
+        "core/store/columns.py",
         "tests/contract/test_states.py",
         (
             "the oldest state of a commit is kept",
@@ -143,9 +157,10 @@ MUTANTS = (
         ("a key that no row can have is compared", "return math.isfinite(value)", "return True"),
         (
             "a number that is not finite becomes NULL",
-            "if isinstance(number, float) and not math.isfinite(number):",
-            "if isinstance(number, float) and number == 1e500:",
+            "if isinstance(value, float | Decimal) and not math.isfinite(value):",
+            "if isinstance(value, float | Decimal) and value == 1e500:",
         ),
+        ("NaN in a column of whole numbers becomes NULL", "    return _sound(value)\n", "    return value\n"),
         (
             "a time without a zone is taken for UTC",
             "    if moment.tzinfo is None:\n        raise ValueError",

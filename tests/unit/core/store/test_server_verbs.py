@@ -43,8 +43,9 @@ class TestReferences:
         keys = [ReferenceKey(Home, (key,)) for key in ("a", '"\\', "\x00", "x" * 5_000)]
         before = len(driver.server.executed)
         assert dict(store.read_references(keys)) == {}
-        checked, asked = driver.server.executed[before:]
+        checked, columns, asked = driver.server.executed[before:]
         assert "schema_migration" in checked[0]
+        assert "sys.columns" in columns[0]
         assert asked[1] == [f'[["a"], ["\\"\\\\"], ["\\u0000"], ["{"x" * 5_000}"]]']
 
     @pytest.mark.parametrize(

@@ -1,0 +1,30 @@
+"""The types of SQLite's columns that hold every value of a type as it was sent.
+
+A column has an affinity by its declared type (https://www.sqlite.org/datatype3.html, 3.1): that of numbers makes 7 of
+the text '007', and that of texts makes '7' of the number 7.
+"""
+
+from core.store.misfits import Column
+
+_TEXT, _NONE, _ROUNDED = ("CHAR", "CLOB", "TEXT"), ("BLOB", "ANY"), ("REAL", "FLOA", "DOUB")
+
+
+def misfit(column: Column, kind: type, is_key: bool) -> str | None:
+    """Return the fault of a column; None for one that stores every value of its type."""
+    affinity, wanted = (
+        _affinity(column.type.upper()),
+        {int: "INTEGER", bool: "INTEGER", float: "REAL"}.get(kind, "TEXT"),
+    )
+    if affinity in ("NONE", wanted) or (affinity in ("INTEGER", "NUMERIC") and wanted != "TEXT"):
+        return None
+    return f"is {column.type}: {wanted} holds every value"
+
+
+def _affinity(declared: str) -> str:
+    if "INT" in declared:
+        return "INTEGER"
+    if any(word in declared for word in _TEXT):
+        return "TEXT"
+    if not declared or any(word in declared for word in _NONE):
+        return "NONE"
+    return "REAL" if any(word in declared for word in _ROUNDED) else "NUMERIC"
