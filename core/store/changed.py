@@ -97,7 +97,7 @@ class ChangedCommits:
         return min((number for row in found for number in row if number is not None), default=None)
 
     def _commits(self, part: Span) -> Iterator[tuple[_Commit, bool]]:
-        for row in self._ask("read_checked_commits", part):
+        for row in sorted(self._ask("read_checked_commits", part)):
             commit_number, kind, *values, rows_checksum, checksum = row
             named = dict(zip(LEDGER_ROW, values, strict=True))
             named["committed_at"] = instant_text(instant_of(named["committed_at"]))

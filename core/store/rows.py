@@ -42,12 +42,14 @@ def common_text(of: OfRows, sql: Dialect) -> str | None:
 
 
 def _placed(row_class: type, sql: Dialect) -> str:
-    """Select the rows of one event: ordinal (NULL for a state), commit number and columns."""
+    """Select the rows of one event in order: ordinal (NULL for a state), commit number and columns."""
     table = row_table(row_class)
     ordinal = "NULL" if table.key else "t.ordinal"
     columns = "".join(f", t.{quoted(name)}" for name in table.columns)
     where = f"{sql.of_partition('t')} AND t.sequence_number = {sql.mark}sequence_number"
-    return f"SELECT {ordinal}, t.commit_number{columns}\n  FROM {sql.prefix}{table.name} AS t\n WHERE {where};"
+    order = ", ".join(f"t.{quoted(name)}" for name in table.key or ("ordinal",))
+    table_text = f"{sql.prefix}{table.name} AS t"
+    return f"SELECT {ordinal}, t.commit_number{columns}\n  FROM {table_text}\n WHERE {where}\n ORDER BY {order};"
 
 
 def _count_states(row_class: type, sql: Dialect) -> str:
