@@ -156,12 +156,13 @@ def test_words_that_are_too_long_are_cut_to_what_the_columns_hold(store: Store, 
     assert [letter.settled_why for letter in engine.letters()] == [kept.why]
 
 
-@pytest.mark.parametrize("text", ["", "'; --", "👩‍👩‍👧", "a\x00b", "\ud800"], ids=ascii)
-def test_hostile_words_of_a_person_are_kept(store: Store, engine: Engine, text: str) -> None:
-    put(store, "waiting")
-    store.move_letters(replace(move("discard", 0), why=text, by=text))
+@pytest.mark.parametrize("what", ["discard", "requeue"])
+@pytest.mark.parametrize("text", ["", "  ", "'; --", "👩‍👩‍👧", "a\x00b", "\ud800"], ids=ascii)
+def test_hostile_words_of_a_person_are_kept(store: Store, engine: Engine, text: str, what: Move) -> None:
+    put(store, "exhausted")
+    store.move_letters(replace(move(what, 0), why=text, by=text))
     (kept,) = engine.attempts()
-    assert kept.status == "discarded"
+    assert kept.status == MOVES[what].target
     if text != "\ud800":
         assert (kept.done_by, kept.why or "") == (text, text)
 

@@ -10,7 +10,7 @@ SELECT d.stream_id, d.partition_id, d.sequence_number,
                         AND a.sequence_number = d.sequence_number), 0),
        @touched_by, @kind, d.status, CASE WHEN d.status <> 'resolved' THEN d.error_class END,
        CASE WHEN d.status <> 'resolved' THEN d.error_type END, CASE WHEN d.status <> 'resolved' THEN d.error END,
-       d.transform_version, NULLIF(@commit_number, 0), @done_by, COALESCE(d.settled_why, NULLIF(@why, N'')), @done_at
+       d.transform_version, NULLIF(@commit_number, 0), @done_by, COALESCE(d.settled_why, CASE WHEN DATALENGTH(@why) > 0 THEN @why END), @done_at
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
    AND d.sequence_number IN (
