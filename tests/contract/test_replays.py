@@ -242,7 +242,7 @@ def test_rows_that_the_database_refuses_become_letters_and_the_rest_commits(stor
     assert [books.balanced for books in store.read_ledgers()] == [True]
 
 
-HOSTILE = ["", "'; DROP TABLE home; --", "%_\\\"'`$1 ?1 :x @y", "a\nb\r\tc", "👩‍👩‍👧", "ß" * 1000, "\x01\x1f"]
+HOSTILE = ["", "'; DROP TABLE home; --", "%_\\\"'`$1 ?1 :x @y", "a\nb\r\tc", "👩‍👩‍👧", "ß" * 32, "\x01\x1f"]
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
@@ -254,6 +254,7 @@ def test_hostile_texts_in_rows_that_are_taken_away_are_kept_as_they_were(
 
     world = World(store, {"0": log_of("x", "y")}, changed(hostile))
     before = {one.row for each in (SensorReading, Home) for one in engine.rows(each)}
+    assert len(before) == 3
     dry = world.replay(order(dry_run=True))
     assert dry.counts.events_changed == 0
     world.replay()

@@ -140,8 +140,25 @@ def staged_values(state: PartitionState, event: Event) -> tuple[object, ...]:
     return (*place, event.offset, instant_text(event.enqueued_at), event.partition_key, properties, event.body)
 
 
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The differences between databases that are right in both; docs/sqlserver.md explains them."""
+
+    pads_texts: bool
+    """In a comparison, spaces at the end of a text do not count."""
+    limits_texts: bool
+    """A column has a length, in units of UTF-16, and refuses a longer text."""
+
+
+EMBEDDED = Dialect(pads_texts=False, limits_texts=False)
+SERVER = Dialect(pads_texts=True, limits_texts=True)
+
+
 class Engine(Protocol):
     """A database under test: it opens stores, and shows the rows that they wrote, in order of position."""
+
+    @property
+    def dialect(self) -> Dialect: ...
 
     def open(self) -> "Store":
         """Return a store over this database; each call returns that of a different owner."""

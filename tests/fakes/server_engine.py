@@ -11,7 +11,17 @@ from core.model.rows import row_table
 from core.store.columns import instant_of, row_reader
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Session, connect
-from tests.fakes.kept import KeptAttempt, KeptGap, KeptLetter, KeptRange, KeptRetracted, KeptRow, staged_values
+from tests.fakes.kept import (
+    SERVER,
+    Dialect,
+    KeptAttempt,
+    KeptGap,
+    KeptLetter,
+    KeptRange,
+    KeptRetracted,
+    KeptRow,
+    staged_values,
+)
 from tests.fakes.server_schema import empty_schema, shared_schema
 from tests.fakes.store import Store
 from tests.sql.values import ROW_CLASSES
@@ -56,6 +66,10 @@ class SqlServerEngine:
         empty_schema(session, schema)
         return SqlServerEngine(connection_string, schema, session)
 
+    @property
+    def dialect(self) -> Dialect:
+        return SERVER
+
     def open(self) -> Store:
         return Store(SqlServerDatabase(self.connection_string, schema=self.schema))
 
@@ -68,7 +82,7 @@ class SqlServerEngine:
         found = self._select(
             table.name,
             (*PLACE, *ordinal, "commit_number", *(f"[{name}]" for name in table.columns)),
-            ("sequence_number", *ordinal),
+            ("sequence_number", *(table.key or ordinal)),
         )
         kept = []
         for one in found:

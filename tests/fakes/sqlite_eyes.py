@@ -15,6 +15,7 @@ from core.model.rows import Row, row_table
 from core.store.columns import fields_of, types_of
 from core.store.sqlite.schema import migrate_sqlite
 from tests.fakes.kept import (
+    EMBEDDED,
     KeptAttempt,
     KeptGap,
     KeptLetter,
@@ -40,16 +41,18 @@ def migrated() -> bytes:
 class SqliteEyes(ABC):
     """Reads a database through separate statements."""
 
+    dialect = EMBEDDED
+
     @abstractmethod
     def sql(self, statement: str, *values: object) -> list[Any]:
         """Run one statement, as an operator would by hand."""
 
     def rows(self, row_class: type) -> list[KeptRow]:
         table = row_table(row_class)
-        ordinal = "NULL" if table.key else "ordinal"
+        ordinal, order = ("NULL", ", ".join(table.key)) if table.key else ("ordinal", "ordinal")
         found = self.sql(
             f"SELECT stream_id, partition_id, sequence_number, {ordinal}, commit_number, {', '.join(table.columns)}"
-            f" FROM {table.name} {ORDER}, sequence_number, {ordinal}"
+            f" FROM {table.name} {ORDER}, sequence_number, {order}"
         )
         return [_kept_row(row_class, one) for one in found]
 

@@ -2,8 +2,11 @@
 
 from dataclasses import fields, replace
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any, cast
 from uuid import UUID
+
+from hypothesis import strategies as st
 
 from core.model.rows import Row
 from core.transforms.flight_info import FlightChange, FlightStatus
@@ -19,6 +22,16 @@ _ROWS: dict[type, Row] = {
     FlightStatus: FlightStatus(*_FLIGHT),
     FlightChange: FlightChange(*_FLIGHT),
 }
+PLACES = 10  # of the decimals that a server's columns hold
+LARGEST_DECIMAL = Decimal(f"{'9' * 28}.{'9' * PLACES}")
+
+
+def _decimal(units: int) -> Decimal:
+    """Return so many of the smallest unit: arithmetic of decimals would round to 28 digits."""
+    return Decimal((int(units < 0), tuple(map(int, str(abs(units)))), -PLACES))
+
+
+DECIMALS = st.integers(1 - 10**38, 10**38 - 1).map(_decimal)
 ROW_CLASSES: tuple[type, ...] = tuple(_ROWS)
 
 

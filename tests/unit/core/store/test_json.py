@@ -5,11 +5,12 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.errors import DataRefused
 from core.store.sqlserver.json import many_json, rows_json, server_instant_text, server_instant_texts, without_zone
+from tests.sql.values import DECIMALS, LARGEST_DECIMAL
 
 SENDABLE = st.text(st.characters(exclude_categories=["Cs"]))
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -71,3 +72,11 @@ def test_a_number_of_ten_places_is_sent_exactly(value: str) -> None:
 def test_a_value_without_a_form_is_refused(value: object) -> None:
     with pytest.raises(DataRefused):
         rows_json([[value]])
+
+
+@given(DECIMALS)
+@example(LARGEST_DECIMAL)
+@example(LARGEST_DECIMAL.copy_negate())
+def test_every_decimal_that_a_server_holds_is_sent_with_all_its_digits(number: Decimal) -> None:
+    ((text,),) = json.loads(rows_json([[number]]))
+    assert (Decimal(text), len(text.lstrip("-").replace(".", "")) <= 38) == (number, True)
