@@ -33,6 +33,7 @@
             ├── StoreMisconfigured     the login, database, driver or token is wrong: a setting has to change
             ├── SchemaMismatch         the database's schema is older or newer than this code
             └── StoreUnavailable       the database did not answer, or not in time; nothing was written
+                └── StoreUnreachable   there is no connection: the next one is opened after a pause
 
 A **data** fault becomes a dead letter in `core/settle/settle.py`. An **infrastructure** fault always reaches the host.
 """
@@ -268,3 +269,11 @@ class SchemaMismatch(StoreFault):
 
 class StoreUnavailable(StoreFault):
     """The database could not be reached, or did not answer in time."""
+
+
+class StoreUnreachable(StoreUnavailable):
+    """The connection to the database failed, or none was opened; `pause` is the time until the next one, in seconds."""
+
+    def __init__(self, text: str, pause: float) -> None:
+        super().__init__(text)
+        self.pause = pause

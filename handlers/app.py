@@ -8,9 +8,9 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Generic, TypeVar
 
 from core.aggregation.runs import RunLimits
@@ -35,7 +35,7 @@ from core.settings import Settings, read_settings
 from core.store.aggregation import Aggregations
 from core.store.attempts import Attempts
 from core.store.connect import open_database, operator_stores
-from core.store.database import PatientDatabase
+from core.store.database import PatientDatabase, invocation
 from core.store.homes import Homes
 from core.store.incarnations import Incarnations
 from core.store.keys import Keys
@@ -52,6 +52,7 @@ from handlers.remembered import Lifetime, Remembered
 log = logging.getLogger("hubledger.journal")
 CLOCK = Clock(now=lambda: datetime.now(UTC), new_id=uuid.uuid4, chance=random.random)
 LETTER_COUNTS = Lifetime(fresh=5.0, limit=60.0, quick=0.010)  # millions of letters take a while to count
+WAITING_LIMIT = timedelta(minutes=8)  # `functionTimeout` of host.json less the longest call after the last pause
 HUB_ENDS = Lifetime(fresh=KEEP, limit=KEEP)
 Made = TypeVar("Made")
 
@@ -162,6 +163,11 @@ def _open_app() -> App:
     )
     atexit.register(own.close)
     return own
+
+
+def in_time() -> AbstractContextManager[None]:
+    """Let no wait for the database hold this invocation until the host ends it, and the process with it."""
+    return invocation(WAITING_LIMIT)
 
 
 def _log_death(facts: dict[str, object]) -> None:

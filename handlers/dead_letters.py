@@ -58,12 +58,13 @@ bp.orchestration_trigger(context_name="context")(keep_dead_letters)
 def find_due_at(nothing: None) -> str:
     """Return the time of the keeper's next look, ISO 8601: of the next due letter, or DEAD_LETTER_LOOK_SECONDS away."""
     from core.letters.retry import next_due_at
-    from handlers.app import app
+    from handlers.app import app, in_time
 
     own, now = app(), datetime.now(UTC)
     look_at = now + own.settings.letter_look
     try:
-        due_at = next_due_at(own.keeper)
+        with in_time():
+            due_at = next_due_at(own.keeper)
     except InfrastructureFault as fault:
         _log_fault("find_due_at", fault)
         return look_at.isoformat()
@@ -74,10 +75,11 @@ def find_due_at(nothing: None) -> str:
 def claim_letters(nothing: None) -> list[dict[str, Any]]:
     """Claim the due letters, in chunks of ids; none when the store cannot be reached."""
     from core.letters.retry import claim_due
-    from handlers.app import app
+    from handlers.app import app, in_time
 
     try:
-        return [chunk.to_json() for chunk in claim_due(app().keeper)]
+        with in_time():
+            return [chunk.to_json() for chunk in claim_due(app().keeper)]
     except InfrastructureFault as fault:
         _log_fault("claim_letters", fault)
         return []
@@ -88,10 +90,11 @@ def retry_letters(chunk: dict, context: func.Context) -> dict[str, Any]:  # the 
     """Retry a chunk and report it. A fault is a report too: the letters of the chunk fall due again by themselves."""
     from core.letters.retry import retry_chunk
     from core.model.letters import LetterChunk
-    from handlers.app import app
+    from handlers.app import app, in_time
 
     try:
-        report = retry_chunk(LetterChunk.from_json(chunk), app().keeper, context.invocation_id)
+        with in_time():
+            report = retry_chunk(LetterChunk.from_json(chunk), app().keeper, context.invocation_id)
     except InfrastructureFault as fault:
         _log_fault("retry_letters", fault)
         return {"fault": str(fault)}

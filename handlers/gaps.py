@@ -17,12 +17,13 @@ bp = func.Blueprint()
 @bp.timer_trigger(arg_name="timer", schedule=os.environ.get("GAP_CHECK_SCHEDULE") or "0 * * * * *", use_monitor=False)
 def heal_gaps(timer: func.TimerRequest, context: func.Context) -> None:
     """Check every partition. A fault of one is logged, and its check is repeated at the next tick."""
-    from handlers.app import app
+    from handlers.app import app, in_time
 
     own = app()
     own.hub.check_access()  # reports a missing consumer group every minute, not only when a gap is found
-    for looked in own.silence.run(context.invocation_id):
-        _log(looked)
+    with in_time():
+        for looked in own.silence.run(context.invocation_id):
+            _log(looked)
 
 
 def _log(looked: "Healed | Unhealed") -> None:

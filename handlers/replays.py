@@ -64,9 +64,11 @@ bp.orchestration_trigger(context_name="context")(drive_replay)
 def open_replay_job(job: str) -> dict:
     """Begin a planned job; return {partitions} with work left, or {error}."""
     from core.replay.run import open_partitions
+    from handlers.app import in_time
 
     try:
-        partitions = open_partitions(UUID(job), _means())
+        with in_time():
+            partitions = open_partitions(UUID(job), _means())
     except HubledgerError as fault:
         return _failed(job, fault)
     return {"partitions": list(partitions)}
@@ -77,12 +79,14 @@ def replay_pieces(work: dict) -> dict:
     """Do a slice of work on one partition; return {ok: its report}, or {error}. The pieces before a fault remain."""
     from core.model.events import PartitionId
     from core.replay.run import note_fault, replay_slice
+    from handlers.app import in_time
 
     job = work["job_id"]
     try:
         means = _means()
-        report = replay_slice(UUID(job), PartitionId(work["partition_id"]), means, datetime.now(UTC) + SLICE)
-        note_fault(UUID(job), None, means)
+        with in_time():
+            report = replay_slice(UUID(job), PartitionId(work["partition_id"]), means, datetime.now(UTC) + SLICE)
+            note_fault(UUID(job), None, means)
     except HubledgerError as fault:
         return _failed(job, fault)
     log.info("replay advanced", extra={"action": "replay", "job_id": job, **report.to_json()})

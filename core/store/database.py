@@ -1,13 +1,16 @@
 """The database: the port that both engines implement, and patience around it."""
 
+import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
-from core.errors import StoreUnavailable
+from core.errors import StoreUnavailable, StoreUnreachable
 from core.store.script import Named, Outcome, Script, Step
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds
@@ -46,10 +49,24 @@ class Waiting:
     chance: Callable[[], float] = random.random
 
 
+_ends_at: ContextVar[float] = ContextVar("invocation_ends_at", default=math.inf)
+
+
+@contextmanager
+def invocation(limit: timedelta, monotonic: Callable[[], float] = time.monotonic) -> Iterator[None]:
+    """End the patience of all calls within this block when the limit is over: no pause holds the invocation longer."""
+    token = _ends_at.set(monotonic() + limit.total_seconds())
+    try:
+        yield
+    finally:
+        _ends_at.reset(token)
+
+
 class PatientDatabase:
     """Repeats a call, with growing pauses, while the database is unavailable and patience lasts.
 
-    Only StoreUnavailable is retried: it promises that nothing was written. An unknown outcome goes to the caller.
+    Only StoreUnavailable is retried: it promises that nothing was written. An unknown outcome goes to the caller. A
+    fault of the connection names its own pause. Patience ends with the invocation at the latest.
     """
 
     def __init__(self, database: Database, patience: timedelta, waiting: Waiting | None = None) -> None:
@@ -70,17 +87,22 @@ class PatientDatabase:
         self._database.close()
 
     def _patiently(self, call: Callable[[], Answer]) -> Answer:
-        deadline = self._waiting.monotonic() + self._patience
+        deadline = min(self._waiting.monotonic() + self._patience, _ends_at.get())
         pause = FIRST_PAUSE
         while True:
             try:
                 return call()
-            except StoreUnavailable:
-                rest = pause * self._waiting.chance()
+            except StoreUnavailable as fault:
+                rest = _rest(fault, pause, self._waiting.chance())
                 if self._waiting.monotonic() + rest >= deadline:
                     raise
             self._waiting.sleep(rest)
             pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def _rest(fault: StoreUnavailable, pause: float, chance: float) -> float:
+    """Return the seconds until the next try, spread by chance so that not all callers try at once."""
+    return fault.pause * (1 + chance / 4) if isinstance(fault, StoreUnreachable) else pause * chance
 
 
 def write(database: Database, subject: str, statement: Named, **values: Any) -> list[tuple[Any, ...]]:

@@ -4,12 +4,22 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from core.errors import CommitOutcomeUnknown, DataRefused, SchemaMismatch, StoreMisconfigured, StoreUnavailable
+from core.errors import (
+    CommitOutcomeUnknown,
+    DataRefused,
+    SchemaMismatch,
+    StoreMisconfigured,
+    StoreUnavailable,
+    StoreUnreachable,
+)
 from core.store.script import Named, Outcome, Script, Step
 from core.store.sqlserver.batch import UNMET, Batch, ask_batch, run_batch
 from core.store.sqlserver.faults import Fault, Trouble, read_trouble
 from core.store.sqlserver.odbc import Access, Connections, Deadlines, Session, connect
+from core.store.sqlserver.reconnects import FIRST_RECONNECT
 from core.store.sqlserver.schema import SCHEMA, check_columns, check_version, in_schema
+
+STAYS = (Fault.DATA, Fault.DUPLICATE, Fault.THROWN, Fault.CROSSED)  # after these faults, the connection is good
 
 Results = list[list[tuple[Any, ...]]]
 
@@ -55,7 +65,7 @@ class SqlServerDatabase:
             return self._connections.get().run(in_schema(text, self._schema), given)
         except self._driver().Error as error:
             trouble = read_trouble(error)
-            if trouble.fault not in (Fault.DATA, Fault.DUPLICATE, Fault.THROWN):
+            if trouble.fault not in STAYS:
                 self._connections.drop()
             raise error_of(trouble) from error
         except UnicodeEncodeError as error:
@@ -71,7 +81,8 @@ def _error_of_reading(trouble: Trouble) -> Exception:
         )
     if trouble.fault in (Fault.LOGIN, Fault.DRIVER):
         return StoreMisconfigured(f"STORE_CONNECTION: {trouble.text}")
-    return StoreUnavailable(f"the database is not usable: {trouble.text}")
+    text = f"the database is not usable: {trouble.text}"
+    return StoreUnavailable(text) if trouble.fault in STAYS else StoreUnreachable(text, FIRST_RECONNECT)
 
 
 def _error_of_writing(script: Script, trouble: Trouble) -> Exception:

@@ -14,16 +14,14 @@ from enum import Enum
 log = logging.getLogger("hubledger.store")
 
 UNMET_WORDS = "touched a different number of rows than expected"  # of our own THROW in sqlserver/batch.py
-_OWN_WORDS = (UNMET_WORDS, "another migration is running")  # the latter is thrown by lock_migrations.sql
 _FIRST_THROWN = 50000  # THROW and RAISERROR use this number and those above: ours, and those of a user's triggers
 _DUPLICATE = {2601, 2627}
 _DATA = {
     206, 220, 241, 242, 245, 248, 257, 511, 515, 547, 1946, 2628, 3609, 8114, 8115, 8152, 8169, 13609,
     *range(9400, 9422),  # a text that is no XML
 }  # fmt: skip
-_TRANSIENT = {
-    926, 1205, 1222, 3960, 3966, 4060, 4221, 10928, 10929, 40197, 40501, 40613, 49918, 49919, 49920,
-}  # fmt: skip
+_CROSSED = {1205, 1222, 3960, 3966}
+_TRANSIENT = {926, 4060, 4221, 10928, 10929, 40197, 40501, 40613, 49918, 49919, 49920}
 _REFUSED_LOGIN = {911, 4064, 18452, 18456, 18470, 18486, 18487, 18488, 40532, 40615, 47089}
 _SCHEMA = {207, 208, 229, 262, 1934, 2760, 2812}
 _LOST = {64, 233, 10053, 10054, 10060}
@@ -44,7 +42,8 @@ class Fault(Enum):
     THROWN = "a condition of the batch does not hold"
     DUPLICATE = "a key exists already"
     DATA = "the database refuses a value"
-    TRANSIENT = "nothing was written, and a retry may succeed"
+    CROSSED = "another transaction was in the way: nothing was written, and the connection is still good"
+    TRANSIENT = "nothing was written, and a retry may succeed on a new connection"
     LOST = "the connection failed: the batch that was on its way may have been committed"
     LOGIN = "the login is refused"
     SCHEMA = "an object or a permission is missing"
@@ -56,6 +55,7 @@ _MEANING: dict[int, Fault] = {
     **dict.fromkeys(_DATA, Fault.DATA),
     **dict.fromkeys(_REFUSED_LOGIN, Fault.LOGIN),
     **dict.fromkeys(_LOST, Fault.LOST),
+    **dict.fromkeys(_CROSSED, Fault.CROSSED),
     **dict.fromkeys(_TRANSIENT, Fault.TRANSIENT),
     **dict.fromkeys(_SCHEMA, Fault.SCHEMA),
 }
@@ -102,7 +102,7 @@ def _numbers(message: str) -> list[int]:
 
 def _thrown(message: str) -> Fault:
     """Return the meaning of a THROW. Numbers cannot tell them apart: 51000 is the example of Microsoft's own page."""
-    return Fault.THROWN if any(words in message for words in _OWN_WORDS) else Fault.DATA
+    return Fault.THROWN if UNMET_WORDS in message else Fault.DATA
 
 
 def _of_state(state: str, message: str, numbers: list[int]) -> Fault:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from core.errors import StoreMisconfigured, StoreUnavailable
 from core.store.sqlserver.faults import Fault, read_trouble
+from core.store.sqlserver.reconnects import Reconnects
 
 TOKEN_SCOPE = "https://database.windows.net/.default"
 ACCESS_TOKEN = 1256  # SQL_COPT_SS_ACCESS_TOKEN of the Microsoft driver
@@ -138,8 +139,14 @@ class Access:
 class Connections:
     """Holds one session per thread. `check` may refuse a new session."""
 
-    def __init__(self, open_session: Callable[[], Session], check: Callable[[Session], None]) -> None:
+    def __init__(
+        self,
+        open_session: Callable[[], Session],
+        check: Callable[[Session], None],
+        reconnects: Reconnects | None = None,
+    ) -> None:
         self._open_session = open_session
+        self._reconnects = reconnects or Reconnects()
         self._check = check
         self._local = threading.local()
         self._open: list[Session] = []
@@ -149,7 +156,7 @@ class Connections:
         """Return this thread's session. Raises StoreMisconfigured, SchemaMismatch or StoreUnavailable, in one line."""
         session: Session | None = getattr(self._local, "session", None)
         if session is None:
-            session = self._open_session()
+            session = self._reconnects.attempt(self._open_session)
             try:
                 self._check(session)
             except BaseException:

@@ -162,7 +162,7 @@ MUTANTS = (
         ("a trigger that rolls back stops the partition", "2628, 3609, 8114", "2628, 8114"),
         (
             "a trigger that throws the number of a step is taken for the step",
-            "return Fault.THROWN if any(words in message for words in _OWN_WORDS) else Fault.DATA",
+            "return Fault.THROWN if UNMET_WORDS in message else Fault.DATA",
             "return Fault.THROWN",
         ),
         ("a quoted value names the key of a duplicate", "_QUOTED.findall(self.text)[:2]", "_QUOTED.findall(self.text)"),

@@ -6,8 +6,15 @@ from typing import Any
 
 import pytest
 
-from core.errors import CheckpointConflict, CommitOutcomeUnknown, DataRefused, SchemaMismatch, StoreUnavailable
-from core.store.database import FIRST_PAUSE, LONGEST_PAUSE, PatientDatabase, Waiting, write
+from core.errors import (
+    CheckpointConflict,
+    CommitOutcomeUnknown,
+    DataRefused,
+    SchemaMismatch,
+    StoreUnavailable,
+    StoreUnreachable,
+)
+from core.store.database import FIRST_PAUSE, LONGEST_PAUSE, PatientDatabase, Waiting, invocation, write
 from core.store.script import Named, Outcome, Script, Step
 from tests.fakes.builders import FakeClock, partition
 
@@ -118,6 +125,44 @@ def test_any_other_error_goes_on_at_once(error: Exception) -> None:
     with pytest.raises(type(error)):
         world.database.run(SCRIPT)
     assert (len(world.failing.calls), world.clock.slept) == (1, [])
+
+
+def test_a_fault_of_the_connection_is_waited_for_as_long_as_it_says_and_a_little_longer_by_chance() -> None:
+    world = World([StoreUnreachable("no answer", pause) for pause in (5.0, 10.0)], patience=60, chance=0.0)
+    assert world.database.run(SCRIPT) == DONE
+    assert world.clock.slept == [5.0, 10.0]
+    world = World([StoreUnreachable("no answer", 5.0)], chance=1.0)
+    world.database.run(SCRIPT)
+    assert world.clock.slept == [6.25]
+
+
+def test_a_pause_that_patience_does_not_reach_is_not_begun() -> None:
+    world = World([StoreUnreachable("no answer", 20.0)], patience=20)
+    with pytest.raises(StoreUnreachable):
+        world.database.run(SCRIPT)
+    assert world.clock.slept == []
+
+
+def test_no_pause_ends_after_the_invocation_however_many_calls_it_makes() -> None:
+    world = World(OUTAGE, patience=20)
+    with invocation(timedelta(seconds=50), world.clock.monotonic):
+        for _ in range(10):
+            with pytest.raises(StoreUnavailable):
+                world.database.ask("find_stream")
+    assert 50 - LONGEST_PAUSE <= world.clock.seconds < 50
+    with pytest.raises(StoreUnavailable):
+        world.database.ask("find_stream")
+    assert world.clock.seconds > 60  # outside of an invocation, patience is whole
+
+
+def test_a_call_at_the_end_of_an_invocation_is_tried_once() -> None:
+    world = World([AWAY])
+    with invocation(timedelta(seconds=5), world.clock.monotonic):
+        world.clock.advance(5)
+        with pytest.raises(StoreUnavailable):
+            world.database.ask("find_stream")
+        assert world.database.ask("find_stream") == [(1,)]
+    assert world.clock.slept == []
 
 
 def test_closing_closes_the_database() -> None:

@@ -17,6 +17,7 @@ from core.errors import (
     SchemaMismatch,
     StoreMisconfigured,
     StoreUnavailable,
+    StoreUnreachable,
 )
 from core.ingest.ingest import IngestReport, Means, ingest_batch
 from core.model.clock import Clock
@@ -141,8 +142,9 @@ COMMIT_TEXT, RETRY_TEXT, REPLAY_TEXT = (
 COMMON: dict[str, tuple[Error, type[Exception], bool]] = {
     "a value too long": (fault("22001", 2628), DataRefused, True),
     "a row that stands already": (fault("23000", 2627, TAKEN.format("pk_sensor_reading")), DataRefused, True),
-    "a deadlock": (fault("40001", 1205), StoreUnavailable, False),
-    "an unknown one": (fault("42000", 9999), StoreUnavailable, False),
+    "a deadlock": (fault("40001", 1205), StoreUnavailable, True),
+    "a database that is moved": (fault("42000", 40613), StoreUnreachable, False),
+    "an unknown one": (fault("42000", 9999), StoreUnreachable, False),
     "a number of no step": (NO_STEP, StoreUnavailable, True),
     "a trigger that throws": (OF_A_TRIGGER, DataRefused, True),
     "a missing table": (fault("42S02", 208), SchemaMismatch, False),
@@ -193,6 +195,7 @@ def test_a_fault_has_its_name_and_a_doubtful_connection_is_dropped(
     committed.server.faults = [(when, error)]
     with pytest.raises(named) as caught:
         WRITES[what](store)
+    assert type(caught.value) is named
     assert caught.value.__cause__ is error
     assert len(committed.open) == int(kept)
     assert WRITES[what](store) == (1 if what == "a batch" else 2)
