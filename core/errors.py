@@ -41,7 +41,7 @@ A **data** fault becomes a dead letter in `core/settle/settle.py`. An **infrastr
 from typing import Literal
 from uuid import UUID
 
-StopReason = Literal["incarnation", "outage", "held"]
+StopReason = Literal["incarnation", "outage", "held", "store"]
 
 
 class HubledgerError(Exception):

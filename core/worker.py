@@ -76,10 +76,10 @@ class Ingestion:
                 await _finished(asyncio.to_thread(self._ingest, batch))
             except InfrastructureFault as fault:
                 facts = {"action": "ingest", "partition": str(batch.partition), "error": str(fault)}
-                log.warning("batch not committed; will retry", extra=facts)
+                log.warning("batch not committed; will retry", extra={**facts, "count": batch.retries + 1})
                 await self.pausing.sleep(pause * (0.5 + self.pausing.chance() / 2))
                 pause = min(2 * pause, LONGEST_PAUSE)
-                batch = replace(batch, is_retry=True)
+                batch = replace(batch, retries=batch.retries + 1)
             else:
                 return
 

@@ -18,7 +18,7 @@ from handlers.metadata import read_metadata
 _CONTEXT = ("FullyQualifiedNamespace", "EventHubName", "ConsumerGroup", "PartitionId")
 
 
-def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str, is_retry: bool = False) -> EventBatch:
+def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str, retries: int = 0) -> EventBatch:
     """Convert the events of an invocation, in the order of the hub; BatchRefused names the missing part.
 
     All events share the metadata, and each access parses it again, so it is read from the first event only.
@@ -31,7 +31,7 @@ def to_batch(events: Sequence[func.EventHubEvent], invocation_id: str, is_retry:
         [_event(event, offset, own) for event, offset, own in zip(events, offsets, properties, strict=True)]
     )
     _refuse_disorder(converted, partition)
-    return EventBatch(partition, converted, invocation_id, is_retry=is_retry)
+    return EventBatch(partition, converted, invocation_id, retries=retries)
 
 
 def _partition(metadata: Mapping[str, Any]) -> Partition:

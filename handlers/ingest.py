@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, List  # noqa: UP035
 
 import azure.functions as func
 
+from core.errors import CommitOutcomeUnknown, InfrastructureFault, StoreUnavailable
 from handlers.timestamps import read_times_fast
 
 if TYPE_CHECKING:
     from core.ingest.ingest import IngestReport
+    from core.model.events import EventBatch
 
 log = logging.getLogger("hubledger.ingest")
 bp = func.Blueprint()
@@ -33,11 +35,26 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
         return
     from core.ingest.ingest import ingest_batch
     from handlers.adapters import to_batch
-    from handlers.app import app
+    from handlers.app import app, in_time
 
     own = app()
-    is_retry = bool(context.retry_context and context.retry_context.retry_count)
-    _log(ingest_batch(to_batch(events, context.invocation_id, is_retry), own.means))
+    retries = context.retry_context.retry_count if context.retry_context else 0
+    batch = to_batch(events, context.invocation_id, retries)
+    try:
+        with in_time():
+            report = ingest_batch(batch, own.means)
+    except (StoreUnavailable, CommitOutcomeUnknown) as fault:
+        _log_fault(batch, fault)
+        raise
+    _log(report)
+
+
+def _log_fault(batch: "EventBatch", fault: InfrastructureFault) -> None:
+    """Log a fault that came back with its count; the host's own log has the first one."""
+    from core.ingest.recurrence import recurrence_facts
+
+    if batch.retries:
+        log.warning("a fault of the database came back; will retry", extra=recurrence_facts(batch, fault))
 
 
 def _log(report: "IngestReport") -> None:

@@ -66,12 +66,11 @@ def open_replay_job(job: str) -> dict:
     from core.replay.run import open_partitions
     from handlers.app import in_time
 
-    try:
-        with in_time():
-            partitions = open_partitions(UUID(job), _means())
-    except HubledgerError as fault:
-        return _failed(job, fault)
-    return {"partitions": list(partitions)}
+    with in_time():
+        try:
+            return {"partitions": list(open_partitions(UUID(job), _means()))}
+        except HubledgerError as fault:
+            return _failed(job, fault)
 
 
 @bp.activity_trigger(input_name="work")
@@ -82,13 +81,13 @@ def replay_pieces(work: dict) -> dict:
     from handlers.app import in_time
 
     job = work["job_id"]
-    try:
-        means = _means()
-        with in_time():
+    with in_time():
+        try:
+            means = _means()
             report = replay_slice(UUID(job), PartitionId(work["partition_id"]), means, datetime.now(UTC) + SLICE)
             note_fault(UUID(job), None, means)
-    except HubledgerError as fault:
-        return _failed(job, fault)
+        except HubledgerError as fault:
+            return _failed(job, fault)
     log.info("replay advanced", extra={"action": "replay", "job_id": job, **report.to_json()})
     return {"ok": report.to_json()}
 

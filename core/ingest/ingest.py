@@ -13,6 +13,7 @@ from core.ingest.held import OpenLetters, events_that_fit, read_open_letters
 from core.ingest.incarnation import NOT_VERIFIED, Verification
 from core.ingest.journal import NOT_JOURNALED, Journal
 from core.ingest.port import IngestStore
+from core.ingest.recurrence import noting_recurrence
 from core.model.clock import Clock
 from core.model.commits import BatchCommit, PartitionState
 from core.model.events import Event, EventBatch, Partition, number_of
@@ -134,7 +135,8 @@ def ingest_batch(batch: EventBatch, means: Means) -> IngestReport:
     the guard drops their events on redelivery.
     """
     try:
-        return _ingest(batch, means)
+        with noting_recurrence(batch, means.store, means.clock):
+            return _ingest(batch, means)
     except PartitionStopped as stop:
         record_stop(batch.partition, stop, means)
         raise

@@ -86,12 +86,19 @@ class SilenceCheck:
             if state.stops:  # no event waits: the batch was committed, maybe by another owner
                 self.means.store.clear_stops(state, [stop.reason for stop in state.stops])
             return None
+        if state.stop_for("store") and self._has_moved(state):
+            self.means.store.clear_stops(state, ["store"])
         if not self._has_fallen_silent(state, extent):
             return None
         gap = Span(state.next_number, extent.last)
         self.means.store.note_gap(state, gap, self.means.clock.now())
         commits = heal(Wound(state, gap, (), invocation_id), self.means)
         return Healed(partition, gap, (*commits, *self._close(gap, extent, invocation_id, partition)))
+
+    def _has_moved(self, state: PartitionState) -> bool:
+        """Return True when events were committed since the last check."""
+        seen = self.standing.get(state.partition)
+        return seen is not None and seen.waits_for != state.next_number
 
     def _has_fallen_silent(self, state: PartitionState, extent: Extent) -> bool:
         now = self.means.clock.now()

@@ -200,8 +200,8 @@ class BatchCommit:
         return self.last.sequence_number - self.first + 1 - self.absent
 
     def ending(self, *, outage: bool, held: bool) -> "BatchCommit":
-        """Return the commit that ends the partition's stops of these reasons."""
-        is_over = {"outage": outage, "held": held}
+        """Return the commit that ends the partition's stops of these reasons; each commit ends a fault of the store."""
+        is_over = {"outage": outage, "held": held, "store": True}
         ends = tuple([stop.reason for stop in self.state.stops if is_over.get(stop.reason)])
         return replace(self, ends=ends) if ends else self
 

@@ -76,15 +76,20 @@ def order_key(event: Event) -> str | None:
 class EventBatch:
     """The events of one invocation: one partition, at least one event, in order of sequence number.
 
-    `asked` is the range that the hub was asked for: its numbers that are not in the batch are absent. `is_retry`: the
-    invocation was attempted before.
+    `asked` is the range that the hub was asked for: its numbers that are not in the batch are absent. `retries`: how
+    often the invocation was attempted before.
     """
 
     partition: Partition
     events: tuple[Event, ...]
     invocation_id: str
     asked: Span | None = None
-    is_retry: bool = False
+    retries: int = 0
+
+    @property
+    def is_retry(self) -> bool:
+        """True when the invocation was attempted before."""
+        return self.retries > 0
 
 
 class Position(Protocol):

@@ -142,10 +142,15 @@ class Partitions(HeldLetters):
 
     def note_stop(self, state: PartitionState, reason: StopReason, detail: str, at: datetime) -> None:
         values = {"detail": cut(detail, STOP_LENGTH), "stopped_at": instant_text(at)}
-        self._change_stops("note_stop", state, reason=reason, **values)
+        if reason == "store":  # a fault that comes back has a table of its own
+            self._change_stops("note_partition_fault", state, **values)
+        else:
+            self._change_stops("note_stop", state, reason=reason, **values)
 
     def clear_stops(self, state: PartitionState, reasons: Collection[StopReason]) -> None:
         self._change_stops("clear_stops", state, reasons=texts_json(reasons))
+        if "store" in reasons:
+            self._change_stops("clear_partition_fault", state)
 
     def _change_stops(self, statement: str, state: PartitionState, **values: str) -> None:
         try:
@@ -193,6 +198,8 @@ def batch_script(commit: BatchCommit) -> Script:
         steps.append(Step("clear_attempt", place_of(commit.state)))
     if commit.ends:
         steps.append(Step("clear_stops", {**place_of(commit.state), "reasons": texts_json(commit.ends)}))
+    if "store" in commit.ends:
+        steps.append(Step("clear_partition_fault", place_of(commit.state)))
     return Script(str(commit.partition), tuple(steps))
 
 

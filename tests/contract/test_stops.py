@@ -6,6 +6,8 @@ from datetime import timedelta
 from core.errors import StopReason
 from core.model.commits import PartitionStop
 from core.model.spans import SequenceNumber
+from core.store.ledger import Ledger
+from core.store.stream import OneStream
 from tests.fakes.builders import EPOCH, commit, partition, settled
 from tests.fakes.store import Store
 
@@ -33,6 +35,21 @@ def test_a_stop_is_cleared_alone(store: Store) -> None:
     store.note_stop(state, "incarnation", "a new hub", LATER)
     store.clear_stops(store.read_partition(P), ["outage"])
     assert [stop.reason for stop in store.read_partition(P).stops] == ["incarnation"]
+
+
+def test_a_fault_that_comes_back_is_a_stop_among_others(store: Store) -> None:
+    state = store.read_partition(P)
+    store.note_stop(state, "store", "it failed 5 times", LATER)
+    store.note_stop(state, "store", "it failed 6 times", LATER + timedelta(minutes=1))
+    store.note_stop(state, "held", "too many", LATER)
+    again = PartitionStop("store", "it failed 6 times", 2, LATER)
+    assert store.read_partition(P).stops == (PartitionStop("held", "too many", 1, LATER), again)
+    ledger = Ledger(OneStream(store.database, P.stream), ())
+    assert ledger.read_stops()[P.partition_id][1] == again
+    store.clear_stops(state, ["held"])
+    assert store.read_partition(P).stops == (again,)
+    store.clear_stops(state, ["store"])
+    assert store.read_partition(P).stops == ()
 
 
 def test_a_commit_leaves_the_stop(store: Store) -> None:

@@ -209,7 +209,7 @@ class World:
 
     def _ingest(self, number: int, id: str, events: tuple[Event, ...], retries: int) -> Ending:
         def ingest(instance: Instance) -> None:
-            done = ingest_batch(replace(batch(events, partition(id)), is_retry=retries > 0), instance.means)
+            done = ingest_batch(replace(batch(events, partition(id)), retries=retries), instance.means)
             self.trouble.counts["healed events"] += done.healed
             self.trouble.counts["redelivered events dropped"] += done.redelivered
 

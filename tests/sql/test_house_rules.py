@@ -110,8 +110,8 @@ def test_a_first_row_that_two_may_open_at_once_catches_the_duplicate_outside_of_
     catching = {name for name, text in texts.items() if "BEGIN TRY" in text}
     opening = {name for name, text in texts.items() if "INSERT INTO" in text and "WHERE NOT EXISTS" in text}
     assert catching == opening == {
-        "open_stream", "anchor_partition", "note_gap", "note_stop", "take_ownership", "claim_new_key", "open_sum",
-        "open_cut", "open_attempt",
+        "open_stream", "anchor_partition", "note_gap", "note_stop", "note_partition_fault", "take_ownership",
+        "claim_new_key", "open_sum", "open_cut", "open_attempt",
     }  # fmt: skip
     assert all(not re.search("XACT_ABORT|TRANSACTION", every_batch()[f"query {name}"]) for name in catching)
 
@@ -164,7 +164,8 @@ def test_a_parameter_that_steps_share_has_one_declaration(name: str) -> None:
 
 LOCKED = [
     "event_hub_checkpoint", *OUTPUT_TABLES, "event_hub_dead_letter", "dead_letter_attempt", "batch_ledger",
-    "sequence_gap", "batch_attempt", "partition_stop", "staged_event", "replay_progress", "replay_state", "replay_job",
+    "sequence_gap", "batch_attempt", "partition_stop", "partition_fault",
+    "staged_event", "replay_progress", "replay_state", "replay_job",
 ]  # fmt: skip
 LAST = {
     "commit later marked": ["batch_attempt"],

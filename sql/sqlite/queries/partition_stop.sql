@@ -1,18 +1,27 @@
 -- name: read_stops
--- Read the stops of a partition.
+-- Read the stops of a partition, with the fault that comes back as the stop of reason store.
 -- params: stream_id, partition_id
-SELECT reason, detail, attempts, stopped_at
-  FROM partition_stop
- WHERE stream_id = :stream_id AND partition_id = :partition_id
+SELECT s.reason, s.detail, s.attempts, s.stopped_at
+  FROM partition_stop AS s
+ WHERE s.stream_id = :stream_id AND s.partition_id = :partition_id
+ UNION ALL
+SELECT 'store', f.detail, f.attempts, f.stopped_at
+  FROM partition_fault AS f
+ WHERE f.stream_id = :stream_id AND f.partition_id = :partition_id
  ORDER BY reason;
 
 -- name: read_stream_stops
--- Read the stops of all partitions of a stream.
+-- Read the stops of all partitions of a stream, with the faults that come back as stops of reason store.
 -- params: stream_id
-SELECT partition_id, reason, detail, attempts, stopped_at
-  FROM partition_stop
- WHERE stream_id = :stream_id
- ORDER BY LENGTH(partition_id), partition_id, reason;
+SELECT n.partition_id, n.reason, n.detail, n.attempts, n.stopped_at
+  FROM (SELECT s.partition_id, s.reason, s.detail, s.attempts, s.stopped_at
+          FROM partition_stop AS s
+         WHERE s.stream_id = :stream_id
+         UNION ALL
+        SELECT f.partition_id, 'store' AS reason, f.detail, f.attempts, f.stopped_at
+          FROM partition_fault AS f
+         WHERE f.stream_id = :stream_id) AS n
+ ORDER BY LENGTH(n.partition_id), n.partition_id, n.reason;
 
 -- name: note_stop
 -- Store a stop; count one more attempt when it is stored already.

@@ -168,6 +168,23 @@ MUTANTS = (
         ("a quoted value names the key of a duplicate", "_QUOTED.findall(self.text)[:2]", "_QUOTED.findall(self.text)"),
     ),
     *in_file(
+        "core/store/sqlserver/reconnects.py",
+        f"{UNIT}/test_reconnects.py",
+        ("pauses between connections do not grow", "2 * self._pause", "0 * self._pause"),
+        ("threads that fail together count each", "if now >= self._until:", "if now >= 0:"),
+        ("a process connects during the pause of a different thread", "if left > 0:", "if left > 1000:"),
+        (
+            "failures of an hour ago count",
+            "self._pause = self._until = 0.0\n        return",
+            "self._until = 0.0\n        return",
+        ),
+    ),
+    *in_file(
+        "core/store/sqlserver/faults.py",
+        f"{UNIT}/test_server_database.py",
+        ("a deadlock costs the connection", "_CROSSED = {1205, ", "_CROSSED = {"),
+    ),
+    *in_file(
         "core/store/sqlserver/misfits.py",
         f"{UNIT}/test_misfits.py",
         ("a column that rounds decimals is not named", "and column.scale >= PLACES", "and column.scale >= 2"),

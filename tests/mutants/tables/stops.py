@@ -112,6 +112,32 @@ MUTANTS = (
             "outage=is_healthy",
             "outage=False",
         ),
+    ),
+    *in_file(
+        "core/model/commits.py",
+        f"{UNIT}/ingest/test_recurrence.py",
+        ("a fault that came back stays recorded", '"store": True}', '"store": False}'),
+    ),
+    *in_file(
+        "core/ingest/recurrence.py",
+        f"{UNIT}/ingest/test_recurrence.py",
+        ("a fault that comes back is not recorded", "if count >= RECURRENT:", "if count >= 10 * RECURRENT:"),
+        ("lost answers are no fault", "except (StoreUnavailable, CommitOutcomeUnknown)", "except (StoreUnavailable,)"),
+    ),
+    *in_file(
+        "core/ingest/silence.py",
+        f"{UNIT}/ingest/test_recurrence.py",
+        ("a record that a different owner left stays", "and self._has_moved(state):", "and self._has_moved is None:"),
+    ),
+    *in_file(
+        "handlers/ingest.py",
+        "tests/unit/handlers/test_ingest.py",
+        ("a fault that comes back has no line in the log", "    if batch.retries:\n", "    if batch.retries > 99:\n"),
+        ("a batch waits past the end of its invocation", "        with in_time():\n", "        if in_time():\n"),
+    ),
+    *in_file(
+        "core/ingest/ingest.py",
+        f"{UNIT}/ingest/test_fuse.py",
         ("a stop is not recorded", "        record_stop(batch.partition, stop, means)\n", ""),
     ),
     *in_file(

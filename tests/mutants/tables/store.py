@@ -110,7 +110,13 @@ MUTANTS = (
     *in_file(
         "core/store/database.py",
         f"{UNIT}/test_patience.py",
-        ("patience repeats a write whose outcome is unknown", "except StoreUnavailable:", "except Exception:"),
+        ("patience repeats a write whose outcome is unknown", "except StoreUnavailable as fault:", "except Exception:"),
+        (
+            "patience outlasts the invocation",
+            "min(self._waiting.monotonic() + self._patience, _ends_at.get())",
+            "self._waiting.monotonic() + self._patience",
+        ),
+        ("a reconnect does not pause", "isinstance(fault, StoreUnreachable) else", "not fault else"),
         (
             "pauses of patience do not grow",
             "pause = min(2 * pause, LONGEST_PAUSE)",

@@ -80,7 +80,7 @@ def test_a_batch_is_committed_and_logged_in_one_line(caplog: pytest.LogCaptureFi
 @pytest.mark.parametrize("held", [1, 3, 9])
 def test_an_infrastructure_fault_holds_the_batch_until_it_is_committed(held: int) -> None:
     store = MemoryStore()
-    slept = take(FaultyStore(store, on_read=[Fault.NOT_REACHED] * held))
+    slept = take(FaultyStore(store, on_commit=[Fault.NOT_REACHED] * held))
     assert slept == [min(2.0**turn, LONGEST_PAUSE) for turn in range(held)]
     assert [(kept.first, kept.last) for kept in store.ledger()] == [(0, 4)]
 

@@ -1,14 +1,29 @@
 """handlers/ingest.py, gaps.py and watch.py, as the worker calls them."""
 
+import json
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from core.errors import HubUnreachable, SettingsRefused, StoreUnavailable
-from handlers.app import app
+from core.store.database import PatientDatabase, Waiting
+from core.store.letters import Letters
+from core.store.replays import Replays
+from core.store.script import Named, Outcome, Script
+from core.store.sqlserver.odbc import Deadlines
+from handlers.app import WAITING_LIMIT, app
+from tests.fakes.builders import FakeClock
 from tests.unit.handlers.running import HOME, MOTION, SETTINGS, Running, functions
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_a_batch_is_committed_and_one_line_is_logged(running: Running) -> None:
@@ -56,6 +71,70 @@ def test_a_fault_of_the_database_escapes_so_that_the_host_retries(running: Runni
     with pytest.raises(StoreUnavailable):
         running.ingest([0], [HOME])
     assert running.lines == []
+
+
+def test_a_fault_of_the_database_that_comes_back_is_logged_with_its_count_and_shown_in_the_status(
+    running: Running,
+) -> None:
+    running.ingest([0], [HOME])
+    running.sqlite.sql("ALTER TABLE batch_ledger RENAME TO away")
+    for retries in range(5):
+        with pytest.raises(StoreUnavailable):
+            running.ingest([1], [HOME], retries=retries)
+    running.sqlite.sql("ALTER TABLE away RENAME TO batch_ledger")
+    lines = [line for line in running.lines if line["action"] == "fault_came_back"]
+    assert [(line["count"], line["partition"], line["levelname"]) for line in lines] == [
+        (count, "telemetry/cg/1", "WARNING") for count in (2, 3, 4, 5)
+    ]
+    (shown,) = running.get("status").body["partitions"]
+    assert [(one["reason"], one["attempts"]) for one in shown["stops"]] == [("store", 1)]
+    assert running.get("health_ledger").status == 503
+    running.ingest([1], [HOME], retries=5)
+    running.restart()
+    assert running.get("status").body["stops"] == 0
+
+
+class Away:
+    """A database that never answers."""
+
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        raise StoreUnavailable("no answer")
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        raise StoreUnavailable("no answer")
+
+    def close(self) -> None:
+        """Close nothing."""
+
+
+INVOCATIONS: dict[str, Callable[[Running], object]] = {
+    "ingest": lambda running: running.ingest([0], [HOME]),
+    "find_due_at": lambda _: functions()["find_due_at"](None),
+    "claim_letters": lambda _: functions()["claim_letters"](None),
+    "open_replay_job": lambda _: functions()["open_replay_job"](str(UUID(int=1))),
+    "replay_pieces": lambda _: functions()["replay_pieces"]({"job_id": str(UUID(int=1)), "partition_id": "1"}),
+}
+
+
+@pytest.mark.parametrize("name", INVOCATIONS)
+def test_no_wait_for_the_database_reaches_the_end_of_an_invocation(running: Running, name: str) -> None:
+    clock = FakeClock()
+    clock.advance(time.monotonic())
+    waiting = Waiting(clock.monotonic, clock.sleep, lambda: 1.0)
+    patient, began = PatientDatabase(Away(), timedelta(days=1), waiting), clock.seconds
+    own, store = app(), Letters(patient)
+    app.value = replace(own, store=store, means=replace(own.means, store=store), replays=Replays(patient))
+    with suppress(StoreUnavailable):
+        INVOCATIONS[name](running)
+    assert timedelta(seconds=clock.seconds - began) <= WAITING_LIMIT
+    assert clock.seconds - began > WAITING_LIMIT.total_seconds() / 2
+
+
+def test_the_host_waits_for_the_longest_call_after_the_last_pause() -> None:
+    hours, minutes, seconds = map(int, json.loads((ROOT / "host.json").read_text())["functionTimeout"].split(":"))
+    timeout, longest = timedelta(hours=hours, minutes=minutes, seconds=seconds), Deadlines()
+    assert longest.statement is not None
+    assert WAITING_LIMIT + longest.sign_in + longest.statement < timeout
 
 
 def test_faults_of_the_settings_escape_at_each_call_until_they_are_corrected(running: Running) -> None:

@@ -45,7 +45,7 @@ class World:
         )
 
     def ingest(self, first: int, last: int, *, is_retry: bool = False, rows_of: Any = None) -> None:
-        own = replace(batch(events(first, last, "reading a")), is_retry=is_retry)
+        own = replace(batch(events(first, last, "reading a")), retries=int(is_retry))
         transform = PLAIN if rows_of is None else Transform("test/1", rows_of)
         ingest_batch(own, replace(self.means, transform=transform))
 

@@ -1,4 +1,4 @@
-"""core/store/sqlserver/reconnects.py: one process attempts to connect 5 seconds after a failure, then ever more rarely."""
+"""core/store/sqlserver/reconnects.py: a process connects again 5 seconds after a failure, then ever more rarely."""
 
 import pytest
 

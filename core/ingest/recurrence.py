@@ -1,0 +1,36 @@
+"""Faults of the database that should pass, and come back on one partition: they are counted, recorded and shown.
+
+A partition may be held for ever by a fault that is taken for a passing one: a lock that nobody releases, a statement
+that never ends in time, an error that the store does not know. The host retries without end, so a person must see it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from core.errors import CommitOutcomeUnknown, InfrastructureFault, StoreFault, StoreUnavailable
+from core.ingest.port import IngestStore
+from core.model.clock import Clock
+from core.model.events import EventBatch
+
+RECURRENT = 5  # failures in a row; the pauses of the host between them grow to half a minute
+
+
+@contextmanager
+def noting_recurrence(batch: EventBatch, store: IngestStore, clock: Clock) -> Iterator[None]:
+    """Record a fault that has held the batch too often as the stop `store`; if that fails too, the next retry does."""
+    try:
+        yield
+    except (StoreUnavailable, CommitOutcomeUnknown) as fault:
+        count = batch.retries + 1
+        if count >= RECURRENT:
+            detail = f"the database failed {count} times in a row on this batch, and nothing was dropped: {fault}"
+            with suppress(StoreFault):
+                store.note_stop(store.read_partition(batch.partition), "store", detail, clock.now())
+        raise
+
+
+def recurrence_facts(batch: EventBatch, fault: InfrastructureFault) -> dict[str, object]:
+    """Return the fields of the log line of a fault that came back on a batch."""
+    error = f"{type(fault).__name__}: {fault}"
+    facts: dict[str, object] = {"action": "fault_came_back", "partition": str(batch.partition), "error": error}
+    return {**facts, "count": batch.retries + 1, "invocation_id": batch.invocation_id}
