@@ -35,7 +35,7 @@ class WatchStore(Protocol):
         """Return the time of the newest batch of each partition."""
 
     def read_stops(self) -> Mapping[PartitionId, tuple[PartitionStop, ...]]:
-        """Return the stops of each partition that is stopped on purpose."""
+        """Return the stops of each partition that is stopped, on purpose or by the database."""
 
     def count_absent(self, since: datetime) -> int:
         """Count the numbers that commits since a time found absent."""

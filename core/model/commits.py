@@ -29,7 +29,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStop:
-    """The record that a partition was stopped on purpose: since when, and how often the stop was met."""
+    """The record of a stop of a partition, on purpose or by the database: since when, and how often it was met."""
 
     reason: StopReason
     detail: str

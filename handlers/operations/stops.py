@@ -10,7 +10,7 @@ from handlers.web.operation import Answered
 
 
 class StopAnswer(Answered):
-    """A partition that is stopped on purpose: why, since when, and how often a batch or a check met the stop."""
+    """A partition that is stopped, on purpose or by the database: why, since when, and how often the stop was met."""
 
     partition_id: str
     reason: StopReason

@@ -3,6 +3,7 @@
 The rows of a class come in one JSON variable, `@rows_of_<table>`: arrays of position and columns.
 """
 
+import sys
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
@@ -14,6 +15,7 @@ from core.model.rows import RowTable, row_table
 from core.store.columns import (
     LINEAGE,
     STATE_LINEAGE,
+    Values,
     ValuesOf,
     compiled_values,
     fields_of,
@@ -69,9 +71,22 @@ def rows_query(of: OfRows) -> Query:
 
 @cache
 def rows_values(row_class: type) -> ValuesOf:
-    """Return a function from placed rows to the values to send: for states, only the newest of each key."""
-    table = row_table(row_class)
-    values_of = compiled_values(row_class, _position(table), server_instant_texts)
+    """Return a function from placed rows to the values to send: for states, only the newest of each key.
+
+    ValueError for a float that the server does not have: its `float` begins with the smallest normal number.
+    """
+    table, lineage = row_table(row_class), _position(row_table(row_class))
+    compiled = compiled_values(row_class, lineage, server_instant_texts)
+    floats = [place for place, (_, hint) in enumerate(fields_of(row_class), len(lineage)) if is_float(hint)]
+
+    def normal(*given: Any) -> list[Values]:
+        values = compiled(*given)
+        for number in (row[place] for row in values for place in floats):
+            if number and isinstance(number, float) and abs(number) < sys.float_info.min:
+                raise ValueError(f"{number} is nearer to zero than a float of SQL Server can be")
+        return values
+
+    values_of = normal if floats else compiled
     return newest_of_each(table, values_of) if table.key else values_of
 
 

@@ -224,6 +224,8 @@ class TestRows:
         texts = ("12345678901234567890.0123456789", "1000", "-0.10", None)
         assert [row[2:] for row in sent] == [[text, 0.1, "2026-01-02", True] for text in texts]
         assert rows_of("price", Price(Decimal("1.50000000000000"), 0.1, DAY, True))[0][2] == "1.50000000000000"
+        for ratio in (0.0, 2.2250738585072014e-308, -1.7976931348623157e308):
+            assert rows_of("price", Price(None, ratio, DAY, True))[0][3] == ratio
         ends = [replace(row_of(SensorReading), ppm=number) for number in (2**63 - 1, -(2**63))]
         assert [row[6] for row in rows_of("sensor_reading", *ends)] == [2**63 - 1, -(2**63)]
 
@@ -238,6 +240,7 @@ class TestRows:
             SensorReading("a", "b", "c", b"bytes", 1, EPOCH),  # type: ignore[arg-type]
             Price(Decimal(1), 0.1, "today", True),  # type: ignore[arg-type]
             *(Price(Decimal(1), ratio, DAY, True) for ratio in (float("nan"), float("inf"), float("-inf"))),
+            *(Price(Decimal(1), ratio, DAY, True) for ratio in (5e-324, -2.225073858507201e-308)),
             SensorReading("a", "b", "c", None, float("nan"), EPOCH),  # type: ignore[arg-type]
             Price(Decimal(1), 0.1, DAY, float("nan")),  # type: ignore[arg-type]
             Price(float("-inf"), 0.1, DAY, True),  # type: ignore[arg-type]
