@@ -12,7 +12,7 @@ import msgspec
 
 from core.model.commits import PartitionState
 from core.model.events import Stream
-from core.model.rows import PlacedRow, Row, RowTable, row_table
+from core.model.rows import PlacedRow, Row, row_table
 from core.model.spans import SequenceNumber, Span
 
 LINEAGE = ("stream_id", "partition_id", "commit_number", "sequence_number", "ordinal")
@@ -288,13 +288,3 @@ def exact_text(number: Decimal) -> str:
     text = f"{number:f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text == "-0" else text
-
-
-def newest_of_each(table: RowTable, values_of: ValuesOf) -> ValuesOf:
-    """Return a function from placed states to values: for each key, only the newest."""
-
-    def newest(rows: Sequence[PlacedRow], stream_id: int, partition_id: str, commit_number: int) -> list[Values]:
-        last = {table.key_of(placed[2]): placed for placed in rows}  # rows come in order, so the last one stays
-        return values_of(list(last.values()), stream_id, partition_id, commit_number)
-
-    return newest

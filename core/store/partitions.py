@@ -210,7 +210,7 @@ def row_steps(settled: Settled, place: Values) -> list[Step]:
         if placed:
             table = row_table(row_class)
             verb: RowVerb = "set" if table.key else "append"
-            races = (f"pk_{table.name}",) if table.key else ()
+            races = (table.name,) if table.key else ()
             sums = None if table.key else "rows_checksum"
             steps.append(Step(of_rows(verb, row_class), place, many=placed, races=races, sums=sums))
     return steps

@@ -168,7 +168,7 @@ def _row_steps(row_class: type, commit: ReplayCommit) -> list[Step]:
     """Return the steps that remove the rows of the events from a table, and write their new ones."""
     table, place, placed = row_table(row_class), place_of(commit.state), commit.settled.rows.get(row_class, ())
     if table.key:
-        races = (f"pk_{table.name}",)
+        races = (table.name,)
         taken = Step(of_rows("retract_states", row_class), place, many=placed, counts="rows_retracted")
         return [taken, Step(of_rows("replace_states", row_class), place, many=placed, races=races)] if placed else []
     events = {**place, "sequence_numbers": numbers_json(commit.numbers)}

@@ -58,8 +58,9 @@ class Step:
     statement touches a different number of rows than `expect`, the transaction ends with the error that `otherwise`
     makes. `keeps` names the number that the statement returns; `counts` names the kept number to which the touched rows
     are added; `sums` names the value of later steps to which the checksum of the appended rows is added. The rows of
-    the step that `answers` are the answer of the script. A duplicate of a key in `races` means that another transaction
-    was first: the error is that of `otherwise`, or StoreUnavailable without one.
+    the step that `answers` are the answer of the script. A duplicate in a key or a table of `races` means that another
+    transaction was first: the error is that of `otherwise`, or StoreUnavailable without one. For a state, the script
+    runs once more instead, and a second duplicate is DataRefused.
     """
 
     statement: Named

@@ -8,8 +8,8 @@ from core.ingest.ingest import Means, ingest_batch
 from core.model.events import Event
 from core.model.rows import References, Row, appended_to
 from core.model.transform import Transform
-from core.transforms.home_security import SensorReading
-from tests.fakes.builders import batch, event, stamps
+from core.transforms.home_security import Home, SensorReading
+from tests.fakes.builders import batch, event, home, stamps
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept import Engine
 from tests.fakes.one_pass import assert_equals_one_pass
@@ -31,6 +31,23 @@ def test_a_refused_state_leaves_the_one_that_stands(store: Store, engine: Engine
     log = [event(0, "home a 0"), event(1, "nowhere a"), event(2, "look a"), event(3, "home b 1")]
     ingest_batch(batch(log), Means(store, PLAIN, stamps()))
     assert_equals_one_pass(engine, {"0": log})
+
+
+@pytest.mark.parametrize("bad", [{0}, {19}, {3, 4, 11}], ids=str)
+def test_events_with_a_key_that_ends_with_a_space_are_letters_and_no_others(
+    store: Store, engine: Engine, bad: set[int]
+) -> None:
+    """The keys "7" and "7 " are two in Python, and would be one on SQL Server."""
+
+    def rows_of(given: Event, references: References) -> list[Row]:
+        number = given.sequence_number
+        return [home(f"{number % 10}{' ' if number in bad else ''}", time_zone=f"zone {number}")]
+
+    ingest_batch(batch(event(number) for number in range(20)), Means(store, Transform("test/1", rows_of), stamps()))
+    assert {(one.sequence_number, one.error_class) for one in engine.letters()} == {(each, "refused") for each in bad}
+    assert all("ends with a space" in one.error for one in engine.letters())
+    newest = {number % 10: number for number in range(20) if number not in bad}
+    assert {one.sequence_number for one in engine.rows(Home)} == set(newest.values())
 
 
 @appended_to("measurement")

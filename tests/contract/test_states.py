@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from core.errors import DataRefused
 from core.model.rows import ReferenceKey, Row
 from core.transforms.home_security import Home
 from tests.fakes.builders import commit, home, partition, reading, settled
@@ -119,6 +120,17 @@ def test_hostile_keys_find_their_own_row_and_no_other(store: Store, home_id: str
 def test_a_key_that_cannot_stand_finds_nothing(store: Store, home_id: str) -> None:
     put(store, {0: [home("a")]})
     assert dict(store.read_references(keys(home_id, "a"))) == {ReferenceKey.of(home("a")): home("a")}
+
+
+@pytest.mark.parametrize("home_id", [" ", "a ", "a  ", "b\t "], ids=ascii)
+def test_a_key_that_ends_with_a_space_is_refused_because_a_server_ignores_that_space(
+    store: Store, engine: Engine, home_id: str
+) -> None:
+    with pytest.raises(DataRefused, match=r"the key home\.home_id ends with a space"):
+        put(store, {0: [home("a")], 1: [home(home_id)]})
+    assert engine.rows(Home) == []
+    put(store, {0: [home("a")], 1: [home(" a"), home("b\t"), home("c", time_zone="a zone ")]})
+    assert [kept.row.home_id for kept in engine.rows(Home) if isinstance(kept.row, Home)] == ["a", " a", "b\t", "c"]
 
 
 def test_a_row_is_seen_by_other_owners_once_it_is_committed(make_store: Callable[[], Store]) -> None:

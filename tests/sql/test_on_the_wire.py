@@ -224,7 +224,6 @@ SERVERS_WORDS = {
     "a trigger that rolls back": (3609, "The transaction ended in the trigger.", DataRefused),
     "a first commit that lost the race": (2627, TAKEN.format("pk_event_hub_checkpoint"), CheckpointConflict),
     "a position that is taken": (2627, TAKEN.format("pk_sensor_reading"), DataRefused),
-    "a state that another partition made": (2627, TAKEN.format("pk_home"), StoreUnavailable),
     "a gap that another owner noted": (2627, TAKEN.format("pk_sequence_gap"), StoreUnavailable),
     "a check": (547, 'The INSERT statement conflicted with the CHECK constraint "ck".', DataRefused),
     "a text too long, in two lines": (8152, "String or binary data would be truncated.\nTerminated.", DataRefused),
@@ -243,6 +242,19 @@ def test_what_the_server_says_reaches_us_by_its_meaning(store: Store, state: Ser
     commit = with_gap(commit_of(ROW_CLASSES, first=True, letters=True))
     with pytest.raises(named):
         store.commit_batch(commit)
+    assert store.commit_batch(commit) == 1
+
+
+def test_a_state_that_another_partition_made_is_set_by_the_second_try_and_a_key_refused_twice_is_data(
+    store: Store, state: Server
+) -> None:
+    taken = (When.LATE, fault("?", 2627, TAKEN.format("pk_home").replace("x.y", "hubledger.home")))
+    store.read_partition(PARTITION)
+    commit = commit_of(ROW_CLASSES, first=True, letters=True)
+    state.faults = [taken, taken]
+    with pytest.raises(DataRefused):
+        store.commit_batch(commit)
+    state.faults = [taken]
     assert store.commit_batch(commit) == 1
 
 

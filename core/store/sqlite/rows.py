@@ -15,11 +15,11 @@ from core.store.columns import (
     fields_of,
     instant_texts,
     is_float,
-    newest_of_each,
     quoted,
 )
 from core.store.rows import RETRACTED, STANDING, Dialect, common_text, ordinal_text
 from core.store.script import OfRows, Step
+from core.store.states import newest_of_each
 
 SQLITE = Dialect("", ":", "", " LIMIT :most")
 _OF_EVENTS = (

@@ -70,8 +70,11 @@ class Trouble:
     text: str
 
     def names_key(self, keys: Collection[str]) -> bool:
-        """Return True when the text of a duplicate names one of these keys: its first two quoted words are names."""
-        return any(name in keys for name in _QUOTED.findall(self.text)[:2])
+        """Return True when the text of a duplicate names one of these keys or tables, with or without a schema.
+
+        Its first two quoted words are names; further quoted words are values.
+        """
+        return any(name.rpartition(".")[2] in keys for name in _QUOTED.findall(self.text)[:2])
 
 
 def read_trouble(error: BaseException) -> Trouble:

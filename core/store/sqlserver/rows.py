@@ -20,7 +20,6 @@ from core.store.columns import (
     compiled_values,
     fields_of,
     is_float,
-    newest_of_each,
     quoted,
     types_of,
 )
@@ -28,6 +27,7 @@ from core.store.queries import ROWS, Param, Query
 from core.store.rows import RETRACTED, STANDING, Dialect, common_text, ordinal_text
 from core.store.script import OfRows
 from core.store.sqlserver.json import server_instant_texts
+from core.store.states import newest_of_each
 
 SERVER = Dialect("hubledger.", "@", "TOP (@most) ", "")
 BY_CODE_POINT = "COLLATE Latin1_General_100_BIN2"

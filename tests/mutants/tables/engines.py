@@ -149,9 +149,10 @@ MUTANTS = (
         ),
         (
             "a race for a state counts as refused data",
-            "if trouble.names_key(step.races):",
-            "if trouble.names_key(step.races) and step.otherwise:",
+            "    if isinstance(step.statement, OfRows):\n        return _StateTaken(trouble.text)",
+            "    if isinstance(step.statement, OfRows):\n        return DataRefused(trouble.text)",
         ),
+        ("two keys that are one to the server stop the partition", "for _ in range(2):", "while True:"),
     ),
     *in_file(
         "core/store/sqlserver/faults.py",
@@ -306,7 +307,7 @@ MUTANTS = (
         f"{UNIT}/test_server_database.py",
         (
             "a race for a new state counts as refused data",
-            'races = (f"pk_{table.name}",) if table.key else ()',
+            "races = (table.name,) if table.key else ()",
             "races = ()",
         ),
         (

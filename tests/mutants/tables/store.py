@@ -149,13 +149,14 @@ MUTANTS = (
         ),
     ),
     *in_file(
-        "core/store/columns.py",
+        "core/store/states.py",
         "tests/contract/test_states.py",
         (
             "the oldest state of a commit is kept",
             "placed for placed in rows}  # rows come",
             "placed for placed in reversed(rows)}  # rows come",
         ),
+        ("a key that ends with a space is stored", 'part.endswith(" ")', 'part == " "'),
     ),
     *in_file(
         "core/store/columns.py",

@@ -245,6 +245,7 @@ class TestRows:
             Price(Decimal(1), 0.1, DAY, float("nan")),  # type: ignore[arg-type]
             Price(float("-inf"), 0.1, DAY, True),  # type: ignore[arg-type]
             *(Price(Decimal(text), 0.1, DAY, True) for text in ("0.12345678901", "1E-11", "NaN", "Infinity")),
+            Home("home-1 ", "Europe/Berlin", True),
         ],
         ids=str,
     )

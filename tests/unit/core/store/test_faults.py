@@ -175,11 +175,12 @@ def test_a_number_in_the_quoted_value_fools_nobody(planted: str) -> None:
 
 
 @pytest.mark.parametrize("number", [2601, 2627])
-def test_a_duplicate_names_its_key_and_no_other(number: int) -> None:
+def test_a_duplicate_names_its_key_and_its_table_and_no_other(number: int) -> None:
     trouble = read_trouble(duplicate("pk_home", "hubledger.home", number=number))
     assert trouble.fault is Fault.DUPLICATE
     assert trouble.names_key(["pk_event_hub_checkpoint", "pk_home"])
-    assert not trouble.names_key(["pk_home_alert", "pk_hom", "home"])
+    assert trouble.names_key(["home"])
+    assert not trouble.names_key(["pk_home_alert", "pk_hom", "hom", "hubledger"])
     assert not trouble.names_key([])
 
 

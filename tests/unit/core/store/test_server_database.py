@@ -37,7 +37,7 @@ from core.store.sqlserver.odbc import Access
 from core.transforms.home_security import Home
 from tests.fakes.odbc_driver import Error, FakeDriver, When, fault, lost, unmet
 from tests.fakes.store import Store
-from tests.sql.statements import RUN, STAGED, commit_of, every_run, move_of, replay_of, retry_of
+from tests.sql.statements import RUN, STAGED, commit_of, every_run, move_of, replay_of, retry_of, with_gap
 from tests.sql.values import EPOCH, ID, ROW_CLASSES
 
 CONNECTION = "SERVER=host;UID=app;PWD=secret"
@@ -152,7 +152,6 @@ COMMON: dict[str, tuple[Error, type[Exception], bool]] = {
     "the line cut": (lost(), CommitOutcomeUnknown, False),
     "a statement too slow": (TIMED_OUT, CommitOutcomeUnknown, False),
 }
-RACED = (fault("23000", 2627, TAKEN.format("pk_home")), StoreUnavailable, True)
 FAULTS: dict[str, dict[str, tuple[Error, type[Exception], bool]]] = {
     "a batch": COMMON
     | {
@@ -173,7 +172,6 @@ FAULTS: dict[str, dict[str, tuple[Error, type[Exception], bool]]] = {
         "events after the checkpoint": (unmet(REPLAY_TEXT, "count_replay"), ReplayConflict, True),
         "another was further": (unmet(REPLAY_TEXT, "advance_replay"), ReplayConflict, True),
         "a job that does not run": (unmet(REPLAY_TEXT, "hold_replay_job"), ReplayConflict, True),
-        "two wrote one state": RACED,
     },
 }
 WRITES: dict[str, Callable[[Store], object]] = {
@@ -202,12 +200,66 @@ def test_a_fault_has_its_name_and_a_doubtful_connection_is_dropped(
     assert len(committed.connections) == (1 if kept else 2)
 
 
-def test_a_race_for_a_state_or_a_gap_is_passing_and_only_where_a_step_races(committed: FakeDriver) -> None:
+STATE_TAKEN = "Violation of UNIQUE KEY constraint 'uq_7'. Cannot insert duplicate key in object 'hubledger.home'."
+OF_A_STATE: dict[str, Callable[[Store], object]] = {
+    "a batch": lambda store: store.commit_batch(commit_of((Home,), first=True, letters=False)),
+    "a retry": lambda store: store.commit_retry(retry_of((Home,))),
+    "a replay": lambda store: store.commit_replay(replay_of((Home,), letters=False)),
+    "a rehearsal": lambda store: store.rehearse_replay(replay_of((Home,), letters=False)),
+}
+
+
+@pytest.mark.parametrize("what", OF_A_STATE)
+class TestAKeyOfAState:
+    @pytest.fixture
+    def store(self, committed: FakeDriver, what: str) -> Store:
+        if what == "a batch":
+            committed.server.checkpoints.clear()
+        return store_of(committed)
+
+    def test_that_another_transaction_wrote_first_is_found_by_the_second_try(
+        self, store: Store, committed: FakeDriver, what: str
+    ) -> None:
+        committed.server.faults = [(When.LATE, fault("23000", 2627, STATE_TAKEN))]
+        assert calls_of(committed, lambda: OF_A_STATE[what](store)) == 4  # two of them check schema and columns
+        assert committed.server.commits[-1] == committed.server.commits[-2]
+        assert len(committed.open) == len(committed.connections) == 1
+
+    def test_that_is_refused_twice_is_data_because_it_is_no_race(
+        self, store: Store, committed: FakeDriver, what: str
+    ) -> None:
+        errors = [fault("23000", 2627, STATE_TAKEN), fault("23000", 2601, STATE_TAKEN)]
+        committed.server.faults = [(When.AT_ONCE, error) for error in errors]
+        with pytest.raises(DataRefused, match=r"refuses a key twice.*uq_7") as caught:
+            OF_A_STATE[what](store)
+        assert caught.value.__cause__ is errors[1]
+        assert len(committed.open) == 1
+
+    def test_that_was_refused_once_may_fail_in_a_different_way(
+        self, store: Store, committed: FakeDriver, what: str
+    ) -> None:
+        crossed = fault("40001", 1205)
+        for second, raised in ((crossed, StoreUnavailable), (lost(), CommitOutcomeUnknown)):
+            committed.server.faults = [(When.AT_ONCE, fault("23000", 2627, STATE_TAKEN)), (When.AT_ONCE, second)]
+            with pytest.raises(raised):
+                OF_A_STATE[what](store)
+
+
+def test_a_duplicate_in_a_table_that_no_step_races_for_is_data_at_once(committed: FakeDriver) -> None:
     store = store_of(committed)
-    for key, raised in (("pk_home", StoreUnavailable), ("pk_sequence_gap", DataRefused)):
-        committed.server.faults = [(When.AT_ONCE, fault("23000", 2627, TAKEN.format(key)))]
-        with pytest.raises(raised):
-            store.commit_retry(retry_of((Home,)))
+    committed.server.faults = [(When.AT_ONCE, fault("23000", 2627, TAKEN.format("pk_sequence_gap")))]
+    with pytest.raises(DataRefused, match=r"^the database refuses the data"):
+        store.commit_retry(retry_of((Home,)))
+
+
+def test_a_race_for_a_gap_is_passing_however_often_it_is_lost(committed: FakeDriver) -> None:
+    committed.server.checkpoints.clear()
+    store, commit = store_of(committed), with_gap(commit_of((), first=True, letters=True))
+    for _ in range(3):
+        committed.server.faults = [(When.AT_ONCE, fault("23000", 2627, TAKEN.format("pk_sequence_gap")))]
+        with pytest.raises(StoreUnavailable):
+            store.commit_batch(commit)
+    assert store.commit_batch(commit) == 1
 
 
 class TestALostAnswer:
