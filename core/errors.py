@@ -5,7 +5,7 @@
     ├── InvalidTransform           the transform's module, or a row class of it, breaks its contract
     ├── PoisonEvent                raised by a transform: this event can never succeed              (data)
     ├── MissingReference           raised by a transform: a row that it needs does not exist (yet)  (data)
-    ├── ProcessDied                the process died each time it tried this event alone             (data)
+    ├── ProcessDied                the process died, or was too slow, each time with it alone       (data)
     ├── EarlierLetterOpen          an earlier event of the same partition key is an open letter      (data)
     ├── RowsRefused                the database refuses the rows of this event                      (data)
     ├── TooManyRows                the transform makes more rows of this event than one may have    (data)
@@ -69,7 +69,7 @@ class MissingReference(HubledgerError):
 
 
 class ProcessDied(HubledgerError):
-    """The process that ran the transform died repeatedly while it tried this event alone."""
+    """The process that ran the transform died, or outlasted its lease, each time that it tried this event alone."""
 
 
 class EarlierLetterOpen(HubledgerError):

@@ -18,7 +18,10 @@ from core.model.rows import References
 from core.settle.settle import settle
 
 GONE = "the event left the hub, and its body was not stored"
-CRASHED = f"the process died {LOST_CLAIMS} times while it tried this letter alone"
+CRASHED = (  # nobody can tell a dead holder from one that is slower than its lease, so the words name both
+    "the process died, or took longer than the lease of {lease:g} s (DEAD_LETTER_LEASE_SECONDS), each of the"
+    " {times} times that it tried this letter alone"
+)
 
 
 def is_to_run(letter: ClaimedLetter) -> bool:
@@ -39,7 +42,7 @@ def plan_retry(
     def outcome_of(letter: ClaimedLetter) -> LetterOutcome:
         number = letter.sequence_number
         if not is_to_run(letter):
-            return _given_up(letter)
+            return _given_up(letter, keeper)
         if number in failures:
             return _failed(letter, failures[number], keeper)
         why = "its rows were written" if number in written else "it was filtered"
@@ -68,9 +71,10 @@ def _failed(letter: ClaimedLetter, failure: DeadLetter, keeper: Keeper) -> Lette
     return LetterOutcome(letter.sequence_number, status, failure, due_at)
 
 
-def _given_up(letter: ClaimedLetter) -> LetterOutcome:
+def _given_up(letter: ClaimedLetter, keeper: Keeper) -> LetterOutcome:
     number, exhausted = letter.sequence_number, MOVES["exhaust"].target
     if letter.lost_claims < LOST_CLAIMS:
         return LetterOutcome(number, exhausted, why=GONE, attempted=False)
-    crash = DeadLetter(letter.event, "crash", error_type(ProcessDied), CRASHED, "crash", exhausted)
-    return LetterOutcome(number, exhausted, crash, why=CRASHED, attempted=False)
+    crashed = CRASHED.format(lease=keeper.letters.lease.total_seconds(), times=LOST_CLAIMS)
+    crash = DeadLetter(letter.event, "crash", error_type(ProcessDied), crashed, "crash", exhausted)
+    return LetterOutcome(number, exhausted, crash, why=crashed, attempted=False)

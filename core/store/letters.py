@@ -45,15 +45,9 @@ class Letters(Partitions):
     """A LetterStore over a database."""
 
     def claim_letters(self, claim: LetterClaim) -> tuple[ClaimedPosition, ...]:
-        values = {
-            "stream_id": self.open_stream(claim.stream),
-            "claimed_by": claim.claimed_by,
-            "claimed_at": instant_text(claim.claimed_at),
-            "claimed_until": instant_text(claim.claimed_until),
-            "latest": instant_text(claim.latest),
-            "most": claim.most,
-        }
-        return tuple(map(_claimed_position_of, write(self._database, str(claim.stream), "claim_letters", **values)))
+        return tuple(
+            map(_claimed_position_of, self._database.run(claim_script(claim, self.open_stream(claim.stream))).rows)
+        )
 
     def begin_chunk(self, hold: LetterHold, run: str) -> tuple[ClaimedLetter, ...]:
         values = {**_hold_values(hold), "claimed_by": hold.claimed_by, "run": run}
@@ -79,14 +73,7 @@ class Letters(Partitions):
         write(self._database, str(stream), "free_without_order", stream_id=self.open_stream(stream), **values)
 
     def take_freed(self, commit: RetryCommit, until: datetime) -> tuple[ClaimedLetter, ...]:
-        values = {
-            **place_of(commit.state),
-            "freed_by": freed_by(commit.claimed_by),
-            "freed_at": instant_text(commit.committed_at),
-            "claimed_by": commit.claimed_by,
-            "claimed_until": instant_text(until),
-        }
-        taken = map(_claimed_letter_of, write(self._database, str(commit.partition), "take_freed_letters", **values))
+        taken = map(_claimed_letter_of, self._database.run(taking_script(commit, until)).rows)
         return tuple(sorted(taken, key=number_of))
 
     def find_letters(self, hold: LetterHold) -> tuple[FoundLetter, ...]:
@@ -100,6 +87,28 @@ class Letters(Partitions):
         values = {"latest": instant_text(latest), "frees_held": int(frees_held)}
         ((due_at,),) = self._database.ask("next_due_at", stream_id=self.open_stream(stream), **values)
         return instant_or_none(due_at)
+
+
+def claim_script(claim: LetterClaim, stream_id: int) -> Script:
+    """Return the transaction of a claim; it answers with the letters that the claim holds, also when sent again."""
+    held = {"stream_id": stream_id, "claimed_by": claim.claimed_by, "claimed_until": instant_text(claim.claimed_until)}
+    values = {
+        **held,
+        "claimed_at": instant_text(claim.claimed_at),
+        "latest": instant_text(claim.latest),
+        "most": claim.most,
+    }
+    steps = (Step("claim_letters", values), Step("read_claimed", held, answers=True))
+    return Script(str(claim.stream), steps, may_repeat=True)
+
+
+def taking_script(commit: RetryCommit, until: datetime) -> Script:
+    """Return the transaction that claims the letters that a retry has freed; sent again, it answers alike."""
+    held = {**place_of(commit.state), "claimed_by": commit.claimed_by, "claimed_until": instant_text(until)}
+    freed = {"freed_by": freed_by(commit.claimed_by), "freed_at": instant_text(commit.committed_at)}
+    read = {**held, "sequence_numbers": numbers_json(commit.sequence_numbers)}
+    steps = (Step("take_freed_letters", {**held, **freed}), Step("read_taken", read, answers=True))
+    return Script(str(commit.partition), steps, may_repeat=True)
 
 
 def retry_script(commit: RetryCommit) -> Script:
@@ -164,7 +173,8 @@ def move_script(move: LetterMove, stream_id: int) -> Script:
             *recorded,
             Step("record_freed", freed),
         ]
-    return Script(str(move.partition), (*steps, Step("find_letters", moved, answers=True)), may_repeat=True)
+    found = Step("find_moved", {**moved, "move_id": move.move_id}, answers=True)
+    return Script(str(move.partition), (*steps, found), may_repeat=True)
 
 
 def _hold_values(hold: LetterHold) -> Values:

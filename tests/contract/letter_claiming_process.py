@@ -5,6 +5,7 @@ It claims letters, seven at a time, until it gets none, and prints those it got 
 
 import json
 import sys
+from itertools import count
 from pathlib import Path
 
 from core.store.sqlite.database import SqliteDatabase
@@ -16,7 +17,8 @@ def main(database: str, name: str) -> None:
     """Claim one handful after the other."""
     store = Store(SqliteDatabase(Path(database), busy_timeout=30.0))
     got: list[int] = []
-    while some := store.claim_letters(claim(name, most=7)):
+    turns = count()  # a claim that is sent again gets the same letters
+    while some := store.claim_letters(claim(f"{name}-{next(turns)}", most=7)):
         got += [one.position.sequence_number for one in some]
     sys.stdout.write(json.dumps(got))
 

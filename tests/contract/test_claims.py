@@ -61,6 +61,28 @@ def test_what_is_claimed_is_not_claimed_again(store: Store) -> None:
     assert numbers(store, "claim-2", at=NOON + LEASE - timedelta(microseconds=1)) == []
 
 
+@pytest.mark.parametrize("most", [2, 3, 10])
+def test_a_claim_that_is_sent_again_gets_what_it_holds_already_and_no_more(
+    make_store: Callable[[], Store], engine: Engine, most: int
+) -> None:
+    """Its answer was lost, and the database is asked again: without this, the first letters wait for their lease."""
+    store, other = make_store(), make_store()
+    keep_letters(store, dict.fromkeys(range(5), "a"))
+    first = store.claim_letters(claim(most=most))
+    letters = engine.letters()
+    assert sorted(map(str, other.claim_letters(claim(most=most)))) == sorted(map(str, first))
+    assert engine.letters() == letters
+    assert len(first) == min(most, 5)
+    assert len(numbers(store, "claim-2")) == 5 - len(first)
+
+
+def test_a_claim_that_is_sent_again_leaves_out_what_was_begun_or_lost_since(store: Store) -> None:
+    keep_letters(store, dict.fromkeys(range(3), "a"))
+    numbers(store)
+    store.begin_chunk(hold(store, [1]), "run-1")
+    assert numbers(store) == [0, 2]
+
+
 @pytest.mark.parametrize("most", [1, 3, 10])
 def test_a_claim_gets_no_more_than_it_asks_for_and_the_next_one_the_rest(store: Store, most: int) -> None:
     keep_letters(store, dict.fromkeys(range(10), "a"))

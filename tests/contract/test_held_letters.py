@@ -13,7 +13,7 @@ from core.letters.port import Keeper
 from core.letters.retry import claim_due, next_due_at, retry_chunk
 from core.model.commits import DeadLetter
 from core.model.events import Event, PartitionId
-from core.model.letters import LetterPolicy, LetterPosition, MoveReport, RetryReport
+from core.model.letters import ClaimedLetter, LetterPolicy, LetterPosition, MoveReport, RetryReport
 from core.model.rows import References, Row
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
@@ -203,6 +203,20 @@ def test_letters_that_several_commits_free_are_tried_in_the_order_of_their_numbe
     world.retry()
     assert statuses(engine) == dict.fromkeys(range(4), "resolved")
     assert [(kept.first, kept.last) for kept in engine.retries()] == [(0, 0), (1, 1), (2, 3)]
+
+
+def test_freed_letters_are_tried_at_once_when_their_claim_is_sent_again(world: World, engine: Engine) -> None:
+    """The first answer was lost. Without this, the letters stay claimed and untried until the lease ends."""
+
+    class Repeating(Store):
+        def take_freed(self, *given: object) -> tuple[ClaimedLetter, ...]:
+            super().take_freed(*given)  # type: ignore[arg-type]
+            return super().take_freed(*given)  # type: ignore[arg-type]
+
+    world.broken, world.store = set(), Repeating(world.store.database)
+    world.retry()
+    assert statuses(engine) == dict.fromkeys(range(4), "resolved")
+    assert written(engine) == [0, 1, 2, 3]
 
 
 def test_a_freed_letter_that_another_claim_takes_is_not_taken(world: World) -> None:

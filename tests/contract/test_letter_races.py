@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,8 @@ def test_threads_that_claim_at_once_never_hold_the_same_letter(make_store: Calla
 
     def claim_all(number: int) -> list[int]:
         got: list[int] = []
-        while some := stores[number].claim_letters(claim(f"claim-{number}", most=5)):
+        turns = count()  # a claim that is sent again gets the same letters
+        while some := stores[number].claim_letters(claim(f"claim-{number}-{next(turns)}", most=5)):
             got += [one.position.sequence_number for one in some]
         return got
 

@@ -109,6 +109,22 @@ def test_a_move_that_is_sent_twice_is_made_once_and_answers_the_same(store: Stor
     assert (engine.letters(), engine.attempts()) == (letters, attempts)
 
 
+@pytest.mark.parametrize("what", ["requeue", "discard", "exhaust"])
+def test_a_move_that_happened_is_reported_as_done_whoever_touched_the_letter_since(
+    store: Store, engine: Engine, what: Move
+) -> None:
+    """Its answer was lost. Before it is sent again, a keeper claims the letter or a person moves it, and it waits."""
+    put(store, "waiting")
+    store.move_letters(move(what, 0))
+    store.move_letters(move("requeue", 0, move_id="move-2"))
+    store.claim_letters(claim(at=DUE))
+    store.move_letters(move("release", 0, move_id="move-3", claimed_by="claim-1"))
+    letters, attempts = engine.letters(), engine.attempts()
+    (found,) = store.move_letters(move(what, 0))
+    assert (found.touched_by, found.status) == ("move-1", letters[0].status)
+    assert (engine.letters(), engine.attempts()) == (letters, attempts)
+
+
 def test_only_the_letters_that_are_named_are_moved_and_all_that_exist_are_answered(
     store: Store, engine: Engine
 ) -> None:

@@ -20,14 +20,14 @@ from core.model.commits import (
     Settled,
 )
 from core.model.events import Event, Incarnation, Partition, PartitionId, Stream
-from core.model.letters import LetterMove, LetterOutcome, Move, RetryCommit
+from core.model.letters import LetterClaim, LetterMove, LetterOutcome, Move, RetryCommit
 from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import JobMove, PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
 from core.store.aggregation import plan_script, result_script
 from core.store.incarnations import opening_script
-from core.store.letters import move_script, retry_script
+from core.store.letters import claim_script, move_script, retry_script, taking_script
 from core.store.partitions import batch_script
 from core.store.queries import SQL, load_migrations, load_queries
 from core.store.replay_scripts import (
@@ -67,7 +67,8 @@ def every_run() -> Mapping[str, Batch]:
 @cache
 def every_script() -> Mapping[str, Script]:
     """Return every script in every shape."""
-    return {**commits(), **retries(), **moves(), **replays(), **jobs(), **aggregations(), **incarnations()}
+    letters = {**retries(), **moves(), **claims()}
+    return {**commits(), **letters, **replays(), **jobs(), **aggregations(), **incarnations()}
 
 
 def commits() -> Mapping[str, Script]:
@@ -95,6 +96,12 @@ def retries() -> Mapping[str, Script]:
 def moves() -> Mapping[str, Script]:
     """Return every move of letters."""
     return {f"move {move}": move_script(move_of(move), 1) for move in MOVED}
+
+
+def claims() -> Mapping[str, Script]:
+    """Return the claim of a keeper, and that of the letters that a retry has freed."""
+    claim = LetterClaim(commit_of((), first=True, letters=False).partition.stream, "claim-1", EPOCH, EPOCH, EPOCH, 1)
+    return {"claim": claim_script(claim, 1), "taking": taking_script(retry_of(()), EPOCH)}
 
 
 def replays() -> Mapping[str, Script]:

@@ -217,6 +217,8 @@ EXPECTING = {
     "commit ordered": ["advance_checkpoint", "stay_in_order"],
     "retry ": ["count_commit", "settle_letters"],
     "move ": [],
+    "claim": [],
+    "taking": [],
     "replay ordered": ["count_replay", "stay_in_order", "advance_replay", "hold_replay_job"],
     "replay ": ["count_replay", "advance_replay", "hold_replay_job"],
     "rehearsal ordered": ["count_replay", "stay_in_order"],
@@ -263,9 +265,25 @@ def test_a_text_from_json_is_as_wide_as_it_comes_unless_it_is_ours_or_a_key(foun
     assert [one for one in texts if one[1] != "nvarchar(max)" and one[0] not in OURS | keys] == []
 
 
-def test_a_claim_is_one_statement_whose_predicate_is_on_the_row_that_it_changes() -> None:
-    text = every_batch()["query claim_letters"]
-    assert re.findall(r"\b(SELECT|UPDATE|OUTPUT|WHERE)\b", without_comments(text)) == ["UPDATE", "OUTPUT", "WHERE"]
+QUEUE = "WITH (ROWLOCK, READPAST, UPDLOCK)"
+CLAIMS = {"claim_letters": "claim", "take_freed_letters": "taking", "free_without_order": "query free_without_order"}
+
+
+@holds_for(CLAIMS)
+def test_a_claim_is_one_statement_whose_predicate_is_on_the_row_that_it_changes(name: str) -> None:
+    """It locks rows one by one, leaves out those of others, and reads the row that it locked, not one found before."""
+    text = without_comments(load_queries("sqlserver")[name].text)
+    assert text in without_comments(every_batch()[CLAIMS[name]])
+    assert re.match(
+        rf"UPDATE (TOP \(@most\) )?d\s+SET .* FROM hubledger\.\w+ AS d {re.escape(QUEUE)}\s+WHERE d\.", text, re.S
+    )
+    found_before = re.search(r"d\.sequence_number IN|\b(INNER|LEFT|CROSS) ", text)
+    assert (text.count("UPDATE "), found_before) == (1, None)
+
+
+def test_no_other_statement_passes_over_locked_rows_because_it_would_leave_out_an_effect() -> None:
+    passing = {name for name, query in load_queries("sqlserver").items() if "READPAST" in query.text}
+    assert passing == CLAIMS.keys()
 
 
 CODE = {name: in_code(text) for name, text in every_batch().items()}

@@ -122,7 +122,8 @@ def condition(name: str, text: str) -> str:
     words = re.sub(LISTED, r"SELECT n.value ->> 0 FROM json_each(\2) AS n", words)
     words = re.sub(rf"\((\S+) \+ N'\.'\) {BY_CODE_POINT}\s+= (\S+) \+ N'\.'", r"\1 = \2", words)  # blanks count
     words = words.replace("CHARINDEX(',' + status + ',', @sources)", "INSTR(@sources, ',' || status || ',')")
-    words = re.sub(r"\s+rowid IN \(.*?WHERE(.*)ORDER BY.*\)", r"\1", words, flags=re.S)
+    words = re.sub(r"\s+rowid IN \(.*?WHERE(.*)ORDER BY.*?AS n\)", r"\1", words, flags=re.S)
+    words = re.sub(r" WITH \([A-Z, ]+\)", "", words)  # locks
     words = re.sub(rf"(.*) AND {DUE}\s+UNION ALL.*WHERE\1 AND {AHEAD}\s+AND {WAITS}", EITHER, words, flags=re.S)
     for column in (column for param in SERVER[name].declared if param.type == ROWS for column in param.columns):
         words = re.sub(rf" AND {column} = @{column}\b", "", words)  # the server joins the rows

@@ -1,7 +1,9 @@
 """The production database, SQL Server or Azure SQL: a whole transaction is one T-SQL batch and one round trip."""
 
+import logging
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from typing import Any
 
 from core.errors import (
@@ -18,6 +20,8 @@ from core.store.sqlserver.faults import Fault, Trouble, read_trouble
 from core.store.sqlserver.odbc import Access, Connections, Deadlines, Session, connect
 from core.store.sqlserver.reconnects import FIRST_RECONNECT
 from core.store.sqlserver.schema import SCHEMA, check_columns, check_version, in_schema
+
+log = logging.getLogger("hubledger.store")
 
 STAYS = (Fault.DATA, Fault.DUPLICATE, Fault.THROWN, Fault.CROSSED)  # after these faults, the connection is good
 
@@ -42,9 +46,10 @@ class SqlServerDatabase:
         self._driver = (access or Access()).driver
         self._connections = Connections(lambda: connect(connection_string, deadlines, access), self._check)
         self._looked_at_columns = False
+        self._crossings = count(1)
 
     def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
-        results = self._execute(ask_batch(statement, values), _error_of_reading)
+        results = self._execute(ask_batch(statement, values), _error_of_reading, str(statement))
         return results[-1] if results else []
 
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
@@ -61,7 +66,7 @@ class SqlServerDatabase:
         raise refused
 
     def _try(self, script: Script, rehearse: bool) -> Outcome:
-        results = self._execute(run_batch(script, rehearse), partial(_error_of_writing, script))
+        results = self._execute(run_batch(script, rehearse), partial(_error_of_writing, script), script.subject)
         names = dict.fromkeys(name for step in script.steps for name in (step.keeps, step.counts) if name)
         kept = dict(zip(names, results.pop()[0], strict=True)) if names else {}
         return Outcome(kept, results[-1] if results else [])
@@ -76,7 +81,12 @@ class SqlServerDatabase:
             check_columns(session, self._schema)
             self._looked_at_columns = True
 
-    def _execute(self, batch: Batch, error_of: Callable[[Trouble], Exception]) -> Results:
+    def _note_crossing(self, trouble: Trouble, subject: str) -> None:
+        """Log a deadlock or a lock that was not free in time, with its count in this process: the call is retried."""
+        facts = {"action": "cross_locks", "sql_error": trouble.number, "subject": subject}
+        log.warning("locks crossed; nothing was written", extra=facts | {"crossings": next(self._crossings)})
+
+    def _execute(self, batch: Batch, error_of: Callable[[Trouble], Exception], subject: str) -> Results:
         text, given = batch
         try:
             return self._connections.get().run(in_schema(text, self._schema), given)
@@ -84,6 +94,8 @@ class SqlServerDatabase:
             trouble = read_trouble(error)
             if trouble.fault not in STAYS:
                 self._connections.drop()
+            if trouble.fault is Fault.CROSSED:
+                self._note_crossing(trouble, subject)
             raise error_of(trouble) from error
         except UnicodeEncodeError as error:
             raise DataRefused(f"the database refuses the data: {error}") from error

@@ -47,6 +47,7 @@ VALUES (:stream_id, :partition_id, :sequence_number, :offset_token, :enqueued_at
 -- Claim letters that are due, or whose lease has ended. The first ended lease counts as a lost claim, a later one only
 -- when a lone try had begun.
 -- A letter that waits for a time after the latest got it from a clock that was ahead, so it is due too.
+-- A claim that holds letters was sent before, so it takes no more.
 -- params: stream_id, claimed_by, claimed_at, claimed_until, latest, most
 UPDATE event_hub_dead_letter
    SET lost_claims = CASE WHEN status = 'retrying' AND (lost_claims = 0 OR began_at IS NOT NULL) THEN lost_claims + 1
@@ -63,7 +64,18 @@ UPDATE event_hub_dead_letter
                  AND d.status = 'waiting'
                ORDER BY 2
                LIMIT :most) AS n)
-RETURNING partition_id, sequence_number, lost_claims;
+   AND NOT EXISTS (
+       SELECT 1 FROM event_hub_dead_letter AS h
+        WHERE h.stream_id = :stream_id AND h.status IN ('waiting', 'retrying') AND h.due_at = :claimed_until
+          AND h.status = 'retrying' AND h.claimed_by = :claimed_by);
+
+-- name: read_claimed
+-- Read the letters that a claim holds and that no chunk has begun.
+-- params: stream_id, claimed_by, claimed_until
+SELECT d.partition_id, d.sequence_number, d.lost_claims
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id AND d.status IN ('waiting', 'retrying') AND d.due_at = :claimed_until
+   AND d.claimed_by = :claimed_by AND d.status = 'retrying';
 
 -- name: begin_chunk
 -- Take over the letters that a claim still holds, and read them whole: from then on the run holds them, so a claim
@@ -98,7 +110,8 @@ UPDATE event_hub_dead_letter
    AND status = 'retrying' AND claimed_by = :claimed_by;
 
 -- name: move_letters
--- Move letters whose status is in a list, as ",waiting,exhausted,"; an empty claim is any. A repeat has no effect.
+-- Move letters whose status is in a list, as ",waiting,exhausted,"; an empty claim is any. A repeat has no effect, even
+-- on letters that others have touched since.
 -- params: stream_id, partition_id, sequence_numbers, sources, claimed_by, move_id, kind, status, due_at, moved_at, why
 UPDATE event_hub_dead_letter
    SET status = :status, due_at = CASE WHEN :status = 'waiting' THEN :due_at END, claimed_by = :move_id,
@@ -110,7 +123,26 @@ UPDATE event_hub_dead_letter
  WHERE stream_id = :stream_id AND partition_id = :partition_id
    AND sequence_number IN (SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n)
    AND INSTR(:sources, ',' || status || ',') > 0
-   AND (:claimed_by = '' OR claimed_by = :claimed_by) AND (claimed_by IS NULL OR claimed_by <> :move_id);
+   AND (:claimed_by = '' OR claimed_by = :claimed_by) AND (claimed_by IS NULL OR claimed_by <> :move_id)
+   AND NOT EXISTS (
+       SELECT 1 FROM dead_letter_attempt AS a
+        WHERE a.stream_id = :stream_id AND a.partition_id = :partition_id
+          AND a.sequence_number = event_hub_dead_letter.sequence_number AND a.touched_by = :move_id);
+
+-- name: find_moved
+-- Read the status of letters, and the claim or move that touched each last: this move, if it was made, even when others
+-- have touched the letter since.
+-- params: stream_id, partition_id, sequence_numbers, move_id
+SELECT d.sequence_number, d.status,
+       CASE WHEN EXISTS (
+                 SELECT 1 FROM dead_letter_attempt AS a
+                  WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
+                    AND a.sequence_number = d.sequence_number AND a.touched_by = :move_id)
+            THEN :move_id ELSE d.claimed_by END AS touched_by
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
+   AND d.sequence_number IN (SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n)
+ ORDER BY d.sequence_number;
 
 -- name: find_letters
 -- Read the status of letters, and the claim or move that touched each last.

@@ -95,11 +95,20 @@ UPDATE event_hub_dead_letter AS d
           AND o.sequence_number < d.sequence_number);
 
 -- name: take_freed_letters
--- Claim the letters that a retry has freed, if nobody else has claimed them, and read them whole.
+-- Claim the letters that a retry has freed, if nobody else has claimed them.
 -- params: stream_id, partition_id, freed_by, freed_at, claimed_by, claimed_until
 UPDATE event_hub_dead_letter
    SET status = 'retrying', claimed_by = :claimed_by, claimed_until = :claimed_until, due_at = :claimed_until,
        began_at = NULL
  WHERE stream_id = :stream_id AND partition_id = :partition_id AND status IN ('waiting', 'retrying')
-   AND status = 'waiting' AND due_at = :freed_at AND claimed_by = :freed_by
-RETURNING sequence_number, offset_token, enqueued_at, partition_key, properties, body, body_kept, attempts, lost_claims;
+   AND status = 'waiting' AND due_at = :freed_at AND claimed_by = :freed_by;
+
+-- name: read_taken
+-- Read whole the letters that a retry has freed and claimed, those that were held after these.
+-- params: stream_id, partition_id, sequence_numbers, claimed_by, claimed_until
+SELECT d.sequence_number, d.offset_token, d.enqueued_at, d.partition_key, d.properties, d.body, d.body_kept, d.attempts,
+       d.lost_claims
+  FROM event_hub_dead_letter AS d
+ WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id AND d.status IN ('waiting', 'retrying')
+   AND d.status = 'retrying' AND d.due_at = :claimed_until AND d.claimed_by = :claimed_by
+   AND d.held_behind IN (SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n);

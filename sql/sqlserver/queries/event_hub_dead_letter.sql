@@ -78,16 +78,29 @@ SELECT @stream_id, @partition_id, l.sequence_number,
 -- Claim letters that are due, or whose lease has ended. The first ended lease counts as a lost claim, a later one only
 -- when a lone try had begun.
 -- A letter that waits for a time after the latest got it from a clock that was ahead, so it is due too.
+-- Leaves out letters that another transaction has locked: no keeper waits for a different one. A claim that holds
+-- letters was sent before, so it takes no more.
 -- params: stream_id int, claimed_by nvarchar(4000), claimed_at datetime2(7), claimed_until datetime2(7), latest datetime2(7), most int
 UPDATE TOP (@most) d
    SET lost_claims = CASE WHEN d.status = 'retrying' AND (d.lost_claims = 0 OR d.began_at IS NOT NULL)
                           THEN d.lost_claims + 1 ELSE d.lost_claims END,
        status = 'retrying', claimed_by = @claimed_by, claimed_until = @claimed_until, due_at = @claimed_until,
        began_at = NULL
-OUTPUT inserted.partition_id, inserted.sequence_number, inserted.lost_claims
-  FROM hubledger.event_hub_dead_letter AS d
+  FROM hubledger.event_hub_dead_letter AS d WITH (ROWLOCK, READPAST, UPDLOCK)
  WHERE d.stream_id = @stream_id AND d.status IN ('waiting', 'retrying')
-   AND (d.due_at <= @claimed_at OR d.due_at > @latest) AND (d.due_at <= @claimed_at OR d.status = 'waiting');
+   AND (d.due_at <= @claimed_at OR d.due_at > @latest) AND (d.due_at <= @claimed_at OR d.status = 'waiting')
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.event_hub_dead_letter AS h WITH (READPAST)
+        WHERE h.stream_id = @stream_id AND h.status IN ('waiting', 'retrying') AND h.due_at = @claimed_until
+          AND h.status = 'retrying' AND h.claimed_by = @claimed_by);
+
+-- name: read_claimed
+-- Read the letters that a claim holds and that no chunk has begun.
+-- params: stream_id int, claimed_by nvarchar(4000), claimed_until datetime2(7)
+SELECT d.partition_id, d.sequence_number, d.lost_claims
+  FROM hubledger.event_hub_dead_letter AS d
+ WHERE d.stream_id = @stream_id AND d.status IN ('waiting', 'retrying') AND d.due_at = @claimed_until
+   AND d.claimed_by = @claimed_by AND d.status = 'retrying';
 
 -- name: begin_chunk
 -- Take over the letters that a claim still holds, and read them whole: from then on the run holds them, so a claim
@@ -133,7 +146,8 @@ UPDATE d
    AND d.status = 'retrying' AND d.claimed_by = @claimed_by;
 
 -- name: move_letters
--- Move letters whose status is in a list, as ",waiting,exhausted,"; an empty claim is any. A repeat has no effect.
+-- Move letters whose status is in a list, as ",waiting,exhausted,"; an empty claim is any. A repeat has no effect, even
+-- on letters that others have touched since.
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), sources varchar(8000), claimed_by nvarchar(4000), move_id nvarchar(4000), kind varchar(8000), status varchar(8000), due_at datetime2(7), moved_at datetime2(7), why nvarchar(4000)
 UPDATE hubledger.event_hub_dead_letter
    SET status = @status, due_at = CASE WHEN @status = 'waiting' THEN @due_at END, claimed_by = @move_id,
@@ -146,7 +160,27 @@ UPDATE hubledger.event_hub_dead_letter
    AND sequence_number IN (
        SELECT n.sequence_number FROM OPENJSON(@sequence_numbers) WITH (sequence_number bigint '$[0]') AS n)
    AND CHARINDEX(',' + status + ',', @sources) > 0
-   AND (@claimed_by = '' OR claimed_by = @claimed_by) AND (claimed_by IS NULL OR claimed_by <> @move_id);
+   AND (@claimed_by = '' OR claimed_by = @claimed_by) AND (claimed_by IS NULL OR claimed_by <> @move_id)
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.dead_letter_attempt AS a
+        WHERE a.stream_id = @stream_id AND a.partition_id = @partition_id
+          AND a.sequence_number = hubledger.event_hub_dead_letter.sequence_number AND a.touched_by = @move_id);
+
+-- name: find_moved
+-- Read the status of letters, and the claim or move that touched each last: this move, if it was made, even when others
+-- have touched the letter since.
+-- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), move_id nvarchar(4000)
+SELECT d.sequence_number, d.status,
+       CASE WHEN EXISTS (
+                 SELECT 1 FROM hubledger.dead_letter_attempt AS a
+                  WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
+                    AND a.sequence_number = d.sequence_number AND a.touched_by = @move_id)
+            THEN @move_id ELSE d.claimed_by END AS touched_by
+  FROM hubledger.event_hub_dead_letter AS d
+ WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
+   AND d.sequence_number IN (
+       SELECT n.sequence_number FROM OPENJSON(@sequence_numbers) WITH (sequence_number bigint '$[0]') AS n)
+ ORDER BY d.sequence_number;
 
 -- name: find_letters
 -- Read the status of letters, and the claim or move that touched each last.

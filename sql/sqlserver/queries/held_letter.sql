@@ -92,7 +92,7 @@ UPDATE d
 -- params: stream_id int, freed_by nvarchar(4000), freed_at datetime2(7)
 UPDATE d
    SET status = 'waiting', due_at = @freed_at, claimed_by = @freed_by
-  FROM hubledger.event_hub_dead_letter AS d
+  FROM hubledger.event_hub_dead_letter AS d WITH (ROWLOCK, READPAST, UPDLOCK)
  WHERE d.stream_id = @stream_id AND d.status = 'held'
    AND NOT EXISTS (
        SELECT 1
@@ -103,12 +103,22 @@ UPDATE d
           AND o.sequence_number < d.sequence_number);
 
 -- name: take_freed_letters
--- Claim the letters that a retry has freed, if nobody else has claimed them, and read them whole.
+-- Claim the letters that a retry has freed, if nobody else has claimed them.
 -- params: stream_id int, partition_id varchar(8000), freed_by nvarchar(4000), freed_at datetime2(7), claimed_by nvarchar(4000), claimed_until datetime2(7)
 UPDATE d
    SET status = 'retrying', claimed_by = @claimed_by, claimed_until = @claimed_until, due_at = @claimed_until,
        began_at = NULL
-OUTPUT inserted.sequence_number, inserted.offset_token, inserted.enqueued_at, inserted.partition_key, inserted.properties, inserted.body, inserted.body_kept, inserted.attempts, inserted.lost_claims
-  FROM hubledger.event_hub_dead_letter AS d
+  FROM hubledger.event_hub_dead_letter AS d WITH (ROWLOCK, READPAST, UPDLOCK)
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.status IN ('waiting', 'retrying')
    AND d.status = 'waiting' AND d.due_at = @freed_at AND d.claimed_by = @freed_by;
+
+-- name: read_taken
+-- Read whole the letters that a retry has freed and claimed, those that were held after these.
+-- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), claimed_by nvarchar(4000), claimed_until datetime2(7)
+SELECT d.sequence_number, d.offset_token, d.enqueued_at, d.partition_key, d.properties, d.body, d.body_kept, d.attempts,
+       d.lost_claims
+  FROM hubledger.event_hub_dead_letter AS d
+ WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.status IN ('waiting', 'retrying')
+   AND d.status = 'retrying' AND d.due_at = @claimed_until AND d.claimed_by = @claimed_by
+   AND d.held_behind IN (
+       SELECT n.sequence_number FROM OPENJSON(@sequence_numbers) WITH (sequence_number bigint '$[0]') AS n);

@@ -152,6 +152,7 @@ MUTANTS = (
             "    if isinstance(step.statement, OfRows):\n        return _StateTaken(trouble.text)",
             "    if isinstance(step.statement, OfRows):\n        return DataRefused(trouble.text)",
         ),
+        ("a deadlock is not counted", "            if trouble.fault is Fault.CROSSED:", "            if False:"),
         ("two keys that are one to the server stop the partition", "for _ in range(2):", "while True:"),
     ),
     *in_file(
@@ -259,6 +260,11 @@ MUTANTS = (
             "a claim on the server reads its letters before it takes them",
             "   AND (d.due_at <= @claimed_at OR d.due_at > @latest) AND (",
             "   AND EXISTS (SELECT 1 WHERE d.due_at <= @claimed_at OR d.due_at > @latest) AND (",
+        ),
+        (
+            "keepers wait for each other on the server",
+            "AS d WITH (ROWLOCK, READPAST, UPDLOCK)",
+            "AS d WITH (ROWLOCK, UPDLOCK)",
         ),
         (
             "a chunk begins whoever claimed it, on the server",

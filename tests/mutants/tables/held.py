@@ -140,6 +140,7 @@ MUTANTS = (
             "AND o.status IN ('waiting', 'retrying', 'held', 'exhausted') AND o.sequence_number < :before);",
             "AND o.status IN ('waiting', 'retrying', 'held') AND o.sequence_number < :before);",
         ),
+        ("a retry takes letters that it has already", "   AND d.held_behind IN (", "   AND d.held_behind NOT IN ("),
         (
             "a retry takes a freed letter from a different claim",
             "AND status = 'waiting' AND due_at = :freed_at AND claimed_by = :freed_by",

@@ -128,6 +128,30 @@ MUTANTS = (
         ("an order moves letters that the person never saw", "if matched != order.expected_count:", "if matched < 0:"),
     ),
     *in_file(
+        "sql/sqlite/queries/event_hub_dead_letter.sql",
+        "tests/contract/test_claims.py tests/contract/test_moves.py",
+        (
+            "a claim that is sent again takes more letters",
+            "AND h.status = 'retrying' AND h.claimed_by = :claimed_by);",
+            "AND h.status = 'retrying' AND h.claimed_by = :claimed_by AND h.due_at < :claimed_at);",
+        ),
+        (
+            "a claim reads the letters of a different claim",
+            "   AND d.claimed_by = :claimed_by AND d.status = 'retrying';",
+            "   AND :claimed_by <> '' AND d.status = 'retrying';",
+        ),
+        (
+            "a move is made again when others have touched the letter since",
+            "a.sequence_number = event_hub_dead_letter.sequence_number AND a.touched_by = :move_id);",
+            "a.sequence_number = event_hub_dead_letter.sequence_number AND a.touched_by = '' || :move_id || '?');",
+        ),
+        (
+            "a move that happened is reported as not done",
+            "            THEN :move_id ELSE d.claimed_by END AS touched_by",
+            "            THEN d.claimed_by ELSE d.claimed_by END AS touched_by",
+        ),
+    ),
+    *in_file(
         "core/store/letters.py",
         "tests/contract/test_retries.py",
         (

@@ -1,5 +1,6 @@
 """core/letters/retry.py: letters are claimed, retried and settled, each for its own reason."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
@@ -220,6 +221,9 @@ class TestProcessKillers:
         self.keep(world)
         killer = world.letter(1)
         assert (killer.status, killer.error_class, killer.attempts) == ("exhausted", "crash", 1)
+        slow_too = r"^the process died, or took longer than the lease of \d+ s \(DEAD_LETTER_LEASE_SECONDS\), each"
+        assert re.match(slow_too, killer.error)
+        assert killer.settled_why == killer.error
         assert "died" in killer.error
         assert self.deaths == 3
 

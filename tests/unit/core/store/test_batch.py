@@ -323,7 +323,7 @@ class TestLetters:
 
 @holds_for(MOVED)
 def test_a_move_leaves_an_attempt_unless_it_is_a_release(move: Any) -> None:
-    assert ("dead_letter_attempt" in every_run()[f"move {move}"][0]) is (move != "release")
+    assert ("INSERT INTO hubledger.dead_letter_attempt" in every_run()[f"move {move}"][0]) is (move != "release")
 
 
 @holds_for(every_script())

@@ -54,6 +54,7 @@ BY_INDEX = {
     "find_open_letters": f"INDEX {OPEN} (stream_id=? AND partition_id=? AND partition_key=? AND sequence_number<?)",
     "count_held": f"INDEX {HELD} (stream_id=? AND partition_id=?)",
     "claim_letters": f"INDEX ix_{LETTERS}_due (stream_id=? AND due_at<?)",
+    "read_claimed": f"INDEX ix_{LETTERS}_due (stream_id=? AND due_at=?)",
     "next_due_at": f"INDEX ix_{LETTERS}_due (stream_id=? AND due_at>?)",
     "find_crashed": "(stream_id=? AND partition_id=? AND sequence_number>? AND sequence_number<?)",
     "find_discarded": "(stream_id=? AND partition_id=? AND sequence_number>? AND sequence_number<?)",
@@ -61,6 +62,8 @@ BY_INDEX = {
     "order_letters": f"INDEX {OPEN} (stream_id=? AND partition_id=? AND partition_key=?)",
     "free_without_order": f"INDEX {OPEN} (stream_id=? AND partition_id=? AND partition_key=? AND sequence_number<?)",
     "take_freed_letters": f"INDEX ix_{LETTERS}_due (stream_id=? AND due_at=?)",
+    "read_taken": f"INDEX ix_{LETTERS}_due (stream_id=? AND due_at=?)",
+    "find_moved": "(stream_id=? AND partition_id=? AND sequence_number=?)",
     "record_freed": f"INDEX ix_{LETTERS}_due (stream_id=? AND due_at=?)",
 }
 PAGES = ("list_letters", "list_letters_of_status", "list_letters_of_fingerprint", "find_oldest_letter")

@@ -29,12 +29,13 @@ from core.model.spans import SequenceNumber
 from core.model.transform import Transform
 from core.replay.job import JobMove
 from core.store.aggregation import Aggregations
-from core.store.database import write
+from core.store.database import Waiting, write
 from core.store.memory import Memory
 from core.store.queries import load_migrations
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.odbc import Access
 from core.transforms.home_security import Home
+from tests.fakes.builders import FakeClock
 from tests.fakes.odbc_driver import Error, FakeDriver, When, fault, lost, unmet
 from tests.fakes.store import Store
 from tests.sql.statements import RUN, STAGED, commit_of, every_run, move_of, replay_of, retry_of, with_gap
@@ -243,6 +244,21 @@ class TestAKeyOfAState:
             committed.server.faults = [(When.AT_ONCE, fault("23000", 2627, STATE_TAKEN)), (When.AT_ONCE, second)]
             with pytest.raises(raised):
                 OF_A_STATE[what](store)
+
+
+def test_locks_that_cross_are_counted_and_logged_and_the_call_is_retried_on_its_connection(
+    committed: FakeDriver, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = FakeClock()
+    store = store_of(committed).patient(timedelta(seconds=9), Waiting(clock.monotonic, clock.sleep, lambda: 1.0))
+    committed.server.faults = [(When.AT_ONCE, fault("40001", number)) for number in (1205, 3960)]
+    assert store.commit_retry(retry_of(())) == 2
+    logged = [one.__dict__ for one in caplog.records if one.__dict__.get("action") == "cross_locks"]
+    subject = str(PARTITION)
+    assert [(one["sql_error"], one["crossings"], one["subject"]) for one in logged] == [
+        (1205, 1, subject), (3960, 2, subject),
+    ]  # fmt: skip
+    assert (len(committed.connections), len(clock.slept)) == (1, 2)
 
 
 def test_a_duplicate_in_a_table_that_no_step_races_for_is_data_at_once(committed: FakeDriver) -> None:

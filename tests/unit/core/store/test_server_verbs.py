@@ -65,7 +65,10 @@ class TestReferences:
 
 class TestLetters:
     def test_of_a_claim_are_positions(self, store: Store, committed: FakeDriver) -> None:
-        committed.server.answers["UPDATE TOP (@most) d"] = [("3", 7, 0), ("0", 9, 2)]
+        committed.server.answers["UPDATE TOP (@most) d"] = [
+            ("3", 7, 0),
+            ("0", 9, 2),
+        ]  # the second step of the batch reads
         there = datetime(2026, 1, 1, 2, tzinfo=timezone(timedelta(hours=2)))
         until = there + timedelta(seconds=300)
         got = store.claim_letters(LetterClaim(PARTITION.stream, "claim-1", there, until, until, 1_600))

@@ -1,0 +1,174 @@
+"""Locks of letters and gaps on the T-SQL server of MSSQL_CONNECTION: who waits for whom, and who does not."""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count
+
+import pytest
+
+from core.errors import CheckpointConflict, StoreUnavailable
+from core.model.commits import SequenceGap
+from core.model.spans import SequenceNumber, Span
+from core.store.database import write
+from core.store.sqlserver.database import SqlServerDatabase
+from core.store.sqlserver.odbc import Deadlines, Session, connect
+from tests.contract.test_retries import resolved, retry
+from tests.fakes.builders import EPOCH, NOON, PATIENCE, STREAM, claim, commit, hold, keep_letters, partition, settled
+from tests.fakes.kept import Engine
+from tests.fakes.server_engine import SqlServerEngine
+from tests.fakes.server_schema import shared_schema
+from tests.fakes.store import Store
+
+CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
+pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")
+SOON = Deadlines(statement=timedelta(seconds=5))  # a statement that waits for a lock ends with an error
+
+
+@pytest.fixture
+def engine() -> Engine:
+    """The process's own schema, emptied."""
+    return SqlServerEngine.on(CONNECTION)
+
+
+@pytest.fixture
+def hasty(engine: Engine) -> Iterator[Store]:
+    """A store that waits for no lock longer than its deadline."""
+    store = Store(SqlServerDatabase(CONNECTION, SOON, schema=shared_schema(CONNECTION)))
+    yield store
+    store.close()
+
+
+@contextmanager
+def locked(*numbers: int) -> Iterator[Session]:
+    """Letters whose rows another transaction has locked and changed: a retry that is under way."""
+    session, schema = connect(CONNECTION), shared_schema(CONNECTION)
+    try:
+        session.run("SET NOCOUNT ON; BEGIN TRANSACTION;")
+        for number in numbers:
+            session.run(
+                f"SET NOCOUNT ON; UPDATE {schema}.event_hub_dead_letter SET due_at = DATEADD(second, 1, due_at)"
+                f" WHERE sequence_number = {number};"
+            )
+        yield session
+    finally:
+        session.run("SET NOCOUNT ON; IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;")
+        session.close()
+
+
+def claimed(store: Store, by: str = "claim-1", most: int = 1_000) -> list[int]:
+    return sorted(one.position.sequence_number for one in store.claim_letters(claim(by, most=most)))
+
+
+def test_a_keeper_passes_over_letters_that_are_locked_and_waits_for_none(hasty: Store) -> None:
+    keep_letters(hasty, dict.fromkeys(range(10), "a"))
+    with locked(0, 1, 5):
+        assert claimed(hasty) == [2, 3, 4, 6, 7, 8, 9]
+    assert claimed(hasty, "claim-2") == [0, 1, 5]
+
+
+def test_a_keeper_gets_its_whole_number_beyond_letters_that_are_locked(hasty: Store) -> None:
+    keep_letters(hasty, dict.fromkeys(range(10), "a"))
+    with locked(0, 1, 2):
+        assert len(claimed(hasty, most=5)) == 5
+
+
+def test_a_claim_that_is_sent_again_while_others_are_locked_gets_its_own(hasty: Store) -> None:
+    keep_letters(hasty, dict.fromkeys(range(6), "a"))
+    first = claimed(hasty, most=3)
+    with locked(*sorted({*range(6)} - {*first})):
+        assert claimed(hasty, most=3) == first
+
+
+def test_held_letters_that_are_locked_are_freed_later(hasty: Store) -> None:
+    keep_letters(hasty, {0: "a"}, status="held")
+    keep_letters(hasty, {1: "a"}, status="held")
+    with locked(0, 1):
+        hasty.free_letters(STREAM, "claim-1", NOON)
+    hasty.free_letters(STREAM, "claim-1", NOON)
+    assert len(claimed(hasty)) == 1
+
+
+def test_keepers_side_by_side_hold_each_letter_once_while_others_are_retried(engine: Engine) -> None:
+    """Any deadlock that is left is retried: no call fails, and every letter is settled once."""
+    stores = [engine.open().patient(PATIENCE) for _ in range(4)]
+    keep_letters(stores[0], dict.fromkeys(range(400), "a"))
+    turns = count()
+
+    def keep(store: Store) -> list[int]:
+        settled_here: list[int] = []
+        for turn in turns:
+            by = f"claim-{turn}"
+            numbers = claimed(store, by, most=20)
+            if not numbers:
+                return settled_here
+            for number in numbers:
+                store.commit_retry(retry(store, [resolved(number)], by=by))
+            settled_here += numbers
+        return settled_here
+
+    with ThreadPoolExecutor(4) as pool:
+        kept = [number for numbers in pool.map(keep, stores) for number in numbers]
+    assert sorted(kept) == list(range(400))
+    assert {one.status for one in engine.letters()} == {"resolved"}
+    for store in stores:
+        store.close()
+
+
+def test_a_gap_is_noted_after_the_commit_that_is_under_way_and_not_at_all_when_that_settled_it(
+    hasty: Store, engine: Engine
+) -> None:
+    """A note waits for the checkpoint's lock, which a commit takes first: afterwards the numbers are committed."""
+    hasty.commit_batch(commit(hasty.read_partition(partition()), 0, 4))
+    state = hasty.read_partition(partition())
+    schema, gap = shared_schema(CONNECTION), Span(SequenceNumber(5), SequenceNumber(9))
+    session = connect(CONNECTION)
+    session.run(f"SET NOCOUNT ON; BEGIN TRANSACTION; UPDATE {schema}.event_hub_checkpoint SET sequence_number = 9;")
+    with pytest.raises(StoreUnavailable):
+        hasty.note_gap(state, gap, EPOCH)
+    session.run("SET NOCOUNT ON; ROLLBACK TRANSACTION;")
+    session.close()
+    absent = replace(commit(state, 5, 9, settled({})), absent=5, gaps=[SequenceGap(gap.first, gap.last, "absent")])
+    hasty.commit_batch(absent)
+    with pytest.raises(CheckpointConflict):
+        hasty.note_gap(state, gap, EPOCH)
+    assert [(kept.first, kept.last, kept.status) for kept in engine.gaps()] == [(5, 9, "absent")]
+
+
+def test_sums_and_cuts_that_two_open_at_once_are_opened_once_and_are_no_fault(engine: Engine) -> None:
+    stores = [engine.open() for _ in range(4)]
+    state = stores[0].read_partition(partition())
+    names = (
+        "commit_number",
+        "first_sequence_number",
+        "last_sequence_number",
+        "commits",
+        "holes",
+        "written",
+        "filtered",
+    )
+    sums = {**dict.fromkeys((*names, "dead_lettered", "held", "absent"), 1), "stream_id": state.stream_id}
+    with ThreadPoolExecutor(4) as pool:
+        for turn in range(20):
+            at_once = [pool.submit(write, each.database, "a cut", "open_cut", job=f"job-{turn}") for each in stores]
+            at_once += [
+                pool.submit(write, each.database, "a sum", "open_sum", **sums, partition_id=str(turn))
+                for each in stores
+            ]
+            assert [one.result() for one in at_once] == [[]] * 8
+    for store in stores:
+        store.close()
+
+
+def test_a_letter_that_is_held_is_begun_by_one_chunk(engine: Engine) -> None:
+    stores = [engine.open().patient(PATIENCE) for _ in range(4)]
+    keep_letters(stores[0], dict.fromkeys(range(50), "a"))
+    claimed(stores[0])
+    with ThreadPoolExecutor(4) as pool:
+        begun = pool.map(lambda at: len(stores[at].begin_chunk(hold(stores[at], range(50)), f"run-{at}")), range(4))
+        assert sorted(begun) == [0, 0, 0, 50]
+    for store in stores:
+        store.close()
