@@ -36,6 +36,7 @@ from core.store.columns import (
     texts_json,
 )
 from core.store.database import Database, write
+from core.store.gaps import NOTED, noting_script
 from core.store.held import HeldLetters, freeing_steps, order_steps
 from core.store.memory import Memory
 from core.store.script import RowVerb, Script, Step, of_rows
@@ -125,12 +126,10 @@ class Partitions(HeldLetters):
     def note_gap(self, state: PartitionState, gap: Span, found_at: datetime) -> None:
         """Record a gap. A stale memory shows gaps that do not exist, so it is forgotten on a conflict."""
         try:
-            if state.next_number != self._read(state.partition).next_number:
+            if not self._database.run(noting_script(state, gap, found_at)).kept[NOTED]:
                 raise CheckpointConflict(
                     state.partition, state.checkpoint.sequence_number if state.checkpoint else None
                 )
-            values = {**place_of(state), **span_values(gap), "found_at": instant_text(found_at)}
-            write(self._database, str(state.partition), "note_gap", **values)
         except BaseException:
             if self._memory:
                 self._memory.forget(state.partition)

@@ -12,10 +12,10 @@ from core.ingest.silence import HubEnd
 from core.model.commits import BatchCommit, GapStatus, PartitionState, SequenceGap
 from core.model.letters import LetterOutcome, RetryCommit
 from core.model.spans import SequenceNumber, Span
-from core.store.columns import instant_text, place_of
-from core.store.database import write
+from tests.contract.test_incarnations import open_next
 from tests.fakes.builders import EPOCH, claim, commit, event, keep_letters, letter, partition, reading, settled
 from tests.fakes.kept import Engine
+from tests.fakes.noted_database import NotedDatabase
 from tests.fakes.store import Store
 
 P = partition()
@@ -146,15 +146,34 @@ class TestGaps:
             one.note_gap(committed, gap(5, 9), EPOCH)
         assert rows(engine) == []
 
-    def test_a_gap_that_another_owner_settles_between_the_look_and_the_note_stays_settled(
-        self, store: Store, engine: Engine
+    @pytest.mark.parametrize("is_first", [True, False])
+    def test_a_gap_that_another_owner_has_just_settled_stays_settled(
+        self, store: Store, engine: Engine, is_first: bool
     ) -> None:
+        """The note compares the checkpoint itself, so there is no moment between a look and the note."""
+        state, begin = begun(store), 0
+        if not is_first:
+            store.commit_batch(commit(state, 0, 4))
+            state, begin = store.read_partition(P), 5
+        store.commit_batch(with_absent(state, begin, begin + 4, 5, [part(begin, begin + 4, "absent")]))
+        for first in (begin, begin + 2):  # a row begins at the first of them, and none at the other
+            with pytest.raises(CheckpointConflict):
+                store.note_gap(state, gap(first, begin + 4), LATER)
+        with pytest.raises(CheckpointConflict):
+            store.note_gap(state, gap(begin + 5, begin + 9), LATER)  # it begins later, but its state is stale too
+        assert rows(engine) == [(begin, begin + 4, "absent", 1)]
+
+    def test_a_note_is_one_call_that_reads_nothing_before(self, store: Store) -> None:
+        state, noted = begun(store), NotedDatabase(store.database)
+        Store(noted).note_gap(state, gap(0, 4), EPOCH)
+        assert noted.calls == ["lock_partition"]
+
+    def test_a_gap_of_a_closed_stream_is_not_noted(self, store: Store, engine: Engine) -> None:
         state = begun(store)
-        store.commit_batch(with_absent(state, 0, 4, 5, [part(0, 4, "absent")]))
-        ends = {"first_sequence_number": 0, "last_sequence_number": 4, "found_at": instant_text(LATER)}
-        for first in (0, 2):  # a row begins at the first of them, and none at the other
-            write(store.database, "the note", "note_gap", **place_of(state), **{**ends, "first_sequence_number": first})
-        assert rows(engine) == [(0, 4, "absent", 1)]
+        open_next(store)
+        with pytest.raises(CheckpointConflict):
+            store.note_gap(state, gap(0, 4), EPOCH)
+        assert rows(engine) == []
 
     def test_a_retry_of_letters_makes_no_state_stale(self, store: Store, engine: Engine) -> None:
         keep_letters(store, {4: "a"})

@@ -17,6 +17,7 @@ from core.store.queries import load_migrations
 
 DECLARED = re.compile(r"@(\w+) [a-z0-9]+(?:\([^)]*\))? = (?:CONVERT\([^?]*)?\?")
 COMMIT = "SELECT @commit_number AS commit_number"  # how a batch ends that commits rows
+NOTED = "SELECT @noted AS noted"  # how a batch ends that notes a gap
 KEPT = re.compile(r"@\w+ AS (\w+)(?=[,;])")
 
 
@@ -69,6 +70,8 @@ class Server:
         if COMMIT in text:
             number = self._commit(text, values)
             results.append([(number, *(0 for _ in KEPT.findall(text.rpartition("SELECT ")[2])[1:]))])
+        if NOTED in text:
+            results.append([(1,)])
         return [rows for rows in results if rows]
 
     def _selected(self, text: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:

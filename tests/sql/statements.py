@@ -26,6 +26,7 @@ from core.model.spans import SequenceNumber, Span
 from core.replay.job import JobMove, PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
 from core.store.aggregation import plan_script, result_script
+from core.store.gaps import noting_script
 from core.store.incarnations import opening_script
 from core.store.letters import claim_script, move_script, retry_script, taking_script
 from core.store.partitions import batch_script
@@ -48,6 +49,7 @@ STATES = tuple(row_class for row_class in ROW_CLASSES if row_table(row_class).ke
 MOVED: tuple[Move, ...] = ("release", "exhaust", "requeue", "discard", "free")
 FILES = ("lock_migrations", "engine_edition", "create_schema", "begin_migration", "commit_migration", "permissions")
 RUN = AggregationRun("r", HOME_ACTIVITY, 3, NO_CUT, Cut('{"1/0":1}'), "livy", 1, 1, "submitting", EPOCH, EPOCH)
+GAP = (SequenceNumber(7), SequenceNumber(9))
 STAGED = Staged("s", "r", 1, EPOCH)
 
 
@@ -68,7 +70,8 @@ def every_run() -> Mapping[str, Batch]:
 def every_script() -> Mapping[str, Script]:
     """Return every script in every shape."""
     letters = {**retries(), **moves(), **claims()}
-    return {**commits(), **letters, **replays(), **jobs(), **aggregations(), **incarnations()}
+    gap = {"gap noted": noting_script(commit_of((), first=False, letters=False).state, Span(*GAP), EPOCH)}
+    return {**commits(), **gap, **letters, **replays(), **jobs(), **aggregations(), **incarnations()}
 
 
 def commits() -> Mapping[str, Script]:

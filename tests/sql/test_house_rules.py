@@ -110,7 +110,7 @@ def test_a_first_row_that_two_may_open_at_once_catches_the_duplicate_outside_of_
     catching = {name for name, text in texts.items() if "BEGIN TRY" in text}
     opening = {name for name, text in texts.items() if "INSERT INTO" in text and "WHERE NOT EXISTS" in text}
     assert catching == opening == {
-        "open_stream", "anchor_partition", "note_gap", "note_stop", "note_partition_fault", "take_ownership",
+        "open_stream", "anchor_partition", "note_stop", "note_partition_fault", "take_ownership",
         "claim_new_key", "open_sum", "open_cut", "open_attempt",
     }  # fmt: skip
     assert all(not re.search("XACT_ABORT|TRANSACTION", every_batch()[f"query {name}"]) for name in catching)
@@ -190,6 +190,13 @@ def test_transactions_of_events_lock_tables_in_one_order(name: str) -> None:
     assert ("staged_event" in written) == name.startswith("replay ")
 
 
+def test_a_gap_is_noted_under_the_lock_of_its_checkpoint_which_both_statements_compare() -> None:
+    text = every_run()["gap noted"][0]
+    written = re.findall(r"(?:INSERT INTO|UPDATE) hubledger\.(\w+)", text)
+    assert written == ["event_hub_checkpoint", "sequence_gap", "sequence_gap"]
+    assert text.count("WITH (UPDLOCK, HOLDLOCK)") == text.count(">= @next_sequence_number)") == 2
+
+
 @holds_for([*retries(), *replays()])
 def test_a_retry_or_replay_never_moves_the_checkpoint_and_never_takes_the_id_of_a_batch(name: str) -> None:
     changed = re.findall(r"UPDATE hubledger\.event_hub_checkpoint\s+SET (.*?)\s+WHERE", every_run()[name][0], re.S)
@@ -216,6 +223,7 @@ EXPECTING = {
     "commit later": ["advance_checkpoint"],
     "commit ordered": ["advance_checkpoint", "stay_in_order"],
     "retry ": ["count_commit", "settle_letters"],
+    "gap noted": [],
     "move ": [],
     "claim": [],
     "taking": [],

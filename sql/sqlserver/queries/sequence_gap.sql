@@ -1,30 +1,36 @@
--- name: note_gap
--- Store a gap that is being healed; count one more attempt when it is stored already. Does nothing when its numbers are
--- committed: the lock waits for a commit that is under way.
--- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, found_at datetime2(7)
+-- name: note_gap_again
+-- Count one more attempt at a gap that is stored already. Touches no row when the checkpoint has reached the number that
+-- was to come next, or the stream is closed: the gap may be settled.
+-- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, next_sequence_number bigint
 UPDATE hubledger.sequence_gap
    SET last_sequence_number = @last_sequence_number, status = 'open', attempts = attempts + 1
  WHERE stream_id = @stream_id AND partition_id = @partition_id AND first_sequence_number = @first_sequence_number
    AND NOT EXISTS (
-       SELECT 1 FROM hubledger.event_hub_checkpoint AS c WITH (UPDLOCK)
+       SELECT 1 FROM hubledger.event_hub_checkpoint AS c WITH (UPDLOCK, HOLDLOCK)
         WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id
-          AND c.sequence_number >= @first_sequence_number);
-BEGIN TRY
-    INSERT INTO hubledger.sequence_gap
-           (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts)
-    SELECT @stream_id, @partition_id, @first_sequence_number, @last_sequence_number, @found_at, 'open', 1
-     WHERE NOT EXISTS (
-           SELECT 1 FROM hubledger.sequence_gap AS g
-            WHERE g.stream_id = @stream_id AND g.partition_id = @partition_id
-              AND g.first_sequence_number = @first_sequence_number)
-       AND NOT EXISTS (
-           SELECT 1 FROM hubledger.event_hub_checkpoint AS c WITH (UPDLOCK)
-            WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id
-              AND c.sequence_number >= @first_sequence_number);
-END TRY
-BEGIN CATCH
-    IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;  -- found by another process at the same moment
-END CATCH;
+          AND c.sequence_number >= @next_sequence_number)
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.event_stream AS e
+        WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL);
+
+-- name: note_gap
+-- Store a new gap that is being healed. Touches no row when the checkpoint has reached the number that was to come next,
+-- or the stream is closed.
+-- params: stream_id int, partition_id varchar(8000), first_sequence_number bigint, last_sequence_number bigint, found_at datetime2(7), next_sequence_number bigint
+INSERT INTO hubledger.sequence_gap
+       (stream_id, partition_id, first_sequence_number, last_sequence_number, found_at, status, attempts)
+SELECT @stream_id, @partition_id, @first_sequence_number, @last_sequence_number, @found_at, 'open', 1
+ WHERE NOT EXISTS (
+       SELECT 1 FROM hubledger.sequence_gap AS g
+        WHERE g.stream_id = @stream_id AND g.partition_id = @partition_id
+          AND g.first_sequence_number = @first_sequence_number)
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.event_hub_checkpoint AS c WITH (UPDLOCK, HOLDLOCK)
+        WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id
+          AND c.sequence_number >= @next_sequence_number)
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.event_stream AS e
+        WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL);
 
 -- name: settle_gap
 -- Store the outcome of a gap that begins where a part begins: the part replaces the gap.

@@ -91,7 +91,32 @@ MUTANTS = (
             "   AND last_sequence_number <= (\n",
             "   AND last_sequence_number <> (\n",
         ),
-        ("a further try of a gap is not counted", "attempts = attempts + 1;", "attempts = attempts;"),
+        ("a further try of a gap is not counted", "attempts = attempts + 1\n", "attempts = attempts\n"),
+        (
+            "a gap that was just settled is opened again",
+            "first_sequence_number = :first_sequence_number\n   AND NOT EXISTS (\n"
+            "       SELECT 1 FROM event_hub_checkpoint AS c\n        WHERE c.stream_id = :stream_id",
+            "first_sequence_number = :first_sequence_number\n   AND NOT EXISTS (\n"
+            "       SELECT 1 FROM event_hub_checkpoint AS c\n        WHERE c.stream_id = -:stream_id",
+        ),
+        (
+            "a gap that was just committed is opened",
+            "g.first_sequence_number = :first_sequence_number)\n   AND NOT EXISTS (\n"
+            "       SELECT 1 FROM event_hub_checkpoint AS c\n        WHERE c.stream_id = :stream_id",
+            "g.first_sequence_number = :first_sequence_number)\n   AND NOT EXISTS (\n"
+            "       SELECT 1 FROM event_hub_checkpoint AS c\n        WHERE c.stream_id = -:stream_id",
+        ),
+    ),
+    *in_file(
+        f"{SERVER}/sequence_gap.sql",
+        f"{PARITY} {HOUSE}",
+        (
+            "the server opens a gap that was just settled again",
+            "AND first_sequence_number = @first_sequence_number\n   AND NOT EXISTS (\n"
+            "       SELECT 1 FROM hubledger.event_hub_checkpoint AS c WITH (UPDLOCK, HOLDLOCK)",
+            "AND first_sequence_number = @first_sequence_number\n   AND NOT EXISTS (\n"
+            "       SELECT 1 FROM hubledger.event_hub_checkpoint AS c",
+        ),
     ),
     *in_file(
         f"{SQLITE}/event_hub_ownership.sql",

@@ -67,8 +67,8 @@ MUTANTS = (
         "tests/contract/test_gaps.py",
         (
             "a gap is noted from a state that is too old",
-            "if state.next_number != self._read(state.partition).next_number:",
-            "if state.next_number < 0:",
+            "if not self._database.run(noting_script(state, gap, found_at)).kept[NOTED]:",
+            "if self._database.run(noting_script(state, gap, found_at)).kept[NOTED] < 0:",
         ),
         (
             "the parts of a gap that begin elsewhere are not stored",
@@ -146,6 +146,15 @@ MUTANTS = (
             "a float that an older release rounded counts as changed",
             "any(isinstance(given.get(name), int | float) for name in names)",
             "any(isinstance(given.get(name), bytes) for name in names)",
+        ),
+    ),
+    *in_file(
+        "core/store/gaps.py",
+        "tests/contract/test_gaps.py",
+        (
+            "a further try of a gap looks like a conflict",
+            'Step("note_gap_again", values, counts=NOTED)',
+            'Step("note_gap_again", values)',
         ),
     ),
     *in_file(
