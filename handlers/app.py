@@ -34,7 +34,7 @@ from core.replay.run import ReplayMeans
 from core.settings import Settings, read_settings
 from core.store.aggregation import Aggregations
 from core.store.attempts import Attempts
-from core.store.connect import open_database, operator_stores
+from core.store.connect import briefly_patient, open_database, operator_stores
 from core.store.database import PatientDatabase, invocation
 from core.store.homes import Homes
 from core.store.incarnations import Incarnations
@@ -69,8 +69,9 @@ class LetterCount:
 class App:
     """The parts of the app, one of each for the whole process.
 
-    `store`, `means`, `silence` and `replays` wait for a database that does not answer. The others do not: a person sees
-    the fault at once, and a timer retries. `find_stream` only shows whether the database can be reached.
+    `store`, `means`, `silence` and `replays` wait for a database that does not answer. The others outlast a deadlock,
+    but no lost connection: a person sees that at once, and a timer retries. `find_stream` only shows whether the
+    database can be reached.
     """
 
     settings: Settings
@@ -132,7 +133,8 @@ def _open_app() -> App:
     transform = load_transform(settings.transform, settings.rows_per_event, watchdog.over)
     database = open_database(settings)
     patient = PatientDatabase(database, settings.store_patience)
-    desk = operator_stores(database, settings.stream, declared())
+    brief = briefly_patient(database, settings.store_patience)
+    desk = operator_stores(brief, settings.stream, declared())
     closing = ExitStack()
     for opened in (database, hub, watchdog):
         closing.callback(opened.close)
@@ -149,9 +151,9 @@ def _open_app() -> App:
         store=store,
         means=means,
         silence=SilenceCheck(fresh, settings.gap_grace),
-        incarnations=Incarnations(database),
+        incarnations=Incarnations(brief),
         replays=Replays(patient),
-        aggregation_store=Aggregations(database),
+        aggregation_store=Aggregations(brief),
         ledger=desk.ledger,
         explanations=desk.explanations,
         listing=desk.letters,

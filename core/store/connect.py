@@ -1,20 +1,23 @@
 """Open the database that the settings name, and the stores that operators read."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from core.model.events import Stream
 from core.settings import Settings, embedded_path
-from core.store.database import Database
+from core.store.database import Database, PatientDatabase
 from core.store.homes import Homes
 from core.store.keys import Keys
 from core.store.ledger import Explanations, Ledger
 from core.store.listing import LetterListing
 from core.store.stream import OneStream
 
+OPERATORS_PATIENCE = timedelta(seconds=3)  # shorter than the first pause after a lost connection
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorStores:
-    """The stores that the HTTP API uses. They do not retry, so that an operator sees a fault at once."""
+    """The stores that the HTTP API and the watch use."""
 
     stream: OneStream
     ledger: Ledger
@@ -34,6 +37,14 @@ def open_database(settings: Settings) -> Database:
     from core.store.sqlserver.database import SqlServerDatabase
 
     return SqlServerDatabase(settings.store_connection)
+
+
+def briefly_patient(database: Database, patience: timedelta) -> Database:
+    """Return the database for the calls of operators and of timers: a deadlock or a short fault is retried.
+
+    A lost connection needs a longer pause than a person should wait, so it is a fault at once.
+    """
+    return PatientDatabase(database, min(patience, OPERATORS_PATIENCE))
 
 
 def operator_stores(database: Database, of: Stream, row_classes: tuple[type, ...]) -> OperatorStores:

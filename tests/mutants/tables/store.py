@@ -149,6 +149,20 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "core/store/connect.py",
+        f"{UNIT}/test_connect.py",
+        (
+            "a deadlock fails the request of an operator",
+            "return PatientDatabase(database, min(",
+            "return database or ((",
+        ),
+        (
+            "a person waits until a lost connection is back",
+            "OPERATORS_PATIENCE = timedelta(seconds=3)",
+            "OPERATORS_PATIENCE = timedelta(hours=3)",
+        ),
+    ),
+    *in_file(
         "core/store/gaps.py",
         "tests/contract/test_gaps.py",
         (
