@@ -39,6 +39,7 @@ from core.store.database import Database, write
 from core.store.gaps import NOTED, noting_script
 from core.store.held import HeldLetters, freeing_steps, order_steps
 from core.store.memory import Memory
+from core.store.rows import in_table_order
 from core.store.script import RowVerb, Script, Step, of_rows
 
 Values = dict[str, Any]
@@ -205,8 +206,8 @@ def batch_script(commit: BatchCommit) -> Script:
 def row_steps(settled: Settled, place: Values) -> list[Step]:
     """Return the steps that write rows. Two transactions may insert the same state at once, so that step may race."""
     steps = []
-    for row_class, placed in settled.rows.items():
-        if placed:
+    for row_class in in_table_order(settled.rows):
+        if placed := settled.rows[row_class]:
             table = row_table(row_class)
             verb: RowVerb = "set" if table.key else "append"
             races = (table.name,) if table.key else ()

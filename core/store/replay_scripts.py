@@ -16,6 +16,7 @@ from core.store.checksum import with_checksums
 from core.store.columns import cut, instant_text, numbers_json, place_of, span_values, texts_json
 from core.store.held import freed_by, order_steps
 from core.store.partitions import Values, letter_values
+from core.store.rows import in_table_order
 from core.store.script import Script, Step, of_rows
 
 WHY_RESOLVED = "a replay wrote or filtered it"
@@ -145,7 +146,7 @@ def _writing_steps(commit: ReplayCommit) -> list[Step]:
     return [
         Step("count_replay", reach, expect=1, otherwise=conflict, keeps="commit_number"),
         *order_steps(commit.state, str(commit.job_id), conflict, clears=False),
-        *(step for row_class in commit.row_classes for step in _row_steps(row_class, commit)),
+        *(step for row_class in in_table_order(commit.row_classes) for step in _row_steps(row_class, commit)),
         Step("resolve_letters", resolved, counts="letters_resolved"),
         *_letter_steps(commit, touched, at),
         *order,

@@ -3,7 +3,7 @@
 `prefix` goes before the name of a table ("hubledger."), `mark` before the name of a parameter ("@" or ":").
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from core.model.rows import row_table
@@ -31,6 +31,11 @@ class Dialect:
         """Return the condition that a row is in a range of the partition."""
         ends = f"{self.mark}first_sequence_number AND {self.mark}last_sequence_number"
         return f"{self.of_partition(alias)}\n   AND {alias}.sequence_number BETWEEN {ends}"
+
+
+def in_table_order(row_classes: Iterable[type]) -> list[type]:
+    """Return row classes by the names of their tables, which is the lock order of the tables of states."""
+    return sorted(row_classes, key=lambda row_class: row_table(row_class).name)
 
 
 def common_text(of: OfRows, sql: Dialect) -> str | None:

@@ -56,7 +56,7 @@ FORBIDDEN = {
     "nothing is folded": (r"\bTRANSLATE\b", "SELECT TRANSLATE(a, 'x', 'y')"),
     "time is UTC, and an argument": (r"\b(GETDATE|SYSDATETIME|CURRENT_TIMESTAMP)\b", "SELECT GETDATE()"),
 }
-OUTPUT_TABLES = [row_table(one).name for one in ROW_CLASSES]
+OUTPUT_TABLES = sorted(row_table(one).name for one in ROW_CLASSES)
 
 
 def found_in(pattern: str, texts: Mapping[str, str]) -> list[tuple[str, str]]:
