@@ -194,7 +194,8 @@ class FakeCursor:
         assert len(names) == len(given) == text.count("?"), (names, given)
         assert None not in given, "the driver asks the server for the type of None"
         for value, size in zip(given, self.sizes, strict=True):
-            assert size is not None or len(str(value)) <= 4_000, "the driver sends a long text in a call of its own"
+            assert size is not None, "the driver declares a value by its size, and the server makes a plan for each"
+            assert not isinstance(value, str) or size[1] == 0 or len(value) <= size[1], "the driver refuses the text"
         server = self._connection.server
         server.executed.append((text, given))
         planned = server.faults.pop(0) if server.faults and COMMIT in text else None

@@ -10,7 +10,7 @@ from core.model.events import Event
 from core.model.rows import row_table
 from core.store.columns import instant_of, row_reader
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.odbc import Session, connect
+from core.store.sqlserver.odbc import LongText, Session, connect
 from tests.fakes.kept import (
     SERVER,
     Dialect,
@@ -125,7 +125,7 @@ class SqlServerEngine:
             values[4] = str(values[4]).removesuffix("Z")
             marks = "?, ?, ?, ?, ?, ?, ?, CONVERT(varbinary(max), ?, 2)"
             text = f"SET NOCOUNT ON; INSERT INTO {self.schema}.staged_event VALUES ({marks});"
-            self.session.run(text, [*values[:7], event.body.hex()])
+            self.session.run(text, [*values[:6], LongText(values[6]), LongText(event.body.hex())])
 
     def staged(self) -> list[tuple[str, int]]:
         found = self._select("staged_event", PLACE, ("sequence_number",))

@@ -27,13 +27,15 @@ ENDING = re.compile(r"\](?P<text>[^]]*) \((?P<number>\d+)\) \(\w+\)$", re.DOTALL
 class TdsServer:
     """Serves on a free port until it is closed.
 
-    `calls` has the name or number of each procedure called; `refusal` is the answer to a sign-in. A batch that has the
+    `calls` has the name or number of each procedure called, `prepared` the text of each prepared batch with the types
+    of its parameters: a server makes a plan for each pair. `refusal` is the answer to a sign-in. A batch that has the
     text `holds` is answered after `release`, or not at all when the driver gives it up: `attentions` counts that.
     """
 
     def __init__(self, state: Server | None = None) -> None:
         self.state = state or Server()
         self.calls: list[str | int] = []
+        self.prepared: list[tuple[str, str]] = []
         self.refusal: Error | None = None
         self.holds: str | None = None
         self.holding = threading.Event()
@@ -120,6 +122,7 @@ class TdsServer:
             return fault(error) + done(0xFD, FAULTY)
 
     def _prepared(self, given: list[Any]) -> bytes | None:
+        self.prepared.append((given[2], given[1]))
         text, values = re.sub(r"@P\d+\b", "?", given[2]), given[3:]
         names = DECLARED.findall(text)
         assert len(names) == len(values), (names, values)

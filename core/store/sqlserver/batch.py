@@ -11,9 +11,11 @@ from core.store.queries import ROWS, Param, Query, load_queries
 from core.store.script import Named, Script, Step
 from core.store.sqlserver.faults import UNMET_WORDS
 from core.store.sqlserver.json import many_json, rows_json, without_zone
+from core.store.sqlserver.odbc import LongText
 from core.store.sqlserver.rows import rows_query, rows_values
 
 UNMET = 51100  # THROW when step 0 touches a different number of rows than expected; step 1 has 51101
+LONG = "nvarchar(max)"
 _CONVERTED = {"datetime2(7)": "CONVERT(datetime2(7), ?, 126)", "uniqueidentifier": "CONVERT(uniqueidentifier, ?)"}
 
 Batch = tuple[str, list[Any]]
@@ -139,8 +141,10 @@ def _declare(params: Iterable[Param]) -> str:
 
 
 def _type(param: Param) -> str:
-    return "nvarchar(max)" if param.type == ROWS else param.type
+    return LONG if param.type == ROWS else param.type
 
 
 def _bound(param: Param, value: Any) -> Any:
+    if _type(param) == LONG and value is not None:
+        return LongText(value)
     return without_zone(value) if param.type == "datetime2(7)" else value

@@ -15,8 +15,7 @@ from core.store.sqlserver.reconnects import Reconnects
 
 TOKEN_SCOPE = "https://database.windows.net/.default"
 ACCESS_TOKEN = 1256  # SQL_COPT_SS_ACCESS_TOKEN of the Microsoft driver
-LONG_TEXT = (-9, 0, 0)  # SQL_WVARCHAR of any length
-SHORT_TEXT = 2_000  # characters, each of two UTF-16 units at most: the longest text that the driver sends at once
+LONG_TEXT, TEXT, NUMBER = (-9, 0, 0), (-9, 4_000, 0), (-5, 0, 0)  # nvarchar(max), nvarchar(4000), bigint
 ONE_PIECE = 2**30  # bytes
 _CREDENTIALS = ("uid=", "user id=", "pwd=", "trusted_connection=", "authentication=")
 
@@ -29,6 +28,12 @@ class Driver(Protocol):
     def connect(self, connection_string: str, /, **options: Any) -> Any:
         """Return a connection as DB-API describes it."""
         ...
+
+
+class LongText(str):
+    """A text of any length, such as JSON; every other text has at most 4,000 characters."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +91,15 @@ class Session:
             cursor.close()
 
 
-def _size(value: object) -> tuple[int, int, int] | None:
-    """Return the size to declare for a value; None leaves it to the driver.
+def _size(value: object) -> tuple[int, int, int]:
+    """Return the type to declare for a value.
 
-    The driver would send a long text piece by piece, after an extra round trip.
+    The driver alone would declare a text by its length and a number by its size, and the server compiles a plan for
+    each declaration of one batch. It would also send a long text piece by piece, after an extra round trip.
     """
-    return LONG_TEXT if isinstance(value, str) and len(value) > SHORT_TEXT else None
+    if isinstance(value, str):
+        return LONG_TEXT if isinstance(value, LongText) else TEXT
+    return NUMBER
 
 
 def load_driver() -> Driver:

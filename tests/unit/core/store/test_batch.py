@@ -63,7 +63,8 @@ def text_of(*steps: Step, rehearse: bool = False) -> str:
 def values_of(script: Script | BatchCommit) -> dict[str, Any]:
     """Return the values by the variables that the text declares for them."""
     text, given = run_batch(batch_script(script) if isinstance(script, BatchCommit) else script, rehearse=False)
-    return dict(zip(DECLARED.findall(text), given, strict=True))
+    plain = [str(value) if isinstance(value, str) else value for value in given]  # orjson takes no LongText
+    return dict(zip(DECLARED.findall(text), plain, strict=True))
 
 
 def rows_of(table: str, *rows: Row) -> list[list[Any]]:

@@ -13,7 +13,16 @@ from pathlib import Path
 import pytest
 
 from core.errors import SchemaMismatch, StoreMisconfigured, StoreUnavailable
-from core.store.sqlserver.odbc import Access, Connections, Deadlines, Session, connect, load_driver, token_attribute
+from core.store.sqlserver.odbc import (
+    Access,
+    Connections,
+    Deadlines,
+    LongText,
+    Session,
+    connect,
+    load_driver,
+    token_attribute,
+)
 from tests.fakes.odbc_driver import COMMIT, Error, FakeDriver, When, fault
 
 ROOT = Path(__file__).parents[4]
@@ -120,11 +129,13 @@ def test_a_session_keeps_one_cursor_and_takes_a_new_one_after_a_fault(driver: Fa
     assert [cursor.closed for cursor in driver.connections[0].cursors] == [True, False]
 
 
-def test_a_text_of_any_length_is_sent_within_its_batch(driver: FakeDriver) -> None:
+def test_a_value_is_declared_by_its_kind_whatever_its_size_and_a_text_of_any_length_is_sent_within_its_batch(
+    driver: FakeDriver,
+) -> None:
     session = connect(WITH_PASSWORD, access=Access(lambda: driver))
-    given = ["x" * 2_000, "👩" * 2_001, 7]
-    session.run("DECLARE @a nvarchar(4000) = ?, @b nvarchar(max) = ?, @c int = ?;", given)
-    assert driver.connections[0].cursors[0].sizes == [None, (-9, 0, 0), None]
+    for given in (["", LongText(""), 7], ["x" * 4_000, LongText("👩" * 2_001), 2**62]):
+        session.run("DECLARE @a nvarchar(4000) = ?, @b nvarchar(max) = ?, @c bigint = ?;", given)
+        assert driver.connections[0].cursors[0].sizes == [(-9, 4_000, 0), (-9, 0, 0), (-5, 0, 0)]
     assert driver.connections[0].maxwrite > 2 * 1024 * 1024
 
 

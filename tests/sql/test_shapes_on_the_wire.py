@@ -1,0 +1,82 @@
+"""How many plans the app's batches cost a server: each pair of a text and its parameters' types is a plan.
+
+The driver is Microsoft's, and the server is tests/fakes/tds_server.py: it sees the types that the driver declares.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import islice
+from random import Random
+
+import pytest
+
+from core.ingest.ingest import Means, ingest_batch
+from core.model.events import Event, EventBatch, PartitionId
+from core.model.spans import SequenceNumber
+from core.model.transform import Transform
+from core.store.memory import Memory
+from core.store.sqlserver.database import SqlServerDatabase
+from core.transforms import home_security
+from local.feed.domains import HOMES
+from local.feed.planned import FIRST_INSTANT
+from tests.fakes.builders import STREAM, stamps
+from tests.fakes.store import Store
+from tests.fakes.tds_server import TdsServer
+from tests.sql.values import EPOCH
+
+HOMES_OF_THE_FEED, SEED = 100, 7
+TRANSFORM = Transform(home_security.VERSION, home_security.transform, home_security.references)
+FAR_NUMBER = 2**31 - 400  # the partition's numbers outgrow an int on the way
+
+
+@pytest.fixture
+def server() -> Iterator[TdsServer]:
+    serving = TdsServer()
+    serving.state.stream_id = 1
+    yield serving
+    serving.close()
+
+
+@pytest.fixture
+def store(server: TdsServer, driver_name: str) -> Iterator[Store]:
+    opened = Store(SqlServerDatabase(server.connection_string(driver_name)), Memory(timedelta(seconds=600)))
+    yield opened
+    opened.close()
+
+
+def fed() -> Iterator[tuple[str, bytes]]:
+    """Yield the partition keys and the bodies of the feed's events, without end."""
+    for minute in HOMES.story(HOMES_OF_THE_FEED, None, SEED, FIRST_INSTANT, None):
+        yield from [(minute.partition_key, one.body) for one in minute.events]
+
+
+def batches(count: int, longest: int) -> Iterator[EventBatch]:
+    """Yield batches of the feed of varied sizes, of two partitions."""
+    chance, bodies, numbers = Random(SEED), fed(), {"0": 0, "1": FAR_NUMBER}
+    for at in range(count):
+        place, size = chance.choice("01"), chance.randint(1, longest)
+        events = []
+        for key, body in islice(bodies, size):
+            number = SequenceNumber(numbers[place])
+            events.append(Event(number, str(448 * number), EPOCH, key, {}, body))
+            numbers[place] += 1
+        yield EventBatch(STREAM.partition(PartitionId(place)), tuple(events), f"invocation {at}")
+
+
+@pytest.mark.slow
+def test_a_thousand_batches_of_the_feed_have_one_declaration_a_text_and_one_text_for_each_set_of_tables(
+    store: Store, server: TdsServer
+) -> None:
+    """The time goes into 1,000 answers of the server."""
+    server.state.anchors["1"] = FAR_NUMBER
+    homes = [(f"home-{number:06}", "Etc/UTC", 1) for number in range(HOMES_OF_THE_FEED)]
+    server.state.answers["INNER JOIN hubledger.home AS t"] = homes
+    for batch in batches(1_000, 40):
+        ingest_batch(batch, Means(store, TRANSFORM, stamps()))
+    sent = [one for one in server.prepared if "INSERT INTO hubledger.batch_ledger" in one[0]]
+    texts = {text for text, _ in sent}
+    tables = {" ".join(re.findall(r"(?:INTO|UPDATE) hubledger\.\w+", text)) for text in texts}
+    assert len(sent) == 1_000
+    assert len(set(server.prepared)) == len({text for text, _ in server.prepared})
+    assert len(texts) == len(tables) <= 2 * 2**3 + 2  # three tables, with and without letters; the first of a partition
