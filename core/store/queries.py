@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ BREAKING = "breaking_"  # the name of a migration begins with this when older co
 SQL = Path(__file__).resolve().parents[2] / "sql"
 ROWS = "rows"  # the type of a parameter of many: a JSON array of arrays with the columns in brackets
 _HEADER = re.compile(r"-- name: (?P<name>\w+)\n(?P<purpose>(?:-- (?!params:).*\n)+)-- params:(?P<params>.*)\n")
+_IF_GIVEN = re.compile(r"[:@](?P<name>\w+)[^\n]*-- if given$", re.M)
 _COMMA = re.compile(r",\s*(?![^()]*\))")
 _PARAM = re.compile(r"(?P<name>\w+)(?: (?P<type>\w+(?:\([^()]*\))?))?(?: \((?P<columns>[^()]*)\))?")
 
@@ -38,6 +40,15 @@ class Query:
     def params(self) -> tuple[str, ...]:
         """The names of its parameters; a parameter of many counts as its columns."""
         return tuple(dict.fromkeys(name for one in self.declared for name in one.columns or (one.name,)))
+
+    @property
+    def optional(self) -> frozenset[str]:
+        """The names of the parameters whose lines end with `-- if given`."""
+        return frozenset(_IF_GIVEN.findall(self.text))
+
+    def text_without(self, missing: AbstractSet[str]) -> str:
+        """Return the text without the lines `-- if given` of missing parameters."""
+        return "\n".join([line for line in self.text.split("\n") if missing.isdisjoint(_IF_GIVEN.findall(line))])
 
 
 @dataclass(frozen=True, slots=True)

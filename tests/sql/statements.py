@@ -259,7 +259,10 @@ def _queries() -> Iterator[tuple[str, str]]:
     """Give the statements that run alone; those of a script are in its batch."""
     for name, query in load_queries("sqlserver").items():
         if name not in named_statements(every_script().values()):
-            yield f"query {name}", ask_batch(name, {param.name: "x" for param in query.declared})[0]
+            values = {param.name: "x" for param in query.declared}
+            yield f"query {name}", ask_batch(name, values)[0]
+            if query.optional:
+                yield f"query {name} of all", ask_batch(name, {**values, **dict.fromkeys(query.optional)})[0]
 
 
 def _selects() -> Iterator[tuple[str, str]]:

@@ -250,6 +250,14 @@ def test_every_parameter_has_a_type_and_one_of_many_has_columns(name: str) -> No
         assert bool(param.columns) == (param.type == ROWS)
 
 
+def test_no_statement_compares_with_a_parameter_that_is_missing() -> None:
+    """A comparison with NULL finds nothing, and `@x IS NULL OR` seeks in no index."""
+    assert not [name for name, text in every_batch().items() if re.search(r"[@:]\w+ IS NULL OR", text)]
+    for query in load_queries("sqlserver").values():
+        left = query.text_without(query.optional)
+        assert not query.optional & set(re.findall(r"@(\w+)", left)), query.name
+
+
 def test_a_variable_of_a_text_is_wider_than_every_column_of_its_name_so_that_none_is_cut_unseen() -> None:
     made = " ".join(without_comments(migration.text) for migration in load_migrations("sqlserver"))
     widths = defaultdict(set)

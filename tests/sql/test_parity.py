@@ -70,6 +70,7 @@ def test_the_queries_have_the_same_names_in_the_same_files() -> None:
 @holds_for(EMBEDDED)
 def test_a_query_declares_the_same_params_in_both_dialects(name: str) -> None:
     assert SERVER[name].params == EMBEDDED[name].params
+    assert SERVER[name].optional == EMBEDDED[name].optional
 
 
 @holds_for(SERVER)

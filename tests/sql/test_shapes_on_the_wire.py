@@ -12,17 +12,20 @@ from random import Random
 import pytest
 
 from core.ingest.ingest import Means, ingest_batch
+from core.letters.listing import FIRST_PAGE, LetterFilter
 from core.model.events import Event, EventBatch, PartitionId
 from core.model.spans import SequenceNumber
 from core.model.transform import Transform
+from core.store.listing import LetterListing
 from core.store.memory import Memory
 from core.store.sqlserver.database import SqlServerDatabase
+from core.store.stream import OneStream
 from core.transforms import home_security
 from local.feed.domains import HOMES
 from local.feed.planned import FIRST_INSTANT
 from tests.fakes.builders import STREAM, stamps
 from tests.fakes.store import Store
-from tests.fakes.tds_server import TdsServer
+from tests.fakes.tds_server import PREPARE_AND_EXECUTE, TdsServer
 from tests.sql.values import EPOCH
 
 HOMES_OF_THE_FEED, SEED = 100, 7
@@ -80,3 +83,27 @@ def test_a_thousand_batches_of_the_feed_have_one_declaration_a_text_and_one_text
     assert len(sent) == 1_000
     assert len(set(server.prepared)) == len({text for text, _ in server.prepared})
     assert len(texts) == len(tables) <= 2 * 2**3 + 2  # three tables, with and without letters; the first of a partition
+
+
+FILTERS = {
+    "none": LetterFilter(),
+    "a status": LetterFilter(status="waiting"),
+    "a cause": LetterFilter(fingerprint="0123456789abcdef"),
+    "all": LetterFilter("0123456789abcdef", "waiting", "poison", PartitionId("0"), "a key"),
+}
+
+
+@pytest.mark.parametrize("case", FILTERS)
+def test_a_listing_is_one_request_and_filters_by_the_given_fields_only(
+    store: Store, server: TdsServer, case: str
+) -> None:
+    listing, wanted = LetterListing(OneStream(store.database, STREAM)), FILTERS[case]
+    listing.list_letters(wanted, FIRST_PAGE, 50)
+    before = len(server.calls)
+    listing.list_letters(wanted, FIRST_PAGE, 50)
+    listing.count_matching(wanted, ["waiting"])
+    assert server.calls[before:] == [PREPARE_AND_EXECUTE] * 2
+    fields = ("fingerprint", "status", "error_class", "partition_id", "partition_key")
+    given = [name for name in fields if getattr(wanted, name) is not None]
+    for text, _ in server.prepared[-2:]:
+        assert [name for name in fields if re.search(rf"AND d\.{name} = @{name}\b", text)] == given

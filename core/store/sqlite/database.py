@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
@@ -32,14 +32,15 @@ class SqliteDatabase:
     ) -> None:
         self._path = path
         self._connect = connect or (lambda: open_checked(path, busy_timeout))
-        self._texts = {name: query.text for name, query in load_queries("sqlite").items()}
+        self._queries = load_queries("sqlite")
+        self._optional = {name: query.optional for name, query in self._queries.items() if query.optional}
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._writing = threading.Lock()  # fair between threads; SQLite's own waiting polls
 
     def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
         with _faults():
-            return self._connection().execute(self._text(statement), values).fetchall()
+            return self._connection().execute(self._text(statement, values), values).fetchall()
 
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
         kept: Kept = {step.counts: 0 for step in script.steps if step.counts}
@@ -60,7 +61,8 @@ class SqliteDatabase:
             self._local = threading.local()
 
     def _do(self, connection: sqlite3.Connection, step: Step, kept: Kept, sums: Kept) -> list[tuple[Any, ...]]:
-        text, values = self._text(step.statement), {**step.values, **kept, **sums}
+        values = {**step.values, **kept, **sums}
+        text = self._text(step.statement, values)
         if step.many is None:
             cursor = connection.execute(text, values)
         else:
@@ -77,8 +79,11 @@ class SqliteDatabase:
             kept[step.counts] += max(0, touched)
         return rows
 
-    def _text(self, statement: Named) -> str:
-        return self._texts[statement] if isinstance(statement, str) else rows_text(statement)
+    def _text(self, statement: Named, values: Mapping[str, Any]) -> str:
+        if not isinstance(statement, str):
+            return rows_text(statement)
+        query, optional = self._queries[statement], self._optional.get(statement)
+        return query.text_without({name for name in optional if values[name] is None}) if optional else query.text
 
     @contextmanager
     def _transaction(self, script: Script) -> Iterator[sqlite3.Connection]:

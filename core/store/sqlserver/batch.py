@@ -33,8 +33,8 @@ class _Shape:
 
 def ask_batch(statement: Named, values: Mapping[str, Any]) -> Batch:
     """Return the batch of a statement that reads."""
-    query = _query(statement)
-    return _ask_text(statement), [_bound(param, values[param.name]) for param in query.declared]
+    declared, missing = _query(statement).declared, _missing(values)
+    return _ask_text(statement, missing), _given(declared, values)
 
 
 def run_batch(script: Script, rehearse: bool) -> Batch:
@@ -44,23 +44,26 @@ def run_batch(script: Script, rehearse: bool) -> Batch:
     """
     shapes = tuple(_Shape(step.statement, _expects(step), step.keeps, step.counts) for step in script.steps)
     values = _values(script.steps, _kept(shapes))
-    return _run_text(shapes, rehearse), [_bound(param, values[param.name]) for param in _params(shapes)]
+    return _run_text(shapes, rehearse, _missing(values)), _given(_params(shapes), values)
 
 
 @cache
-def _ask_text(statement: Named) -> str:
+def _ask_text(statement: Named, missing: frozenset[str]) -> str:
     query = _query(statement)
-    return f"SET NOCOUNT ON;\n{_declare(query.declared)}\n{query.text}"
+    return f"SET NOCOUNT ON;\n{_declare(query.declared, missing)}\n{query.text_without(missing)}"
 
 
 @cache
-def _run_text(shapes: tuple[_Shape, ...], rehearse: bool) -> str:
+def _run_text(shapes: tuple[_Shape, ...], rehearse: bool, missing: frozenset[str]) -> str:
     kept, is_plain = _kept(shapes), len(shapes) == 1 and shapes[0].expects == "nothing" and not rehearse
-    lines = ["SET NOCOUNT ON;" if is_plain else "SET NOCOUNT ON; SET XACT_ABORT ON;", _declare(_params(shapes))]
+    lines = [
+        "SET NOCOUNT ON;" if is_plain else "SET NOCOUNT ON; SET XACT_ABORT ON;",
+        _declare(_params(shapes), missing),
+    ]
     lines += [f"DECLARE {', '.join(f'@{name} bigint = 0' for name in kept)};"] if kept else []
     lines += [] if is_plain else ["BEGIN TRANSACTION;"]
     for place, shape in enumerate(shapes):
-        lines += [_query(shape.statement).text, *_after(place, shape)]
+        lines += [_query(shape.statement).text_without(missing), *_after(place, shape)]
     lines += [] if is_plain else [f"{'ROLLBACK' if rehearse else 'COMMIT'} TRANSACTION;"]
     lines += [f"SELECT {', '.join(f'@{name} AS {name}' for name in kept)};"] if kept else []
     return "\n".join(lines)
@@ -105,7 +108,8 @@ def _values(steps: Iterable[Step], kept: tuple[str, ...]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     sums: dict[str, int] = {}
     for place, step in enumerate(steps):
-        values[_expected(place).name] = step.expect
+        if step.expect is not None:
+            values[_expected(place).name] = step.expect
         given = {**step.values, **sums}
         for param in _query(step.statement).declared:
             if param.name in kept:
@@ -134,9 +138,10 @@ def _query(statement: Named) -> Query:
     return load_queries("sqlserver")[statement] if isinstance(statement, str) else rows_query(statement)
 
 
-def _declare(params: Iterable[Param]) -> str:
-    """Declare every parameter, so that each value is sent once."""
-    declared = [f"@{param.name} {_type(param)} = {_CONVERTED.get(param.type, '?')}" for param in params]
+def _declare(params: Iterable[Param], missing: frozenset[str]) -> str:
+    """Declare every parameter, so that each value is sent once; a missing one is NULL."""
+    given = {param.name: "" if param.name in missing else f" = {_CONVERTED.get(param.type, '?')}" for param in params}
+    declared = [f"@{param.name} {_type(param)}{given[param.name]}" for param in params]
     return f"DECLARE {', '.join(declared)};" if declared else ""
 
 
@@ -144,7 +149,16 @@ def _type(param: Param) -> str:
     return LONG if param.type == ROWS else param.type
 
 
+def _missing(values: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the values to leave out: the driver asks the server for the type of each NULL."""
+    return frozenset([name for name, value in values.items() if value is None])
+
+
+def _given(params: Iterable[Param], values: Mapping[str, Any]) -> list[Any]:
+    return [_bound(param, values[param.name]) for param in params if values[param.name] is not None]
+
+
 def _bound(param: Param, value: Any) -> Any:
-    if _type(param) == LONG and value is not None:
+    if _type(param) == LONG:
         return LongText(value)
     return without_zone(value) if param.type == "datetime2(7)" else value

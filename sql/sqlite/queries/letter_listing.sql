@@ -8,11 +8,11 @@ SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
        CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id
-   AND (:fingerprint IS NULL OR d.fingerprint = :fingerprint)
-   AND (:status IS NULL OR d.status = :status)
-   AND (:error_class IS NULL OR d.error_class = :error_class)
-   AND (:partition_id IS NULL OR d.partition_id = :partition_id)
-   AND (:partition_key IS NULL OR d.partition_key = :partition_key)
+   AND +d.fingerprint = :fingerprint  -- if given
+   AND +d.status = :status  -- if given
+   AND +d.error_class = :error_class  -- if given
+   AND +d.partition_id = :partition_id  -- if given
+   AND +d.partition_key = :partition_key  -- if given
    AND d.failed_at >= :since_at AND d.failed_at < :until_at
    AND d.failed_at <= :before_at
    AND (d.failed_at < :before_at OR d.partition_id < :before_partition
@@ -30,11 +30,11 @@ SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
        CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_status
  WHERE d.stream_id = :stream_id
-   AND (:fingerprint IS NULL OR d.fingerprint = :fingerprint)
+   AND +d.fingerprint = :fingerprint  -- if given
    AND d.status = :status
-   AND (:error_class IS NULL OR d.error_class = :error_class)
-   AND (:partition_id IS NULL OR d.partition_id = :partition_id)
-   AND (:partition_key IS NULL OR d.partition_key = :partition_key)
+   AND +d.error_class = :error_class  -- if given
+   AND +d.partition_id = :partition_id  -- if given
+   AND +d.partition_key = :partition_key  -- if given
    AND d.failed_at >= :since_at AND d.failed_at < :until_at
    AND d.failed_at <= :before_at
    AND (d.failed_at < :before_at OR d.partition_id < :before_partition
@@ -53,10 +53,10 @@ SELECT d.partition_id, d.sequence_number, d.enqueued_at, d.partition_key,
   FROM event_hub_dead_letter AS d INDEXED BY ix_event_hub_dead_letter_fingerprint
  WHERE d.stream_id = :stream_id
    AND d.fingerprint = :fingerprint
-   AND (:status IS NULL OR d.status = :status)
-   AND (:error_class IS NULL OR d.error_class = :error_class)
-   AND (:partition_id IS NULL OR d.partition_id = :partition_id)
-   AND (:partition_key IS NULL OR d.partition_key = :partition_key)
+   AND +d.status = :status  -- if given
+   AND +d.error_class = :error_class  -- if given
+   AND +d.partition_id = :partition_id  -- if given
+   AND +d.partition_key = :partition_key  -- if given
    AND d.failed_at >= :since_at AND d.failed_at < :until_at
    AND d.failed_at <= :before_at
    AND (d.failed_at < :before_at OR d.partition_id < :before_partition
@@ -73,9 +73,9 @@ SELECT d.fingerprint, COUNT(*) AS letters,
        MIN(d.failed_at) AS first_failed_at, MAX(d.failed_at) AS last_failed_at
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id
-   AND (:fingerprint IS NULL OR d.fingerprint = :fingerprint)
-   AND (:status IS NULL OR d.status = :status)
-   AND (:partition_id IS NULL OR d.partition_id = :partition_id)
+   AND +d.fingerprint = :fingerprint  -- if given
+   AND +d.status = :status  -- if given
+   AND +d.partition_id = :partition_id  -- if given
    AND +d.failed_at >= :since_at AND +d.failed_at < :until_at  -- +: by the index of causes, which has all of it
  GROUP BY d.fingerprint
  ORDER BY letters DESC, d.fingerprint
@@ -89,11 +89,11 @@ SELECT d.fingerprint, COUNT(*) AS letters,
        MIN(d.failed_at) AS first_failed_at, MAX(d.failed_at) AS last_failed_at
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id
-   AND (:fingerprint IS NULL OR d.fingerprint = :fingerprint)
-   AND (:status IS NULL OR d.status = :status)
-   AND (:error_class IS NULL OR d.error_class = :error_class)
-   AND (:partition_id IS NULL OR d.partition_id = :partition_id)
-   AND (:partition_key IS NULL OR d.partition_key = :partition_key)
+   AND +d.fingerprint = :fingerprint  -- if given
+   AND +d.status = :status  -- if given
+   AND +d.error_class = :error_class  -- if given
+   AND +d.partition_id = :partition_id  -- if given
+   AND +d.partition_key = :partition_key  -- if given
    AND d.failed_at >= :since_at AND d.failed_at < :until_at
  GROUP BY d.fingerprint
  ORDER BY letters DESC, d.fingerprint
@@ -135,11 +135,11 @@ SELECT COUNT(*)
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id
    AND d.status IN (SELECT j.value FROM json_each(:statuses) AS j)
-   AND (:fingerprint IS NULL OR d.fingerprint = :fingerprint)
-   AND (:status IS NULL OR d.status = :status)
-   AND (:error_class IS NULL OR d.error_class = :error_class)
-   AND (:partition_id IS NULL OR d.partition_id = :partition_id)
-   AND (:partition_key IS NULL OR d.partition_key = :partition_key)
+   AND +d.fingerprint = :fingerprint  -- if given
+   AND +d.status = :status  -- if given
+   AND +d.error_class = :error_class  -- if given
+   AND +d.partition_id = :partition_id  -- if given
+   AND +d.partition_key = :partition_key  -- if given
    AND d.failed_at >= :since_at AND d.failed_at < :until_at;
 
 -- name: find_matching
@@ -149,11 +149,11 @@ SELECT d.partition_id, d.sequence_number
   FROM event_hub_dead_letter AS d
  WHERE d.stream_id = :stream_id
    AND d.status IN (SELECT j.value FROM json_each(:statuses) AS j)
-   AND (:fingerprint IS NULL OR d.fingerprint = :fingerprint)
-   AND (:status IS NULL OR d.status = :status)
-   AND (:error_class IS NULL OR d.error_class = :error_class)
-   AND (:partition_id IS NULL OR d.partition_id = :partition_id)
-   AND (:partition_key IS NULL OR d.partition_key = :partition_key)
+   AND +d.fingerprint = :fingerprint  -- if given
+   AND +d.status = :status  -- if given
+   AND +d.error_class = :error_class  -- if given
+   AND +d.partition_id = :partition_id  -- if given
+   AND +d.partition_key = :partition_key  -- if given
    AND d.failed_at >= :since_at AND d.failed_at < :until_at
  ORDER BY d.failed_at, d.partition_id, d.sequence_number
  LIMIT :most;

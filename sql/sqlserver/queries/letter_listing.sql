@@ -8,11 +8,11 @@ SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enq
        CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id
-   AND (@fingerprint IS NULL OR d.fingerprint = @fingerprint)
-   AND (@status IS NULL OR d.status = @status)
-   AND (@error_class IS NULL OR d.error_class = @error_class)
-   AND (@partition_id IS NULL OR d.partition_id = @partition_id)
-   AND (@partition_key IS NULL OR d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2)
+   AND d.fingerprint = @fingerprint  -- if given
+   AND d.status = @status  -- if given
+   AND d.error_class = @error_class  -- if given
+   AND d.partition_id = @partition_id  -- if given
+   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
    AND d.failed_at >= @since_at AND d.failed_at < @until_at
    AND d.failed_at <= @before_at
    AND (d.failed_at < @before_at OR d.partition_id < @before_partition
@@ -29,11 +29,11 @@ SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enq
        CASE WHEN d.status = 'held' THEN d.held_behind END AS held_behind
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id
-   AND (@fingerprint IS NULL OR d.fingerprint = @fingerprint)
+   AND d.fingerprint = @fingerprint  -- if given
    AND d.status = @status
-   AND (@error_class IS NULL OR d.error_class = @error_class)
-   AND (@partition_id IS NULL OR d.partition_id = @partition_id)
-   AND (@partition_key IS NULL OR d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2)
+   AND d.error_class = @error_class  -- if given
+   AND d.partition_id = @partition_id  -- if given
+   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
    AND d.failed_at >= @since_at AND d.failed_at < @until_at
    AND d.failed_at <= @before_at
    AND (d.failed_at < @before_at OR d.partition_id < @before_partition
@@ -51,10 +51,10 @@ SELECT TOP (@most) d.partition_id, d.sequence_number, CONVERT(varchar(33), d.enq
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id
    AND d.fingerprint = @fingerprint
-   AND (@status IS NULL OR d.status = @status)
-   AND (@error_class IS NULL OR d.error_class = @error_class)
-   AND (@partition_id IS NULL OR d.partition_id = @partition_id)
-   AND (@partition_key IS NULL OR d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2)
+   AND d.status = @status  -- if given
+   AND d.error_class = @error_class  -- if given
+   AND d.partition_id = @partition_id  -- if given
+   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
    AND d.failed_at >= @since_at AND d.failed_at < @until_at
    AND d.failed_at <= @before_at
    AND (d.failed_at < @before_at OR d.partition_id < @before_partition
@@ -70,9 +70,9 @@ SELECT TOP (@most) d.fingerprint, COUNT(*) AS letters,
        CONVERT(varchar(33), MIN(d.failed_at), 126) AS first_failed_at, CONVERT(varchar(33), MAX(d.failed_at), 126) AS last_failed_at
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id
-   AND (@fingerprint IS NULL OR d.fingerprint = @fingerprint)
-   AND (@status IS NULL OR d.status = @status)
-   AND (@partition_id IS NULL OR d.partition_id = @partition_id)
+   AND d.fingerprint = @fingerprint  -- if given
+   AND d.status = @status  -- if given
+   AND d.partition_id = @partition_id  -- if given
    AND d.failed_at >= @since_at AND d.failed_at < @until_at
  GROUP BY d.fingerprint
  ORDER BY letters DESC, d.fingerprint;
@@ -85,11 +85,11 @@ SELECT TOP (@most) d.fingerprint, COUNT(*) AS letters,
        CONVERT(varchar(33), MIN(d.failed_at), 126) AS first_failed_at, CONVERT(varchar(33), MAX(d.failed_at), 126) AS last_failed_at
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id
-   AND (@fingerprint IS NULL OR d.fingerprint = @fingerprint)
-   AND (@status IS NULL OR d.status = @status)
-   AND (@error_class IS NULL OR d.error_class = @error_class)
-   AND (@partition_id IS NULL OR d.partition_id = @partition_id)
-   AND (@partition_key IS NULL OR d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2)
+   AND d.fingerprint = @fingerprint  -- if given
+   AND d.status = @status  -- if given
+   AND d.error_class = @error_class  -- if given
+   AND d.partition_id = @partition_id  -- if given
+   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
    AND d.failed_at >= @since_at AND d.failed_at < @until_at
  GROUP BY d.fingerprint
  ORDER BY letters DESC, d.fingerprint;
@@ -129,11 +129,11 @@ SELECT COUNT(*)
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id
    AND d.status IN (SELECT j.value FROM OPENJSON(@statuses) AS j)
-   AND (@fingerprint IS NULL OR d.fingerprint = @fingerprint)
-   AND (@status IS NULL OR d.status = @status)
-   AND (@error_class IS NULL OR d.error_class = @error_class)
-   AND (@partition_id IS NULL OR d.partition_id = @partition_id)
-   AND (@partition_key IS NULL OR d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2)
+   AND d.fingerprint = @fingerprint  -- if given
+   AND d.status = @status  -- if given
+   AND d.error_class = @error_class  -- if given
+   AND d.partition_id = @partition_id  -- if given
+   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
    AND d.failed_at >= @since_at AND d.failed_at < @until_at;
 
 -- name: find_matching
@@ -143,11 +143,11 @@ SELECT TOP (@most) d.partition_id, d.sequence_number
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id
    AND d.status IN (SELECT j.value FROM OPENJSON(@statuses) AS j)
-   AND (@fingerprint IS NULL OR d.fingerprint = @fingerprint)
-   AND (@status IS NULL OR d.status = @status)
-   AND (@error_class IS NULL OR d.error_class = @error_class)
-   AND (@partition_id IS NULL OR d.partition_id = @partition_id)
-   AND (@partition_key IS NULL OR d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2)
+   AND d.fingerprint = @fingerprint  -- if given
+   AND d.status = @status  -- if given
+   AND d.error_class = @error_class  -- if given
+   AND d.partition_id = @partition_id  -- if given
+   AND d.partition_key = @partition_key COLLATE Latin1_General_100_BIN2  -- if given
    AND d.failed_at >= @since_at AND d.failed_at < @until_at
  ORDER BY d.failed_at, d.partition_id, d.sequence_number;
 

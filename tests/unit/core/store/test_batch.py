@@ -83,6 +83,14 @@ class TestTheText:
         assert text.startswith("SET NOCOUNT ON;\n\nSELECT ")
         assert given == []
 
+    def test_declares_a_missing_value_as_null_without_a_marker(self) -> None:
+        values = {"stream_id": 1, "hub_created_at": None}
+        text, given = ask_batch("adopt_hub", values)
+        assert "\nDECLARE @stream_id int = ?, @hub_created_at datetime2(7);\n" in text
+        assert given == [1]
+        adopted = Step("adopt_hub", values)
+        assert run_batch(Script("a test", (adopted, adopted)), False)[1] == [1]
+
     def test_of_one_statement_without_a_condition_is_plain_and_the_same_as_of_a_read(self) -> None:
         values = {**PLACE, "sequence_number": 5, "anchored_at": "2026-01-01T00:00:00.000000Z"}
         script = Script("a test", (Step("anchor_partition", values, answers=True),), may_repeat=True)

@@ -75,6 +75,27 @@ def test_a_header_with_a_parameter_that_is_none_is_refused_with_its_file(params:
         list(parse_queries(TYPED.replace("a int, b", f"a int, {params}, b"), "bad.sql"))
 
 
+FILTERED = """\
+-- name: filtered
+-- What it does.
+-- params: a, b, c
+SELECT a
+  FROM t
+ WHERE a = :a
+   AND +b = :b  -- if given
+   AND c = :c  -- if given
+   AND c < :a;
+"""
+
+
+def test_a_line_of_an_optional_parameter_is_left_out_when_the_parameter_is_missing() -> None:
+    (query,) = parse_queries(FILTERED, "filtered.sql")
+    assert query.optional == {"b", "c"}
+    assert query.text_without(set()) == query.text
+    assert query.text_without({"b"}) == query.text.replace("   AND +b = :b  -- if given\n", "")
+    assert query.text_without({"a", "b", "c"}) == "SELECT a\n  FROM t\n WHERE a = :a\n   AND c < :a;"
+
+
 def test_the_statements_of_an_engine_are_found_by_name() -> None:
     queries = load_queries("sqlite")
     assert {"read_checkpoint", "advance_checkpoint", "record_batch", "add_letter"} <= set(queries)
