@@ -84,9 +84,24 @@ class Letters(Partitions):
         return tuple(FoundLetter(*row) for row in self._database.run(script).rows)
 
     def next_due_at(self, stream: Stream, latest: datetime, frees_held: bool = False) -> datetime | None:
+        """Read when the next letter is due; an idle round is one call, however long ago the stream was found."""
         values = {"latest": instant_text(latest), "frees_held": int(frees_held)}
-        ((due_at,),) = self._database.ask("next_due_at", stream_id=self.open_stream(stream), **values)
-        return instant_or_none(due_at)
+        found = self._ask_remembered(stream, "next_due_at", values)
+        if not found:  # the stream is not remembered, or it was closed
+            found = self._database.ask("next_due_at", stream_id=self.open_stream(stream), **values)
+        return instant_or_none(found[0][0]) if found else None
+
+    def _ask_remembered(self, stream: Stream, statement: str, values: Values) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement that has none for a closed stream; none when the stream is not remembered."""
+        stream_id = self._memory.last_stream_id_of(stream) if self._memory else None
+        if self._memory is None or stream_id is None:
+            return []
+        found = self._database.ask(statement, stream_id=stream_id, **values)
+        if found:
+            self._memory.remember_stream(stream, stream_id)
+        else:
+            self._memory.forget_stream(stream)
+        return found
 
 
 def claim_script(claim: LetterClaim, stream_id: int) -> Script:

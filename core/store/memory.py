@@ -42,6 +42,11 @@ class Memory:
         read_at, stream_id = self._stream_ids.get(stream, (0.0, None))
         return stream_id if self._monotonic() - read_at < STREAM_SECONDS else None
 
+    def last_stream_id_of(self, stream: Stream) -> int | None:
+        """Return the remembered id of a stream, however old: only for a statement that answers nothing when the stream
+        is closed."""
+        return self._stream_ids.get(stream, (0.0, None))[1]
+
     def remember_stream(self, stream: Stream, stream_id: int) -> int:
         """Remember the id of a stream for a few seconds, and return it."""
         self._stream_ids[stream] = (self._monotonic(), stream_id)
@@ -50,7 +55,11 @@ class Memory:
     def forget(self, partition: Partition) -> None:
         """Forget the state of a partition and the id of its stream, so that both are read again."""
         self._states.pop(partition, None)
-        self._stream_ids.pop(partition.stream, None)
+        self.forget_stream(partition.stream)
+
+    def forget_stream(self, stream: Stream) -> None:
+        """Forget the id of a stream, so that it is read again."""
+        self._stream_ids.pop(stream, None)
 
     def forget_references(self) -> None:
         """Forget all references: whenever a partition is read again, another process may have written references."""

@@ -15,6 +15,7 @@ from core.model.letters import LetterOutcome, RetryCommit
 from core.model.spans import SequenceNumber
 from core.store.database import write
 from core.store.incarnations import Incarnations
+from core.store.memory import Memory
 from core.store.stream import OneStream
 from tests.contract.test_replay_jobs import request
 from tests.fakes.builders import (
@@ -32,10 +33,12 @@ from tests.fakes.builders import (
     settled,
 )
 from tests.fakes.kept import Engine
+from tests.fakes.noted_database import NotedDatabase
 from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 
 P = partition()
+LATEST = NOON + timedelta(hours=2)
 CREATED = EPOCH - timedelta(days=3)
 
 
@@ -143,6 +146,49 @@ def test_a_keeper_that_remembers_the_closed_stream_retries_the_letters_of_the_ne
     (chunk,) = claim_due(keeper)
     report = retry_chunk(chunk, keeper, "retry-1")
     assert (report.resolved, report.lost) == (1, 0)
+
+
+def keeper_of(store: Store, clock: FakeClock) -> tuple[Store, NotedDatabase]:
+    """A keeper with a memory over the same database, and the calls of its rounds."""
+    noted = NotedDatabase(store.database)
+    return Store(noted, Memory(timedelta(seconds=60), clock.monotonic)), noted
+
+
+def test_a_round_of_an_idle_keeper_is_one_call_however_long_the_stream_is_known(store: Store) -> None:
+    clock = FakeClock()
+    keeper, noted = keeper_of(store, clock)
+    for _ in range(3):
+        noted.calls.clear()
+        assert keeper.next_due_at(STREAM, LATEST) is None
+        clock.advance(3_600)
+    assert noted.calls == ["next_due_at"]
+
+
+def test_a_round_that_finds_due_letters_claims_them_with_one_more_call(store: Store) -> None:
+    clock = FakeClock()
+    keeper, noted = keeper_of(store, clock)
+    keeper.next_due_at(STREAM, LATEST)
+    keep_letters(store, {0: "quiet"})
+    clock.advance(3_600)
+    noted.calls.clear()
+    assert keeper.next_due_at(STREAM, LATEST) == NOON
+    assert len(keeper.claim_letters(claim())) == 1
+    assert noted.calls == ["next_due_at", "claim_letters"]
+
+
+def test_the_next_round_of_a_keeper_is_about_the_new_stream(store: Store) -> None:
+    clock = FakeClock()
+    keeper, noted = keeper_of(store, clock)
+    keep_letters(store, {0: "quiet"})
+    assert keeper.next_due_at(STREAM, LATEST) == NOON
+    old = keeper.open_stream(STREAM)
+    open_next(store)
+    assert keeper.next_due_at(STREAM, LATEST) is None
+    assert noted.calls[-3:] == ["next_due_at", "find_stream", "next_due_at"]
+    assert keeper.open_stream(STREAM) == store.open_stream(STREAM) != old
+    noted.calls.clear()
+    assert keeper.next_due_at(STREAM, LATEST) is None
+    assert noted.calls == ["next_due_at"]
 
 
 def test_an_operator_who_looked_at_the_closed_stream_sees_the_new_one_within_seconds(store: Store) -> None:

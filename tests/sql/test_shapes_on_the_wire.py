@@ -23,7 +23,7 @@ from core.store.stream import OneStream
 from core.transforms import home_security
 from local.feed.domains import HOMES
 from local.feed.planned import FIRST_INSTANT
-from tests.fakes.builders import STREAM, stamps
+from tests.fakes.builders import STREAM, FakeClock, stamps
 from tests.fakes.store import Store
 from tests.fakes.tds_server import PREPARE_AND_EXECUTE, TdsServer
 from tests.sql.values import EPOCH
@@ -107,3 +107,15 @@ def test_a_listing_is_one_request_and_filters_by_the_given_fields_only(
     given = [name for name in fields if getattr(wanted, name) is not None]
     for text, _ in server.prepared[-2:]:
         assert [name for name in fields if re.search(rf"AND d\.{name} = @{name}\b", text)] == given
+
+
+def test_a_round_of_an_idle_keeper_is_one_request_however_long_the_stream_is_known(
+    store: Store, server: TdsServer
+) -> None:
+    server.state.answers["MIN(d.due_at)"], clock = [(None,)], FakeClock()
+    keeper = store.remembering(timedelta(seconds=60), clock.monotonic)
+    assert keeper.next_due_at(STREAM, EPOCH) is None
+    clock.advance(3_600)
+    before = len(server.calls)
+    assert keeper.next_due_at(STREAM, EPOCH) is None
+    assert server.calls[before:] == [PREPARE_AND_EXECUTE]

@@ -194,7 +194,8 @@ SELECT d.sequence_number, d.status, d.claimed_by
 
 -- name: next_due_at
 -- Read when the next letter is due, or its lease ends; NULL when none waits. A letter that waits for a time after the
--- latest got it from a clock that was ahead, so it is due now. Without an order of keys, held letters are due.
+-- latest got it from a clock that was ahead, so it is due now. Without an order of keys, held letters are due. No row
+-- for a closed stream: a different one is open.
 -- params: stream_id int, latest datetime2(7), frees_held bit
 SELECT CASE WHEN EXISTS (
                  SELECT 1 FROM hubledger.event_hub_dead_letter AS d
@@ -207,4 +208,7 @@ SELECT CASE WHEN EXISTS (
  CROSS JOIN (
        SELECT MIN(l.failed_at) AS held_since
          FROM hubledger.event_hub_dead_letter AS l
-        WHERE l.stream_id = @stream_id AND l.status = 'held' AND @frees_held = 1) AS h;
+        WHERE l.stream_id = @stream_id AND l.status = 'held' AND @frees_held = 1) AS h
+ WHERE NOT EXISTS (
+       SELECT 1 FROM hubledger.event_stream AS e
+        WHERE e.stream_id = @stream_id AND e.closed_at IS NOT NULL);
