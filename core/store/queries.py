@@ -12,7 +12,10 @@ from core.errors import SchemaMismatch
 BREAKING = "breaking_"  # the name of a migration begins with this when older code cannot run on its schema
 SQL = Path(__file__).resolve().parents[2] / "sql"
 ROWS = "rows"  # the type of a parameter of many: a JSON array of arrays with the columns in brackets
-_HEADER = re.compile(r"-- name: (?P<name>\w+)\n(?P<purpose>(?:-- (?!params:).*\n)+)-- params:(?P<params>.*)\n")
+_HEADER = re.compile(
+    r"-- name: (?P<name>\w+)\n(?P<purpose>(?:-- (?!params:).*\n)+)"
+    r"-- params:(?P<params>.*)\n(?:-- answers:(?P<answers>.*)\n)?"
+)
 _IF_GIVEN = re.compile(r"[:@](?P<name>\w+)[^\n]*-- if given$", re.M)
 _COMMA = re.compile(r",\s*(?![^()]*\))")
 _PARAM = re.compile(r"(?P<name>\w+)(?: (?P<type>\w+(?:\([^()]*\))?))?(?: \((?P<columns>[^()]*)\))?")
@@ -29,12 +32,13 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One named statement."""
+    """One named statement. `answers` are the columns of its rows, if a rehearsal has to collect them."""
 
     name: str
     purpose: str
     declared: tuple[Param, ...]
     text: str
+    answers: tuple[Param, ...] = ()
 
     @property
     def params(self) -> tuple[str, ...]:
@@ -98,8 +102,12 @@ def parse_queries(text: str, where: str) -> Iterator[Query]:
     for header, following in zip(headers, [*headers[1:], None], strict=True):
         body = text[header.end() : following.start() if following else len(text)].strip()
         purpose = " ".join(line.removeprefix("-- ") for line in header["purpose"].splitlines())
-        params = tuple(_param(one, where) for one in _COMMA.split(header["params"].strip()) if one)
-        yield Query(header["name"], purpose, params, body)
+        params, answers = _params(header["params"], where), _params(header["answers"] or "", where)
+        yield Query(header["name"], purpose, params, body, answers)
+
+
+def _params(text: str, where: str) -> tuple[Param, ...]:
+    return tuple(_param(one, where) for one in _COMMA.split(text.strip()) if one)
 
 
 def _param(text: str, where: str) -> Param:

@@ -143,11 +143,33 @@ def test_a_script_that_keeps_numbers_ends_with_them(name: str) -> None:
 def test_a_script_declares_all_that_it_uses_and_has_a_value_for_each_marker(name: str) -> None:
     text, given = every_run()[name]
     declarations = "".join(re.findall(r"^DECLARE.*?;$", text, re.M))
-    declared = re.findall(r"@(\w+) [a-z0-9]+(?:\([^)]*\))? =", declarations)
+    declared = re.findall(r"@(\w+) (?:[a-z0-9]+(?:\([^)]*\))? =|TABLE \()", declarations)
     assert len(declared) == len(set(declared))
     assert set(re.findall(r"(?<!@)@(\w+)", without_comments(text))) == set(declared)
     assert text.count("?") == len(given)
     assert None not in given
+
+
+@holds_for(name for name in every_script() if name.startswith("rehearsal "))
+def test_a_rehearsal_answers_after_it_is_rolled_back_so_that_no_client_holds_its_locks(name: str) -> None:
+    before, _, after = every_run()[name][0].partition("\nROLLBACK TRANSACTION;\n")
+    statements = [one.strip() for one in without_comments(before).split(";")]
+    assert [one for one in statements if re.match(r"SELECT (?!@)", one) or "OUTPUT" in one] == []
+    assert len([one for one in statements if one.startswith("INSERT INTO @answer ")]) == 1
+    assert re.match(r"SELECT a\.table_name, [^;]* FROM @answer AS a ORDER BY a\.place;\nSELECT @commit_number", after)
+
+
+@holds_for(query for query in load_queries("sqlserver") if load_queries("sqlserver")[query].answers)
+def test_a_statement_answers_with_the_columns_that_it_declares_in_their_types(name: str) -> None:
+    query = load_queries("sqlserver")[name]
+    selected = re.findall(r"\w\.(\w+)", query.text.partition("FROM")[0])
+    assert selected == [column.name for column in query.answers]
+    table = re.search(r"FROM hubledger\.(\w+)", query.text)
+    made = " ".join(migration.text for migration in load_migrations("sqlserver"))
+    assert table
+    columns = re.search(rf"CREATE TABLE hubledger\.{table[1]} \((.*?)\n\);", made, re.S)
+    assert columns
+    assert all(re.search(rf"^ +{one.name} +{re.escape(one.type)} ", columns[1], re.M) for one in query.answers)
 
 
 @holds_for(every_script())

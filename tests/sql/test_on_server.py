@@ -1,5 +1,6 @@
 """What only a T-SQL server can show; MSSQL_CONNECTION names it, and all is done in a schema of its own."""
 
+import json
 import os
 import secrets
 from collections.abc import Iterator
@@ -14,16 +15,17 @@ from bench.wire import Cut, Wire
 from core.errors import CheckpointConflict, CommitOutcomeUnknown, SchemaMismatch, StoreMisconfigured
 from core.ingest.ingest import Means, ingest_batch
 from core.model.clock import Clock
+from core.store.columns import place_of
 from core.store.memory import Memory
 from core.store.queries import load_migrations
 from core.store.script import Script, Step
 from core.store.sqlserver.batch import run_batch
 from core.store.sqlserver.database import SqlServerDatabase
-from core.store.sqlserver.odbc import connect
+from core.store.sqlserver.odbc import LongText, Session, connect, load_driver
 from core.store.sqlserver.schema import in_schema, migrate_server
 from tests.fakes.builders import batch, commit, events, partition, stamps
 from tests.fakes.plain_transform import PLAIN
-from tests.fakes.server_schema import TABLES, drop_schema
+from tests.fakes.server_schema import TABLES, drop_schema, shared_schema
 from tests.fakes.store import Store
 from tests.sql.statements import commit_of
 from tests.sql.values import EPOCH, ROW_CLASSES
@@ -100,6 +102,31 @@ def test_a_login_that_does_not_exist_names_the_setting() -> None:
     other = ";".join(part for part in CONNECTION.split(";") if part[:3].lower() not in ("uid", "pwd"))
     with pytest.raises(StoreMisconfigured, match=r"^STORE_CONNECTION: "):
         connect(f"{other};UID=nobody_{secrets.token_hex(4)};PWD=wrong")
+
+
+RETRACTED = (
+    "SET NOCOUNT ON;\nINSERT INTO hubledger.retracted_row\n"
+    "       (stream_id, partition_id, commit_number, table_name, sequence_number, ordinal, row_commit_number, row)\n"
+    "SELECT ?, ?, 2, 'home', n.number, 0, 1, REPLICATE(CONVERT(nvarchar(max), N'x'), 4000)\n"
+    "  FROM OPENJSON(?) WITH (number bigint '$') AS n;"
+)
+
+
+def test_a_rehearsal_locks_nothing_while_its_client_reads(server_store: Store, server_session: Session) -> None:
+    """The answer is larger than the buffers of the line, so the server waits for the client."""
+    schema, state = shared_schema(CONNECTION), server_store.read_partition(partition())
+    server_store.commit_batch(commit(state, 0, 4))
+    place, numbers = place_of(state), LongText(json.dumps([*range(4_000)]))
+    server_session.run(in_schema(RETRACTED, schema), [*place.values(), numbers])
+    steps = (Step("count_commit", place, keeps="commit_number"), Step("read_retracted", place, answers=True))
+    text, given = run_batch(Script("a test", steps), rehearse=True)
+    reading = load_driver().connect(CONNECTION, autocommit=True)
+    cursor = reading.cursor()
+    assert cursor.execute(in_schema(text, schema), given).fetchone()[1] == 0
+    locking = "UPDATE hubledger.event_hub_checkpoint SET commit_number = commit_number;"
+    server_session.run(in_schema(f"SET NOCOUNT ON; SET LOCK_TIMEOUT 2000; {locking}", schema))
+    assert [row[1] for row in cursor.fetchall()] == [*range(1, 4_000)]
+    reading.close()
 
 
 class TestOnTheWire:

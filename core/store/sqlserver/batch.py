@@ -29,6 +29,7 @@ class _Shape:
     expects: Literal["nothing", "one", "many"]
     keeps: str | None
     counts: str | None
+    is_collected: bool
 
 
 def ask_batch(statement: Named, values: Mapping[str, Any]) -> Batch:
@@ -40,9 +41,10 @@ def ask_batch(statement: Named, values: Mapping[str, Any]) -> Batch:
 def run_batch(script: Script, rehearse: bool) -> Batch:
     """Return the batch of a script; ValueError when two steps give one parameter different values.
 
-    A script of one statement without a condition needs no transaction of ours.
+    A script of one statement without a condition needs no transaction of ours. A rehearsal collects its answer and
+    gives it when everything is rolled back: no row stays locked while a client reads.
     """
-    shapes = tuple(_Shape(step.statement, _expects(step), step.keeps, step.counts) for step in script.steps)
+    shapes = tuple(_shape(step, is_collected=rehearse and step.answers) for step in script.steps)
     values = _values(script.steps, _kept(shapes))
     return _run_text(shapes, rehearse, _missing(values)), _given(_params(shapes), values)
 
@@ -56,17 +58,38 @@ def _ask_text(statement: Named, missing: frozenset[str]) -> str:
 @cache
 def _run_text(shapes: tuple[_Shape, ...], rehearse: bool, missing: frozenset[str]) -> str:
     kept, is_plain = _kept(shapes), len(shapes) == 1 and shapes[0].expects == "nothing" and not rehearse
-    lines = [
-        "SET NOCOUNT ON;" if is_plain else "SET NOCOUNT ON; SET XACT_ABORT ON;",
-        _declare(_params(shapes), missing),
-    ]
+    collected = [_query(shape.statement) for shape in shapes if shape.is_collected]
+    lines = ["SET NOCOUNT ON;" if is_plain else "SET NOCOUNT ON; SET XACT_ABORT ON;"]
+    lines += [_declare(_params(shapes), missing), *map(_declare_answer, collected)]
     lines += [f"DECLARE {', '.join(f'@{name} bigint = 0' for name in kept)};"] if kept else []
     lines += [] if is_plain else ["BEGIN TRANSACTION;"]
     for place, shape in enumerate(shapes):
+        lines += _collecting(shape) if shape.is_collected else []
         lines += [_query(shape.statement).text_without(missing), *_after(place, shape)]
     lines += [] if is_plain else [f"{'ROLLBACK' if rehearse else 'COMMIT'} TRANSACTION;"]
+    lines += map(_select_answer, collected)
     lines += [f"SELECT {', '.join(f'@{name} AS {name}' for name in kept)};"] if kept else []
     return "\n".join(lines)
+
+
+def _declare_answer(query: Query) -> str:
+    """Declare a variable for the rows of a statement; no rollback empties a variable."""
+    if not query.answers:
+        raise ValueError(f"{query.name} cannot be rehearsed: its header has no `-- answers:` with names and types")
+    columns = ", ".join(f"{column.name} {column.type}" for column in query.answers)
+    return f"DECLARE @answer TABLE (place int IDENTITY PRIMARY KEY, {columns});"
+
+
+def _collecting(shape: _Shape) -> list[str]:
+    return [f"INSERT INTO @answer ({_columns(_query(shape.statement))})"]
+
+
+def _select_answer(query: Query) -> str:
+    return f"SELECT {_columns(query, 'a.')} FROM @answer AS a ORDER BY a.place;"
+
+
+def _columns(query: Query, prefix: str = "") -> str:
+    return ", ".join(prefix + column.name for column in query.answers)
 
 
 def _after(place: int, shape: _Shape) -> list[str]:
@@ -92,6 +115,10 @@ def _params(shapes: tuple[_Shape, ...]) -> tuple[Param, ...]:
             if param.name not in kept:
                 params.setdefault(param.name, param)
     return tuple(params.values())
+
+
+def _shape(step: Step, is_collected: bool) -> _Shape:
+    return _Shape(step.statement, _expects(step), step.keeps, step.counts, is_collected)
 
 
 def _expects(step: Step) -> Literal["nothing", "one", "many"]:

@@ -53,6 +53,7 @@ class Version:
 
 DAY = date(2026, 1, 2)
 PLACE = {"stream_id": 1, "partition_id": "0"}
+READ = Step("read_retracted", PLACE, answers=True)
 NO_LETTERS = {**PLACE, "claimed_by": "c", "transform_version": "v", "committed_at": "2026-01-01T00:00:00.000000Z"}
 
 
@@ -106,6 +107,26 @@ class TestTheText:
         done, rehearsed = (run_batch(script, rehearse) for rehearse in (False, True))
         assert rehearsed == (done[0].replace("COMMIT TRANSACTION;", "ROLLBACK TRANSACTION;"), done[1])
         assert rehearsed[0].count("ROLLBACK") == 1
+
+    def test_of_a_rehearsal_collects_its_answer_and_gives_it_after_the_rollback(self) -> None:
+        text = text_of(Step("count_commit", PLACE, keeps="commit_number"), READ, rehearse=True)
+        places = [
+            text.index(part)
+            for part in (
+                "DECLARE @answer TABLE (place int IDENTITY PRIMARY KEY, table_name varchar(128), sequence_number",
+                "BEGIN TRANSACTION;",
+                "INSERT INTO @answer (table_name, sequence_number, ordinal, row)\nSELECT r.table_name,",
+                "ROLLBACK TRANSACTION;",
+                "SELECT a.table_name, a.sequence_number, a.ordinal, a.row FROM @answer AS a ORDER BY a.place;",
+                "SELECT @commit_number AS commit_number;",
+            )
+        ]
+        assert places == sorted(places)
+        assert "@answer" not in text_of(Step("count_commit", PLACE, keeps="commit_number"), READ)
+
+    def test_of_a_rehearsal_whose_answer_has_no_types_is_refused(self) -> None:
+        with pytest.raises(ValueError, match=r"^find_letters cannot be rehearsed: its header has no `-- answers:`"):
+            text_of(Step("find_letters", {**PLACE, "sequence_numbers": "[]"}, answers=True), rehearse=True)
 
     def test_checks_each_step_that_expects_by_a_number_of_its_own(self) -> None:
         one = Step("count_commit", PLACE, expect=1, keeps="commit_number")

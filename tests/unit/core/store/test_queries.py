@@ -75,6 +75,12 @@ def test_a_header_with_a_parameter_that_is_none_is_refused_with_its_file(params:
         list(parse_queries(TYPED.replace("a int, b", f"a int, {params}, b"), "bad.sql"))
 
 
+def test_a_statement_may_declare_the_columns_of_its_rows() -> None:
+    (query,) = parse_queries(TYPED.replace("SELECT", "-- answers: x varchar(128), y bigint\nSELECT"), "typed.sql")
+    assert query.answers == (Param("x", "varchar(128)"), Param("y", "bigint"))
+    assert query.text == "SELECT @a;"
+
+
 FILTERED = """\
 -- name: filtered
 -- What it does.
