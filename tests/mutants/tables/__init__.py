@@ -1,6 +1,19 @@
 """All mutants, a module for each part of the product."""
 
-from tests.mutants.tables import around, engines, held, ingest, journal, ledger, letters, replay, stops, store, values
+from tests.mutants.tables import (
+    around,
+    engines,
+    held,
+    ingest,
+    journal,
+    ledger,
+    letters,
+    replay,
+    shapes,
+    stops,
+    store,
+    values,
+)
 
 MUTANTS = (
     *ingest.MUTANTS,
@@ -13,5 +26,6 @@ MUTANTS = (
     *ledger.MUTANTS,
     *store.MUTANTS,
     *engines.MUTANTS,
+    *shapes.MUTANTS,
     *around.MUTANTS,
 )
