@@ -129,6 +129,25 @@ def test_a_rehearsal_locks_nothing_while_its_client_reads(server_store: Store, s
     reading.close()
 
 
+PLANS = (
+    "SELECT t.text FROM sys.dm_exec_cached_plans AS p CROSS APPLY sys.dm_exec_sql_text(p.plan_handle) AS t\n"
+    " WHERE p.objtype = 'Prepared' AND CHARINDEX(?, t.text) > 0;"
+)
+
+
+def test_batches_of_all_sizes_leave_one_plan_for_each_text(server_store: Store, server_session: Session) -> None:
+    """The server puts the types of the parameters before the text. The login needs VIEW SERVER STATE."""
+    remembering, own, first = Store(server_store.database, Memory(timedelta(seconds=60))), stamps(), 0
+    for size in (1, 2, 3, 9, 27, 81, 243, 729):
+        log = events(first, first + size - 1, "double home-1")
+        ingest_batch(batch(log), Means(remembering, PLAIN, own))
+        first += size
+    (found,) = server_session.run(PLANS, [f"{shared_schema(CONNECTION)}.batch_ledger"])
+    types_and_texts = [text.partition(")SET NOCOUNT ON;")[::2] for (text,) in found]
+    texts = [text for types, text in types_and_texts if types.startswith("(@P1 ")]
+    assert len(texts) == len(set(texts)) > 0
+
+
 class TestOnTheWire:
     """The same as tests/sql/test_on_the_wire.py shows with a server that knows no T-SQL."""
 

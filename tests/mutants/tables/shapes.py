@@ -62,7 +62,7 @@ MUTANTS = (
     ),
     *in_file(
         "core/store/sqlite/database.py",
-        "tests/contract/operator",
+        "tests/contract/operator/test_listing.py",
         ("a filter that is given is left out", "if values[name] is None})", "})"),
     ),
     *in_file(
