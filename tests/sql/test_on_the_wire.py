@@ -345,4 +345,6 @@ def test_a_parameter_that_the_driver_cannot_write_is_refused_data(store: Store) 
         store.database.ask("find_stream", event_hub="a\ud800", consumer_group="b")
     with pytest.raises(DataRefused):
         write(store.database, "a test", "close_gaps", stream_id=1, partition_id="\ud800")
+    with pytest.raises(DataRefused, match="truncation"):  # not cut unseen by the variable
+        store.database.ask("find_stream", event_hub="👩" * 2_001, consumer_group="b")
     assert store.database.ask("find_stream", event_hub="a", consumer_group="b") == [(1,)]

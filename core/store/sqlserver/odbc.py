@@ -91,15 +91,15 @@ class Session:
             cursor.close()
 
 
-def _size(value: object) -> tuple[int, int, int]:
-    """Return the type to declare for a value.
+def _size(value: object) -> tuple[int, int, int] | None:
+    """Return the type to declare for a text or a whole number; None leaves it to the driver.
 
     The driver alone would declare a text by its length and a number by its size, and the server compiles a plan for
     each declaration of one batch. It would also send a long text piece by piece, after an extra round trip.
     """
     if isinstance(value, str):
         return LONG_TEXT if isinstance(value, LongText) else TEXT
-    return NUMBER
+    return NUMBER if isinstance(value, int) else None
 
 
 def load_driver() -> Driver:

@@ -28,7 +28,7 @@ MUTANTS = (
         "core/store/sqlserver/odbc.py",
         f"{UNIT}/test_odbc.py",
         ("a text is declared by its length", "else TEXT\n", "else (-9, len(value), 0)\n"),
-        ("a number is declared by its size", "    return NUMBER\n", "    return None\n"),
+        ("a number is declared by its size", "return NUMBER if isinstance(value, int) else None", "return None"),
     ),
     *in_file(
         "core/store/sqlserver/batch.py",

@@ -136,6 +136,8 @@ def test_a_value_is_declared_by_its_kind_whatever_its_size_and_a_text_of_any_len
     for given in (["", LongText(""), 7], ["x" * 4_000, LongText("👩" * 2_001), 2**62]):
         session.run("DECLARE @a nvarchar(4000) = ?, @b nvarchar(max) = ?, @c bigint = ?;", given)
         assert driver.connections[0].cursors[0].sizes == [(-9, 4_000, 0), (-9, 0, 0), (-5, 0, 0)]
+    with pytest.raises(AssertionError, match="by its size"):
+        session.run("DECLARE @a float = ?;", [0.5])  # no whole number: the driver declares it
     assert driver.connections[0].maxwrite > 2 * 1024 * 1024
 
 
