@@ -44,9 +44,16 @@ def run_batch(script: Script, rehearse: bool) -> Batch:
     A script of one statement without a condition needs no transaction of ours. A rehearsal collects its answer and
     gives it when everything is rolled back: no row stays locked while a client reads.
     """
-    shapes = tuple(_shape(step, is_collected=rehearse and step.answers) for step in script.steps)
+    shapes = _shapes(script, rehearse)
     values = _values(script.steps, _kept(shapes))
     return _run_text(shapes, rehearse, _missing(values)), _given(_params(shapes), values)
+
+
+def _shapes(script: Script, rehearse: bool) -> tuple[_Shape, ...]:
+    return tuple(
+        _Shape(step.statement, _expects(step), step.keeps, step.counts, is_collected=rehearse and step.answers)
+        for step in script.steps
+    )
 
 
 @cache
@@ -115,10 +122,6 @@ def _params(shapes: tuple[_Shape, ...]) -> tuple[Param, ...]:
             if param.name not in kept:
                 params.setdefault(param.name, param)
     return tuple(params.values())
-
-
-def _shape(step: Step, is_collected: bool) -> _Shape:
-    return _Shape(step.statement, _expects(step), step.keeps, step.counts, is_collected)
 
 
 def _expects(step: Step) -> Literal["nothing", "one", "many"]:
