@@ -35,17 +35,18 @@ GRANT SELECT, DELETE ON hubledger.home_activity_staging TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.idempotency_key TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.ledger_sum TO hubledger_app;
 
--- The role of the Spark jobs: they read the tables that they add up, and write only staging tables.
+-- The role of the Spark jobs: they read the tables that they add up or compare, and write only staging tables.
 IF DATABASE_PRINCIPAL_ID(N'hubledger_job') IS NULL
     CREATE ROLE hubledger_job;
 
 GRANT SELECT ON hubledger.batch_ledger TO hubledger_job;
 GRANT SELECT ON hubledger.event_hub_checkpoint TO hubledger_job;
 GRANT SELECT ON hubledger.event_hub_dead_letter TO hubledger_job;
-GRANT SELECT ON hubledger.event_stream TO hubledger_job;
 GRANT SELECT ON hubledger.home TO hubledger_job;
 GRANT SELECT ON hubledger.sensor_reading TO hubledger_job;
 GRANT SELECT ON hubledger.home_alert TO hubledger_job;
+GRANT SELECT ON hubledger.flight_status TO hubledger_job;
+GRANT SELECT ON hubledger.flight_change TO hubledger_job;
 GRANT SELECT ON hubledger.retracted_row TO hubledger_job;
 GRANT SELECT ON hubledger.aggregation_cut TO hubledger_job;
 GRANT SELECT ON hubledger.aggregation_run TO hubledger_job;

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from core.model.rows import row_table
-from core.store.queries import ROWS, SQL, Param, load_migrations, load_queries
+from core.store.queries import ROWS, Param, load_migrations, load_queries
 from core.store.script import Named
 from core.store.sqlserver.rows import rows_query
 from tests.offenders import holds_for
@@ -350,33 +350,6 @@ IDS = r"^ +((?:partition_id|\w*home_id|sensor_id|carrier|event_hub|consumer_grou
 @holds_for(found_in(IDS, {one.name: one.text for one in load_migrations("sqlserver")}))
 def test_ids_compare_by_code_point_wherever_they_are_stored(found: tuple[str, str]) -> None:
     assert "COLLATE Latin1_General_100_BIN2" in found[1]
-
-
-def test_the_role_of_the_app_may_use_every_table_and_change_no_schema() -> None:
-    script = without_comments((SQL / "sqlserver" / "permissions.sql").read_text(encoding="utf-8"))
-    grants = re.findall(r"GRANT ([A-Z, ]+) ON hubledger\.(\w+) TO hubledger_app", script)
-    may = {table: set(verbs.split(", ")) for verbs, table in grants}
-    made = set(re.findall(r"CREATE TABLE hubledger\.(\w+)", " ".join(every_batch().values())))
-    assert set(may) == made
-    assert may["staged_event"] == {"SELECT", "DELETE"}
-    assert "GRANT SELECT, INSERT ON hubledger.staged_event TO hubledger_job;" in script
-    assert set.union(*(may[table] for table in made)) == {"SELECT", "INSERT", "UPDATE", "DELETE"}
-    kinds = ("commit ", "query ", "retry ", "move ", "replay ", "rehearsal ", "job ", "run ")
-    sent = " ".join(text for name, text in every_batch().items() if name.startswith(kinds))
-    for table in made - {"schema_migration"}:
-        if re.search(
-            rf"UPDATE hubledger\.{table}\b"
-            rf"|UPDATE (?:TOP \(@most\) )?[atdg]\s+SET(?:(?!FROM)[^;])*FROM hubledger\.{table}\b",
-            sent,
-        ):
-            assert "UPDATE" in may[table]
-        if f"DELETE FROM hubledger.{table}\n" in sent:
-            assert "DELETE" in may[table]
-        if f"INSERT INTO hubledger.{table} " in sent or f"INSERT INTO hubledger.{table}\n" in sent:
-            assert "INSERT" in may[table]
-        assert ("DELETE" in may[table]) == bool(
-            re.search(rf"DELETE (t )?FROM hubledger\.{table}\b|DELETE FROM a\s+FROM hubledger\.{table}\b", sent)
-        )
 
 
 def python_texts(path: Path) -> Iterator[str]:

@@ -56,6 +56,16 @@ def _shapes(script: Script, rehearse: bool) -> tuple[_Shape, ...]:
     )
 
 
+def run_text(script: Script) -> str:
+    """Return the text of the batch of a script. It depends on the steps, and on none of their values."""
+    return _run_text(_shapes(script, rehearse=False), rehearse=False, missing=frozenset())
+
+
+def step_text(step: Step) -> str:
+    """Return the text of one step in its batch."""
+    return _query(step.statement).text
+
+
 @cache
 def _ask_text(statement: Named, missing: frozenset[str]) -> str:
     query = _query(statement)

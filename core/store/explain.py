@@ -1,0 +1,154 @@
+"""`python -m core.store.explain commit_batch`: print the T-SQL of a transaction, and its locks in their order.
+
+`rights` prints the rights that the app needs on each table, with the statements that need them.
+"""
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from core.aggregation.runs import NO_CUT, AggregationRun, Staged
+from core.errors import HubledgerError
+from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, Settled
+from core.model.events import Event, Partition, PartitionId
+from core.model.letters import LetterClaim, LetterOutcome, RetryCommit
+from core.model.rows import row_table
+from core.model.spans import SequenceNumber, Span
+from core.replay.job import PartitionProgress, PartitionRange
+from core.replay.pieces import Piece, ReplayCommit
+from core.store.aggregation import result_script
+from core.store.letters import claim_script, retry_script
+from core.store.partitions import batch_script
+from core.store.queries import load_queries
+from core.store.replay_scripts import commit_script
+from core.store.script import OfRows, RowVerb, Script, of_rows
+from core.store.sqlserver.batch import run_text, step_text
+from core.store.sqlserver.rights import Use, uses_of
+from core.store.sqlserver.rows import rows_query
+from core.transforms import load_transform
+
+TRANSFORM = "core.transforms.home_security"
+RIGHTS = "rights"
+OF_THE_OWNER = ("create_schema_migration", "record_migration")  # statements of a migration, which the app never sends
+_APPENDED: tuple[RowVerb, ...] = ("append", "retract", "delete", "select_range", "find_lettered")
+_STATES: tuple[RowVerb, ...] = ("set", "retract_states", "replace_states", "select_states", "select_standing")
+_EACH: tuple[RowVerb, ...] = ("select_placed", "count_rows", "find_row_faults")
+
+_AT = datetime(2026, 1, 1, tzinfo=UTC)
+_ID = UUID(int=0)
+_EVENT = Event(SequenceNumber(7), "448", _AT, None, {}, b"")
+_LETTER = DeadLetter(_EVENT, "unknown", "", "", "", "waiting")
+_STATE = PartitionState(
+    Partition("", "", PartitionId("0")), 1, Checkpoint(SequenceNumber(6), "384", _AT, 1, _ID), stops=()
+)
+RowClasses = tuple[type, ...]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the transactions of these names; on a fault, print one line on stderr and return 1."""
+    parser = argparse.ArgumentParser(prog="python -m core.store.explain", description=__doc__)
+    parser.add_argument("names", nargs="+", choices=[*TRANSACTIONS, RIGHTS], metavar="name", help=_NAMES)
+    parser.add_argument("--transform", default=TRANSFORM, metavar="MODULE", help="whose rows it writes; %(default)s")
+    given = parser.parse_args(arguments)
+    try:
+        row_classes = load_transform(given.transform).row_classes
+    except HubledgerError as error:
+        print(f"explain: {error}", file=sys.stderr)  # noqa: T201
+        return 1
+    texts = (rights_text(row_classes) if name == RIGHTS else explained(name, row_classes) for name in given.names)
+    print("\n\n".join(texts))  # noqa: T201
+    return 0
+
+
+def explained(name: str, row_classes: RowClasses) -> str:
+    """Return the text of a transaction as it is sent, after remarks that name the locks of its steps in their order."""
+    script = TRANSACTIONS[name](row_classes)
+    locks = "".join(f"--   {line}\n" for line in lock_lines(script))
+    return f"-- {name}: the locks that it takes, in this order, and keeps until its end\n{locks}{run_text(script)}"
+
+
+def lock_lines(script: Script) -> list[str]:
+    """Return a line for each step that locks rows: its table, the changes, and the name of the step."""
+    lines = []
+    for step in script.steps:
+        changes: dict[str, list[str]] = defaultdict(list)
+        for use in uses_of(step_text(step)):
+            if use.verb != "SELECT":
+                changes[use.table].append(use.verb)
+        lines += [f"{table:<22} {' and '.join(verbs):<18} {step.statement}" for table, verbs in changes.items()]
+    return lines
+
+
+def rights_text(row_classes: RowClasses) -> str:
+    """Return a line for each right that the app needs: the table, the right, and the statements that need it."""
+    needed = sorted(rights_of_statements(row_classes).items())
+    return "\n".join(f"{use.table:<22} {use.verb:<7} {', '.join(names)}" for use, names in needed)
+
+
+def rights_of_statements(row_classes: RowClasses) -> Mapping[Use, list[str]]:
+    """Return the rights that the app needs, each with the statements that need it."""
+    needed: dict[Use, list[str]] = defaultdict(list)
+    for name, text in _statements(row_classes):
+        for use in uses_of(text):
+            needed[use].append(name)
+    return needed
+
+
+def _statements(row_classes: RowClasses) -> Iterator[tuple[str, str]]:
+    queries = load_queries("sqlserver")
+    yield from ((name, query.text) for name, query in queries.items() if name not in OF_THE_OWNER)
+    yield from ((str(of), rows_query(of).text) for of in _of_rows(row_classes))
+
+
+def _of_rows(row_classes: RowClasses) -> Iterator[OfRows]:
+    for row_class in row_classes:
+        verbs = _STATES if row_table(row_class).key else _APPENDED
+        yield from (of_rows(verb, row_class) for verb in (*verbs, *_EACH))
+
+
+def _commit(row_classes: RowClasses) -> Script:
+    return batch_script(BatchCommit(_STATE, _ID, _EVENT.sequence_number, _EVENT, _settled(row_classes), "", "", _AT))
+
+
+def _retry(row_classes: RowClasses) -> Script:
+    outcomes = (LetterOutcome(_EVENT.sequence_number, "resolved", why=""),)
+    return retry_script(RetryCommit(_STATE, "", outcomes, _settled(row_classes), "", "", _AT))
+
+
+def _replay(row_classes: RowClasses) -> Script:
+    piece = Piece(Span(_EVENT.sequence_number, _EVENT.sequence_number), (_EVENT,))
+    progress = PartitionProgress(PartitionRange(PartitionId("0"), piece.span), _EVENT.sequence_number)
+    settled = _settled(row_classes)
+    return commit_script(ReplayCommit(_ID, _STATE, piece, settled, {}, row_classes, progress, "", _AT))
+
+
+def _run(row_classes: RowClasses) -> Script:
+    run = AggregationRun("", "", 1, NO_CUT, NO_CUT, "", 1, 1, "submitted", _AT, _AT)
+    return result_script(run, Staged("", "", 1, _AT), _AT)
+
+
+def _claim(row_classes: RowClasses) -> Script:
+    return claim_script(LetterClaim(_STATE.partition.stream, "", _AT, _AT, _AT, 1), stream_id=1)
+
+
+def _settled(row_classes: RowClasses) -> Settled:
+    """Return an outcome with a row of each class, and a letter. No text depends on the row, so there is none."""
+    nothing: Any = None
+    return Settled({row_class: [(7, 0, nothing)] for row_class in row_classes}, [_LETTER], 1, 0)
+
+
+TRANSACTIONS: Mapping[str, Callable[[RowClasses], Script]] = {
+    "commit_batch": _commit,
+    "retry": _retry,
+    "replay": _replay,
+    "run": _run,
+    "claim": _claim,
+}
+_NAMES = f"one or more of {', '.join(TRANSACTIONS)}, {RIGHTS}"
+
+if __name__ == "__main__":
+    sys.exit(main())

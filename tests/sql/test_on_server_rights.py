@@ -1,0 +1,40 @@
+"""The roles on a T-SQL server: a member may do what its statements need, and nothing else."""
+
+import os
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from core.store.queries import SQL
+from core.store.sqlserver.odbc import Session, connect
+from core.store.sqlserver.rights import Use
+from core.store.sqlserver.schema import in_schema
+from tests.fakes.server_schema import shared_schema
+from tests.sql.test_rights import MADE, granted
+
+CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
+pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no T-SQL server")
+RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "ALTER", "REFERENCES")
+
+
+@pytest.fixture(params=["hubledger_app", "hubledger_job"])
+def member(request: pytest.FixtureRequest) -> Iterator[tuple[Session, str]]:
+    """A session that works as a user who has only this role, and the role."""
+    session, user = connect(CONNECTION), f"hubledger_test_{secrets.token_hex(4)}"
+    script = (SQL / "sqlserver" / "permissions.sql").read_text(encoding="utf-8")
+    session.run(f"SET NOCOUNT ON;\n{in_schema(script, shared_schema(CONNECTION))}")
+    session.run(f"CREATE USER {user} WITHOUT LOGIN; ALTER ROLE {request.param} ADD MEMBER {user};")
+    session.run(f"EXECUTE AS USER = N'{user}';")
+    yield session, request.param
+    session.run(f"REVERT; DROP USER {user};")
+    session.close()
+
+
+def test_a_member_of_a_role_may_do_what_its_statements_need_and_nothing_else(member: tuple[Session, str]) -> None:
+    session, role = member
+    schema = shared_schema(CONNECTION)
+    ask = "SELECT HAS_PERMS_BY_NAME(?, 'OBJECT', ?);"
+    asked = {Use(table, verb) for table in {*MADE, "schema_migration"} for verb in RIGHTS}
+    may = {use for use in asked if session.run(ask, [f"{schema}.{use.table}", use.verb]) == [[(1,)]]}
+    assert may == granted(role)

@@ -1,0 +1,99 @@
+"""A list of statement and right: each role may do all that its statements need, and nothing else."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from core.model.rows import row_table
+from core.store.explain import OF_THE_OWNER, rights_of_statements
+from core.store.queries import SQL, load_migrations, load_queries
+from core.store.sqlserver.rights import Use, uses_of
+from tests.offenders import holds_for
+from tests.sql.statements import every_batch, without_comments
+from tests.sql.values import ROW_CLASSES
+
+ROOT = Path(__file__).parents[2]
+JOBS = (ROOT / "jobs" / "jdbc_tables.py").read_text(encoding="utf-8")
+MADE = set(re.findall(r"CREATE TABLE hubledger\.(\w+)", " ".join(one.text for one in load_migrations("sqlserver"))))
+NEEDED = rights_of_statements(ROW_CLASSES)
+OF_OWNERS = re.compile(
+    r"^(migration |permissions|create_schema|rows |query (?:create_schema_migration|record_migration)$)"
+)
+SENT = {name: text for name, text in every_batch().items() if not OF_OWNERS.match(name)}
+
+
+def granted(role: str) -> set[Use]:
+    script = without_comments((SQL / "sqlserver" / "permissions.sql").read_text(encoding="utf-8"))
+    grants = re.findall(rf"GRANT ([A-Z, ]+) ON hubledger\.(\w+) TO {role};", script)
+    return {Use(table, verb) for verbs, table in grants for verb in verbs.split(", ")}
+
+
+def needed_by_jobs() -> set[Use]:
+    """Return the uses of the tables that the jobs name, and of those of row classes, which they compare."""
+    named = {*re.findall(r'"(\w+)"', JOBS), *re.findall(r"\}(event_hub_dead_letter)", JOBS)} & MADE
+    read = named | {row_table(each).name for each in ROW_CLASSES}
+    appended = set(re.findall(r'_append\(.*"(\w+)"\)$', JOBS, re.M))
+    return {Use(table, "SELECT") for table in read} | {Use(table, "INSERT") for table in appended}
+
+
+def described(uses: set[Use], why: Mapping[Use, list[str]]) -> list[str]:
+    return sorted(f"{use.verb} on {use.table}: {', '.join(why.get(use, ['no statement']))}" for use in uses)
+
+
+def test_the_app_is_granted_what_its_statements_need() -> None:
+    assert described(set(NEEDED) - granted("hubledger_app"), NEEDED) == []
+
+
+def test_the_app_is_granted_nothing_that_no_statement_needs() -> None:
+    assert described(granted("hubledger_app") - set(NEEDED), NEEDED) == []
+
+
+def test_the_jobs_are_granted_what_they_read_and_append_and_nothing_else() -> None:
+    needed = needed_by_jobs()
+    assert {Use("home_activity_staging", "INSERT"), Use("flight_change", "SELECT")} <= needed
+    assert described(granted("hubledger_job") ^ needed, {}) == []
+
+
+def test_the_list_names_every_statement_that_uses_a_table() -> None:
+    listed = {name for names in NEEDED.values() for name in names}
+    using = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE|TABLE) hubledger\.")
+    queries = {name for name, query in load_queries("sqlserver").items() if using.search(query.text)}
+    assert queries - listed == set(OF_THE_OWNER)
+
+
+@holds_for(SENT)
+def test_a_batch_needs_no_right_that_the_list_lacks(name: str) -> None:
+    assert set(uses_of(SENT[name])) - set(NEEDED) == set()
+
+
+FORMS = {
+    "SELECT e.a FROM hubledger.home AS e;": [("home", "SELECT")],
+    "SELECT a.x FROM hubledger.home AS a INNER JOIN hubledger.home_alert AS b ON b.x = a.x;": [
+        ("home", "SELECT"), ("home_alert", "SELECT"),
+    ],
+    "SELECT (SELECT COUNT(*) FROM hubledger.home AS d) - (SELECT COUNT(*) FROM hubledger.home_alert AS d) AS n;": [
+        ("home", "SELECT"), ("home_alert", "SELECT"),
+    ],
+    "INSERT INTO hubledger.home (a) VALUES (1);": [("home", "INSERT")],
+    "INSERT INTO hubledger.home (a)\nSELECT t.a FROM hubledger.home_alert AS t;": [
+        ("home", "INSERT"), ("home_alert", "SELECT"),
+    ],
+    "INSERT INTO hubledger.home (a) SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM hubledger.home AS h);": [
+        ("home", "INSERT"), ("home", "SELECT"),
+    ],
+    "UPDATE hubledger.home\n   SET a = 1 WHERE a = 2;": [("home", "UPDATE"), ("home", "SELECT")],
+    "UPDATE TOP (@most) d\n   SET a = 1 FROM hubledger.home AS d;": [("home", "UPDATE"), ("home", "SELECT")],
+    "UPDATE d SET a = n.b FROM hubledger.home_alert AS n INNER JOIN hubledger.home AS d ON d.a = n.a;": [
+        ("home", "UPDATE"), ("home_alert", "SELECT"), ("home", "SELECT"),
+    ],
+    "DELETE FROM hubledger.home\n WHERE a = 1;": [("home", "DELETE"), ("home", "SELECT")],
+    "DELETE FROM a\n  FROM hubledger.home AS a;": [("home", "DELETE"), ("home", "SELECT")],
+    "DELETE t FROM hubledger.home AS t;": [("home", "DELETE"), ("home", "SELECT")],
+    "SELECT 1 AS a; -- DELETE FROM hubledger.home;": [],
+    "SELECT 'INSERT INTO hubledger.home' AS a;": [],
+}  # fmt: skip
+
+
+@holds_for(FORMS)
+def test_the_uses_of_a_form_are_found(text: str) -> None:
+    assert [(use.table, use.verb) for use in uses_of(text)] == FORMS[text]
