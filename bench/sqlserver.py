@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.figures import Figure
 from bench.samples import PARTITION, START, reading
-from bench.wire import Wire
+from bench.wire_process import SeparateWire
 from core.model.commits import BatchCommit, DeadLetter, PartitionState, Settled
 from core.model.events import Event
 from core.model.spans import SequenceNumber
@@ -84,7 +84,7 @@ def _compare(server: str, schema: str, size: int) -> Iterator[Figure]:
 
 def _requests(server: str, schema: str) -> Iterator[Figure]:
     """Count the requests on the wire for a batch of 500, each way, in the steady state."""
-    wire, through = Wire.before(server)
+    wire, through = SeparateWire.before(server)
     try:
         with _ways(through, schema) as (store, ways):
             for name, write in ways:

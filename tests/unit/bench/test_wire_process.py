@@ -1,0 +1,75 @@
+"""bench/wire_process.py: the counter passes on what a call that holds the GIL waits for."""
+
+import ctypes
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from bench.wire import Wire
+from bench.wire_process import SeparateWire
+from tests.unit.bench.test_wire import BATCH, CALL, packet
+
+ECHO = """
+import socket
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+while True:
+    line, _ = listener.accept()
+    while piece := line.recv(1_000):
+        line.sendall(piece)
+"""
+PATIENCE = 3  # seconds
+
+
+@pytest.fixture
+def echo() -> Iterator[int]:
+    """The port of a server in a process of its own, which sends back what it gets."""
+    with subprocess.Popen([sys.executable, "-c", ECHO], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        yield int(server.stdout.readline())
+        server.kill()
+
+
+def answer_without_the_gil(port: int) -> int:
+    """Send a request, and wait for its answer as fast_executemany does: no other thread of this process runs."""
+    libc, answer = ctypes.PyDLL(None), ctypes.create_string_buffer(100)
+    with socket.create_connection(("127.0.0.1", port)) as line:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", PATIENCE, 0))
+        line.sendall(packet(CALL))
+        return int(libc.recv(line.fileno(), answer, len(answer), 0))
+
+
+def test_a_call_that_holds_the_gil_gets_its_answer_through_the_separate_wire(echo: int) -> None:
+    wire, through = SeparateWire.before(f"SERVER=127.0.0.1,{echo};Encrypt=no")
+    try:
+        assert through == f"Encrypt=no;SERVER=127.0.0.1,{wire.port}"
+        assert answer_without_the_gil(wire.port) == len(packet(CALL))
+        assert wire.requests == 1
+    finally:
+        wire.close()
+
+
+def test_a_wire_in_the_same_process_would_hang(echo: int) -> None:
+    """Show that the test above holds the GIL: this is the fault that the separate process is for."""
+    wire = Wire("127.0.0.1", echo)
+    assert answer_without_the_gil(wire.port) == -1
+    wire.close()
+
+
+def test_the_separate_wire_counts_what_the_wire_counts(echo: int) -> None:
+    wire = SeparateWire("127.0.0.1", echo)
+    with socket.create_connection(("127.0.0.1", wire.port), timeout=10) as line:
+        for kind in (CALL, BATCH):
+            line.sendall(packet(kind))
+            line.recv(100)
+        assert wire.requests == 2
+    wire.close()
+
+
+def test_a_counter_that_cannot_start_says_so() -> None:
+    with pytest.raises(RuntimeError, match="the wire counter ended with code"):
+        SeparateWire("127.0.0.1", "no port")  # type: ignore[arg-type]
