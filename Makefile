@@ -16,6 +16,8 @@ WORKERS ?= 0
 HOMES ?=
 RATE ?=
 TRANSFORM ?=
+STORE ?=
+export STORE
 ONLY ?=
 SEED ?= 1
 SEEDS ?= 20000
@@ -23,6 +25,7 @@ FIRST ?= 0
 
 help: ## Show the targets and their settings
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "  STORE=\"<ODBC string>\" for run, demo and bench: the store is on SQL Server (docs/run.md)"
 	@echo "  settings: EVENTS=20000 KILL=0 CHAOS=0 AGGREGATE=0 WORKERS=0 HOMES= RATE= SEED=1 for demo; HOMES=100000 RATE=1000 for run; TRANSFORM=home_security or flight_info; PYTHON=python3"
 
 $(VENV)/bin/python:
@@ -148,7 +151,7 @@ screenshots: $(VENV)/dev.done ## Make the pictures of docs/images/ again, with C
 	@SCREENSHOTS=1 $(BIN)/python -m pytest -rs tests/browser
 
 bench: $(VENV)/local.done $(VENV)/spark.done ## Measure the figures of docs/benchmarks.md, as ratios in one run
-	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench $(if $(STORE),sqlserver local)
 
 clean: ## Remove the files of local runs
 	@rm -rf .local-run

@@ -2,10 +2,12 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from bench import api, decode, durable, gaps, imports, ingest, letters, local_run, replay, spark, sqlserver
 from bench.figures import Figure
+from local.server import Server, ServerRefused, add_store, prepared
 
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     "ingest": ingest.measure,
@@ -26,12 +28,34 @@ def main() -> int:
     """Print each figure on a line as soon as it is measured."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"any of {', '.join(PARTS)}; default: all")
-    names = parser.parse_args().parts or list(PARTS)
+    add_store(parser)
+    options = parser.parse_args()
+    names = options.parts or list(PARTS)
     if unknown := [name for name in names if name not in PARTS]:
         parser.error(f"unknown part: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
+    try:
+        with prepared(options.store):
+            return _measure(names, parts_on(options.store))
+    except ServerRefused as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+
+
+def parts_on(store: Server | None) -> Mapping[str, Callable[[], Iterator[Figure]]]:
+    """Return the parts, of which those that can do so measure the store on a server."""
+    if store is None:
+        return PARTS
+    return {
+        **PARTS,
+        "sqlserver": partial(sqlserver.measure, store.connection),
+        "local": partial(local_run.measure, store),
+    }
+
+
+def _measure(names: list[str], parts: Mapping[str, Callable[[], Iterator[Figure]]]) -> int:
     missed = 0
     for name in names:
-        for figure in PARTS[name]():
+        for figure in parts[name]():
             print(figure, flush=True)
             missed += figure.met is False
     return 1 if missed else 0

@@ -12,6 +12,7 @@ from bench.figures import Figure
 from local.books import count_accounted
 from local.feed.domains import HOMES
 from local.processes import APP, Child, Children
+from local.server import Server
 from local.stack import Asked, Place, Stack
 
 RATE, SENDERS = 7_000, 100_000
@@ -32,15 +33,15 @@ class Look:
     resident: int
 
 
-def measure() -> Iterator[Figure]:
+def measure(server: Server | None = None) -> Iterator[Figure]:
     """Measure the share of the rate that was accounted for, the swing of the lag, memory, and CPU per event."""
     if not Path("/proc/self/statm").exists():
         print("local: skipped, this part reads memory and CPU from /proc")
         return
     with tempfile.TemporaryDirectory(dir=APP) as folder, Children(Path(folder)) as children:
-        stack = Stack(Place(Path(folder)), children, time.sleep)
+        stack = Stack(Place(Path(folder), server=server), children, time.sleep)
         emulator = stack.start_emulator("--retain", "200000")
-        stack.migrate()
+        stack.create_store()
         host, _ = stack.start_host(HOMES.transform)
         _warm_up(stack, host)
         feed = stack.start_feed(Asked(HOMES, SENDERS, str(EVENTS), str(RATE), 1, _record(stack, "measured")))
@@ -52,7 +53,7 @@ def measure() -> Iterator[Figure]:
 def _warm_up(stack: Stack, host: Child) -> None:
     """Receive from every partition before the clock starts: the SDK takes seconds to open them."""
     stack.start_feed(Asked(HOMES, SENDERS, str(WARMING), "full", 2, _record(stack, "warming"))).wait_done(time.sleep)
-    while count_accounted(stack.place.store) < WARMING:
+    while count_accounted(stack.place.live) < WARMING:
         host.refuse_dead()
         time.sleep(0.2)
 
@@ -62,11 +63,11 @@ def _record(stack: Stack, name: str) -> tuple[str, str]:
 
 
 def _watch(stack: Stack, host: Child, feed: Child) -> list[Look]:
-    looks, began = [Look(0.0, count_accounted(stack.place.store), _resident(host))], time.monotonic()
+    looks, began = [Look(0.0, count_accounted(stack.place.live), _resident(host))], time.monotonic()
     while feed.running:
         time.sleep(LOOK_EVERY)
         host.refuse_dead()
-        accounted = count_accounted(stack.place.store)
+        accounted = count_accounted(stack.place.live)
         looks.append(Look(time.monotonic() - began, accounted, _resident(host)))
         print(
             f"  {looks[-1].seconds:5.0f} s {accounted:>9,} accounted, host {looks[-1].resident >> 20} MB",

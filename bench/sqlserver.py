@@ -1,4 +1,4 @@
-"""The commit in one call against executemany and fast_executemany, on the T-SQL server that MSSQL_CONNECTION names."""
+"""The commit in one call against executemany and fast_executemany, on a T-SQL server: STORE or MSSQL_CONNECTION."""
 
 import os
 import re
@@ -38,9 +38,9 @@ LETTER = (
 Write = Callable[[BatchCommit], object]
 
 
-def measure() -> Iterator[Figure]:
+def measure(store: str = "") -> Iterator[Figure]:
     """Measure three sizes against two other ways to write, and the requests of a batch; skip without a server."""
-    server = os.environ.get("MSSQL_CONNECTION")
+    server = store or os.environ.get("MSSQL_CONNECTION")
     if not server:
         print("sqlserver: skipped, MSSQL_CONNECTION names no T-SQL server")
         return

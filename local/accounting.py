@@ -83,7 +83,7 @@ class Accounting:
         self._stack.pause(STEP)
         if self._published is None and not self._feed.running:
             self._published = published_copies(self._record)
-        store, now = self._stack.place.store, time.monotonic()
+        store, now = self._stack.place.live, time.monotonic()
         count = count_accounted(store) - self._earlier.books.accounted
         open_letters = count_open_letters(store)
         if count > self._count or open_letters < self._open_letters:

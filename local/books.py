@@ -1,4 +1,4 @@
-"""The app's books: its status over HTTP, counts from the store's file, and a watch in the background."""
+"""The app's books: its status over HTTP, counts from the store, and a watch in the background."""
 
 import http.client
 import json
@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
+
+from local.server import Server
 
 TIMEOUT = 15.0  # seconds; the app stops waiting for the hub earlier
 READ_EVERY = 2.0  # seconds from one answer to the next request; the app asks the hub no more often
@@ -31,6 +33,9 @@ _SURVIVED = {
     "incarnations": "SELECT COUNT(*) FROM event_stream",
     "held": "SELECT COUNT(*) FROM event_hub_dead_letter WHERE fingerprint = 'held' AND status = 'resolved'",
 }
+
+
+LiveStore = Path | Server  # the store while the app works: a file of SQLite, or a server
 
 
 class BooksUnavailable(Exception):
@@ -107,36 +112,39 @@ class Watch:
             self._ended.wait(self._every if books else 0.2)
 
 
-def count_accounted(store: Path) -> int:
+def count_accounted(store: LiveStore) -> int:
     """Count the events that are accounted for in the store, without a wait for the app's answer."""
     return int(select(store, _ACCOUNTED)[0][0])
 
 
-def count_letters(store: Path) -> Counter[str]:
+def count_letters(store: LiveStore) -> Counter[str]:
     """Count the letters in the store, by status."""
     return Counter(dict(select(store, _LETTERS)))
 
 
-def count_gaps(store: Path) -> Counter[str]:
+def count_gaps(store: LiveStore) -> Counter[str]:
     """Count the events in gaps, by the status of the gap: healed, absent or open."""
     return Counter(dict(select(store, _GAPS)))
 
 
-def count_survived(store: Path) -> dict[str, int]:
+def count_survived(store: LiveStore) -> dict[str, int]:
     """Count what a dangerous chaos has left: isolated killing events, incarnations, and held events that followed."""
     return {name: int(select(store, query)[0][0]) for name, query in _SURVIVED.items()}
 
 
-def count_open_letters(store: Path) -> int:
+def count_open_letters(store: LiveStore) -> int:
     """Count the open letters in the store."""
     counts = count_letters(store)
     return sum(counts[status] for status in OPEN)
 
 
-def select(store: Path, query: str, *values: object) -> list[Any]:
-    """Return the rows of a query; the store is opened to be read only."""
+def select(store: LiveStore, query: str, most: int | None = None) -> list[Any]:
+    """Return the rows of a query, or the first of them; a file is opened to be read only."""
+    if isinstance(store, Server):
+        return store.select(query, most=most)
     with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as connection:
-        return connection.execute(query, values).fetchall()
+        found = connection.execute(query)
+        return found.fetchall() if most is None else found.fetchmany(most)
 
 
 def get(address: str, path: str) -> bytes:

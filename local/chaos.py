@@ -3,14 +3,15 @@
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple
 
 from local.consumers import Consumers, Host
 from local.processes import Child
+from local.server import Server
 from local.stack import Stack
 
 Kind = Literal["kill", "skip", "cut", "lock"]
@@ -95,11 +96,17 @@ class Chaos:
 
     def _lock(self) -> None:
         print(f"locking the store for {LOCKED:g} s", flush=True)
-        store = sqlite3.connect(self._stack.place.store, timeout=LOCK_PATIENCE, isolation_level=None)
-        with closing(store):
-            store.execute("BEGIN IMMEDIATE")
+        live = self._stack.place.live
+        with live.locked() if isinstance(live, Server) else _locked_file(live):
             self._stack.pause(LOCKED)
-            store.execute("ROLLBACK")
+
+
+@contextmanager
+def _locked_file(store: Path) -> Iterator[None]:
+    with closing(sqlite3.connect(store, timeout=LOCK_PATIENCE, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")
 
 
 def skipped_batches(logs: Iterable[Path]) -> int:

@@ -107,7 +107,7 @@ class Workers:
         self._children = [stack.start_worker(transform) for _ in range(count)]
         self.logs = [child.output for child in self._children]
         books = StoreBooks(app_settings(stack.connection, stack.place, transform))
-        self.watch = Watch(str(stack.place.store), books.read)
+        self.watch = Watch(str(stack.place.live), books.read)
 
     def __str__(self) -> str:
         """Return their number."""

@@ -21,6 +21,7 @@ from local.interruption import Interrupted, Interruption
 from local.operator import NotOpened, Operator, open_next_incarnation
 from local.processes import Child, ChildFailed, Children, Pause
 from local.proof import Finished, Proof, prove
+from local.server import ServerRefused, add_store, prepared
 from local.stack import Asked, Place, Stack
 
 
@@ -63,6 +64,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         "--aggregate", action="store_true", help="aggregate with Spark, and recount the aggregate; implies --keep"
     )
     add_domain(parser)
+    add_store(parser)
     parser.add_argument("--rate", type=_rate, default="full", metavar="R", help="events a second; default: full speed")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the events and of the kills; default: 1")
     parser.add_argument("--patience", type=positive, default=60, metavar="S", help="seconds without progress; 60")
@@ -77,6 +79,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         )
     if options.chaos:
         options.kill = options.kill or KILLS
+    if options.store and options.aggregate:
+        parser.error("argument --aggregate: here Spark reads only the embedded store: leave --store out")
     aggregating.refuse_unable(parser, options)
     return options
 
@@ -91,12 +95,14 @@ def _rate(text: str) -> str:
 
 
 def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
-    place, record = Place(folder), folder / "record.db"
+    place, record = Place(folder, server=options.store), folder / "record.db"
     try:
-        with aggregating.jobs_ended(folder), Children(folder) as children:
+        with prepared(place.server), aggregating.jobs_ended(folder), Children(folder) as children:
             more = {**_chaos_settings(options), **(aggregating.SETTINGS if options.aggregate else {})}
             finished = _run(options, Stack(place, children, pause, more), record)
-    except (ChildFailed, NoProgress, NotOpened, aggregating.NotAggregated) as error:
+            if place.server:
+                place.server.copy(place.store)
+    except (ChildFailed, NoProgress, NotOpened, ServerRefused, aggregating.NotAggregated) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     proof = prove(finished, place.store, record)
@@ -112,7 +118,7 @@ def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
 def _run(options: argparse.Namespace, stack: Stack, record: Path) -> Finished:
     """Start all, wait until all is accounted for, and end the consumers in order, so that their logs are whole."""
     emulator = stack.start_emulator("--retain", str(max(100_000, options.events)))
-    stack.migrate()
+    stack.create_store()
     consumers, strikes = _consumers(options, stack, emulator)
     run = _Run(options, stack, record, consumers, emulator)
     with consumers.watch, run.operator():
@@ -143,7 +149,7 @@ class _Run:
     def operator(self) -> AbstractContextManager[object]:
         """Return the operator of a dangerous chaos, whose letters block later events."""
         if _is_dangerous(self.options) and isinstance(self.consumers, Host):
-            return Operator(self.consumers, self.stack.place.store)
+            return Operator(self.consumers, self.stack.place.live)
         return nullcontext()
 
     def part(self, events: int, earlier: Accounted = NOTHING) -> Accounting:

@@ -8,13 +8,13 @@ import time
 import uuid
 from collections.abc import Mapping
 from contextlib import closing, suppress
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from local.books import BooksUnavailable, get, select
+from local.books import BooksUnavailable, LiveStore, get, select
 from local.processes import Pause
+from local.server import ServerRefused
 
 LOOK_EVERY = 1.0  # seconds
 ANSWER = 30.0  # seconds until the host must answer
@@ -25,8 +25,11 @@ _HOPELESS = """
 SELECT partition_id, sequence_number FROM event_hub_dead_letter
 WHERE attempts > 0 AND fingerprint <> 'held'
     AND (status = 'exhausted' OR (status = 'waiting' AND error_class = 'refused'))
-ORDER BY partition_id, sequence_number LIMIT ?
+ORDER BY partition_id, sequence_number
 """
+
+
+_RESTARTING = (OSError, http.client.HTTPException, ValueError, sqlite3.Error, ServerRefused)  # host or store
 
 
 class Addressed(Protocol):
@@ -43,7 +46,7 @@ class NotOpened(Exception):
 class Operator:
     """Discards hopeless letters through the API in the background of a `with` block, so that held events are tried."""
 
-    def __init__(self, host: Addressed, store: Path, look_every: float = LOOK_EVERY) -> None:
+    def __init__(self, host: Addressed, store: LiveStore, look_every: float = LOOK_EVERY) -> None:
         self._host = host
         self._store = store
         self._look_every = look_every
@@ -60,13 +63,13 @@ class Operator:
 
     def _work(self) -> None:
         while not self._ended.wait(self._look_every):
-            with suppress(OSError, http.client.HTTPException, ValueError, sqlite3.Error):  # the host may be restarting
+            with suppress(*_RESTARTING):
                 self._discard()
 
     def _discard(self) -> None:
         letters = [
             {"partition_id": partition_id, "sequence_number": str(number)}
-            for partition_id, number in select(self._store, _HOPELESS, ORDER)
+            for partition_id, number in select(self._store, _HOPELESS, most=ORDER)
         ]
         if letters:
             order = {"letters": letters, "expected_count": len(letters), "reason": "the demo's operator gives it up"}

@@ -16,6 +16,7 @@ from local.feed.options import add_domain, choose_senders, positive, rate
 from local.folders import LOCAL_RUN, FolderInUse, kept_folder
 from local.interruption import Interrupted, Interruption
 from local.processes import Child, ChildFailed, Children
+from local.server import ServerRefused, add_store, prepared
 from local.stack import Asked, Place, Stack, app_settings
 
 PROGRESS_EVERY = 2.0  # seconds
@@ -28,16 +29,16 @@ class PortInUse(Exception):
 def main(arguments: list[str] | None = None) -> int:
     """Return 0 after a signal; return 1, with one line on stderr, when it cannot start or when a process died."""
     options = _options(arguments)
-    place, interruption = Place(options.folder.resolve(), options.hub_port, options.port), Interruption()
+    place, interruption = Place(options.folder.resolve(), options.hub_port, options.port, options.store), Interruption()
     try:
         _check(options, place)
         interruption.listen()
-        with kept_folder(place.folder), Children(place.folder) as children:
+        with kept_folder(place.folder), prepared(place.server), Children(place.folder) as children:
             _run(options, Stack(place, children, interruption.pause))
     except Interrupted as stopped:
         print(f"run: {stopped}; its state stays in {options.folder}", flush=True)
         return 0
-    except (PortInUse, FolderInUse, ChildFailed, HubledgerError) as error:
+    except (PortInUse, FolderInUse, ChildFailed, ServerRefused, HubledgerError) as error:
         print(f"run: {error}", file=sys.stderr)
         return 1
     return 0
@@ -50,6 +51,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         ".local-run, and the next run continues from it.",
     )
     add_domain(parser)
+    add_store(parser)
     parser.add_argument("--rate", type=_rate, default="1000", metavar="R|full", help="events a second; default: 1000")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the events; default: 1")
     parser.add_argument("--hub-port", type=positive, default=5672, metavar="P", help="of the emulator; default: 5672")
@@ -84,7 +86,7 @@ def refuse_port_in_use(port: int, option: str) -> None:
 
 
 def _run(options: argparse.Namespace, stack: Stack) -> None:
-    print(f"starting an Event Hubs emulator on port {options.hub_port}, the store in {stack.place.store},")
+    print(f"starting an Event Hubs emulator on port {options.hub_port}, the store in {stack.place.live},")
     senders = f"{options.senders:,} {options.transform.senders} at {options.rate} events/s"
     print(f"the functions host on port {options.port}, and a feed of {senders}")
     print(f"status: http://localhost:{options.port}/api/status   (Ctrl-C ends all)", flush=True)
@@ -99,13 +101,13 @@ def _run(options: argparse.Namespace, stack: Stack) -> None:
 
 def _print_until_stopped(address: str, children: list[Child], stack: Stack) -> None:
     """Print the progress until Interrupted or ChildFailed is raised."""
-    printed, printed_at = count_accounted(stack.place.store), time.monotonic()
+    printed, printed_at = count_accounted(stack.place.live), time.monotonic()
     with Watch(address) as watch:
         while True:
             stack.pause(PROGRESS_EVERY)
             for child in children:
                 child.refuse_dead()
-            accounted, now = count_accounted(stack.place.store), time.monotonic()
+            accounted, now = count_accounted(stack.place.live), time.monotonic()
             print(_line(watch, accounted, (accounted - printed) / (now - printed_at)), flush=True)
             printed, printed_at = accounted, now
 

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from local.books import LiveStore
 from local.feed.domains import Domain
 from local.processes import Child, Children, Command, Pause
+from local.server import Server
 
 HUB, PARTITIONS, CONSUMER_GROUP, READER_GROUP = "telemetry", 16, "hubledger", "hubledger-reader"
 # A run takes minutes, not days: letters are retried soon and often.
@@ -17,21 +19,34 @@ LETTERS = {
     "DEAD_LETTER_LEASE_SECONDS": "5",
     "DEAD_LETTER_LOOK_SECONDS": "1",
 }
+# A claim of letters outlives the patience with a server that is away, so that no chunk loses its letters.
+LETTERS_ON_A_SERVER = {**LETTERS, "DEAD_LETTER_LEASE_SECONDS": "30"}
 BALANCE_EVERY, LOST_AFTER = 1, 4  # seconds: the limit of the wait for a killed worker's partitions
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The folder of a run's state, and its ports; 0 is any free port."""
+    """The folder of a run's state, its ports (0 is any free port), and the server that has the store, if one has it."""
 
     folder: Path
     hub_port: int = 0
     host_port: int = 0
+    server: Server | None = None
 
     @property
     def store(self) -> Path:
-        """The file of the store."""
+        """The file of the store, or of the copy of a server's tables."""
         return self.folder / "hubledger.db"
+
+    @property
+    def live(self) -> LiveStore:
+        """The store while the app works."""
+        return self.server or self.store
+
+    @property
+    def connection(self) -> str:
+        """The setting STORE_CONNECTION."""
+        return self.server.connection if self.server else f"sqlite:{self.store}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +90,16 @@ class Stack:
         )
         return emulator
 
+    def create_store(self) -> None:
+        """Create the store without anything of the runs before; a file of a new folder has nothing."""
+        if self.place.server:
+            self.place.server.empty()
+        self.migrate()
+
     def migrate(self) -> None:
         """Create or upgrade the store."""
-        self._start("migrate", "core.store.migrate", "--store", f"sqlite:{self.place.store}").wait_done(self.pause)
+        settings = {"STORE_CONNECTION": self.place.connection}  # no argument, because it may hold a password
+        self._children.start(Command("migrate", "core.store.migrate", [], settings)).wait_done(self.pause)
 
     def start_host(self, transform: str) -> tuple[Child, str]:
         """Start the functions host with the app, and return its address too; the next host continues from its state."""
@@ -134,7 +156,7 @@ def app_settings(connection: str, place: Place, transform: str) -> dict[str, str
         "EVENTHUB_NAME": HUB,
         "EVENTHUB_CONSUMER_GROUP": CONSUMER_GROUP,
         "HUB_READER_CONSUMER_GROUP": READER_GROUP,
-        "STORE_CONNECTION": f"sqlite:{place.store}",
+        "STORE_CONNECTION": place.connection,
         "TRANSFORM": transform,
-        **LETTERS,
+        **(LETTERS_ON_A_SERVER if place.server else LETTERS),
     }

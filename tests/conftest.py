@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from local.odbc_driver import MISSING, microsoft_driver
 from tests.fakes.engines import ENGINES, PERSISTENT, SqliteEngine
 from tests.fakes.kept import Engine, PersistentEngine
-from tests.fakes.microsoft_driver import MISSING, microsoft_driver
 from tests.fakes.store import Store
 
 settings.register_profile(

@@ -37,6 +37,16 @@ def test_the_emulators_hub_is_the_one_of_the_templates() -> None:
     assert hub["PartitionCount"] == str(partitions.value)
 
 
+def test_the_demo_on_a_server_needs_the_service_that_its_page_starts() -> None:
+    page = (ROOT / "docs" / "run.md").read_text(encoding="utf-8")
+    (service,) = re.findall(r"docker compose up -d (\w+)", page)
+    started = COMPOSE["services"][service]
+    assert started["image"] == "mcr.microsoft.com/mssql/server:2022-latest"
+    assert "depends_on" not in started
+    assert f"SERVER=localhost,{started['ports'][0].split(':')[1]};" in page
+    assert "$$MSSQL_SA_PASSWORD" in started["healthcheck"]["test"][1], "compose would put the password into the check"
+
+
 @holds_for(WORKFLOWS)
 def test_a_workflow_says_its_permissions_and_stores_no_secret(name: str) -> None:
     text = WORKFLOWS[name]

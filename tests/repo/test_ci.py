@@ -50,6 +50,12 @@ def test_the_database_of_the_connection_is_made_before_the_tests() -> None:
     assert made < runs.index("make test-sqlserver")
 
 
+def test_a_demo_runs_on_the_server_in_a_database_of_its_own() -> None:
+    (demo,) = (line for line in commands("sqlserver") if line.startswith("make demo "))
+    assert 'STORE="${MSSQL_CONNECTION/DATABASE=hubledger;/DATABASE=hubledger_demo;}"' in demo
+    assert "KILL=2" in demo
+
+
 def test_a_benchmark_never_fails_a_change() -> None:
     steps = [step for step in JOBS["sqlserver"]["steps"] if "bench" in step.get("run", "")]
     assert [step["continue-on-error"] for step in steps] == [True]

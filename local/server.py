@@ -1,0 +1,241 @@
+"""A store on SQL Server for a local run: made ready, read while the app works, locked, and copied for the recount.
+
+No code of the app reads or copies here, so that the recount stays independent of it; only the loading of the driver is
+shared.
+"""
+
+import argparse
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from uuid import UUID
+
+from core.errors import StoreMisconfigured
+from core.store.sqlserver.odbc import Driver, load_driver
+from local.odbc_driver import MISSING, microsoft_driver
+
+SCHEMA = "hubledger"
+MARK = "hubledger_local_run"  # an extended property of the databases that local runs may empty
+STARTS_IN, PATIENCE, AGAIN = 90.0, 30.0, 1.0  # seconds: of a container that starts, of one read, between two tries
+ANSWER = 30  # seconds
+AZURE = 5  # the engine edition of Azure SQL Database, where a database costs money
+PAGE = 10_000  # rows
+NO_DRIVER = ("IM002", "01000")  # SQLSTATE of the driver manager: waiting helps nothing
+_NO_DATABASE = re.compile(r"\(4060\)")
+_WORD = r"(^|;)\s*(?:{})\s*=\s*([^;]*)"
+_FROM = re.compile(r"\bFROM (?=[a-z_]+\b)")
+_TABLES = "SELECT t.name FROM sys.tables AS t WHERE t.schema_id = SCHEMA_ID(?) ORDER BY t.name"
+_FOREIGN_KEYS = """
+SELECT OBJECT_NAME(f.parent_object_id), f.name FROM sys.foreign_keys AS f WHERE f.schema_id = SCHEMA_ID(?)
+"""
+_MARKED = "SELECT COUNT(*) FROM sys.extended_properties AS p WHERE p.class = 0 AND p.name = ?"
+
+
+class ServerRefused(Exception):
+    """The server cannot hold the store of a local run; the message says why, and what to do."""
+
+
+class Server:
+    """A database on a server, which only one local run uses at a time. Several threads may read."""
+
+    def __init__(
+        self, connection: str, driver: Callable[[], Driver] = load_driver, pause: Callable[[float], None] = time.sleep
+    ) -> None:
+        self.connection = _with_driver(connection)
+        self.database = _word(connection, "database|initial catalog")
+        if not _word(connection, "server") or not self.database:
+            raise ServerRefused("the store is no ODBC string with SERVER= and DATABASE=: docs/run.md shows one")
+        self._driver = driver()
+        self._pause = pause
+        self._reading = Lock()
+        self._open: Any = None
+        self._kept: Any = None
+
+    def __str__(self) -> str:
+        return f"database {self.database} on {_word(self.connection, 'server')}"
+
+    def prepare(self) -> None:
+        """Wait for the server, create the database if it is missing, and take it for this run.
+
+        Raise ServerRefused when it holds a store that no local run made, or when a different run uses it.
+        """
+        self._kept = self._reach()
+        cursor = self._kept.cursor()
+        taken = "SET NOCOUNT ON; DECLARE @r int; EXEC @r = sp_getapplock @Resource = ?, @LockMode = 'Exclusive',"
+        (code,) = cursor.execute(f"{taken} @LockOwner = 'Session', @LockTimeout = 0; SELECT @r;", MARK).fetchone()
+        if code < 0:
+            raise ServerRefused(f"a different local run uses {self}: end that one first")
+        if cursor.execute(_MARKED, MARK).fetchone()[0]:
+            return
+        if cursor.execute(_TABLES, SCHEMA).fetchall():
+            raise ServerRefused(f"{self} holds a store that no local run made: name a missing or an empty database")
+        cursor.execute("EXEC sys.sp_addextendedproperty @name = ?, @value = N'a local run may empty it';", MARK)
+
+    def empty(self) -> None:
+        """Drop the tables of the runs before; `prepare` has shown that they are of local runs."""
+        cursor = self._kept.cursor()
+        for table, key in cursor.execute(_FOREIGN_KEYS, SCHEMA).fetchall():
+            cursor.execute(f"ALTER TABLE {SCHEMA}.{_quoted(table)} DROP CONSTRAINT {_quoted(key)};")
+        for (table,) in cursor.execute(_TABLES, SCHEMA).fetchall():
+            cursor.execute(f"DROP TABLE {SCHEMA}.{_quoted(table)};")
+
+    def select(self, query: str, most: int | None = None) -> list[tuple[Any, ...]]:
+        """Return the rows of a query without schemas, or the first of them; wait while the server is away."""
+        text, deadline = _FROM.sub(f"FROM {SCHEMA}.", query), time.monotonic() + PATIENCE
+        while True:
+            try:
+                with self._reading:
+                    return self._read(text, most)
+            except self._driver.Error as error:
+                if time.monotonic() > deadline:
+                    raise ServerRefused(f"{self} does not answer: {_words(error)}") from error
+            self._pause(AGAIN)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the checkpoints inside the block, so that every commit waits."""
+        with closing(self._connect(self.connection)) as connection:
+            connection.autocommit = False
+            connection.execute(
+                f"SELECT COUNT(*) FROM {SCHEMA}.event_hub_checkpoint WITH (TABLOCKX, HOLDLOCK)"
+            ).fetchall()
+            yield
+            connection.rollback()
+
+    def copy(self, file: Path) -> Path:
+        """Copy every table into a new SQLite file, in the form of the embedded store, and return the file."""
+        with closing(self._connect(self.connection)) as source, closing(sqlite3.connect(file)) as target:
+            for (table,) in source.execute(_TABLES, SCHEMA).fetchall():
+                _copy_table(source.execute(f"SELECT * FROM {SCHEMA}.{_quoted(table)}"), target, table)
+            target.commit()
+        return file
+
+    def close(self) -> None:
+        """Close the connections, which gives the database free for a different run."""
+        for connection in (self._open, self._kept):
+            if connection is not None:
+                with suppress(self._driver.Error):
+                    connection.close()
+
+    def _read(self, text: str, most: int | None) -> list[tuple[Any, ...]]:
+        try:
+            if self._open is None:
+                self._open = self._connect(self.connection)
+            with closing(self._open.execute(text)) as found:
+                return [tuple(row) for row in (found.fetchall() if most is None else found.fetchmany(most))]
+        except self._driver.Error:
+            self._open = None
+            raise
+
+    def _reach(self) -> Any:
+        deadline, tries = time.monotonic() + STARTS_IN, 0
+        while True:
+            try:
+                return self._connect(self.connection)
+            except self._driver.Error as error:
+                if time.monotonic() > deadline or error.args[0] in NO_DRIVER:
+                    raise ServerRefused(f"{self} cannot be reached: {_words(error)}") from error
+                if _NO_DATABASE.search(str(error)):
+                    self._create()
+                elif tries == 0:
+                    print(f"waiting for {self}: {_words(error)}", flush=True)
+            tries += 1
+            self._pause(AGAIN)
+
+    def _create(self) -> None:
+        """Create the database as Azure SQL would make it."""
+        name = _quoted(self.database)
+        master = re.sub(_WORD.format("database|initial catalog"), r"\1DATABASE=master", self.connection, flags=re.I)
+        try:
+            with closing(self._connect(master)) as connection:
+                (edition,) = connection.execute("SELECT CONVERT(int, SERVERPROPERTY('EngineEdition'))").fetchone()
+                if edition == AZURE:
+                    raise ServerRefused(f"{self} is missing, and one in Azure SQL costs money: create it first")
+                connection.execute(f"CREATE DATABASE {name};")
+                connection.execute(f"ALTER DATABASE {name} SET READ_COMMITTED_SNAPSHOT ON;")
+        except self._driver.Error as error:
+            raise ServerRefused(f"{self} is missing and cannot be created: {_words(error)}") from error
+
+    def _connect(self, connection: str) -> Any:
+        return self._driver.connect(connection, autocommit=True, timeout=ANSWER)
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """Add the option for a store on a server; its default is the environment variable STORE."""
+    parser.add_argument(
+        "--store",
+        type=_server,
+        default=os.environ.get("STORE") or None,
+        metavar="ODBC",
+        help="the connection string of a database on SQL Server, instead of an embedded store; default: $STORE",
+    )
+
+
+def _server(text: str) -> Server:
+    try:
+        return Server(text)
+    except (ServerRefused, StoreMisconfigured) as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+@contextmanager
+def prepared(server: Server | None) -> Iterator[None]:
+    """Have a server, where there is one, ready for this run until the end of the block."""
+    try:
+        if server is not None:
+            server.prepare()
+        yield
+    finally:
+        if server is not None:
+            server.close()
+
+
+def _with_driver(connection: str) -> str:
+    if _word(connection, "driver|dsn"):
+        return connection
+    name = microsoft_driver()
+    if name is None:
+        raise ServerRefused(MISSING)
+    return f"DRIVER={{{name}}};{connection}"
+
+
+def _word(connection: str, names: str) -> str:
+    found = re.search(_WORD.format(names), connection, re.I)
+    return found[2].strip().removeprefix("{").removesuffix("}") if found else ""
+
+
+def _words(error: Exception) -> str:
+    return str(error.args[-1])
+
+
+def _quoted(name: str) -> str:
+    return f"[{name.replace(']', ']]')}]"
+
+
+def _copy_table(rows: Any, target: sqlite3.Connection, table: str) -> None:
+    names = [_quoted(column[0]) for column in rows.description]
+    target.execute(f"CREATE TABLE {_quoted(table)} ({', '.join(names)})")
+    markers = ", ".join("?" * len(names))
+    while page := rows.fetchmany(PAGE):
+        target.executemany(
+            f"INSERT INTO {_quoted(table)} VALUES ({markers})", [tuple(map(_embedded, row)) for row in page]
+        )
+
+
+def _embedded(value: Any) -> Any:
+    """Return a value as the embedded store has it."""
+    if isinstance(value, datetime):
+        return f"{value.isoformat(timespec='microseconds')}Z"
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal | UUID):
+        return str(value)
+    return int(value) if isinstance(value, bool) else value

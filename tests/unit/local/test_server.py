@@ -1,0 +1,164 @@
+"""local/server.py: a database is made, taken, emptied, read and copied, and a store of somebody else is left alone."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from core.store.sqlite.schema import migrate_sqlite
+from local import demo, run
+from local.books import count_accounted, count_open_letters, select
+from local.feed.record import ONCE
+from local.recount import recount
+from local.server import Server, ServerRefused, prepared
+from local.stack import LETTERS, Place, app_settings
+from tests.fakes.server_files import FileServer
+from tests.unit.local.feed.builders import story
+from tests.unit.local.stores import first_row, ingest, settle_letters, write_record
+
+STRING = "DRIVER={x};SERVER=localhost,1433;DATABASE=demo;UID=sa;PWD=Secret-1"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> FileServer:
+    folder = tmp_path / "server"
+    folder.mkdir()
+    return FileServer(folder)
+
+
+@pytest.fixture
+def server(files: FileServer) -> Iterator[Server]:
+    made = Server(STRING, lambda: files, lambda _: None)
+    yield made
+    made.close()
+
+
+def test_a_missing_database_is_made_as_azure_sql_makes_it(files: FileServer, server: Server) -> None:
+    server.prepare()
+    made = [text for text in files.texts if "DATABASE [demo]" in text]
+    assert made == ["CREATE DATABASE [demo];", "ALTER DATABASE [demo] SET READ_COMMITTED_SNAPSHOT ON;"]
+    assert files.marked == {"demo"}
+
+
+def test_a_database_that_would_cost_money_is_not_made(files: FileServer, server: Server) -> None:
+    files.edition = 5
+    with pytest.raises(ServerRefused, match="database demo on localhost,1433 is missing, and one in Azure SQL costs"):
+        server.prepare()
+    assert files.databases == {}
+
+
+def test_a_server_that_starts_is_waited_for(
+    files: FileServer, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files.faults = ["[08001] Connection refused", "[28000] Login failed for user 'sa'. (18456)"]
+    server.prepare()
+    assert capsys.readouterr().out == "waiting for database demo on localhost,1433: [08001] Connection refused\n"
+    assert files.marked == {"demo"}
+
+
+def test_a_driver_that_is_missing_is_refused_at_once(files: FileServer, server: Server) -> None:
+    files.faults = ["IM002"]
+    with pytest.raises(ServerRefused, match="database demo on localhost,1433 cannot be reached: IM002"):
+        server.prepare()
+
+
+def test_a_store_that_no_local_run_made_is_refused_and_stays(files: FileServer, server: Server) -> None:
+    migrate_sqlite(files.create("demo"))
+    with pytest.raises(
+        ServerRefused, match="holds a store that no local run made: name a missing or an empty database"
+    ):
+        server.prepare()
+    assert files.marked == set()
+    assert not [text for text in files.texts if "DROP" in text]
+
+
+def test_the_tables_of_the_run_before_are_dropped_keys_first(files: FileServer, server: Server) -> None:
+    migrate_sqlite(files.create("demo"))
+    files.marked.add("demo")
+    server.prepare()
+    server.empty()
+    with closing(sqlite3.connect(files.databases["demo"])) as left:
+        assert (
+            left.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'").fetchall()
+            == []
+        )
+    dropping = [text.split()[0] for text in files.texts if "DROP" in text]
+    assert dropping == sorted(dropping)
+    assert "ALTER TABLE hubledger.[replay_progress] DROP CONSTRAINT [fk_replay_progress_job];" in files.texts
+
+
+def test_a_database_has_one_local_run_at_a_time(files: FileServer, server: Server) -> None:
+    other = Server(STRING, lambda: files, lambda _: None)
+    with prepared(server), pytest.raises(ServerRefused, match="a different local run uses database demo"):
+        other.prepare()
+    other.close()
+    with prepared(other):
+        assert files.locks
+
+
+def test_the_recount_of_a_copy_agrees_and_names_a_changed_row(
+    files: FileServer, server: Server, tmp_path: Path
+) -> None:
+    minutes = list(story(events=300))
+    write_record(tmp_path / "record.db", ((minute, ONCE) for minute in minutes))
+    store = files.create("demo")
+    ingest(store, minutes)
+    settle_letters(store)
+    assert recount(server.copy(tmp_path / "copy.db"), tmp_path / "record.db") == []
+    with closing(sqlite3.connect(store)) as changed:
+        changed.execute(
+            f"UPDATE sensor_reading SET observed_at = '2026-01-01T00:00:00.000001Z' WHERE {first_row('sensor_reading')}"
+        )
+        changed.commit()
+    differences = recount(server.copy(tmp_path / "second.db"), tmp_path / "record.db")
+    assert len(differences) == 2
+    assert all(one.startswith("sensor_reading: ") for one in differences)
+
+
+def test_the_counts_of_a_server_are_those_of_its_tables(files: FileServer, server: Server) -> None:
+    store, minutes = files.create("demo"), list(story(events=300))
+    ingest(store, minutes)
+    assert count_accounted(server) == count_accounted(store) == 300
+    assert count_open_letters(server) == count_open_letters(store) > 0
+    assert [text for text in files.texts if "FROM hubledger." not in text] == []
+    assert len(select(server, "SELECT commit_number FROM batch_ledger ORDER BY commit_number", most=2)) == 2
+
+
+def test_a_read_waits_for_a_server_that_comes_back(files: FileServer, server: Server) -> None:
+    migrate_sqlite(files.create("demo"))
+    files.faults = ["[08S01] Communication link failure"] * 3
+    assert count_accounted(server) == 0
+
+
+def test_the_chaos_locks_the_store_of_a_server(files: FileServer, server: Server, tmp_path: Path) -> None:
+    migrate_sqlite(files.create("demo"))
+    with closing(sqlite3.connect(files.databases["demo"], timeout=0, isolation_level=None)) as app:
+        with server.locked(), pytest.raises(sqlite3.OperationalError, match="locked"):
+            app.execute("BEGIN IMMEDIATE")
+        app.execute("BEGIN IMMEDIATE")
+
+
+def test_the_app_gets_the_server_and_leases_that_outlive_its_patience(server: Server, tmp_path: Path) -> None:
+    settings = app_settings("Endpoint=x", Place(tmp_path, server=server), "core.transforms.home_security")
+    assert settings["STORE_CONNECTION"] == STRING
+    assert int(settings["DEAD_LETTER_LEASE_SECONDS"]) > 20 > int(LETTERS["DEAD_LETTER_LEASE_SECONDS"])
+    assert app_settings("Endpoint=x", Place(tmp_path), "t")["STORE_CONNECTION"] == f"sqlite:{tmp_path / 'hubledger.db'}"
+
+
+@pytest.mark.parametrize("text", ["sqlite:x.db", "DRIVER={x};SERVER=a", "DRIVER={x};DATABASE=a"])
+def test_a_string_without_server_or_database_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for main in (demo.main, run.main):
+        with pytest.raises(SystemExit):
+            main(["--store", text])
+        assert "argument --store: " in capsys.readouterr().err
+
+
+def test_the_store_may_come_from_the_environment_and_excludes_spark(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STORE", STRING)
+    with pytest.raises(SystemExit):
+        demo.main(["--aggregate"])
+    assert "argument --aggregate: here Spark reads only the embedded store" in capsys.readouterr().err
