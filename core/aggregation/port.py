@@ -33,7 +33,10 @@ class AggregationStore(Protocol):
         """Return a complete staged result of this run, or None."""
 
     def commit_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
-        """Move the cut, add the staged windows, close the run, and delete the staged rows, in one transaction."""
+        """Move the cut, add the staged windows and close the run, in one transaction."""
+
+    def clear_staging(self) -> None:
+        """Delete what closed runs have staged, in small transactions: no commit waits for it."""
 
     def read_runs(self, job: str, before: int, limit: int) -> tuple[AggregationRun, ...]:
         """Return runs with a number below `before`, the newest first."""

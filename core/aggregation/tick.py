@@ -72,6 +72,7 @@ def publish(own: Aggregation, job: str = HOME_ACTIVITY) -> bool:
 
 
 def _begin(own: Aggregation, job: str, standing: Standing) -> str:
+    own.store.clear_staging()  # no run is open; a fault leaves it to the next tick
     last, now = standing.last_run, own.now()
     if last is not None and last.status == "failed" and now - (last.closed_at or now) < own.limits.rest:
         return "pauses after a failed run"

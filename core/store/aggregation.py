@@ -11,6 +11,7 @@ from core.store.database import Database, write
 from core.store.script import Script, Step
 
 FAILURE_LENGTH = 2_000  # characters that are stored of the reason of a failed run
+STAGED_CHUNK = 4_000  # rows of one deletion: SQL Server locks a whole table for 5,000
 PREFIX_END = "\x7f"  # sorts after every character that an id may have
 
 
@@ -59,6 +60,12 @@ class Aggregations:
     def commit_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
         return self._is_first(result_script(run, staged, closed_at))
 
+    def clear_staging(self) -> None:
+        for (staging_id,) in self._database.ask("find_closed_staging"):
+            while self._removed_windows(staging_id) == STAGED_CHUNK:
+                pass
+            write(self._database, f"staging {staging_id}", "remove_staging", staging_id=staging_id)
+
     def read_runs(self, job: str, before: int, limit: int) -> tuple[AggregationRun, ...]:
         return tuple(map(_run_of, self._database.ask("read_runs", job=job, before_number=before, most=limit)))
 
@@ -75,6 +82,10 @@ class Aggregations:
 
     def close(self) -> None:
         self._database.close()
+
+    def _removed_windows(self, staging_id: str) -> int:
+        step = Step("remove_staged_windows", {"staging_id": staging_id, "most": STAGED_CHUNK}, counts="removed")
+        return self._database.run(Script(f"staging {staging_id}", (step,), may_repeat=True)).kept["removed"]
 
     def _touched(self, statement: str, run: AggregationRun, **values: Any) -> bool:
         return bool(write(self._database, f"run {run.run_id}", statement, run_id=run.run_id, **values))
@@ -107,7 +118,7 @@ def plan_script(run: AggregationRun) -> Script:
 
 
 def result_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> Script:
-    """Return the transaction of a result: move the cut, add the windows, close the run, and delete the staged rows."""
+    """Return the transaction of a result: move the cut, add the windows, and close the run."""
     values = {
         "run_id": run.run_id,
         "job": run.job,
@@ -125,8 +136,6 @@ def result_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> S
             Step("add_to_windows", values),
             Step("open_windows", values),
             Step("close_run", values, expect=1, otherwise=_MovedOn),
-            Step("remove_staged_windows"),
-            Step("remove_staging"),
         ),
     )
 

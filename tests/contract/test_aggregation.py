@@ -14,11 +14,13 @@ from core.aggregation.activity import HomeActivity
 from core.aggregation.port import AggregationStore
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged, planned_run
 from core.aggregation.tick import HOME_ACTIVITY
+from core.store.aggregation import STAGED_CHUNK
 from tests.fakes.aggregation_engines import AggregationEngine, engines, finish, ingest, stage
 from tests.fakes.builders import EPOCH, home, partition, reading
 
 NOW = EPOCH + timedelta(days=1, microseconds=123_457)
 LATER = NOW + timedelta(minutes=5)
+STAGING = ("home_activity_staging", "aggregation_staging")
 Opened = Callable[[], AggregationRun]
 
 
@@ -178,7 +180,6 @@ def test_a_commit_moves_the_cut_opens_and_adds_to_windows_and_closes_the_run(
     assert closed is not None
     assert (closed.status, closed.readings, closed.windows, closed.closed_at) == ("committed", 7, 3, LATER)
     assert (closed.lake_path, closed.is_snapshot) == (f"/lake/{second.run_id}-s", False)
-    assert [database.count(table) for table in ("home_activity_staging", "aggregation_staging")] == [0, 0]
 
 
 def test_a_window_without_a_measure_stays_without_one(
@@ -210,7 +211,21 @@ def test_what_another_execution_staged_is_neither_counted_nor_left(
     finish(database, "second", run.run_id, LATER + timedelta(seconds=1))
     close(store, database, run, window())
     assert activity(store) == (window(),)
-    assert [database.count(table) for table in ("home_activity_staging", "aggregation_staging")] == [0, 0]
+    store.clear_staging()
+    assert [database.count(table) for table in STAGING] == [0, 0]
+
+
+def test_a_commit_leaves_the_staging_which_is_cleared_in_small_parts_once_the_run_is_closed(
+    store: AggregationStore, database: AggregationEngine, opened: Opened
+) -> None:
+    run = opened()
+    stage(database, "half", run.run_id, [window(f"home-{number}") for number in range(STAGED_CHUNK + 1)])
+    store.clear_staging()
+    assert database.count("home_activity_staging") == STAGED_CHUNK + 1
+    close(store, database, run, window())
+    assert [database.count(table) for table in STAGING] == [STAGED_CHUNK + 2, 1]
+    store.clear_staging()
+    assert [database.count(table) for table in STAGING] == [0, 0]
 
 
 def test_a_run_is_committed_once(store: AggregationStore, database: AggregationEngine, opened: Opened) -> None:

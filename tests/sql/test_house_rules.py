@@ -8,10 +8,11 @@ from pathlib import Path
 
 from core.model.rows import row_table
 from core.store.queries import ROWS, Param, load_migrations, load_queries
-from core.store.script import Named
+from core.store.script import Named, OfRows, RowVerb, of_rows
 from core.store.sqlserver.rows import rows_query
 from tests.offenders import holds_for
 from tests.sql.statements import (
+    STATES,
     aggregations,
     commits,
     every_batch,
@@ -322,6 +323,20 @@ def test_a_claim_is_one_statement_whose_predicate_is_on_the_row_that_it_changes(
 def test_no_other_statement_passes_over_locked_rows_because_it_would_leave_out_an_effect() -> None:
     passing = {name for name, query in load_queries("sqlserver").items() if "READPAST" in query.text}
     assert passing == CLAIMS.keys()
+
+
+BY_KEY: tuple[RowVerb, ...] = ("set", "replace_states", "retract_states", "select_states", "select_standing")
+
+
+@holds_for([of_rows(verb, each) for verb in BY_KEY for each in STATES])
+def test_a_table_of_states_is_sought_by_the_keys_of_the_json_and_never_scanned(of: OfRows) -> None:
+    """A small table would be hashed, and its scan locks rows of other partitions: they would wait for each other."""
+    table = f"hubledger.{row_table(of.row_class).name} "
+    for statement in rows_query(of).text.removesuffix(";").split(";"):
+        assert statement.endswith("\nOPTION (LOOP JOIN, FORCE ORDER)")
+        source = statement.partition("\n  FROM ")[2]
+        assert source.startswith("OPENJSON("), "the order of the join is that of the text"
+        assert f"INNER JOIN {table}" in source or f"FROM {table}AS t WHERE" in source
 
 
 CODE = {name: in_code(text) for name, text in every_batch().items()}

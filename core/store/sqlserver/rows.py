@@ -116,11 +116,11 @@ def _set(row_class: type) -> str:
         " WHERE t.stream_id <> @stream_id OR t.partition_id <> @partition_id OR t.sequence_number < r.sequence_number"
     )
     lineage = "stream_id = @stream_id, partition_id = @partition_id, "
-    return f"{_update(row_class, lineage)}\n{older};\n{_insert_missing(row_class)}"
+    return f"{_update(row_class, lineage)}\n{older}\n{_BY_KEY};\n{_insert_missing(row_class)}"
 
 
 def _replace_states(row_class: type) -> str:
-    return f"{_update(row_class, '')}\n{_GIVES_WAY};\n{_insert_missing(row_class)}"
+    return f"{_update(row_class, '')}\n{_GIVES_WAY}\n{_BY_KEY};\n{_insert_missing(row_class)}"
 
 
 def _retract_states(row_class: type) -> str:
@@ -129,11 +129,13 @@ def _retract_states(row_class: type) -> str:
         f"INSERT INTO hubledger.retracted_row ({RETRACTED})\n"
         f"SELECT t.stream_id, t.partition_id, @commit_number, '{table.name}', t.sequence_number,"
         f" {ordinal_text(row_class)}, t.commit_number, {_document(row_class)}\n"
-        f"  FROM hubledger.{table.name} AS t INNER JOIN {_open_json(row_class)} ON {_matches(row_class, 'r')}\n"
-        f"{_GIVES_WAY};"
+        f"  FROM {_joined(row_class)}\n{_GIVES_WAY}\n{_BY_KEY};"
     )
 
 
+# A small table of states would be hashed and scanned, and a scan waits for rows that other partitions lock. With this,
+# each row of the JSON seeks its key.
+_BY_KEY = "OPTION (LOOP JOIN, FORCE ORDER)"
 _GIVES_WAY = f" WHERE {SERVER.of_partition('t')} AND t.sequence_number <= r.sequence_number"
 
 
@@ -142,7 +144,7 @@ def _update(row_class: type, lineage: str) -> str:
     columns = "".join(f"{quoted(name)} = r.{quoted(name)}, " for name in table.columns if name not in table.key)
     return (
         f"UPDATE t SET {columns}{lineage}sequence_number = r.sequence_number, commit_number = @commit_number\n"
-        f"  FROM hubledger.{table.name} AS t INNER JOIN {_open_json(row_class)} ON {_matches(row_class, 'r')}"
+        f"  FROM {_joined(row_class)}"
     )
 
 
@@ -153,7 +155,7 @@ def _insert_missing(row_class: type) -> str:
     return (
         f"INSERT INTO hubledger.{table.name} ({', '.join(map(quoted, table.columns))}, {', '.join(STATE_LINEAGE)})\n"
         f"SELECT {given}, @stream_id, @partition_id, r.sequence_number, @commit_number\n"
-        f"  FROM {_open_json(row_class)}\n WHERE NOT EXISTS ({standing});"
+        f"  FROM {_open_json(row_class)}\n WHERE NOT EXISTS ({standing})\n{_BY_KEY};"
     )
 
 
@@ -179,7 +181,7 @@ def _select_states(row_class: type, before: str = "") -> str:
     )
     return (
         f"SELECT {columns}\n  FROM OPENJSON(@keys) WITH ({typed}) AS k\n"
-        f" INNER JOIN hubledger.{table.name} AS t ON {_matches(row_class, 'k')};"
+        f" INNER JOIN hubledger.{table.name} AS t ON {_matches(row_class, 'k')}\n{_BY_KEY};"
     )
 
 
@@ -190,6 +192,13 @@ def _open_json(row_class: type) -> str:
     types += [(quoted(name), _type(hint, name in table.key)) for name, hint in fields_of(row_class)]
     columns = ", ".join(f"{name} {kind} '$[{place}]'" for place, (name, kind) in enumerate(types))
     return f"OPENJSON(@{rows_variable(table)}) WITH ({columns}) AS r"
+
+
+def _joined(row_class: type) -> str:
+    """Return the rows of a class, each with the state that has its key."""
+    return (
+        f"{_open_json(row_class)} INNER JOIN hubledger.{row_table(row_class).name} AS t ON {_matches(row_class, 'r')}"
+    )
 
 
 def _matches(row_class: type, source: str) -> str:

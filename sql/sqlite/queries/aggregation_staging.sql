@@ -7,8 +7,19 @@ SELECT g.staging_id, g.run_id, g.attempt, g.staged_at
  ORDER BY g.staged_at, g.staging_id
  LIMIT 1;
 
--- name: remove_staging
--- Delete the staged results of closed runs, also those that lost a race or are incomplete.
+-- name: find_closed_staging
+-- Find the staged results of closed runs, also those that lost a race or are incomplete.
 -- params:
+SELECT g.staging_id
+  FROM home_activity_staging AS g
+ WHERE g.run_id NOT IN (SELECT r.run_id FROM aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'))
+ UNION
+SELECT g.staging_id
+  FROM aggregation_staging AS g
+ WHERE g.run_id NOT IN (SELECT r.run_id FROM aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'));
+
+-- name: remove_staging
+-- Delete a staged result, whose windows are deleted already.
+-- params: staging_id
 DELETE FROM aggregation_staging
- WHERE run_id NOT IN (SELECT r.run_id FROM aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'));
+ WHERE staging_id = :staging_id;

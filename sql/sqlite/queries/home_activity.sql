@@ -66,7 +66,11 @@ SELECT d.home_id, d.window_start, d.kind, d.readings, d.active, d.ppm_hundredths
             WHERE a.home_id = d.home_id AND a.window_start = d.window_start AND a.kind = d.kind);
 
 -- name: remove_staged_windows
--- Delete the windows that closed runs have staged.
--- params:
+-- Delete some windows of a staged result.
+-- params: staging_id, most
 DELETE FROM home_activity_staging
- WHERE run_id NOT IN (SELECT r.run_id FROM aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'));
+ WHERE rowid IN (
+       SELECT g.rowid FROM home_activity_staging AS g
+        WHERE g.staging_id = :staging_id
+        ORDER BY g.rowid
+        LIMIT :most);

@@ -6,8 +6,19 @@ SELECT TOP (1) g.staging_id, g.run_id, g.attempt, CONVERT(varchar(33), g.staged_
  WHERE g.run_id = @run_id
  ORDER BY g.staged_at, g.staging_id;
 
--- name: remove_staging
--- Delete the staged results of closed runs, also those that lost a race or are incomplete.
+-- name: find_closed_staging
+-- Find the staged results of closed runs, also those that lost a race or are incomplete.
 -- params:
+SELECT g.staging_id
+  FROM hubledger.home_activity_staging AS g
+ WHERE g.run_id NOT IN (SELECT r.run_id FROM hubledger.aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'))
+ UNION
+SELECT g.staging_id
+  FROM hubledger.aggregation_staging AS g
+ WHERE g.run_id NOT IN (SELECT r.run_id FROM hubledger.aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'));
+
+-- name: remove_staging
+-- Delete a staged result, whose windows are deleted already.
+-- params: staging_id varchar(8000)
 DELETE FROM hubledger.aggregation_staging
- WHERE run_id NOT IN (SELECT r.run_id FROM hubledger.aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'));
+ WHERE staging_id = @staging_id;

@@ -70,7 +70,7 @@ SELECT d.home_id, d.window_start, d.kind, d.readings, d.active, d.ppm_hundredths
             WHERE a.home_id = d.home_id AND a.window_start = d.window_start AND a.kind = d.kind);
 
 -- name: remove_staged_windows
--- Delete the windows that closed runs have staged.
--- params:
-DELETE FROM hubledger.home_activity_staging
- WHERE run_id NOT IN (SELECT r.run_id FROM hubledger.aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'));
+-- Delete some windows of a staged result.
+-- params: staging_id varchar(8000), most int
+DELETE TOP (@most) FROM hubledger.home_activity_staging
+ WHERE staging_id = @staging_id;
