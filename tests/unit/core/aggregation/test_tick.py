@@ -120,6 +120,27 @@ def test_a_run_is_submitted_waited_for_committed_and_followed_by_the_next(world:
     assert (world.run.number, world.readings()) == (2, 1)
 
 
+def test_the_staging_of_a_closed_run_is_cleared_once_no_run_is_open_and_a_fault_leaves_it_to_the_next_tick(
+    world: World,
+) -> None:
+    world.tick()
+    world.finish()
+    with pytest.raises(StoreUnavailable):
+        aggregate(replace(world.own, store=LittlePatience(SqliteDatabase(world.database.sqlite.path))))
+    assert (world.run.status, world.database.count("aggregation_staging")) == ("committed", 1)
+    assert world.tick() == ("has nothing new",)
+    assert world.database.count("aggregation_staging") == world.database.count("home_activity_staging") == 0
+    assert world.readings() == 1
+
+
+class LittlePatience(AggregatingStore):
+    """It is away when the staging is to be cleared."""
+
+    def clear_staging(self) -> None:
+        self.close()
+        raise StoreUnavailable("away")
+
+
 class DyingStore(AggregatingStore):
     """Its process dies after the intent, before the engine is asked."""
 
