@@ -1,5 +1,5 @@
 -- Staged windows get a clustered key: a heap keeps the pages of its deleted rows, and reads by staging need no look-up.
--- Hot tables are compressed by page (docs/adr/0031-appended-tables-are-compressed.md). Only a table of up to a million
+-- Hot tables are compressed by page (docs/adr/0032-appended-tables-are-compressed.md). Only a table of up to a million
 -- rows is rebuilt here, in seconds; docs/upgrade.md says how an owner rebuilds a larger one while the app works.
 
 DROP INDEX ix_home_activity_staging ON hubledger.home_activity_staging;

@@ -9,6 +9,7 @@ from tests.mutants.tables import (
     ledger,
     letters,
     replay,
+    servers,
     shapes,
     stops,
     store,
@@ -26,6 +27,7 @@ MUTANTS = (
     *ledger.MUTANTS,
     *store.MUTANTS,
     *engines.MUTANTS,
+    *servers.MUTANTS,
     *shapes.MUTANTS,
     *around.MUTANTS,
 )

@@ -1,0 +1,68 @@
+"""Mutants of a server's side: rights, hot tables, the staging, and local runs on a server."""
+
+from tests.mutants.mutant import in_file
+
+LOCAL = "tests/unit/local/test_server.py"
+
+MUTANTS = (
+    *in_file(
+        "sql/sqlserver/permissions.sql",
+        "tests/sql/test_rights.py",
+        (
+            "the app may not update its sums",
+            "GRANT SELECT, INSERT, UPDATE ON hubledger.ledger_sum TO hubledger_app;",
+            "GRANT SELECT, INSERT ON hubledger.ledger_sum TO hubledger_app;",
+        ),
+        (
+            "the app may change staged events",
+            "GRANT SELECT, DELETE ON hubledger.staged_event TO hubledger_app;",
+            "GRANT SELECT, UPDATE, DELETE ON hubledger.staged_event TO hubledger_app;",
+        ),
+        ("jobs may not read flights", "GRANT SELECT ON hubledger.flight_change TO hubledger_job;\n", ""),
+    ),
+    *in_file(
+        "core/store/sqlserver/rows.py",
+        "tests/sql/test_house_rules.py",
+        ("a table of states may be scanned first", "OPTION (LOOP JOIN, FORCE ORDER)", "OPTION (LOOP JOIN)"),
+    ),
+    *in_file(
+        "core/aggregation/tick.py",
+        "tests/unit/core/aggregation/test_tick.py",
+        ("a tick leaves what closed runs have staged", "    own.store.clear_staging()", "    pass"),
+    ),
+    *in_file(
+        "core/store/aggregation.py",
+        "tests/contract/test_aggregation.py",
+        (
+            "only the first part of a staging is deleted",
+            "            while self._removed_windows(staging_id) == STAGED_CHUNK:",
+            "            if self._removed_windows(staging_id):",
+        ),
+    ),
+    *in_file(
+        "sql/sqlite/queries/aggregation_staging.sql",
+        "tests/contract/test_aggregation.py",
+        (
+            "the staging of an open run is deleted",
+            "SELECT g.staging_id\n  FROM home_activity_staging AS g\n WHERE g.run_id NOT IN",
+            "SELECT g.staging_id\n  FROM home_activity_staging AS g\n WHERE '' NOT IN",
+        ),
+    ),
+    *in_file(
+        "local/server.py",
+        LOCAL,
+        ("a demo empties a store of somebody else", "if cursor.execute(_TABLES, SCHEMA).fetchall():", "if False:"),
+        ("two demos share a database", "        if code < 0:", "        if code > 0:"),
+        ("a copy cuts instants", "isoformat(timespec='microseconds')}Z", "isoformat(timespec='seconds')}Z"),
+        ("a query names no schema", 'f"FROM {SCHEMA}."', '"FROM "'),
+    ),
+    *in_file(
+        "local/stack.py",
+        LOCAL,
+        (
+            "letters are leased for as long as beside an embedded store",
+            "LETTERS_ON_A_SERVER if place.server else LETTERS",
+            "LETTERS",
+        ),
+    ),
+)
