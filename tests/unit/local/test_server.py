@@ -4,16 +4,19 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from bench.__main__ import PARTS, parts_on
 from core.store.sqlite.schema import migrate_sqlite
 from local import demo, run
 from local.books import count_accounted, count_open_letters, select
 from local.feed.record import ONCE
+from local.processes import Children, Command
 from local.recount import recount
 from local.server import Server, ServerRefused, prepared
-from local.stack import LETTERS, Place, app_settings
+from local.stack import LETTERS, Place, Stack, app_settings
 from tests.fakes.server_files import FileServer
 from tests.unit.local.feed.builders import story
 from tests.unit.local.stores import first_row, ingest, settle_letters, write_record
@@ -145,6 +148,40 @@ def test_the_app_gets_the_server_and_leases_that_outlive_its_patience(server: Se
     assert settings["STORE_CONNECTION"] == STRING
     assert int(settings["DEAD_LETTER_LEASE_SECONDS"]) > 20 > int(LETTERS["DEAD_LETTER_LEASE_SECONDS"])
     assert app_settings("Endpoint=x", Place(tmp_path), "t")["STORE_CONNECTION"] == f"sqlite:{tmp_path / 'hubledger.db'}"
+
+
+class Starting:
+    """Children that only note what is started, and that end at once."""
+
+    def __init__(self) -> None:
+        self.commands: list[Command] = []
+
+    def start(self, command: Command) -> "Starting":
+        self.commands.append(command)
+        return self
+
+    def wait_done(self, pause: object) -> None:
+        return
+
+
+def test_a_demo_begins_with_an_empty_store_and_shows_its_password_to_no_list_of_processes(
+    files: FileServer, server: Server, tmp_path: Path
+) -> None:
+    migrate_sqlite(files.create("demo"))
+    files.marked.add("demo")
+    server.prepare()
+    children = Starting()
+    Stack(Place(tmp_path, server=server), cast(Children, children), lambda _: None).create_store()
+    (command,) = children.commands
+    assert (command.module, command.arguments) == ("core.store.migrate", [])
+    assert command.environment == {"STORE_CONNECTION": STRING}
+    assert any(text.startswith("DROP TABLE hubledger.[home]") for text in files.texts)
+
+
+def test_the_benchmarks_of_a_store_measure_on_that_server(server: Server) -> None:
+    parts = parts_on(server)
+    assert [name for name in parts if parts[name] is not PARTS[name]] == ["sqlserver", "local"]
+    assert parts_on(None) == PARTS
 
 
 @pytest.mark.parametrize("text", ["sqlite:x.db", "DRIVER={x};SERVER=a", "DRIVER={x};DATABASE=a"])
