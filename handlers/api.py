@@ -20,6 +20,8 @@ ROUTES = (
     Route("GET", "status", READING, "status.status"),
     Route("GET", "ledger/{partition_id}/{sequence_number}", READING, "ledger.explain_number"),
     Route("GET", "ledger/audit", READING, "audit.audit_ledger"),
+    Route("POST", "audits", CHANGING, "audit.request_audit"),
+    Route("GET", "audits/{audit_id}", READING, "audit.show_audit"),
     Route("GET", "dead-letters", READING, "letters.list_letters"),
     Route("GET", "dead-letters/groups", READING, "letters.group_letters"),
     Route("GET", "dead-letters/{partition_id}/{sequence_number}", READING, "letters.show_letter"),

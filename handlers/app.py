@@ -25,7 +25,6 @@ from core.ledger.next_incarnation import IncarnationMeans
 from core.letters.port import Keeper
 from core.model.clock import Clock
 from core.model.events import PartitionId
-from core.model.rows import declared
 from core.model.transform import Transform
 from core.remote.hub.ends import KEEP, read_ends
 from core.remote.hub.host_values import to_host_event
@@ -34,6 +33,7 @@ from core.replay.run import ReplayMeans
 from core.settings import Settings, read_settings
 from core.store.aggregation import Aggregations
 from core.store.attempts import Attempts
+from core.store.audits import Audits
 from core.store.connect import briefly_patient, open_database, operator_stores
 from core.store.database import PatientDatabase, invocation
 from core.store.homes import Homes
@@ -89,6 +89,7 @@ class App:
     listing: LetterListing
     keys: Keys
     homes: Homes
+    audits: Audits
     find_stream: Callable[[], int | None]
     letter_counts: Remembered[LetterCount]
     close: Callable[[], None]
@@ -134,7 +135,7 @@ def _open_app() -> App:
     database = open_database(settings)
     patient = PatientDatabase(database, settings.store_patience)
     brief = briefly_patient(database, settings.store_patience)
-    desk = operator_stores(brief, settings.stream, declared())
+    desk = operator_stores(brief, settings.stream, transform.row_classes)
     closing = ExitStack()
     for opened in (database, hub, watchdog):
         closing.callback(opened.close)
@@ -159,6 +160,7 @@ def _open_app() -> App:
         listing=desk.letters,
         keys=desk.keys,
         homes=desk.homes,
+        audits=desk.audits,
         find_stream=desk.stream.find,
         letter_counts=Remembered(lambda: _count_letters(desk.ledger), LETTER_COUNTS),
         close=closing.close,

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from core.ledger.books import PartitionLedger
-from core.ledger.comparison import ComparisonStore, compare_tables
+from core.ledger.comparison import ComparisonStore, absent_faults, compare_tables
 from core.ledger.faults import FAULT_LIMIT, NO_PARTITION, LedgerFault
+from core.ledger.sums import WHOLE, Commits, LedgerEnds, RangeAudit, RangeSum, Reading, SumStore, pieces
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 
@@ -34,20 +35,15 @@ class LetterFault:
 
 
 @dataclass(frozen=True, slots=True)
-class RememberedSum:
-    """The remembered sum of a partition: the counts of its ranges up to a commit, and of their numbers."""
-
-    commit_number: int
-    commits: int
-    accounted: int
-
-
-@dataclass(frozen=True, slots=True)
 class AuditedPartition:
-    """The ledger of a partition, summed from its first range, and its faults."""
+    """The ledger of a partition up to commit `until`, and its faults. The ranges after commit `since` were read; those
+    before had been verified. An audit whose time is over is not `complete`: nothing was compared but these ranges."""
 
     ledger: PartitionLedger
     faults: tuple[LedgerFault, ...]
+    since: int = 0
+    until: int = 0
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +62,13 @@ class Audit:
     def balanced(self) -> bool:
         return not self.faults
 
+    @property
+    def complete(self) -> bool:
+        return all(one.complete for one in self.partitions)
 
-class AuditStore(ComparisonStore, Protocol):
-    """Reads all ranges of one stream, a partition at a time, which takes seconds for millions of ranges."""
+
+class AuditStore(ComparisonStore, SumStore, Protocol):
+    """Reads one stream, a partition at a time, and its ranges in pieces."""
 
     def count_incarnations(self) -> tuple[int, int, int]:
         """Count the incarnations of the stream, and return the first and the last one."""
@@ -76,44 +76,64 @@ class AuditStore(ComparisonStore, Protocol):
     def find_traces(self) -> Mapping[PartitionId, tuple[str, ...]]:
         """Return every partition that a table names, in order of number, with these tables; open gaps do not count."""
 
-    def audit_ledger(self, partition_id: PartitionId) -> PartitionLedger:
-        """Return the ledger of a partition, summed from the first range, not from a remembered sum."""
+    def read_ledger_ends(self, partition_id: PartitionId) -> LedgerEnds:
+        """Return where a partition ends."""
 
     def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
         """Return the first number of a partition that counts, if it has an anchor."""
 
-    def find_range_faults(self, partition_id: PartitionId, most: int) -> tuple[RangeFault, ...]:
-        """Return the first ranges that do not begin where the range before them ended."""
+    def find_range_faults(self, partition_id: PartitionId, commits: Commits, most: int) -> tuple[RangeFault, ...]:
+        """Return the first ranges of some commits that do not begin where the range before them ended."""
 
-    def find_letter_faults(self, partition_id: PartitionId, at_least: int, most: int) -> tuple[LetterFault, ...]:
-        """Return the first ranges that count `at_least` letters or more but have a different number of them."""
+    def find_letter_faults(
+        self, partition_id: PartitionId, commits: Commits, at_least: int, most: int
+    ) -> tuple[LetterFault, ...]:
+        """Return the first ranges of some commits that count `at_least` letters but have a different number of them."""
 
-    def find_missing_commits(self, partition_id: PartitionId, most: int) -> tuple[tuple[int, int], ...]:
-        """Return the first ranges of commit numbers, up to the partition's last, for which the ledger has no row."""
+    def find_missing_commits(
+        self, partition_id: PartitionId, commits: Commits, most: int
+    ) -> tuple[tuple[int, int], ...]:
+        """Return the first ranges of commit numbers, among some commits, for which the ledger has no row."""
 
     def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int]:
         """Count the letters that replays recorded as made from events that were no letters before, and how many of them
         exist."""
 
-    def find_stale_sum(self, partition_id: PartitionId) -> RememberedSum | None:
-        """Return the remembered sum of a partition, if its ranges up to that commit have a different sum."""
 
-
-def audit(store: AuditStore, partition_id: PartitionId | None) -> Audit:
+def audit(store: AuditStore, partition_id: PartitionId | None, reading: Reading = WHOLE) -> Audit:
     """READ the ledgers, and the faults of those that do not balance; DECIDE what to report."""
     traces = store.find_traces()
     chosen = [id for id, tables in traces.items() if partition_id in (None, id) and tables != ONLY_ANCHORED]
-    audited = tuple(_audited(store, id, traces[id]) for id in chosen)
-    return Audit(audited, tuple(_stream_faults(store)), frozenset(traces))
+    audited = tuple(_audited(store, id, traces[id], reading) for id in chosen)
+    return Audit(audited, tuple(stream_faults(store)), frozenset(traces))
 
 
-def _audited(store: AuditStore, id: PartitionId, tables: tuple[str, ...]) -> AuditedPartition:
-    ledger = store.audit_ledger(id)
+def _audited(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
+    ends = store.read_ledger_ends(id)
+    ranges = RangeAudit(store, id, reading, lambda commits, piece: _faults_of_piece(store, id, commits, piece))
+    ranges.read(ends.last_commit)
+    ledger, since, until = ends.ledger(ranges.summed), ranges.since, ranges.summed
     if not {CHECKPOINTS, LEDGER} & set(tables):
         text = f"{', '.join(tables)} name the partition, but it has neither a checkpoint nor a ledger"
         return AuditedPartition(ledger, (LedgerFault(id, "partition", ledger.first, ledger.first, text),))
-    faults = [] if CHECKPOINTS in tables else [_without_checkpoint(id, ledger)]
-    return AuditedPartition(ledger, (*faults, *_faults(store, ledger)))
+    faults = [*ranges.faults]
+    complete = until.commit_number == ends.last_commit
+    if complete:
+        faults += [] if CHECKPOINTS in tables else [_without_checkpoint(id, ledger)]
+        faults += _faults(store, ledger, ranges.faults)
+    return AuditedPartition(ledger, tuple(faults), since.commit_number, until.commit_number, complete)
+
+
+def _faults_of_piece(store: AuditStore, id: PartitionId, commits: Commits, piece: RangeSum) -> Iterator[LedgerFault]:
+    """Name the faults of some commits; their sum shows which faults are possible."""
+    if piece.holes:
+        yield from (_range_fault(id, found) for found in store.find_range_faults(id, commits, FAULT_LIMIT))
+    if piece.rows != commits.last - commits.after:
+        yield from _missing_commits(store, id, commits, piece)
+    if piece.lettered:
+        yield from (_letter_fault(id, one) for one in store.find_letter_faults(id, commits, 1, FAULT_LIMIT))
+    if piece.absent:
+        yield from absent_faults(store, id, commits)
 
 
 def _without_checkpoint(id: PartitionId, ledger: PartitionLedger) -> LedgerFault:
@@ -121,29 +141,25 @@ def _without_checkpoint(id: PartitionId, ledger: PartitionLedger) -> LedgerFault
     return LedgerFault(id, "checkpoint", ledger.first, ledger.last, text)
 
 
-def _stream_faults(store: AuditStore) -> Iterator[LedgerFault]:
+def stream_faults(store: AuditStore) -> Iterator[LedgerFault]:
+    """Yield the faults of the stream's incarnations."""
     count, first, last = store.count_incarnations()
     if count and (first, last) != (1, count):
         text = f"the stream has {count} incarnations, but they are numbered from {first} to {last}"
         yield LedgerFault(NO_PARTITION, "stream", SequenceNumber(0), SequenceNumber(0), text)
 
 
-def _faults(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
+def _faults(store: AuditStore, ledger: PartitionLedger, found: Sequence[LedgerFault]) -> Iterator[LedgerFault]:
+    """Name the faults of a ledger that was read to its end, besides those that were found in its ranges."""
     id = ledger.partition.partition_id
-    if ledger.holes:
-        yield from (_range_fault(id, found) for found in store.find_range_faults(id, FAULT_LIMIT))
     if ledger.commits:
         yield from _fault_of_beginning(id, ledger, store.find_anchor(id))
     yield from _fault_of_ends(id, ledger)
-    yield from _missing_commits(store, ledger)
-    yield from _letter_faults(store, ledger)
+    yield from _uncounted_commits(ledger)
+    if ledger.letters != ledger.lettered and not any(one.kind == "letters" for one in found):
+        yield from _letters_outside(store, ledger)
     yield from _replay_letters(store, ledger)
     yield from compare_tables(store, id)
-    stale = store.find_stale_sum(id)
-    if stale is not None:
-        text = f"the store remembers {stale.accounted} numbers in {stale.commits} ranges up to commit"
-        text = f"{text} {stale.commit_number}, but the ranges have a different sum"
-        yield LedgerFault(id, "remembered_sum", ledger.first, ledger.last, text)
 
 
 def _range_fault(id: PartitionId, found: RangeFault) -> LedgerFault:
@@ -180,26 +196,37 @@ def _fault_of_ends(id: PartitionId, ledger: PartitionLedger) -> Iterator[LedgerF
         yield LedgerFault(id, "counts", ledger.first, ledger.last, text)
 
 
-def _letter_faults(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
+def _letters_outside(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
+    """Name the ranges without letters in their counts that have some; else the letters lie outside of all ranges."""
     id = ledger.partition.partition_id
-    found: Sequence[LetterFault] = store.find_letter_faults(id, 1, FAULT_LIMIT)
-    if not found and ledger.letters != ledger.lettered:
-        found = store.find_letter_faults(id, 0, FAULT_LIMIT)
-        if not found:
-            text = f"there are {ledger.letters} letters, but the ledger counts {ledger.lettered}"
-            text = f"{text}: some letters have numbers that no range covers"
-            yield LedgerFault(id, "letters_outside", ledger.first, ledger.last, text)
-    for one in found:
-        text = f"commit {one.commit_number} dead-lettered {one.dead_lettered} events, but has {one.letters} letters"
-        yield LedgerFault(id, "letters", one.first, one.last, text)
+    faulty: list[LetterFault] = []
+    for after, last in pieces(store, id, 0, max(ledger.counted_commits, ledger.newest_commit)):
+        faulty += store.find_letter_faults(id, Commits(after, last), 0, FAULT_LIMIT - len(faulty))
+        if len(faulty) == FAULT_LIMIT:
+            break
+    if not faulty:
+        text = f"there are {ledger.letters} letters, but the ledger counts {ledger.lettered}"
+        text = f"{text}: some letters have numbers that no range covers"
+        yield LedgerFault(id, "letters_outside", ledger.first, ledger.last, text)
+    yield from (_letter_fault(id, one) for one in faulty)
 
 
-def _missing_commits(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
+def _letter_fault(id: PartitionId, one: LetterFault) -> LedgerFault:
+    text = f"commit {one.commit_number} dead-lettered {one.dead_lettered} events, but has {one.letters} letters"
+    return LedgerFault(id, "letters", one.first, one.last, text)
+
+
+def _missing_commits(store: AuditStore, id: PartitionId, commits: Commits, piece: RangeSum) -> Iterator[LedgerFault]:
     """Yield the commits without a row. A missing batch is also a hole; a missing retry or replay shows only here."""
-    id = ledger.partition.partition_id
-    for first, last in store.find_missing_commits(id, FAULT_LIMIT):
+    for first, last in store.find_missing_commits(id, commits, FAULT_LIMIT):
         named = f"commit {first}" if first == last else f"commits {first} to {last}"
-        yield LedgerFault(id, "commits", ledger.first, ledger.checkpoint, f"the ledger has no row for {named}")
+        yield LedgerFault(
+            id, "commits", piece.first, max(piece.first, piece.last), f"the ledger has no row for {named}"
+        )
+
+
+def _uncounted_commits(ledger: PartitionLedger) -> Iterator[LedgerFault]:
+    id = ledger.partition.partition_id
     if ledger.newest_commit > ledger.counted_commits and ledger.checkpoint >= 0:
         text = f"the ledger has a row for commit {ledger.newest_commit}, but the checkpoint has counted"
         text = f"{text} {ledger.counted_commits} commits"

@@ -13,7 +13,7 @@ from core.model.spans import SequenceNumber
 READS = 5  # the most reads of the books while commits come between two statements
 
 
-class _Outcomes:
+class Outcomes:
     """The outcomes of the numbers of a ledger."""
 
     __slots__ = ()
@@ -36,7 +36,7 @@ class _Outcomes:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionLedger(_Outcomes):
+class PartitionLedger(Outcomes):
     """The ledger of a partition, summed from its first range, and the count of its letters.
 
     `holes` counts ranges that do not begin where the range before them ended. Without a checkpoint, `checkpoint` is -1.
@@ -66,7 +66,7 @@ class PartitionLedger(_Outcomes):
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionBooks(_Outcomes):
+class PartitionBooks(Outcomes):
     """The ledger of a partition, summed. `summed_to` is the commit number up to which the store remembers the sum.
 
     In a store that is older than anchors, `anchor` is None and the ledger begins at `first`.

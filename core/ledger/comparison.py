@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from core.ledger.faults import FAULT_LIMIT, LedgerFault
+from core.ledger.sums import Commits
 from core.model.commits import LetterStatus
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
@@ -63,8 +64,9 @@ class ReplayFault:
 class ComparisonStore(Protocol):
     """Compares the tables of one partition; every method returns the first `most` differences."""
 
-    def find_absent_faults(self, partition_id: PartitionId, most: int) -> tuple[AbsentFault, ...]:
-        """Return ranges that count a different number of absent numbers than the absent gaps that begin in them."""
+    def find_absent_faults(self, partition_id: PartitionId, commits: Commits, most: int) -> tuple[AbsentFault, ...]:
+        """Return ranges of some commits that count a different number of absent numbers than the absent gaps that begin
+        in them."""
 
     def find_stray_gaps(self, partition_id: PartitionId, most: int) -> tuple[Span, ...]:
         """Return absent gaps that begin in no range that counts absent numbers."""
@@ -83,8 +85,7 @@ class ComparisonStore(Protocol):
 
 
 def compare_tables(store: ComparisonStore, id: PartitionId) -> Iterator[LedgerFault]:
-    """Yield the faults of a partition's gaps, letters, attempts and replays."""
-    yield from (_absent_fault(id, one) for one in store.find_absent_faults(id, FAULT_LIMIT))
+    """Yield the faults of a partition's gaps, letters, attempts and replays, besides those of absent numbers."""
     for gap in store.find_stray_gaps(id, FAULT_LIMIT):
         text = f"the gap from {gap.first} to {gap.last} is absent, but no range counts its numbers as absent"
         yield LedgerFault(id, "absent", gap.first, gap.last, text)
@@ -94,6 +95,11 @@ def compare_tables(store: ComparisonStore, id: PartitionId) -> Iterator[LedgerFa
     yield from (_attempt_fault(id, one) for one in store.find_attempt_faults(id, FAULT_LIMIT))
     yield from (_retry_fault(id, one) for one in store.find_retry_faults(id, FAULT_LIMIT))
     yield from (_replay_fault(id, one) for one in store.find_replay_faults(id, FAULT_LIMIT))
+
+
+def absent_faults(store: ComparisonStore, id: PartitionId, commits: Commits) -> Iterator[LedgerFault]:
+    """Yield the faults of the absent numbers of some commits."""
+    yield from (_absent_fault(id, one) for one in store.find_absent_faults(id, commits, FAULT_LIMIT))
 
 
 def _absent_fault(id: PartitionId, one: AbsentFault) -> LedgerFault:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from core.ledger.comparison import AbsentFault, AttemptFault, ReplayFault, RetryFault
+from core.ledger.sums import Commits
 from core.model.events import PartitionId
 from core.model.rows import row_table
 from core.model.spans import SequenceNumber, Span, span
@@ -35,8 +36,9 @@ class Comparison:
             traces[PartitionId(after)] = tuple(table for table, id in following.items() if id == after)
         return {id: traces[id] for id in sorted(traces, key=lambda id: (len(id), id))}
 
-    def find_absent_faults(self, partition_id: PartitionId, most: int) -> tuple[AbsentFault, ...]:
-        found = self._stream.ask("find_absent_faults", partition_id=partition_id, most=most)
+    def find_absent_faults(self, partition_id: PartitionId, commits: Commits, most: int) -> tuple[AbsentFault, ...]:
+        place = {"partition_id": partition_id, "after_commit": commits.after, "last_commit": commits.last}
+        found = self._stream.ask("find_absent_faults", **place, most=most)
         return tuple(AbsentFault(*row) for row in found)
 
     def find_stray_gaps(self, partition_id: PartitionId, most: int) -> tuple[Span, ...]:

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from core.model.events import Stream
 from core.settings import Settings, embedded_path
+from core.store.audits import Audits
 from core.store.database import Database, PatientDatabase
 from core.store.homes import Homes
 from core.store.keys import Keys
@@ -25,6 +26,7 @@ class OperatorStores:
     explanations: Explanations
     keys: Keys
     homes: Homes
+    audits: Audits
 
 
 def open_database(settings: Settings) -> Database:
@@ -52,4 +54,4 @@ def operator_stores(database: Database, of: Stream, row_classes: tuple[type, ...
     stream = OneStream(database, of)
     explanations = Explanations(stream, row_classes)
     letters, keys, homes = LetterListing(stream), Keys(database), Homes(database)
-    return OperatorStores(stream, Ledger(stream, row_classes), letters, explanations, keys, homes)
+    return OperatorStores(stream, Ledger(stream, row_classes), letters, explanations, keys, homes, Audits(stream))

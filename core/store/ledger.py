@@ -6,16 +6,17 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, cast
 
-from core.ledger.audit import LetterFault, RangeFault, RememberedSum
-from core.ledger.books import CountedLetters, PartitionBooks, PartitionLedger
+from core.ledger.books import CountedLetters, PartitionLedger
 from core.ledger.explain import MOST_CHANGES, LedgerRange, NotedGap, Whereabouts, WrittenRow
 from core.ledger.hub_comparison import LetterEvent
 from core.ledger.recount import ChangedCommit, CommitRows, LetteredRow, RowCount
+from core.ledger.sums import NOTHING, sum_between
 from core.letters.listing import LetterKey
 from core.model.commits import LetterStatus, PartitionStop
 from core.model.events import Incarnation, PartitionId
 from core.model.rows import row_table
 from core.model.spans import SequenceNumber, Span
+from core.store.books import BookSums
 from core.store.changed import ChangedCommits
 from core.store.columns import instant_of, instant_text, names_of, row_reader, span_values
 from core.store.comparison import Comparison
@@ -24,19 +25,11 @@ from core.store.partitions import incarnation_of, stop_of
 from core.store.script import of_rows
 from core.store.stream import OneStream
 
-REMEMBERED_FROM = 200  # ranges; a reader that summed so many stores the sum
 STATUSES: tuple[LetterStatus, ...] = ("waiting", "retrying", "held", "exhausted", "resolved", "discarded")
 
 
-class Ledger(Comparison):
+class Ledger(Comparison, BookSums):
     """A BookStore, WatchStore, AuditStore and RecountStore over one stream, whose rows are of these classes."""
-
-    def read_books(self) -> tuple[PartitionBooks, ...]:
-        books = tuple(_books(row) for row in self._stream.ask("read_books"))
-        for one in books:
-            if one.fresh_commits >= REMEMBERED_FROM:
-                self._remember(one)
-        return books
 
     def read_incarnation(self) -> Incarnation | None:
         found = self._stream.database.ask("read_incarnation", **names_of(self._stream.stream))
@@ -73,29 +66,13 @@ class Ledger(Comparison):
         return tuple(one for one in ledgers if one.commits or one.checkpoint >= 0)
 
     def audit_ledger(self, partition_id: PartitionId) -> PartitionLedger:
-        partition = self._stream.stream.partition(partition_id)
-        found = self._stream.ask("audit_ledger", partition_id=partition_id)
-        return PartitionLedger(partition, *(found[0] if found else _NOTHING))
+        """Return the ledger of a partition, summed from the first range, not from a known sum."""
+        ends = self.read_ledger_ends(partition_id)
+        return ends.ledger(sum_between(self, partition_id, NOTHING, ends.last_commit))
 
     def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
         found = self._stream.ask("read_anchor", partition_id=partition_id)
         return found[0][0] if found else None
-
-    def find_range_faults(self, partition_id: PartitionId, most: int) -> tuple[RangeFault, ...]:
-        found = self._stream.ask("find_range_faults", partition_id=partition_id, most=most)
-        return tuple(RangeFault(*row) for row in found)
-
-    def find_letter_faults(self, partition_id: PartitionId, at_least: int, most: int) -> tuple[LetterFault, ...]:
-        found = self._stream.ask("find_letter_faults", partition_id=partition_id, at_least=at_least, most=most)
-        return tuple(LetterFault(*row) for row in found)
-
-    def find_stale_sum(self, partition_id: PartitionId) -> RememberedSum | None:
-        found = self._stream.ask("find_stale_sum", partition_id=partition_id)
-        return RememberedSum(*found[0]) if found else None
-
-    def find_missing_commits(self, partition_id: PartitionId, most: int) -> tuple[tuple[int, int], ...]:
-        found = self._stream.ask("find_missing_commits", partition_id=partition_id, most=most)
-        return tuple((first, last) for first, last in found)
 
     def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int]:
         found = self._stream.ask("count_replay_letters", partition_id=partition_id)
@@ -135,28 +112,6 @@ class Ledger(Comparison):
             found = self._stream.ask(of_rows("count_rows", row_class), partition_id=partition_id, **span_values(span))
             counted += [RowCount(table.name, *counts) for counts in found]
         return tuple(counted)
-
-    def _remember(self, books: PartitionBooks) -> None:
-        """Store a sum. If two readers do so at once, one of them writes; both read the same sum."""
-        values: dict[str, Any] = {
-            "commit_number": books.commit_number,
-            "last_sequence_number": books.last,
-            **{name: getattr(books, name) for name in _SUMS},
-        }
-        if books.summed_to is None:
-            self._stream.write("open_sum", books.partition_id, **values, first_sequence_number=books.first)
-        else:
-            self._stream.write("advance_sum", books.partition_id, **values, expected=books.summed_to)
-
-
-_NOTHING = (-1, 0, -1, 0, 0, 0, 0, 0, 0, 0, 0)  # of a partition in a database without its stream
-_SUMS = ("commits", "holes", "written", "filtered", "dead_lettered", "held", "absent")
-
-
-def _books(row: tuple[Any, ...]) -> PartitionBooks:
-    values = list(row)
-    values[2] = instant_of(values[2])
-    return PartitionBooks(*values)
 
 
 class Explanations:

@@ -1,6 +1,6 @@
 // The first screen: the balance of the ledger with the numbers that prove it, lag and gaps by partition, a chart.
 
-import { get } from "./api.js";
+import { get, post } from "./api.js";
 import { chart } from "./chart.js";
 import { badge, button, card, count, duration, el, facts, fault, grouped, instant, plural, renew, svg, table }
   from "./dom.js";
@@ -164,23 +164,47 @@ function byPartition(status) {
 
 function auditing() {
   const found = el("div", { "aria-live": "polite" });
-  const rows = el("input", { type: "checkbox" });
-  const hub = el("input", { type: "checkbox" });
-  const start = button("Audit every range", async () => {
+  const boxes = Object.fromEntries(["whole", "rows", "hub"].map((name) => [name, el("input", { type: "checkbox" })]));
+  const tell = (text) => found.replaceChildren(el("p", { class: "quiet" }, text));
+  const start = button("Audit the ledger", async () => {
     start.disabled = true;
-    found.replaceChildren(el("p", { class: "quiet" }, "Reading all ranges…"));
+    tell("Reading the ranges…");
+    const asked = Object.fromEntries(Object.entries(boxes).filter(([, box]) => box.checked).map(([name]) => [name, true]));
     try {
-      found.replaceChildren(audited(await get("ledger/audit", asked())));
+      const done = await (Object.keys(asked).length ? auditAsJob(asked, found, tell) : auditNow(found, tell));
+      if (done) found.replaceChildren(audited(done));
     } catch (problem) {
       found.replaceChildren(fault(problem));
     }
     start.disabled = false;
   });
-  const asked = () => ({ ...(rows.checked ? { rows: true } : {}), ...(hub.checked ? { hub: true } : {}) });
   return card("Audit", el("p", { class: "quiet" },
-    "The status adds new ranges to remembered sums. The audit reads every range again, and compares it with letters, gaps, attempts and checkpoints."),
-  el("div", { class: "row actions" }, start, el("label", { class: "inline" }, rows, "and the rows"),
-    el("label", { class: "inline" }, hub, "and the hub")), found);
+    "The audit compares the ranges since the last audit with letters, gaps, attempts and checkpoints. Every range, the rows and the hub are read by a job, one at a time."),
+  el("div", { class: "row actions" }, start, el("label", { class: "inline" }, boxes.whole, "every range"),
+    el("label", { class: "inline" }, boxes.rows, "and the rows"),
+    el("label", { class: "inline" }, boxes.hub, "and the hub")), found);
+}
+
+/** Audit until an answer is complete; null when the page was left. */
+async function auditNow(found, tell) {
+  while (found.isConnected) {
+    const done = await get("ledger/audit");
+    if (done.complete) return done;
+    tell(`${count(done.accounted)} numbers read so far…`);
+  }
+  return null;
+}
+
+/** Follow a job until it ends; null when the page was left. */
+async function auditAsJob(asked, found, tell) {
+  let job = await post("audits", asked);
+  while (found.isConnected) {
+    if (job.status !== "open") return job;
+    tell(`${job.done} of ${job.total ?? "all"} partitions audited${job.fault ? `; it waits: ${job.fault}` : ""}…`);
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+    job = await get(`audits/${job.audit_id}`);
+  }
+  return null;
 }
 
 function audited(done) {
@@ -190,7 +214,8 @@ function audited(done) {
     el("p", { class: done.balanced ? "good" : "bad" }, done.balanced
       ? `Balanced: ${count(done.accounted)} numbers, each with one outcome.`
       : `${plural(done.faults.length, "fault")} found.`),
-    facts([["Read at", instant(done.at)], ["Partitions", count(done.partitions.length)]]),
+    done.status === "failed" ? el("p", { class: "bad" }, done.fault) : null,
+    facts([["Read at", instant(done.at ?? done.ended_at)], ["Partitions", count(done.partitions.length)]]),
     done.partitions.some((one) => one.rows?.complete === false)
       ? el("p", {}, "In some partitions only the newest rows were recounted: an audit has a limit.") : null,
     done.faults.length ? table("Faults", columns, done.faults) : null);

@@ -7,10 +7,10 @@ from typing import Any
 import azure.functions as func
 import msgspec
 
-from core.errors import HubledgerError, HubUnreachable, StoreMisconfigured, StoreUnavailable
+from core.errors import HubledgerError, HubUnreachable, LedgerNotSummed, StoreMisconfigured, StoreUnavailable
 
 PREFIX = "urn:hubledger:problem:"
-PASSING = (StoreUnavailable, HubUnreachable)  # these may pass by themselves
+PASSING = (StoreUnavailable, HubUnreachable, LedgerNotSummed)  # these may pass by themselves
 PATIENCE = "5"  # seconds that a client should wait for them
 
 

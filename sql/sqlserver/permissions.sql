@@ -34,6 +34,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.home_activity TO hubledger_app
 GRANT SELECT, DELETE ON hubledger.home_activity_staging TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.idempotency_key TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.ledger_sum TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE ON hubledger.verified_sum TO hubledger_app;
+GRANT SELECT, INSERT, UPDATE ON hubledger.audit_job TO hubledger_app;
 
 -- The role of the Spark jobs: they read the tables that they add up or compare, and write only staging tables.
 IF DATABASE_PRINCIPAL_ID(N'hubledger_job') IS NULL

@@ -65,7 +65,7 @@ def test_the_audit_is_run_from_the_page(page: "Page") -> None:
     page.wait_for_selector("#verdict")
     for box in page.locator("section[aria-label=Audit] input").all():
         box.check()
-    page.click("text=Audit every range")
+    page.click("text=Audit the ledger")
     page.wait_for_selector("text=/each with one outcome/")
 
 

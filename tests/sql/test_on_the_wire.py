@@ -182,7 +182,7 @@ def test_a_migration_outlasts_the_deadline_of_a_statement_and_is_not_given_up(
         assert server.holding.wait(10)
         of_the_app = connect(where, Deadlines(statement=timedelta(seconds=1)))
         with pytest.raises(of_the_app.fault, match="HYT00"):
-            of_the_app.run("SELECT 1 AS ix_retracted_row_number;")
+            of_the_app.run(f"SELECT 1 AS {slow};")
         assert (server.attentions, migrating.done(), opened.connections[0].timeout) == (1, False, 0)
         server.release()
         assert migrating.result(10) == missing

@@ -14,7 +14,7 @@ each_gate = pytest.mark.parametrize("gate", list(GATES) or [NONE_HERE])
 
 COMMIT = "commit later nothing letters"
 DAMAGE = {
-    "a parenthesis that is not closed": ("query audit_ledger", "COUNT(*) AS commits", "COUNT(* AS commits"),
+    "a parenthesis that is not closed": ("query sum_ranges", "COUNT(*) AS commits", "COUNT(* AS commits"),
     "a parenthesis too many": (COMMIT, "2), l.body_kept", "2)), l.body_kept"),
     "a misspelt SELECT": ("query find_stream", "SELECT TOP (1)", "SELCT TOP (1)"),
     "a misspelt INSERT": ("query record_migration", "INSERT INTO", "INSRT INTO"),

@@ -27,8 +27,9 @@ SELECT COUNT(*) AS incarnations, MIN(e.incarnation) AS first_incarnation, MAX(e.
  WHERE e.event_hub = :event_hub AND e.consumer_group = :consumer_group;
 
 -- name: find_absent_faults
--- Find ranges of a partition that count a different number of absent numbers than the absent gaps that begin in them.
--- params: stream_id, partition_id, most
+-- Find ranges of some commits of a partition that count a different number of absent numbers than the absent gaps
+-- that begin in them.
+-- params: stream_id, partition_id, after_commit, last_commit, most
 WITH counted AS (
     SELECT l.commit_number, l.first_sequence_number, l.last_sequence_number, l.absent,
            (SELECT COALESCE(SUM(g.last_sequence_number - g.first_sequence_number + 1), 0)
@@ -37,6 +38,7 @@ WITH counted AS (
                AND g.first_sequence_number BETWEEN l.first_sequence_number AND l.last_sequence_number) AS in_gaps
       FROM batch_ledger AS l
      WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind = 'batch' AND l.absent > 0
+       AND l.commit_number > :after_commit AND l.commit_number <= :last_commit
 )
 SELECT n.commit_number, n.first_sequence_number, n.last_sequence_number, n.absent, n.in_gaps
   FROM counted AS n

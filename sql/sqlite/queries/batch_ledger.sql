@@ -25,6 +25,6 @@ VALUES (:stream_id, :partition_id, :commit_number, :kind, :first_sequence_number
 -- Find the first commit of a replay in a partition, or NULL; its ledger rows carry the job's id.
 -- params: stream_id, partition_id, invocation_id
 SELECT MIN(l.commit_number) AS commit_number
-  FROM batch_ledger AS l
- WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind = 'replay'
-   AND l.invocation_id = :invocation_id;
+  FROM batch_ledger AS l INDEXED BY ix_batch_ledger_change
+ WHERE l.stream_id = :stream_id AND l.partition_id = :partition_id AND l.kind <> 'batch'
+   AND l.kind = 'replay' AND l.invocation_id = :invocation_id;

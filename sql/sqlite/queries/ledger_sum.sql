@@ -1,7 +1,7 @@
 -- name: read_books
--- Read the books of a stream: the remembered sums and the ranges since, with the number of ranges that do not begin
--- where the one before ended.
--- params: stream_id
+-- Read the books of a stream: the remembered sums and the ranges of the next commits, up to `most` of each partition,
+-- with the number of ranges that do not begin where the one before ended.
+-- params: stream_id, most
 WITH fresh AS (
     SELECT l.partition_id, l.first_sequence_number, l.last_sequence_number, l.written, l.filtered, l.dead_lettered,
            l.held, l.absent,
@@ -11,7 +11,8 @@ WITH fresh AS (
       LEFT JOIN ledger_sum AS s ON s.stream_id = c.stream_id AND s.partition_id = c.partition_id
      CROSS JOIN batch_ledger AS l  -- in this order: by partition, and only the ranges after its sum
         ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id
-       AND l.commit_number > COALESCE(s.commit_number, 0) AND l.commit_number <= c.commit_number
+       AND l.commit_number > COALESCE(s.commit_number, 0)
+       AND l.commit_number <= MIN(c.commit_number, COALESCE(s.commit_number, 0) + :most)
      WHERE c.stream_id = :stream_id AND l.kind = 'batch'
 ), summed AS (
     SELECT r.partition_id, MIN(r.first_sequence_number) AS first_sequence_number,

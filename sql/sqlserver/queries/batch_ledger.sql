@@ -26,5 +26,5 @@ VALUES (@stream_id, @partition_id, @commit_number, @kind, @first_sequence_number
 -- params: stream_id int, partition_id varchar(8000), invocation_id nvarchar(4000)
 SELECT MIN(l.commit_number) AS commit_number
   FROM hubledger.batch_ledger AS l
- WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind = 'replay'
-   AND l.invocation_id = @invocation_id;
+ WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind <> 'batch'
+   AND l.kind = 'replay' AND l.invocation_id = @invocation_id;

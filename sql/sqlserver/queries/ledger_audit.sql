@@ -1,27 +1,9 @@
--- name: audit_ledger
--- Sum the ranges of a partition from the first, and count the letters that its batches made; -1 is no number.
+-- name: read_ledger_ends
+-- Read at one moment where a partition ends: its checkpoint (-1: none), the letters that its batches made, the commits
+-- that the checkpoint has counted, and the newest commit in the ledger.
 -- params: stream_id int, partition_id varchar(8000)
-WITH ranged AS (
-    SELECT l.first_sequence_number, l.last_sequence_number, l.written, l.filtered, l.dead_lettered, l.held, l.absent,
-           LAG(l.last_sequence_number) OVER (ORDER BY l.commit_number) AS previous_last
-      FROM hubledger.batch_ledger AS l
-     WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind = 'batch'
-), summed AS (
-    SELECT MIN(r.first_sequence_number) AS first_sequence_number, MAX(r.last_sequence_number) AS last_sequence_number,
-           COUNT(*) AS commits,
-           SUM(CASE WHEN r.first_sequence_number <> r.previous_last + 1 THEN 1 ELSE 0 END) AS holes,
-           SUM(CONVERT(bigint, r.written)) AS written,
-           SUM(CONVERT(bigint, r.filtered)) AS filtered,
-           SUM(CONVERT(bigint, r.dead_lettered)) AS dead_lettered,
-           SUM(CONVERT(bigint, r.held)) AS held,
-           SUM(CONVERT(bigint, r.absent)) AS absent
-      FROM ranged AS r
-)
 SELECT COALESCE((SELECT c.sequence_number FROM hubledger.event_hub_checkpoint AS c
                   WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id), -1) AS last_committed,
-       COALESCE(s.first_sequence_number, 0), COALESCE(s.last_sequence_number, -1),
-       s.commits, COALESCE(s.holes, 0), COALESCE(s.written, 0), COALESCE(s.filtered, 0),
-       COALESCE(s.dead_lettered, 0), COALESCE(s.held, 0), COALESCE(s.absent, 0),
        (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS d
          WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id)
        - (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS d
@@ -30,17 +12,53 @@ SELECT COALESCE((SELECT c.sequence_number FROM hubledger.event_hub_checkpoint AS
        COALESCE((SELECT c.commit_number FROM hubledger.event_hub_checkpoint AS c
                   WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id), 0) AS counted_commits,
        COALESCE((SELECT MAX(l.commit_number) FROM hubledger.batch_ledger AS l
-                  WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id), 0) AS newest_commit
-  FROM summed AS s;
+                  WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id), 0) AS newest_commit;
 
--- name: find_range_faults
--- Find ranges of a partition that do not begin where the commit before ended: a hole, or an overlap.
--- params: stream_id int, partition_id varchar(8000), most int
+-- name: find_piece_end
+-- Find the last of some commits that has a row, else the next commit after them that has one; NULL: there is none.
+-- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint
+SELECT COALESCE(
+       (SELECT MAX(l.commit_number) FROM hubledger.batch_ledger AS l
+         WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id
+           AND l.commit_number > @after_commit AND l.commit_number <= @last_commit),
+       (SELECT MIN(l.commit_number) FROM hubledger.batch_ledger AS l
+         WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id
+           AND l.commit_number > @last_commit)) AS commit_number;
+
+-- name: sum_ranges
+-- Sum the ranges of some commits of a partition, and count the rows of these commits; `previous_last` is the number at
+-- which the ranges before them end (-1: there are none).
+-- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint, previous_last bigint
 WITH ranged AS (
-    SELECT l.commit_number, l.first_sequence_number,
-           LAG(l.last_sequence_number) OVER (ORDER BY l.commit_number) AS previous_last
+    SELECT l.first_sequence_number, l.last_sequence_number, l.written, l.filtered, l.dead_lettered, l.held, l.absent,
+           LAG(l.last_sequence_number, 1, NULLIF(@previous_last, -1)) OVER (ORDER BY l.commit_number) AS previous_last
       FROM hubledger.batch_ledger AS l
      WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind = 'batch'
+       AND l.commit_number > @after_commit AND l.commit_number <= @last_commit
+)
+SELECT COALESCE(MIN(r.first_sequence_number), 0) AS first_sequence_number,
+       COALESCE(MAX(r.last_sequence_number), -1) AS last_sequence_number,
+       COUNT(*) AS commits,
+       COALESCE(SUM(CONVERT(bigint, r.written)), 0) AS written,
+       COALESCE(SUM(CONVERT(bigint, r.filtered)), 0) AS filtered,
+       COALESCE(SUM(CONVERT(bigint, r.dead_lettered)), 0) AS dead_lettered,
+       COALESCE(SUM(CONVERT(bigint, r.held)), 0) AS held,
+       COALESCE(SUM(CONVERT(bigint, r.absent)), 0) AS absent,
+       COALESCE(SUM(CASE WHEN r.first_sequence_number <> r.previous_last + 1 THEN 1 ELSE 0 END), 0) AS holes,
+       (SELECT COUNT(*) FROM hubledger.batch_ledger AS l
+         WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id
+           AND l.commit_number > @after_commit AND l.commit_number <= @last_commit) AS rows_found
+  FROM ranged AS r;
+
+-- name: find_range_faults
+-- Find ranges of some commits of a partition that do not begin where the range before ended: a hole, or an overlap.
+-- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint, previous_last bigint, most int
+WITH ranged AS (
+    SELECT l.commit_number, l.first_sequence_number,
+           LAG(l.last_sequence_number, 1, NULLIF(@previous_last, -1)) OVER (ORDER BY l.commit_number) AS previous_last
+      FROM hubledger.batch_ledger AS l
+     WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind = 'batch'
+       AND l.commit_number > @after_commit AND l.commit_number <= @last_commit
 )
 SELECT TOP (@most) r.commit_number, r.previous_last, r.first_sequence_number
   FROM ranged AS r
@@ -48,8 +66,8 @@ SELECT TOP (@most) r.commit_number, r.previous_last, r.first_sequence_number
  ORDER BY r.commit_number;
 
 -- name: find_letter_faults
--- Find ranges of a partition that count at least so many letters, but have a different number of letters.
--- params: stream_id int, partition_id varchar(8000), at_least int, most int
+-- Find ranges of some commits of a partition that count at least so many letters, but have a different number of them.
+-- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint, at_least int, most int
 WITH counted AS (
     SELECT l.commit_number, l.first_sequence_number, l.last_sequence_number, l.dead_lettered + l.held AS dead_lettered,
            (SELECT COUNT(*) FROM hubledger.event_hub_dead_letter AS d
@@ -61,6 +79,7 @@ WITH counted AS (
                  AND d.replay_commit_number IS NOT NULL) AS letters
       FROM hubledger.batch_ledger AS l
      WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind = 'batch'
+       AND l.commit_number > @after_commit AND l.commit_number <= @last_commit
        AND l.dead_lettered + l.held >= @at_least
 )
 SELECT TOP (@most) n.commit_number, n.first_sequence_number, n.last_sequence_number, n.dead_lettered, n.letters
@@ -68,46 +87,18 @@ SELECT TOP (@most) n.commit_number, n.first_sequence_number, n.last_sequence_num
  WHERE n.letters <> n.dead_lettered
  ORDER BY n.commit_number;
 
--- name: find_stale_sum
--- Find the remembered sum of a partition, where its ranges up to that commit have a different sum.
--- params: stream_id int, partition_id varchar(8000)
-WITH ranged AS (
-    SELECT COUNT(*) AS commits, MIN(l.first_sequence_number) AS first_sequence_number,
-           MAX(l.last_sequence_number) AS last_sequence_number,
-           COALESCE(SUM(CONVERT(bigint, l.written)), 0) AS written,
-           COALESCE(SUM(CONVERT(bigint, l.filtered)), 0) AS filtered,
-           COALESCE(SUM(CONVERT(bigint, l.dead_lettered)), 0) AS dead_lettered,
-           COALESCE(SUM(CONVERT(bigint, l.held)), 0) AS held,
-           COALESCE(SUM(CONVERT(bigint, l.absent)), 0) AS absent
-      FROM hubledger.batch_ledger AS l
-     INNER JOIN hubledger.ledger_sum AS s
-        ON s.stream_id = l.stream_id AND s.partition_id = l.partition_id AND l.commit_number <= s.commit_number
-     WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id AND l.kind = 'batch'
-)
-SELECT s.commit_number, s.commits, s.written + s.filtered + s.dead_lettered + s.held + s.absent AS accounted
-  FROM hubledger.ledger_sum AS s
- CROSS JOIN ranged AS r
- WHERE s.stream_id = @stream_id AND s.partition_id = @partition_id
-   AND (s.commits <> r.commits OR s.first_sequence_number <> COALESCE(r.first_sequence_number, -1)
-        OR s.last_sequence_number <> COALESCE(r.last_sequence_number, -1) OR s.written <> r.written
-        OR s.filtered <> r.filtered
-        OR s.dead_lettered <> r.dead_lettered
-        OR s.held <> r.held
-        OR s.absent <> r.absent);
-
 -- name: find_missing_commits
--- Find commit numbers of a partition without a row in the ledger: every commit leaves one.
--- params: stream_id int, partition_id varchar(8000), most int
+-- Find commit numbers of a partition, of some commits, without a row in the ledger: every commit leaves one.
+-- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint, most int
 WITH numbered AS (
     SELECT l.commit_number
       FROM hubledger.batch_ledger AS l
      WHERE l.stream_id = @stream_id AND l.partition_id = @partition_id
-     UNION
-    SELECT c.commit_number + 1 AS commit_number
-      FROM hubledger.event_hub_checkpoint AS c
-     WHERE c.stream_id = @stream_id AND c.partition_id = @partition_id
+       AND l.commit_number > @after_commit AND l.commit_number <= @last_commit
+     UNION ALL
+    SELECT @last_commit + 1 AS commit_number
 ), ranged AS (
-    SELECT n.commit_number, LAG(n.commit_number, 1, 0) OVER (ORDER BY n.commit_number) AS previous
+    SELECT n.commit_number, LAG(n.commit_number, 1, @after_commit) OVER (ORDER BY n.commit_number) AS previous
       FROM numbered AS n
 )
 SELECT TOP (@most) r.previous + 1 AS first_commit_number, r.commit_number - 1 AS last_commit_number

@@ -1,7 +1,7 @@
 -- name: read_books
--- Read the books of a stream: the remembered sums and the ranges since, with the number of ranges that do not begin
--- where the one before ended.
--- params: stream_id int
+-- Read the books of a stream: the remembered sums and the ranges of the next commits, up to `most` of each partition,
+-- with the number of ranges that do not begin where the one before ended.
+-- params: stream_id int, most int
 WITH fresh AS (
     SELECT l.partition_id, l.first_sequence_number, l.last_sequence_number, l.written, l.filtered, l.dead_lettered,
            l.held, l.absent,
@@ -11,7 +11,9 @@ WITH fresh AS (
       LEFT JOIN hubledger.ledger_sum AS s ON s.stream_id = c.stream_id AND s.partition_id = c.partition_id
      INNER JOIN hubledger.batch_ledger AS l
         ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id
-       AND l.commit_number > COALESCE(s.commit_number, 0) AND l.commit_number <= c.commit_number
+       AND l.commit_number > COALESCE(s.commit_number, 0)
+       AND l.commit_number <= CASE WHEN c.commit_number < COALESCE(s.commit_number, 0) + @most THEN c.commit_number
+                                   ELSE COALESCE(s.commit_number, 0) + @most END
      WHERE c.stream_id = @stream_id AND l.kind = 'batch'
 ), summed AS (
     SELECT r.partition_id, MIN(r.first_sequence_number) AS first_sequence_number,
@@ -43,7 +45,8 @@ SELECT c.partition_id, c.sequence_number, CONVERT(varchar(33), c.enqueued_at, 12
   LEFT JOIN hubledger.partition_anchor AS a ON a.stream_id = c.stream_id AND a.partition_id = c.partition_id
   LEFT JOIN summed AS f ON f.partition_id = c.partition_id
  WHERE c.stream_id = @stream_id
- ORDER BY LEN(c.partition_id), c.partition_id;
+ ORDER BY LEN(c.partition_id), c.partition_id
+OPTION (LOOP JOIN);  -- a hash join would read the ranges before the sums too
 
 -- name: count_letters
 -- Count the letters of a stream by status, and all those that replays made.

@@ -6,7 +6,14 @@ from tests.unit.handlers.test_function_app import index
 
 CATCH_ALL = "zz_no_such_route"
 JOB = "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"  # of a replay that is not there
-VALUES = {"partition_id": "0", "sequence_number": "1", "job_id": JOB, "file": "ops.js", "home_id": "H000001"}
+VALUES = {
+    "partition_id": "0",
+    "sequence_number": "1",
+    "job_id": JOB,
+    "audit_id": JOB,
+    "file": "ops.js",
+    "home_id": "H000001",
+}
 
 
 def served_by_the_app() -> dict[tuple[str, str], tuple[str, str]]:

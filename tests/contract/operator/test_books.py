@@ -14,7 +14,7 @@ from core.letters.listing import OPEN, LetterKey
 from core.model.commits import SequenceGap
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
-from core.store import ledger as store_ledger
+from core.store import books as store_books
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import EPOCH, commit, event, home, letter, partition, reading, settled
 
@@ -75,7 +75,7 @@ class TestRemembered:
     @pytest.fixture(autouse=True)
     def soon(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """So that few ranges are enough."""
-        monkeypatch.setattr(store_ledger, "REMEMBERED_FROM", 5)
+        monkeypatch.setattr(store_books, "REMEMBERED_FROM", 5)
 
     def test_few_ranges_are_not_worth_it(self, office: Office) -> None:
         self.fill(office, 4)
@@ -257,7 +257,7 @@ class TestGaps:
 def test_holes_are_the_same_whether_ranges_were_summed_before_or_not(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_ledger, "REMEMBERED_FROM", 3)
+    monkeypatch.setattr(store_books, "REMEMBERED_FROM", 3)
     numbers = iter([0, 2, 3, 7, 8, 9, 20, 21, 30, 31, 32, 40])
     while chosen := list(islice(numbers, 2)):
         for number in chosen:

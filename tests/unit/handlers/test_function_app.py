@@ -27,6 +27,7 @@ Index = dict[str, dict[str, Any]]
 SCHEDULES = {  # of the timers whose schedule is a setting
     "aggregate": "AGGREGATION_SCHEDULE",
     "heal_gaps": "GAP_CHECK_SCHEDULE",
+    "run_audits": "AUDIT_SCHEDULE",
     "watch": "WATCH_SCHEDULE",
     "watch_replays": "REPLAY_CHECK_SCHEDULE",
 }
@@ -57,6 +58,7 @@ def test_the_schedules_of_timers_are_settings() -> None:
 @pytest.mark.slow
 def test_a_schedule_that_is_empty_or_not_set_is_the_default() -> None:
     defaults = {"aggregate": "0 */5", "heal_gaps": "0 *", "watch": "15 *", "watch_replays": "30 *"}
+    defaults |= {"run_audits": "*/10 *"}
     wanted = {name: f"{begin} * * * *" for name, begin in defaults.items()}
     for settings in ({}, dict.fromkeys(SCHEDULES.values(), "")):
         indexed = index(**settings)
@@ -92,10 +94,13 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
         "ops_file",
         "pause_replay",
         "replay_pieces",
+        "request_audit",
         "resume_replay",
         "retry_letters",
         "retry_letters_now",
+        "run_audits",
         "show_activity",
+        "show_audit",
         "show_letter",
         "show_replay",
         "show_replay_diff",

@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from core.ledger.audit import LetterFault, RangeFault, RememberedSum, audit
+from core.ledger.audit import LetterFault, RangeFault, audit
 from core.ledger.books import PartitionLedger
 from core.ledger.comparison import AbsentFault, AttemptFault, ReplayFault, RetryFault
+from core.ledger.sums import COUNTS, Commits, LedgerEnds, RangeSum
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
 from tests.fakes.builders import partition
 
 N = SequenceNumber
-EVEN = PartitionLedger(partition(), N(19), N(10), N(19), 2, 0, 6, 2, 2, 0, 0, 2)
+EVEN = PartitionLedger(partition(), N(19), N(10), N(19), 2, 0, 6, 2, 2, 0, 0, 2, 2, 2)
 
 
 @dataclass
@@ -21,7 +22,8 @@ class Ledger:
     ledger: PartitionLedger = EVEN
     ranges: tuple[RangeFault, ...] = ()
     letters: dict[int, tuple[LetterFault, ...]] = field(default_factory=dict)
-    stale: RememberedSum | None = None
+    remembered: RangeSum | None = None
+    verified: RangeSum | None = None
     anchor: SequenceNumber | None = EVEN.first
     missing: tuple[tuple[int, int], ...] = ()
     replay_letters: tuple[int, int] = (2, 2)
@@ -41,7 +43,7 @@ class Ledger:
     def find_traces(self) -> Mapping[PartitionId, tuple[str, ...]]:
         return {self.ledger.partition.partition_id: self.tables}
 
-    def find_absent_faults(self, partition_id: PartitionId, most: int) -> tuple[AbsentFault, ...]:
+    def find_absent_faults(self, partition_id: PartitionId, commits: Commits, most: int) -> tuple[AbsentFault, ...]:
         return self.absent
 
     def find_stray_gaps(self, partition_id: PartitionId, most: int) -> tuple[Span, ...]:
@@ -59,7 +61,9 @@ class Ledger:
     def find_replay_faults(self, partition_id: PartitionId, most: int) -> tuple[ReplayFault, ...]:
         return self.replays
 
-    def find_missing_commits(self, partition_id: PartitionId, most: int) -> tuple[tuple[int, int], ...]:
+    def find_missing_commits(
+        self, partition_id: PartitionId, commits: Commits, most: int
+    ) -> tuple[tuple[int, int], ...]:
         return self.missing[:most]
 
     def count_replay_letters(self, partition_id: PartitionId) -> tuple[int, int]:
@@ -68,17 +72,35 @@ class Ledger:
     def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
         return self.anchor
 
-    def audit_ledger(self, partition_id: PartitionId) -> PartitionLedger:
-        return self.ledger
+    def read_ledger_ends(self, partition_id: PartitionId) -> LedgerEnds:
+        own = self.ledger
+        return LedgerEnds(own.partition, own.checkpoint, own.letters, own.counted_commits, own.newest_commit)
 
-    def find_range_faults(self, partition_id: PartitionId, most: int) -> tuple[RangeFault, ...]:
+    def find_piece_end(self, partition_id: PartitionId, after: int, last: int) -> int | None:
+        return self.ledger.newest_commit
+
+    def sum_ranges(self, partition_id: PartitionId, commits: Commits) -> RangeSum:
+        counts = {name: getattr(self.ledger, name) for name in (*COUNTS, "holes")}
+        rows = commits.last - commits.after - len(self.missing)
+        return RangeSum(commits.last, self.ledger.first, self.ledger.last, **counts, rows=rows)
+
+    def read_verified_sum(self, partition_id: PartitionId) -> RangeSum | None:
+        return self.verified
+
+    def read_remembered_sum(self, partition_id: PartitionId) -> RangeSum | None:
+        return self.remembered
+
+    def keep_verified_sum(self, partition_id: PartitionId, verified: RangeSum, expected: RangeSum | None) -> None:
+        assert expected == self.verified
+        self.verified = verified
+
+    def find_range_faults(self, partition_id: PartitionId, commits: Commits, most: int) -> tuple[RangeFault, ...]:
         return self.ranges
 
-    def find_letter_faults(self, partition_id: PartitionId, at_least: int, most: int) -> tuple[LetterFault, ...]:
+    def find_letter_faults(
+        self, partition_id: PartitionId, commits: Commits, at_least: int, most: int
+    ) -> tuple[LetterFault, ...]:
         return self.letters.get(at_least, ())
-
-    def find_stale_sum(self, partition_id: PartitionId) -> RememberedSum | None:
-        return self.stale
 
 
 def kinds(ledger: Ledger) -> list[tuple[str, int, int]]:
@@ -133,7 +155,7 @@ def test_letters_of_replays_are_held_against_what_the_replays_counted() -> None:
 
 
 def test_a_remembered_sum_that_differs_is_told() -> None:
-    assert kinds(Ledger(stale=RememberedSum(2, 2, 11))) == [("remembered_sum", 10, 19)]
+    assert kinds(Ledger(remembered=RangeSum(2, N(10), N(19), 2, 7, 2, 2))) == [("remembered_sum", 10, 19)]
 
 
 def test_a_ledger_that_does_not_begin_at_the_anchor_is_told() -> None:
@@ -153,7 +175,9 @@ def test_a_partition_that_only_has_an_anchor_has_nothing_to_audit() -> None:
 
 def test_a_ledger_without_its_checkpoint_is_named() -> None:
     deleted = replace(EVEN, checkpoint=N(-1))
-    assert kinds(Ledger(deleted, tables=("batch_ledger", "partition_anchor"))) == [("checkpoint", 10, 19)]
+    assert kinds(Ledger(replace(deleted, counted_commits=0), tables=("batch_ledger", "partition_anchor"))) == [
+        ("checkpoint", 10, 19)
+    ]
 
 
 def test_a_partition_of_which_only_letters_or_rows_are_left_is_named_with_their_tables() -> None:
@@ -170,15 +194,19 @@ def test_incarnations_that_are_not_numbered_from_one_are_a_fault_of_the_stream()
 
 
 def test_a_commit_that_the_checkpoint_has_not_counted_is_named() -> None:
-    more = replace(EVEN, counted_commits=6, newest_commit=7)
+    more = replace(EVEN, counted_commits=1)
     (fault,) = audit(Ledger(more), None).faults
     assert fault.kind == "commits"
-    assert fault.detail == "the ledger has a row for commit 7, but the checkpoint has counted 6 commits"
+    assert fault.detail == "the ledger has a row for commit 2, but the checkpoint has counted 1 commits"
 
 
 def test_absent_numbers_and_gaps_that_differ_are_named_from_both_sides() -> None:
     counted = AbsentFault(3, N(12), N(14), 2, 1)
-    assert kinds(Ledger(absent=(counted,), stray=(Span(N(17), N(18)),))) == [("absent", 12, 14), ("absent", 17, 18)]
+    holding = replace(EVEN, written=4, absent=2)
+    assert kinds(Ledger(holding, absent=(counted,), stray=(Span(N(17), N(18)),))) == [
+        ("absent", 12, 14),
+        ("absent", 17, 18),
+    ]
 
 
 def test_a_held_letter_that_no_commit_held_is_named() -> None:

@@ -19,6 +19,7 @@ from core.transforms.home_security import HomeAlert, SensorReading
 LETTERS = "event_hub_dead_letter"
 FAILED, STATUS, CAUSE = (f"ix_{LETTERS}_{name}" for name in ("failed", "status", "fingerprint"))
 OPEN, HELD = (f"ix_{LETTERS}_{name}" for name in ("open", "held"))
+BY_COMMIT = "PRIMARY KEY (stream_id=? AND partition_id=? AND commit_number>?"
 BY_INDEX = {
     "read_books": "PRIMARY KEY (stream_id=? AND partition_id=? AND commit_number>? AND commit_number<?)",
     "count_letters": f"COVERING INDEX {STATUS} (stream_id=? AND status=?)",
@@ -37,7 +38,23 @@ BY_INDEX = {
     "find_absent": "PRIMARY KEY (stream_id=? AND partition_id=? AND first_sequence_number<?)",
     "count_replay_letters": f"INDEX ix_{LETTERS}_replayed (stream_id=? AND partition_id=?)",
     "find_letter_faults": f"COVERING INDEX sqlite_autoindex_{LETTERS}_1 (stream_id=? AND partition_id=? AND sequence_n",
-    "audit_ledger": "PRIMARY KEY (stream_id=? AND partition_id=?)",
+    "read_ledger_ends": f"COVERING INDEX sqlite_autoindex_{LETTERS}_1 (stream_id=? AND partition_id=?)",
+    "find_piece_end": f"{BY_COMMIT} AND commit_number<?)",
+    "sum_ranges": f"{BY_COMMIT} AND commit_number<?)",
+    "find_range_faults": f"{BY_COMMIT} AND commit_number<?)",
+    "find_missing_commits": f"{BY_COMMIT} AND commit_number<?)",
+    "read_verified_sum": "PRIMARY KEY (stream_id=? AND partition_id=?)",
+    "read_remembered_sum": "PRIMARY KEY (stream_id=? AND partition_id=?)",
+    "find_stream": "(event_hub=? AND consumer_group=?)",
+    "read_incarnation": "(event_hub=? AND consumer_group=?)",
+    "read_last_batches": "INDEX uq_batch_ledger_first (stream_id=? AND partition_id=?)",
+    "count_absent": "INDEX uq_batch_ledger_first (stream_id=? AND partition_id=? AND first_sequence_number<?)",
+    "find_first_replay": "INDEX ix_batch_ledger_change (stream_id=? AND partition_id=?)",
+    "read_replayable": "INDEX uq_batch_ledger_first (stream_id=? AND partition_id=?)",
+    "find_open_audit": "INDEX uq_audit_job_open (stream_id=?)",
+    "claim_audit": "INDEX uq_audit_job_open (stream_id=?)",
+    "find_audit": "PRIMARY KEY (audit_id=?)",
+    "read_stream_stops": "PRIMARY KEY (stream_id=?)",
     "find_next_partitions": "PRIMARY KEY (stream_id=? AND partition_id>?)",
     "find_next_numbers": "COVERING INDEX ix_retracted_row_number (stream_id=? AND partition_id=? AND sequence_n",
     "find_absent_faults": "PRIMARY KEY (stream_id=? AND partition_id=? AND first_sequence_number>? AND first_seque",

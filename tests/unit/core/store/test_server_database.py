@@ -127,7 +127,7 @@ class TestTheSchema:
         committed.server.answers["MIN(d.due_at)"] = [(None,)]
         store = store_of(committed, schema="trial_7")
         store.read_references([ReferenceKey(Home, ("a",))])
-        store.database.ask("audit_ledger", stream_id=1, partition_id="0")
+        store.database.ask("read_ledger_ends", stream_id=1, partition_id="0")
         store.claim_letters(LetterClaim(PARTITION.stream, "claim-1", EPOCH, EPOCH, EPOCH, 1))
         store.next_due_at(PARTITION.stream, EPOCH)
         store.commit_retry(retry_of(ROW_CLASSES))

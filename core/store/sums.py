@@ -1,0 +1,71 @@
+"""The sums of a stream's ranges, commit by commit, and the faults in them, from named statements."""
+
+from typing import Any
+
+from core.ledger.audit import LetterFault, RangeFault
+from core.ledger.sums import COUNTS, Commits, LedgerEnds, RangeSum
+from core.model.events import PartitionId
+from core.store.stream import OneStream
+
+_NO_ENDS = (-1, 0, 0, 0)  # of a partition in a database without its stream
+
+
+class RangeSums:
+    """A SumStore over one stream."""
+
+    _stream: OneStream
+
+    def read_ledger_ends(self, partition_id: PartitionId) -> LedgerEnds:
+        found = self._stream.ask("read_ledger_ends", partition_id=partition_id)
+        return LedgerEnds(self._stream.stream.partition(partition_id), *(found[0] if found else _NO_ENDS))
+
+    def find_piece_end(self, partition_id: PartitionId, after: int, last: int) -> int | None:
+        found = self._stream.ask("find_piece_end", **_place(partition_id, Commits(after, last)))
+        return found[0][0] if found else None
+
+    def sum_ranges(self, partition_id: PartitionId, commits: Commits) -> RangeSum:
+        found = self._stream.ask("sum_ranges", **_place(partition_id, commits), previous_last=commits.previous_last)
+        if not found:
+            return RangeSum(commits.last)
+        return RangeSum(commits.last, *found[0])
+
+    def read_verified_sum(self, partition_id: PartitionId) -> RangeSum | None:
+        found = self._stream.ask("read_verified_sum", partition_id=partition_id)
+        return RangeSum(*found[0]) if found else None
+
+    def read_remembered_sum(self, partition_id: PartitionId) -> RangeSum | None:
+        found = self._stream.ask("read_remembered_sum", partition_id=partition_id)
+        return RangeSum(*found[0]) if found else None
+
+    def keep_verified_sum(self, partition_id: PartitionId, verified: RangeSum, expected: RangeSum | None) -> None:
+        values: dict[str, Any] = {
+            "commit_number": verified.commit_number,
+            "first_sequence_number": verified.first,
+            "last_sequence_number": verified.last,
+            **{name: getattr(verified, name) for name in COUNTS},
+        }
+        if expected is None:
+            self._stream.write("open_verified_sum", partition_id, **values)
+        else:
+            self._stream.write("move_verified_sum", partition_id, **values, expected=expected.commit_number)
+
+    def find_range_faults(self, partition_id: PartitionId, commits: Commits, most: int) -> tuple[RangeFault, ...]:
+        place = _place(partition_id, commits)
+        found = self._stream.ask("find_range_faults", **place, previous_last=commits.previous_last, most=most)
+        return tuple(RangeFault(*row) for row in found)
+
+    def find_letter_faults(
+        self, partition_id: PartitionId, commits: Commits, at_least: int, most: int
+    ) -> tuple[LetterFault, ...]:
+        found = self._stream.ask("find_letter_faults", **_place(partition_id, commits), at_least=at_least, most=most)
+        return tuple(LetterFault(*row) for row in found)
+
+    def find_missing_commits(
+        self, partition_id: PartitionId, commits: Commits, most: int
+    ) -> tuple[tuple[int, int], ...]:
+        found = self._stream.ask("find_missing_commits", **_place(partition_id, commits), most=most)
+        return tuple((first, last) for first, last in found)
+
+
+def _place(partition_id: PartitionId, commits: Commits) -> dict[str, Any]:
+    return {"partition_id": partition_id, "after_commit": commits.after, "last_commit": commits.last}

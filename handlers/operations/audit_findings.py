@@ -1,0 +1,152 @@
+"""The findings of an audit: of one partition, with its rows and the hub where they are requested, and of the stream."""
+
+from dataclasses import asdict
+from datetime import datetime, timedelta
+
+import msgspec
+
+from core.ledger.audit import ONLY_ANCHORED, AuditedPartition, audit, stream_faults
+from core.ledger.audit_job import AuditJob, AuditMeans, AuditRequest
+from core.ledger.faults import LedgerFault
+from core.ledger.hub_comparison import find_unbooked, incarnation_faults
+from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS, HubRecount, RowRecount, recount_hub, recount_rows, window
+from core.ledger.sums import Reading
+from core.model.events import PartitionId
+from core.model.spans import Span
+from handlers.app import CLOCK, App
+from handlers.operations.audit_shapes import (
+    AuditedAnswer,
+    AuditJobAnswer,
+    FaultAnswer,
+    Finding,
+    HubRecountAnswer,
+    NumbersAnswer,
+    RowRecountAnswer,
+)
+
+READING = timedelta(seconds=60)  # to read the events of one partition from the hub
+
+
+def audit_means(own: App) -> AuditMeans:
+    """Return the means of the audits that run as jobs."""
+
+    def of_partition(request: AuditRequest, id: PartitionId, until: datetime) -> str:
+        return _written(_of_partition(own, request, id, Reading(request.whole, lambda: CLOCK.now() >= until)))
+
+    def of_stream(request: AuditRequest) -> str:
+        return _written(Finding([fault_answer(one) for one in _stream_faults(own, request)]))
+
+    return AuditMeans(
+        own.audits, lambda request: audited_partitions(own, request.partition_id), of_partition, of_stream, CLOCK.now
+    )
+
+
+def audited_partitions(own: App, chosen: PartitionId | None) -> tuple[PartitionId, ...]:
+    """Return the chosen partition, or all, that any table but that of the anchors names."""
+    traces = own.ledger.find_traces()
+    return tuple(id for id, tables in traces.items() if chosen in (None, id) and tables != ONLY_ANCHORED)
+
+
+def _of_partition(own: App, request: AuditRequest, id: PartitionId, reading: Reading) -> Finding:
+    done = audit(own.ledger, id, reading)
+    if not done.partitions:
+        return Finding([])  # its last row is gone since the job began
+    (one,) = done.partitions
+    rows = _rows(own, one, window(one.ledger, request.first, request.last, MOST_NUMBERS)) if request.rows else None
+    hub = _hub(own, one, window(one.ledger, request.first, request.last, MOST_EVENTS)) if request.hub else None
+    faults = [*one.faults, *(rows.faults if rows else ()), *(hub.faults if hub else ())]
+    if request.hub:
+        state = own.incarnations.read_partition(one.ledger.partition)
+        faults += incarnation_faults([state], own.ledger.read_incarnation(), own.hub)
+    return Finding([fault_answer(fault) for fault in faults], partition_answer(one, rows, hub))
+
+
+def _stream_faults(own: App, request: AuditRequest) -> list[LedgerFault]:
+    faults = [*stream_faults(own.ledger)]
+    if request.hub and request.partition_id is None:
+        named, incarnation = frozenset(own.ledger.find_traces()), own.ledger.read_incarnation()
+        faults += find_unbooked(own.hub, named, incarnation, CLOCK.now())
+    return faults
+
+
+def job_answer(job: AuditJob) -> AuditJobAnswer:
+    """Return a job with its findings so far."""
+    request, found = job.request, [msgspec.json.decode(text, type=Finding) for text in job.findings.values()]
+    faults = [fault for one in found for fault in one.faults]
+    partitions = [one.partition for one in found if one.partition is not None]
+    return AuditJobAnswer(
+        audit_id=str(request.audit_id),
+        status=job.status,
+        requested_by=request.requested_by,
+        requested_at=request.requested_at,
+        deadline_at=request.deadline_at,
+        ended_at=job.ended_at,
+        fault=job.fault,
+        done=len(job.partitions or ()) - len(job.left),
+        total=None if job.partitions is None else len(job.partitions),
+        balanced=not faults,
+        complete=job.status == "done" and all(one.complete for one in partitions),
+        accounted=sum(one.accounted for one in partitions),
+        faults=faults,
+        partitions=partitions,
+    )
+
+
+def _written(finding: Finding) -> str:
+    return msgspec.json.encode(finding).decode()
+
+
+def _rows(own: App, one: AuditedPartition, span: Span | None) -> RowRecount | None:
+    return None if span is None else recount_rows(one, span, own.ledger)
+
+
+def _hub(own: App, one: AuditedPartition, span: Span | None) -> HubRecount | None:
+    return None if span is None else recount_hub(one, span, own.hub, own.ledger, CLOCK.now() + READING)
+
+
+def partition_answer(
+    one: AuditedPartition, rows: RowRecount | None = None, hub: HubRecount | None = None
+) -> AuditedAnswer:
+    """Return an audited partition, with its recounts."""
+    ledger = one.ledger
+    more = (rows.faults if rows else ()) + (hub.faults if hub else ())
+    return AuditedAnswer(
+        partition_id=ledger.partition.partition_id,
+        first=str(ledger.first),
+        last=str(ledger.last),
+        checkpoint=str(ledger.checkpoint),
+        commits=ledger.commits,
+        accounted=ledger.accounted,
+        dead_lettered=ledger.dead_lettered,
+        letters=ledger.letters,
+        since=str(one.since),
+        until=str(one.until),
+        complete=one.complete,
+        balanced=not one.faults and not more,
+        rows=None if rows is None else _row_recount(one, rows),
+        hub=None if hub is None else _hub_recount(hub),
+    )
+
+
+def _row_recount(one: AuditedPartition, done: RowRecount) -> RowRecountAnswer:
+    first, last = done.span.ends
+    is_whole = (first, last) == (one.ledger.first, one.ledger.checkpoint)
+    return RowRecountAnswer(first=str(first), last=str(last), rows=done.rows, complete=is_whole)
+
+
+def _hub_recount(done: HubRecount) -> HubRecountAnswer:
+    return HubRecountAnswer(
+        beginning=str(done.extent.beginning),
+        end=str(done.extent.last),
+        first=None if done.span is None else str(done.span.first),
+        last=None if done.span is None else str(done.span.last),
+        held=done.held,
+        absent=done.absent,
+        not_held=[NumbersAnswer(first=str(hole.first), last=str(hole.last)) for hole in done.not_held],
+        lag=done.lag,
+    )
+
+
+def fault_answer(fault: LedgerFault) -> FaultAnswer:
+    """Return a fault."""
+    return msgspec.convert({**asdict(fault), "first": str(fault.first), "last": str(fault.last)}, FaultAnswer)

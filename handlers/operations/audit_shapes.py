@@ -1,0 +1,139 @@
+"""The shapes of requests about audits, and of their answers."""
+
+from datetime import datetime
+
+import msgspec
+
+from core.ledger.audit_job import AuditStatus
+from core.ledger.faults import FaultKind
+from handlers.operations.replay_shapes import JobText
+from handlers.web.operation import Answered, NumberText, PartitionText, Shape
+
+
+class AuditQuery(Shape):
+    """One partition, or all."""
+
+    partition_id: PartitionText | None = None
+
+
+class AuditShape(Shape):
+    """A request for an audit as a job: one partition, or all. `whole` reads every range, also those that an earlier
+    audit verified. `rows` and `hub` also recount the rows and the hub: the numbers from `first` to `last` of one
+    partition, or the newest numbers of each."""
+
+    partition_id: PartitionText | None = None
+    whole: bool = False
+    rows: bool = False
+    hub: bool = False
+    first: NumberText | None = None
+    last: NumberText | None = None
+
+
+class AuditPath(Shape):
+    """An audit that runs as a job."""
+
+    audit_id: JobText
+
+
+class FaultAnswer(Answered):
+    """A fault of the ledger, and the numbers that it concerns."""
+
+    partition_id: str
+    kind: FaultKind
+    first: str
+    last: str
+    detail: str
+
+
+class NumbersAnswer(Answered):
+    """A range of numbers, both ends included."""
+
+    first: str
+    last: str
+
+
+class RowRecountAnswer(Answered):
+    """The recount of the rows from `first` to `last`. Each row is compared with the commit that it names, and each
+    commit that lies wholly among these numbers with its rows. `complete` is true if these are all numbers of
+    the partition."""
+
+    first: str
+    last: str
+    rows: int
+    complete: bool
+
+
+class HubRecountAnswer(Answered):
+    """The recount of the hub, which reaches from `beginning` to `end`. Of the numbers from `first` to `last`, which
+    were read, the hub holds `held`, and the ledger counts `absent` as absent. The hub does not hold those in `not_held`
+    either: compaction leaves such holes, retention does not. `first` and `last` are null where the hub holds none of
+    the requested numbers."""
+
+    beginning: str
+    end: str
+    first: str | None
+    last: str | None
+    held: int
+    absent: int
+    not_held: list[NumbersAnswer]
+    lag: int
+
+
+class AuditedAnswer(Answered):
+    """A partition up to commit `until`. An audit before had verified the ranges up to commit `since`; the ranges after
+    it were read. If it is not `complete`, the time was over before the newest commit, and nothing but these ranges was
+    compared. `rows` and `hub` are null unless they were requested and exist."""
+
+    partition_id: str
+    first: str
+    last: str
+    checkpoint: str
+    commits: int
+    accounted: int
+    dead_lettered: int
+    letters: int
+    since: str
+    until: str
+    complete: bool
+    balanced: bool
+    rows: RowRecountAnswer | None
+    hub: HubRecountAnswer | None
+
+
+class AuditAnswer(Answered):
+    """The audit of the ranges since the sums that an audit before verified. If it is not `complete`, the time was over:
+    the next request continues from there."""
+
+    at: datetime
+    balanced: bool
+    complete: bool
+    accounted: int
+    faults: list[FaultAnswer]
+    partitions: list[AuditedAnswer]
+
+
+class AuditJobAnswer(Answered):
+    """An audit that runs as a job, with its findings so far: `done` of `total` partitions (null: not begun). `fault` is
+    the last fault of an open job, or the reason why the job failed; an open job fails at `deadline_at`."""
+
+    audit_id: str
+    status: AuditStatus
+    requested_by: str
+    requested_at: datetime
+    deadline_at: datetime
+    ended_at: datetime | None
+    fault: str | None
+    done: int
+    total: int | None
+    balanced: bool
+    complete: bool
+    accounted: int
+    faults: list[FaultAnswer]
+    partitions: list[AuditedAnswer]
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """The finding of one partition, or of the stream, in the form in which a job stores it."""
+
+    faults: list[FaultAnswer]
+    partition: AuditedAnswer | None = None

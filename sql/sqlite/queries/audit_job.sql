@@ -1,0 +1,42 @@
+-- name: open_audit
+-- Insert an open job; touches no row while another job of the stream is open.
+-- params: stream_id, audit_id, asked, requested_by, requested_at
+INSERT INTO audit_job
+       (audit_id, stream_id, status, asked, requested_by, requested_at, updated_at, claimed_until, step, partitions,
+        findings)
+SELECT :audit_id, :stream_id, 'open', :asked, :requested_by, :requested_at, :requested_at, :requested_at, 0, 'null', '{}'
+ WHERE NOT EXISTS (SELECT 1 FROM audit_job AS j WHERE j.stream_id = :stream_id AND j.status = 'open')
+RETURNING audit_id;
+
+-- name: find_open_audit
+-- Find the open job of a stream.
+-- params: stream_id
+SELECT j.audit_id
+  FROM audit_job AS j
+ WHERE j.stream_id = :stream_id AND j.status = 'open';
+
+-- name: find_audit
+-- Find a job of a stream.
+-- params: stream_id, audit_id
+SELECT j.audit_id, j.requested_by, j.requested_at, j.asked, j.status, j.step,
+       j.partitions, j.findings, j.fault, j.ended_at
+  FROM audit_job AS j
+ WHERE j.stream_id = :stream_id AND j.audit_id = :audit_id;
+
+-- name: claim_audit
+-- Claim the open job of a stream; touches no row while another process has claimed it.
+-- params: stream_id, now_at, claimed_until
+UPDATE audit_job
+   SET claimed_until = :claimed_until, updated_at = :now_at, step = step + 1
+ WHERE stream_id = :stream_id AND status = 'open' AND claimed_until <= :now_at
+RETURNING audit_id;
+
+-- name: record_audit
+-- Compare and set: touches no row when another process has claimed the job.
+-- params: audit_id, status, partitions, findings, fault, updated_at, claimed_until, expected
+UPDATE audit_job
+   SET status = :status, partitions = :partitions, findings = :findings, fault = NULLIF(:fault, ''),
+       updated_at = :updated_at, claimed_until = :claimed_until, step = step + 1,
+       ended_at = CASE WHEN :status <> 'open' THEN :updated_at END
+ WHERE audit_id = :audit_id AND status = 'open' AND step = :expected
+RETURNING step;

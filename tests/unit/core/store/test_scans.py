@@ -1,0 +1,120 @@
+"""Nothing scans the ledger at start or per request: the work of SQLite does not grow with the ranges.
+
+A store with few ranges and one with many are asked the same, and the steps of SQLite's virtual machine are counted: a
+scan takes more of them by as much as there are more ranges.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bench.large_store import STREAM, Size, fill, start_worker
+from core.errors import LedgerNotSummed
+from core.ledger.audit import audit
+from core.ledger.explain import explain
+from core.ledger.sums import WHOLE, Reading
+from core.letters.listing import FIRST_PAGE, OPEN, LetterFilter
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber
+from core.store.books import Summing
+from core.store.connect import OperatorStores, operator_stores
+from core.store.sqlite.database import SqliteDatabase
+from core.store.sqlite.schema import open_checked
+from tests.sql.values import ROW_CLASSES
+
+pytestmark = pytest.mark.slow
+FEW, MANY = Size(ranges=8_000, letters=160), Size(ranges=64_000, letters=160)
+MORE = MANY.ranges / FEW.ranges
+P, NUMBER, NOW = PartitionId("7"), SequenceNumber(70), datetime(2026, 6, 1, tzinfo=UTC)
+FRESH = Reading(whole=False, is_over=lambda: False)
+
+
+@dataclass
+class Measured:
+    """A store, and the steps of SQLite so far, in hundreds."""
+
+    path: Path
+    steps: int = 0
+    database: SqliteDatabase = field(init=False)
+    desk: OperatorStores = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.database = SqliteDatabase(self.path, connect=self._connect)
+        self.desk = operator_stores(self.database, STREAM, ROW_CLASSES)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = open_checked(self.path, 5.0)
+        connection.set_progress_handler(self._count, 100)
+        return connection
+
+    def _count(self) -> None:
+        self.steps += 1
+
+    def steps_of(self, ask: Callable[["Measured"], object]) -> int:
+        before = self.steps
+        ask(self)
+        return self.steps - before
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Measured, Measured]]:
+    """A store with few ranges and one with many, whose ranges are summed and verified."""
+    folder = tmp_path_factory.mktemp("scans")
+    made = []
+    for name, size in (("few", FEW), ("many", MANY)):
+        fill(folder / name, size)
+        made.append(Measured(folder / name))
+        made[-1].desk.ledger.read_books()
+        assert audit(made[-1].desk.ledger, None, FRESH).balanced
+    few, many = made
+    with closing(few.database), closing(many.database):
+        yield few, many
+
+
+def status(of: Measured) -> None:
+    """Read what the status, the page, the health and the watch show."""
+    own = of.desk.ledger
+    assert all(one.balanced for one in own.read_books())
+    own.read_stops(), own.read_incarnation(), own.count_letters(), own.find_oldest_letter(OPEN)
+    own.read_last_batches(), own.count_absent(NOW), own.find_anchor(P)
+
+
+ASKED: dict[str, Callable[[Measured], object]] = {
+    "start of a worker": lambda of: start_worker(of.database),
+    "status, health and watch": status,
+    "a page of letters": lambda of: of.desk.letters.list_letters(LetterFilter(), FIRST_PAGE, 50),
+    "letters by cause": lambda of: of.desk.letters.group_letters(LetterFilter(), 50),
+    "the explanation of a number": lambda of: explain(P, NUMBER, of.desk.explanations),
+    "audit of one partition": lambda of: audit(of.desk.ledger, P, FRESH),
+    "audit of all partitions": lambda of: audit(of.desk.ledger, None, FRESH),
+    "the open audit": lambda of: of.desk.audits.find_open_audit(),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_the_work_does_not_grow_with_the_ranges(stores: tuple[Measured, Measured], name: str) -> None:
+    few, many = (one.steps_of(ASKED[name]) for one in stores)
+    assert many <= 1.1 * few + 5, f"{few} hundred steps with {FEW.ranges} ranges, {many} with {MANY.ranges}"
+
+
+def test_a_scan_would_be_seen(stores: tuple[Measured, Measured]) -> None:
+    few, many = (one.steps_of(lambda of: audit(of.desk.ledger, P, WHOLE)) for one in stores)
+    assert many > MORE / 2 * few
+
+
+def test_the_first_sum_of_the_books_is_read_in_pieces_too(stores: tuple[Measured, Measured]) -> None:
+    def begin_to_sum(of: Measured) -> None:
+        of.desk.ledger.summing = Summing(most=10, piece=10, seconds=0)
+        with pytest.raises(LedgerNotSummed):
+            of.desk.ledger.read_books()
+
+    for one in stores:
+        with closing(sqlite3.connect(one.path, isolation_level=None)) as connection:
+            connection.execute("DELETE FROM ledger_sum")
+    few, many = (one.steps_of(begin_to_sum) for one in stores)
+    assert many <= 1.1 * few + 5, f"{few} hundred steps with {FEW.ranges} ranges, {many} with {MANY.ranges}"

@@ -1,0 +1,95 @@
+"""handlers/operations/audit.py: the ranges since the audit before at once, everything else as a job."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.handlers.running import HOME, MOTION, Running, functions
+
+OTHER_ID = "00000000-0000-0000-0000-000000000000"
+
+
+@pytest.fixture
+def filled(running: Running) -> Running:
+    running.ingest([0, 1, 2], [HOME, MOTION, b"{"])
+    running.ingest([0], [HOME], partition_id="10")
+    return running
+
+
+def opened(filled: Running, **asked: Any) -> Any:
+    reply = filled.post("request_audit", asked)
+    assert reply.status == 202, reply.body
+    assert reply.headers["Location"] == f"/api/audits/{reply.body['audit_id']}"
+    return reply.body
+
+
+def shown(filled: Running, job: Any) -> Any:
+    return filled.get("show_audit", {"audit_id": job["audit_id"]}).body
+
+
+def test_an_audit_says_which_ranges_it_read(filled: Running) -> None:
+    first, second = filled.get("audit_ledger").body, filled.get("audit_ledger").body
+    for done, since in ((first, "0"), (second, "1")):
+        assert (done["balanced"], done["complete"], done["accounted"]) == (True, True, 4)
+        assert [(one["partition_id"], one["since"], one["until"]) for one in done["partitions"]] == [
+            ("1", since, "1"),
+            ("10", since, "1"),
+        ]
+
+
+def test_rows_and_the_hub_are_recounted_by_a_job_only(filled: Running) -> None:
+    for name in ("rows", "hub", "whole"):
+        reply = filled.get("audit_ledger", None, **{name: "true"})
+        assert (reply.status, reply.fields) == (400, [name])
+
+
+def test_a_job_is_accepted_at_once_and_the_timer_works_on_it(filled: Running) -> None:
+    job = opened(filled, rows=True, whole=True)
+    assert (job["status"], job["done"], job["total"], job["complete"]) == ("open", 0, None, False)
+    functions()["run_audits"](None)
+    done = shown(filled, job)
+    assert (done["status"], done["done"], done["total"]) == ("done", 2, 2)
+    assert (done["balanced"], done["complete"], done["accounted"], done["faults"]) == (True, True, 4, [])
+    assert [one["rows"]["complete"] for one in done["partitions"]] == [True, True]
+    (line,) = [one for one in filled.lines if one.get("action") == "audit"]
+    assert (line["audit_id"], line["status"], line["left"]) == (job["audit_id"], "done", 0)
+
+
+def test_the_timer_is_silent_without_a_job(filled: Running) -> None:
+    functions()["run_audits"](None)
+    assert [one for one in filled.lines if one.get("action") == "audit"] == []
+
+
+def test_a_job_names_the_rows_and_ranges_that_were_changed_after_an_audit(filled: Running) -> None:
+    assert filled.get("audit_ledger").body["balanced"]
+    filled.sqlite.sql("DELETE FROM batch_ledger WHERE partition_id = '10'")
+    filled.sqlite.sql("DELETE FROM sensor_reading")
+    job = opened(filled, rows=True, whole=True)
+    functions()["run_audits"](None)
+    done = shown(filled, job)
+    assert not done["balanced"]
+    assert {one["kind"] for one in done["faults"]} >= {"commits", "short", "rows_missing"}
+
+
+def test_a_job_waits_for_a_hub_that_does_not_answer(filled: Running) -> None:
+    job = opened(filled, hub=True, partition_id="10")
+    functions()["run_audits"](None)
+    held = shown(filled, job)
+    assert (held["status"], held["done"], held["total"]) == ("open", 0, 1)
+    assert "Failed to initiate the connection" in held["fault"]
+
+
+def test_a_second_job_is_refused_with_the_place_of_the_first(filled: Running) -> None:
+    job = opened(filled, whole=True)
+    refused = filled.post("request_audit", {})
+    assert (refused.status, refused.body["audit_id"]) == (409, job["audit_id"])
+    assert refused.body["type"].endswith(":busy")
+
+
+def test_a_partition_or_a_job_that_does_not_exist_is_not_found(filled: Running) -> None:
+    assert filled.post("request_audit", {"partition_id": "7"}).status == 404
+    assert filled.get("show_audit", {"audit_id": OTHER_ID}).status == 404
+
+
+def test_nothing_is_audited_in_an_empty_store(running: Running) -> None:
+    assert running.post("request_audit", {"whole": True}).status == 404
