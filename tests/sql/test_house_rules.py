@@ -305,7 +305,7 @@ def test_a_text_from_json_is_as_wide_as_it_comes_unless_it_is_ours_or_a_key(foun
     assert [one for one in texts if one[1] != "nvarchar(max)" and one[0] not in OURS | keys] == []
 
 
-QUEUE = "WITH (ROWLOCK, READPAST, UPDLOCK)"
+QUEUE = "WITH (ROWLOCK, READPAST, UPDLOCK, READCOMMITTEDLOCK)"
 CLAIMS = {"claim_letters": "claim", "take_freed_letters": "taking", "free_without_order": "query free_without_order"}
 
 
@@ -324,6 +324,12 @@ def test_a_claim_is_one_statement_whose_predicate_is_on_the_row_that_it_changes(
 def test_no_other_statement_passes_over_locked_rows_because_it_would_leave_out_an_effect() -> None:
     passing = {name for name, query in load_queries("sqlserver").items() if "READPAST" in query.text}
     assert passing == CLAIMS.keys()
+
+
+@holds_for(found_in(r"WITH \(([A-Z, ]*READPAST[A-Z, ]*)\)", every_batch()))
+def test_locked_rows_are_passed_over_by_locking_reads_which_azure_sql_asks_for(found: tuple[str, str]) -> None:
+    """Microsoft's page on table hints: with READ_COMMITTED_SNAPSHOT, READPAST needs READCOMMITTEDLOCK."""
+    assert "READCOMMITTEDLOCK" in found[1].split(", ")
 
 
 BY_KEY: tuple[RowVerb, ...] = ("set", "replace_states", "retract_states", "select_states", "select_standing")

@@ -122,7 +122,7 @@ def condition(name: str, text: str) -> str:
     words = re.sub(r":(\w+)", r"@\1", found[1] if found else "").replace("hubledger.", "")
     words = re.sub(LISTED, r"SELECT n.value ->> 0 FROM json_each(\2) AS n", words)
     words = re.sub(rf"\((\S+) \+ N'\.'\) {BY_CODE_POINT}\s+= (\S+) \+ N'\.'", r"\1 = \2", words)  # blanks count
-    words = words.replace("CHARINDEX(',' + status + ',', @sources)", "INSTR(@sources, ',' || status || ',')")
+    words = re.sub(r"CHARINDEX\(',' \+ (\S+) \+ ',', @sources\)", r"INSTR(@sources, ',' || \1 || ',')", words)
     words = re.sub(r"\s+rowid IN \(.*?WHERE(.*)ORDER BY.*?LIMIT @most(?:\) AS n)?\)", r"\1", words, flags=re.S)
     words = re.sub(r" WITH \([A-Z, ]+\)", "", words)  # locks
     words = re.sub(rf"(.*) AND {DUE}\s+UNION ALL.*WHERE\1 AND {AHEAD}\s+AND {WAITS}", EITHER, words, flags=re.S)

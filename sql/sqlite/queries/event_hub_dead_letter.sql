@@ -113,21 +113,21 @@ UPDATE event_hub_dead_letter
 -- Move letters whose status is in a list, as ",waiting,exhausted,"; an empty claim is any. A repeat has no effect, even
 -- on letters that others have touched since.
 -- params: stream_id, partition_id, sequence_numbers, sources, claimed_by, move_id, kind, status, due_at, moved_at, why
-UPDATE event_hub_dead_letter
+UPDATE event_hub_dead_letter AS d
    SET status = :status, due_at = CASE WHEN :status = 'waiting' THEN :due_at END, claimed_by = :move_id,
        claimed_until = NULL, began_at = NULL,
-       attempts = CASE WHEN :kind = 'requeue' THEN 0 ELSE attempts END,
-       lost_claims = CASE WHEN :kind = 'requeue' THEN 0 ELSE lost_claims END,
+       attempts = CASE WHEN :kind = 'requeue' THEN 0 ELSE d.attempts END,
+       lost_claims = CASE WHEN :kind = 'requeue' THEN 0 ELSE d.lost_claims END,
        settled_at = CASE WHEN :status = 'waiting' THEN NULL ELSE :moved_at END,
        settled_why = CASE WHEN :status = 'waiting' THEN NULL ELSE :why END
- WHERE stream_id = :stream_id AND partition_id = :partition_id
-   AND sequence_number IN (SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n)
-   AND INSTR(:sources, ',' || status || ',') > 0
-   AND (:claimed_by = '' OR claimed_by = :claimed_by) AND (claimed_by IS NULL OR claimed_by <> :move_id)
+ WHERE d.stream_id = :stream_id AND d.partition_id = :partition_id
+   AND d.sequence_number IN (SELECT n.value ->> 0 FROM json_each(:sequence_numbers) AS n)
+   AND INSTR(:sources, ',' || d.status || ',') > 0
+   AND (:claimed_by = '' OR d.claimed_by = :claimed_by) AND (d.claimed_by IS NULL OR d.claimed_by <> :move_id)
    AND NOT EXISTS (
        SELECT 1 FROM dead_letter_attempt AS a
-        WHERE a.stream_id = :stream_id AND a.partition_id = :partition_id
-          AND a.sequence_number = event_hub_dead_letter.sequence_number AND a.touched_by = :move_id);
+        WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
+          AND a.sequence_number = d.sequence_number AND a.touched_by = :move_id);
 
 -- name: find_moved
 -- Read the status of letters, and the claim or move that touched each last: this move, if it was made, even when others

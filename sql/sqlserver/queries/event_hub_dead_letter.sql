@@ -86,11 +86,11 @@ UPDATE TOP (@most) d
                           THEN d.lost_claims + 1 ELSE d.lost_claims END,
        status = 'retrying', claimed_by = @claimed_by, claimed_until = @claimed_until, due_at = @claimed_until,
        began_at = NULL
-  FROM hubledger.event_hub_dead_letter AS d WITH (ROWLOCK, READPAST, UPDLOCK)
+  FROM hubledger.event_hub_dead_letter AS d WITH (ROWLOCK, READPAST, UPDLOCK, READCOMMITTEDLOCK)
  WHERE d.stream_id = @stream_id AND d.status IN ('waiting', 'retrying')
    AND (d.due_at <= @claimed_at OR d.due_at > @latest) AND (d.due_at <= @claimed_at OR d.status = 'waiting')
    AND NOT EXISTS (
-       SELECT 1 FROM hubledger.event_hub_dead_letter AS h WITH (READPAST)
+       SELECT 1 FROM hubledger.event_hub_dead_letter AS h WITH (READPAST, READCOMMITTEDLOCK)
         WHERE h.stream_id = @stream_id AND h.status IN ('waiting', 'retrying') AND h.due_at = @claimed_until
           AND h.status = 'retrying' AND h.claimed_by = @claimed_by);
 
@@ -149,22 +149,23 @@ UPDATE d
 -- Move letters whose status is in a list, as ",waiting,exhausted,"; an empty claim is any. A repeat has no effect, even
 -- on letters that others have touched since.
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), sources varchar(8000), claimed_by nvarchar(4000), move_id nvarchar(4000), kind varchar(8000), status varchar(8000), due_at datetime2(7), moved_at datetime2(7), why nvarchar(4000)
-UPDATE hubledger.event_hub_dead_letter
+UPDATE d
    SET status = @status, due_at = CASE WHEN @status = 'waiting' THEN @due_at END, claimed_by = @move_id,
        claimed_until = NULL, began_at = NULL,
-       attempts = CASE WHEN @kind = 'requeue' THEN 0 ELSE attempts END,
-       lost_claims = CASE WHEN @kind = 'requeue' THEN 0 ELSE lost_claims END,
+       attempts = CASE WHEN @kind = 'requeue' THEN 0 ELSE d.attempts END,
+       lost_claims = CASE WHEN @kind = 'requeue' THEN 0 ELSE d.lost_claims END,
        settled_at = CASE WHEN @status = 'waiting' THEN NULL ELSE @moved_at END,
        settled_why = CASE WHEN @status = 'waiting' THEN NULL ELSE @why END
- WHERE stream_id = @stream_id AND partition_id = @partition_id
-   AND sequence_number IN (
+  FROM hubledger.event_hub_dead_letter AS d
+ WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id
+   AND d.sequence_number IN (
        SELECT n.sequence_number FROM OPENJSON(@sequence_numbers) WITH (sequence_number bigint '$[0]') AS n)
-   AND CHARINDEX(',' + status + ',', @sources) > 0
-   AND (@claimed_by = '' OR claimed_by = @claimed_by) AND (claimed_by IS NULL OR claimed_by <> @move_id)
+   AND CHARINDEX(',' + d.status + ',', @sources) > 0
+   AND (@claimed_by = '' OR d.claimed_by = @claimed_by) AND (d.claimed_by IS NULL OR d.claimed_by <> @move_id)
    AND NOT EXISTS (
        SELECT 1 FROM hubledger.dead_letter_attempt AS a
-        WHERE a.stream_id = @stream_id AND a.partition_id = @partition_id
-          AND a.sequence_number = hubledger.event_hub_dead_letter.sequence_number AND a.touched_by = @move_id);
+        WHERE a.stream_id = d.stream_id AND a.partition_id = d.partition_id
+          AND a.sequence_number = d.sequence_number AND a.touched_by = @move_id);
 
 -- name: find_moved
 -- Read the status of letters, and the claim or move that touched each last: this move, if it was made, even when others

@@ -92,7 +92,7 @@ UPDATE d
 -- params: stream_id int, freed_by nvarchar(4000), freed_at datetime2(7)
 UPDATE d
    SET status = 'waiting', due_at = @freed_at, claimed_by = @freed_by
-  FROM hubledger.event_hub_dead_letter AS d WITH (ROWLOCK, READPAST, UPDLOCK)
+  FROM hubledger.event_hub_dead_letter AS d WITH (ROWLOCK, READPAST, UPDLOCK, READCOMMITTEDLOCK)
  WHERE d.stream_id = @stream_id AND d.status = 'held'
    AND NOT EXISTS (
        SELECT 1
@@ -108,7 +108,7 @@ UPDATE d
 UPDATE d
    SET status = 'retrying', claimed_by = @claimed_by, claimed_until = @claimed_until, due_at = @claimed_until,
        began_at = NULL
-  FROM hubledger.event_hub_dead_letter AS d WITH (ROWLOCK, READPAST, UPDLOCK)
+  FROM hubledger.event_hub_dead_letter AS d WITH (ROWLOCK, READPAST, UPDLOCK, READCOMMITTEDLOCK)
  WHERE d.stream_id = @stream_id AND d.partition_id = @partition_id AND d.status IN ('waiting', 'retrying')
    AND d.status = 'waiting' AND d.due_at = @freed_at AND d.claimed_by = @freed_by;
 

@@ -288,8 +288,13 @@ MUTANTS = (
         ),
         (
             "keepers wait for each other on the server",
-            "AS d WITH (ROWLOCK, READPAST, UPDLOCK)",
+            "AS d WITH (ROWLOCK, READPAST, UPDLOCK, READCOMMITTEDLOCK)",
             "AS d WITH (ROWLOCK, UPDLOCK)",
+        ),
+        (
+            "a claim that was sent before reads versions past locks, which Azure SQL refuses",
+            "AS h WITH (READPAST, READCOMMITTEDLOCK)",
+            "AS h WITH (READPAST)",
         ),
         (
             "a chunk begins whoever claimed it, on the server",

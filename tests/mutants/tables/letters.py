@@ -142,8 +142,8 @@ MUTANTS = (
         ),
         (
             "a move is made again when others have touched the letter since",
-            "a.sequence_number = event_hub_dead_letter.sequence_number AND a.touched_by = :move_id);",
-            "a.sequence_number = event_hub_dead_letter.sequence_number AND a.touched_by = '' || :move_id || '?');",
+            "a.sequence_number = d.sequence_number AND a.touched_by = :move_id);",
+            "a.sequence_number = d.sequence_number AND a.touched_by = '' || :move_id || '?');",
         ),
         (
             "a move that happened is reported as not done",
@@ -230,15 +230,15 @@ MUTANTS = (
         "tests/contract/test_moves.py",
         (
             "a release takes the letters of a different claim",
-            "AND (:claimed_by = '' OR claimed_by = :claimed_by)",
-            "AND (1 OR claimed_by = :claimed_by)",
+            "AND (:claimed_by = '' OR d.claimed_by = :claimed_by)",
+            "AND (1 OR d.claimed_by = :claimed_by)",
         ),
         (
             "a requeued letter keeps its spent attempts",
-            "attempts = CASE WHEN :kind = 'requeue' THEN 0 ELSE attempts END",
+            "attempts = CASE WHEN :kind = 'requeue' THEN 0 ELSE d.attempts END",
             "attempts = attempts",
         ),
-        ("a move takes any status", "AND INSTR(:sources, ',' || status || ',') > 0", "AND INSTR(:sources, ',') > 0"),
+        ("a move takes any status", "AND INSTR(:sources, ',' || d.status || ',') > 0", "AND INSTR(:sources, ',') > 0"),
     ),
     *in_file(
         "sql/sqlite/queries/dead_letter_attempt.sql",
