@@ -7,6 +7,7 @@ import pytest
 
 from core.errors import SchemaMismatch
 from core.store.queries import BREAKING, Migration, load_migrations, refuse_breaking
+from tests.sql.test_house_rules import LOCKED
 
 TAKES_AWAY = re.compile(
     r"\bDROP\s+(TABLE|COLUMN)\b|\bALTER\s+COLUMN\b|\bRENAME\b|\bsp_rename\b"
@@ -80,6 +81,18 @@ def unbounded_rebuilds(text: str) -> int:
         r"OBJECT_ID\(N'hubledger\.(\w+)'\) AND p\.index_id = 1\) <= 1000000\s+ALTER TABLE hubledger\.\1 REBUILD\b", text
     )
     return len(re.findall(r"\bREBUILD\b", re.sub(r"--.*", "", text))) - len(bounded)
+
+
+def rebuilt(text: str) -> list[str]:
+    """Return the tables that a migration locks one after the other and keeps locked, as a commit does."""
+    return re.findall(r"ALTER TABLE hubledger\.(\w+) REBUILD\b", re.sub(r"--.*", "", text))
+
+
+def test_tables_are_rebuilt_in_the_order_in_which_a_commit_locks_them() -> None:
+    """In a different order, a commit that is under way and the migration wait for each other: one of them ends."""
+    orders = [rebuilt(one.text) for one in load_migrations("sqlserver")]
+    assert max(map(len, orders)) > 1
+    assert [tables for tables in orders if tables != sorted(tables, key=LOCKED.index)] == []
 
 
 def test_no_migration_of_the_server_locks_a_grown_table_for_long() -> None:
