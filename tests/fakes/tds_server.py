@@ -28,7 +28,7 @@ class TdsServer:
     """Serves on a free port until it is closed.
 
     `calls` has the name or number of each procedure called, `prepared` the text of each prepared batch with the types
-    of its parameters: a server makes a plan for each pair. `refusal` is the answer to a sign-in. A batch that has the
+    of its parameters: a server makes a plan for each pair. `logins` has each sign-in. `refusal` is the answer to a sign-in. A batch that has the
     text `holds` is answered after `release`, or not at all when the driver gives it up: `attentions` counts that.
     """
 
@@ -36,6 +36,7 @@ class TdsServer:
         self.state = state or Server()
         self.calls: list[str | int] = []
         self.prepared: list[tuple[str, str]] = []
+        self.logins: list[str] = []
         self.refusal: Error | None = None
         self.holds: str | None = None
         self.holding = threading.Event()
@@ -99,6 +100,8 @@ class TdsServer:
         if kind == ATTENTION:
             self.attentions += 1
             return done(0xFD, ATTENDED)
+        if kind == LOGIN:
+            self.logins.append(message.decode("utf-16-le", "replace"))
         if kind == LOGIN and self.refusal is not None:
             return fault(self.refusal) + done(0xFD, FAULTY)
         if kind == LOGIN:

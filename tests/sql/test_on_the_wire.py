@@ -279,6 +279,16 @@ def test_a_sign_in_that_is_refused_has_its_meaning(
         store.read_partition(PARTITION)
 
 
+@pytest.mark.parametrize("given", ["", "LANGUAGE=French;"])
+def test_a_session_is_told_of_duplicates_in_english_whatever_the_language_of_its_login(
+    server: TdsServer, driver_name: str, given: str
+) -> None:
+    database = SqlServerDatabase(f"{server.connection_string(driver_name)};{given}", SOON)
+    Store(database).read_partition(PARTITION)
+    database.close()
+    assert ["us_english" in login and "French" not in login for login in server.logins] == [True]
+
+
 def test_a_port_where_nobody_listens_is_unavailable(driver_name: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]

@@ -17,6 +17,7 @@ TOKEN_SCOPE = "https://database.windows.net/.default"
 ACCESS_TOKEN = 1256  # SQL_COPT_SS_ACCESS_TOKEN of the Microsoft driver
 LONG_TEXT, TEXT, NUMBER = (-9, 0, 0), (-9, 4_000, 0), (-5, 0, 0)  # nvarchar(max), nvarchar(4000), bigint
 ONE_PIECE = 2**30  # bytes
+LANGUAGE = "LANGUAGE=us_english"  # faults.py reads names in messages; a login may have a different default language
 _CREDENTIALS = ("uid=", "user id=", "pwd=", "trusted_connection=", "authentication=")
 
 
@@ -202,7 +203,7 @@ def connect(connection_string: str, deadlines: Deadlines | None = None, access: 
     if not any(word in connection_string.lower().replace(" =", "=") for word in _CREDENTIALS):
         options["attrs_before"] = {ACCESS_TOKEN: token_attribute(access.token())}
     try:
-        connection = driver.connect(connection_string, **options)
+        connection = driver.connect(f"{LANGUAGE};{connection_string}", **options)  # the first of two keywords counts
     except driver.Error as error:
         raise _sign_in_fault(error) from error
     connection.timeout = 0 if deadlines.statement is None else _whole_seconds(deadlines.statement)
