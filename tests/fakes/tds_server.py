@@ -28,8 +28,9 @@ class TdsServer:
     """Serves on a free port until it is closed.
 
     `calls` has the name or number of each procedure called, `prepared` the text of each prepared batch with the types
-    of its parameters: a server makes a plan for each pair. `logins` has each sign-in. `refusal` is the answer to a sign-in. A batch that has the
-    text `holds` is answered after `release`, or not at all when the driver gives it up: `attentions` counts that.
+    of its parameters: a server makes a plan for each pair. `logins` has each sign-in, and `refusal` is the answer to
+    one. A batch that has the text `holds` is answered after `release`, or not at all when the driver gives it up:
+    `attentions` counts that.
     """
 
     def __init__(self, state: Server | None = None) -> None:
