@@ -305,6 +305,11 @@ def test_a_text_from_json_is_as_wide_as_it_comes_unless_it_is_ours_or_a_key(foun
     assert [one for one in texts if one[1] != "nvarchar(max)" and one[0] not in OURS | keys] == []
 
 
+def test_json_is_read_in_the_types_of_the_columns_so_that_an_index_can_seek_them() -> None:
+    """Without WITH, a value is nvarchar(max), and so is the column that is compared with it."""
+    assert [name for name, text in every_batch().items() if re.search(r"OPENJSON\(@\w+\)(?!\s+WITH \()", text)] == []
+
+
 QUEUE = "WITH (ROWLOCK, READPAST, UPDLOCK, READCOMMITTEDLOCK)"
 CLAIMS = {"claim_letters": "claim", "take_freed_letters": "taking", "free_without_order": "query free_without_order"}
 

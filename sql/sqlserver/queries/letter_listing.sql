@@ -128,7 +128,7 @@ SELECT TOP (@most) a.attempt, a.kind, a.status, a.error_class, a.error_type, a.e
 SELECT COUNT(*)
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id
-   AND d.status IN (SELECT j.value FROM OPENJSON(@statuses) AS j)
+   AND d.status IN (SELECT j.status FROM OPENJSON(@statuses) WITH (status varchar(10) '$') AS j)
    AND d.fingerprint = @fingerprint  -- if given
    AND d.status = @status  -- if given
    AND d.error_class = @error_class  -- if given
@@ -142,7 +142,7 @@ SELECT COUNT(*)
 SELECT TOP (@most) d.partition_id, d.sequence_number
   FROM hubledger.event_hub_dead_letter AS d
  WHERE d.stream_id = @stream_id
-   AND d.status IN (SELECT j.value FROM OPENJSON(@statuses) AS j)
+   AND d.status IN (SELECT j.status FROM OPENJSON(@statuses) WITH (status varchar(10) '$') AS j)
    AND d.fingerprint = @fingerprint  -- if given
    AND d.status = @status  -- if given
    AND d.error_class = @error_class  -- if given
@@ -160,5 +160,5 @@ SELECT d.partition_id, d.sequence_number
  INNER JOIN hubledger.event_hub_dead_letter AS d
     ON d.stream_id = @stream_id AND d.partition_id = j.partition_id COLLATE Latin1_General_100_BIN2
    AND d.sequence_number = j.sequence_number
- WHERE d.status IN (SELECT s.value FROM OPENJSON(@statuses) AS s)
+ WHERE d.status IN (SELECT s.status FROM OPENJSON(@statuses) WITH (status varchar(10) '$') AS s)
  ORDER BY d.partition_id, d.sequence_number;
