@@ -105,11 +105,12 @@ class SqliteDatabase:
     def _connection(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = self._local.connection = self._connect()
+            connection = self._connect()
             connection.create_function(EXACT_FLOAT, 1, _exact_float, deterministic=True)
-            if not self._connections:  # once in a process, as a rule
-                check_columns(connection)
             self._connections.append(connection)
+            self._local.connection = connection
+            if len(self._connections) == 1:  # once in a process, as a rule
+                check_columns(connection)
         return connection
 
     def _drop(self, connection: sqlite3.Connection) -> None:

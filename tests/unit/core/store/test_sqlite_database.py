@@ -35,6 +35,29 @@ def test_a_database_that_another_process_holds_is_unavailable_and_then_usable(sq
     store.close()
 
 
+class BusyAtFirst(sqlite3.Connection):
+    """A connection whose first look at the columns of a table fails."""
+
+    faults = 1
+
+    def execute(self, text: str, *given: Any) -> sqlite3.Cursor:
+        if "pragma_table_info" in text and self.faults:
+            self.faults -= 1
+            raise sqlite3.OperationalError("database is locked")
+        return super().execute(text, *given)
+
+
+def test_a_connection_whose_columns_could_not_be_read_is_closed_with_the_store(sqlite: SqliteEngine) -> None:
+    opened = sqlite3.connect(sqlite.path, isolation_level=None, check_same_thread=False, factory=BusyAtFirst)
+    database = SqliteDatabase(sqlite.path, connect=lambda: opened)
+    with pytest.raises(StoreUnavailable, match="locked"):
+        database.ask("read_commit_numbers")
+    assert database.ask("read_commit_numbers") == []
+    database.close()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened.execute("SELECT 1")
+
+
 def test_a_table_that_is_missing_is_the_stores_fault_and_writes_nothing(sqlite: SqliteEngine) -> None:
     store = sqlite.open()
     state = store.read_partition(partition())
