@@ -2,7 +2,7 @@
 
 A transform module offers
 
-    VERSION: str                                                             named in the ledger and in letters
+    VERSION: str                                         named in the ledger and in letters; at most 100 characters
     def transform(event: Event, references: References) -> Iterable[Row]     or raise PoisonEvent("why")
     def references(event: Event) -> Iterable[ReferenceKey]                   optional: the rows it will look up
 
@@ -15,6 +15,8 @@ from importlib import import_module
 from core.errors import InvalidTransform
 from core.model.rows import is_row_class
 from core.model.transform import ROWS_LIMIT, Transform, Watch, unwatched
+
+VERSION_LENGTH = 100  # UTF-16 units, as the columns of SQL Server count: it would refuse every commit of a longer one
 
 
 def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch = unwatched) -> Transform:
@@ -29,5 +31,7 @@ def load_transform(module_name: str, rows_limit: int = ROWS_LIMIT, watch: Watch 
     version, rows_of = getattr(module, "VERSION", None), getattr(module, "transform", None)
     if not isinstance(version, str) or not callable(rows_of):
         raise InvalidTransform(f"TRANSFORM={module_name}: the module needs VERSION, a text, and a function transform()")
+    if len(version.encode("utf-16-le", "surrogatepass")) > 2 * VERSION_LENGTH:
+        raise InvalidTransform(f"TRANSFORM={module_name}: VERSION is longer than {VERSION_LENGTH} characters")
     row_classes = tuple(value for value in vars(module).values() if is_row_class(value))
     return Transform(version, rows_of, getattr(module, "references", None), row_classes, rows_limit, watch)

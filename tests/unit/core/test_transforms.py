@@ -58,3 +58,13 @@ def test_a_module_that_lacks_version_or_transform_is_refused(place: Path, text: 
     (place / "lacking.py").write_text(text)
     with pytest.raises(InvalidTransform, match="TRANSFORM=lacking: the module needs VERSION"):
         load_transform("lacking")
+
+
+@pytest.mark.parametrize("length", [101, 4_001])
+def test_a_version_that_no_column_can_hold_is_refused_before_it_stops_every_partition(place: Path, length: int) -> None:
+    text = "VERSION = '{}'\ndef transform(event, references): return ()\n"
+    (place / "talkative.py").write_text(text.format("1" * length))
+    with pytest.raises(InvalidTransform, match="TRANSFORM=talkative: VERSION is longer than 100 characters"):
+        load_transform("talkative")
+    (place / "terse.py").write_text(text.format("1" * 100))
+    assert load_transform("terse").version == "1" * 100
