@@ -253,6 +253,11 @@ MUTANTS = (
         "core/store/sqlserver/odbc.py",
         f"{UNIT}/test_odbc.py",
         (
+            "messages are in the language of the login",
+            'driver.connect(f"{LANGUAGE};{connection_string}", **options)',
+            "driver.connect(connection_string, **options)",
+        ),
+        (
             "an error after the first result is lost",
             "            while self._cursor.nextset():\n                results += self._fetched()\n",
             "",
@@ -312,6 +317,15 @@ MUTANTS = (
             "       status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]',",
             "error nvarchar(100) '$[9]', fingerprint varchar(40) '$[10]', transform_version nvarchar(max) '$[11]',\n"
             "       status varchar(10) '$[12]', due_at datetime2(7) '$[13]', failed_at datetime2(7) '$[14]',",
+        ),
+    ),
+    *in_file(
+        f"{SERVER}/letter_listing.sql",
+        HOUSE,
+        (
+            "letters of a status are sought by a text of any length",
+            "d.status IN (SELECT s.status FROM OPENJSON(@statuses) WITH (status varchar(10) '$') AS s)",
+            "d.status IN (SELECT s.value FROM OPENJSON(@statuses) AS s)",
         ),
     ),
     *in_file(

@@ -168,6 +168,11 @@ def test_a_string_with_credentials_needs_no_token(driver: FakeDriver, credential
     assert "attrs_before" not in driver.options[0]
 
 
+def test_messages_are_in_english_because_races_are_read_from_them(driver: FakeDriver) -> None:
+    connect("SERVER=host;UID=a;PWD=b;LANGUAGE=French", access=Access(lambda: driver))
+    assert driver.options[0]["string"] == "LANGUAGE=us_english;SERVER=host;UID=a;PWD=b;LANGUAGE=French"
+
+
 def test_a_token_that_cannot_be_had_opens_no_connection(driver: FakeDriver) -> None:
     def refuse() -> str:
         raise StoreMisconfigured("STORE_CONNECTION has no credentials")
