@@ -23,7 +23,7 @@ def noting_recurrence(batch: EventBatch, store: IngestStore, clock: Clock) -> It
     except (StoreUnavailable, CommitOutcomeUnknown) as fault:
         count = batch.retries + 1
         if count >= RECURRENT:
-            detail = f"the database failed {count} times in a row on this batch, and nothing was dropped: {fault}"
+            detail = f"the batch failed {count} times in a row, last on the database; nothing was dropped: {fault}"
             with suppress(StoreFault):
                 store.note_stop(store.read_partition(batch.partition), "store", detail, clock.now())
         raise

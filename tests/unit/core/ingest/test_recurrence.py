@@ -20,7 +20,7 @@ from tests.fakes.plain_transform import PLAIN
 from tests.fakes.store import Store
 
 LOG = events(0, 19, "reading a")
-DETAIL = "the database failed {} times in a row on this batch, and nothing was dropped: "
+DETAIL = "the batch failed {} times in a row, last on the database; nothing was dropped: "
 
 
 class World:
