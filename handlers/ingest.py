@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, List  # noqa: UP035
 
 import azure.functions as func
 
-from core.errors import CommitOutcomeUnknown, InfrastructureFault, StoreUnavailable
+from core.errors import StoreFault
 from handlers.timestamps import read_times_fast
 
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
     try:
         with in_time():
             report = ingest_batch(batch, own.means)
-    except (StoreUnavailable, CommitOutcomeUnknown) as fault:
+    except StoreFault as fault:
         _log_fault(batch, fault)
         raise
     _log(report)
 
 
-def _log_fault(batch: "EventBatch", fault: InfrastructureFault) -> None:
+def _log_fault(batch: "EventBatch", fault: StoreFault) -> None:
     """Log a fault that came back with its count; the host's own log has the first one."""
     from core.ingest.recurrence import recurrence_facts
 

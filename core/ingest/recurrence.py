@@ -1,13 +1,14 @@
-"""Faults of the database that should pass, and come back on one partition: they are counted, recorded and shown.
+"""Faults of the database that come back on one partition: they are counted, recorded and shown.
 
 A partition may be held for ever by a fault that is taken for a passing one: a lock that nobody releases, a statement
-that never ends in time, an error that the store does not know. The host retries without end, so a person must see it.
+that never ends in time, an error that the store does not know; or by a commit that is refused even without the rows of
+its events. The host retries without end, so a person must see it.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from core.errors import CommitOutcomeUnknown, InfrastructureFault, StoreFault, StoreUnavailable
+from core.errors import StoreFault
 from core.ingest.port import IngestStore
 from core.model.clock import Clock
 from core.model.events import EventBatch
@@ -20,7 +21,7 @@ def noting_recurrence(batch: EventBatch, store: IngestStore, clock: Clock) -> It
     """Record a fault that has held the batch too often as the stop `store`; if that fails too, the next retry does."""
     try:
         yield
-    except (StoreUnavailable, CommitOutcomeUnknown) as fault:
+    except StoreFault as fault:
         count = batch.retries + 1
         if count >= RECURRENT:
             detail = f"the batch failed {count} times in a row, last on the database; nothing was dropped: {fault}"
@@ -29,7 +30,7 @@ def noting_recurrence(batch: EventBatch, store: IngestStore, clock: Clock) -> It
         raise
 
 
-def recurrence_facts(batch: EventBatch, fault: InfrastructureFault) -> dict[str, object]:
+def recurrence_facts(batch: EventBatch, fault: StoreFault) -> dict[str, object]:
     """Return the fields of the log line of a fault that came back on a batch."""
     error = f"{type(fault).__name__}: {fault}"
     facts: dict[str, object] = {"action": "fault_came_back", "partition": str(batch.partition), "error": error}

@@ -122,7 +122,11 @@ MUTANTS = (
         "core/ingest/recurrence.py",
         f"{UNIT}/ingest/test_recurrence.py",
         ("a fault that comes back is not recorded", "if count >= RECURRENT:", "if count >= 10 * RECURRENT:"),
-        ("lost answers are no fault", "except (StoreUnavailable, CommitOutcomeUnknown)", "except (StoreUnavailable,)"),
+        (
+            "a commit that is refused without rows is no fault",
+            "from core.errors import StoreFault\n",
+            "from core.errors import StoreUnavailable as StoreFault\n",
+        ),
     ),
     *in_file(
         "core/ingest/silence.py",

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.errors import CommitOutcomeUnknown, StoreFault, StoreUnavailable
+from core.errors import CommitOutcomeUnknown, DataRefused, StoreFault, StoreUnavailable
 from core.ingest.gaps import Healing
 from core.ingest.ingest import CONFLICT_LIMIT, Means, ingest_batch
 from core.ingest.recurrence import RECURRENT, recurrence_facts
@@ -65,6 +65,17 @@ def test_answers_that_are_lost_again_and_again_are_such_a_fault(world: World) ->
     fault = world.fail(RECURRENT, *[Fault.LOST] * CONFLICT_LIMIT)
     assert isinstance(fault, CommitOutcomeUnknown)
     assert [stop.reason for stop in world.stops()] == ["store"]
+
+
+def test_a_commit_that_is_refused_even_without_rows_is_such_a_fault(world: World) -> None:
+    world.store.sql("CREATE TRIGGER full BEFORE INSERT ON batch_ledger BEGIN SELECT RAISE(ABORT, 'it is full'); END")
+    for retries in range(RECURRENT):
+        with pytest.raises(DataRefused):
+            world.ingest(world.store, 5, 9, retries)
+    assert [(stop.reason, stop.attempts, stop.detail[-10:]) for stop in world.stops()] == [("store", 1, "it is full")]
+    world.store.sql("DROP TRIGGER full")
+    world.ingest(world.store, 5, 9, RECURRENT)
+    assert world.stops() == ()
 
 
 def test_the_first_commit_of_the_partition_ends_the_record_and_no_other_stop(world: World) -> None:
