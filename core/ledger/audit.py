@@ -109,8 +109,8 @@ def audit(store: AuditStore, partition_id: PartitionId | None, reading: Reading 
 
 
 def _audited(store: AuditStore, id: PartitionId, tables: tuple[str, ...], reading: Reading) -> AuditedPartition:
-    ends = store.read_ledger_ends(id)
     ranges = RangeAudit(store, id, reading, lambda commits, piece: _faults_of_piece(store, id, commits, piece))
+    ends = store.read_ledger_ends(id)
     ranges.read(ends.last_commit)
     ledger, since, until = ends.ledger(ranges.summed), ranges.since, ranges.summed
     if not {CHECKPOINTS, LEDGER} & set(tables):

@@ -148,11 +148,15 @@ def sum_between(store: SumStore, id: PartitionId, since: RangeSum, last: int) ->
 
 
 class RangeAudit:
-    """The audit of the ranges of one partition; `find_faults` names the faults of a piece whose sum shows one."""
+    """The audit of the ranges of one partition; `find_faults` names the faults of a piece whose sum shows one.
+
+    It reads the known sums at once, and then the caller reads the end of the ledger: a sum that ends after it is a
+    fault, also while different processes add ranges and sum them.
+    """
 
     def __init__(self, store: SumStore, id: PartitionId, reading: Reading, find_faults: FindFaults) -> None:
         self._store, self._id, self._reading, self._find_faults = store, id, reading, find_faults
-        self._verified = store.read_verified_sum(id)
+        self._verified, self._remembered = store.read_verified_sum(id), store.read_remembered_sum(id)
         self._known: list[tuple[str, RangeSum]] = []
         self._clean = True
         self._by_kind: Counter[str] = Counter()
@@ -171,7 +175,7 @@ class RangeAudit:
 
     def _begin(self, last: int) -> None:
         """Choose the sum to begin with, and the sums to compare on the way."""
-        verified, remembered = self._verified, self._store.read_remembered_sum(self._id)
+        verified, remembered = self._verified, self._remembered
         if verified is not None and verified.commit_number <= last and not self._reading.whole:
             self.since = self.summed = verified
         elif verified is not None:
@@ -203,10 +207,15 @@ class RangeAudit:
                 self._clean = self._clean and name != VERIFIED
 
     def _end_clean(self, before: RangeSum) -> None:
-        """Note the first fault: no sum after it is verified, and the next audit begins before it."""
-        if self._clean and self._verified is not None and self._verified.commit_number > before.commit_number:
-            self._keep(before)
+        """Note the first fault: this audit verifies no sum after it, and the next one begins before it.
+
+        A different audit may have moved the verified sum meanwhile, so it is read again.
+        """
+        if not self._clean:
+            return
         self._clean = False
+        while (verified := self._store.read_verified_sum(self._id)) and verified.commit_number > before.commit_number:
+            self._store.keep_verified_sum(self._id, before, verified)
 
     def _keep(self, verified: RangeSum) -> None:
         self._store.keep_verified_sum(self._id, verified, self._verified)

@@ -1,7 +1,7 @@
 """Histories that an audit reads: batches, gaps, retries, replays, and moves by hand, with the hub and the store."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -15,6 +15,7 @@ from core.ledger.explain import Explanation, explain
 from core.ledger.faults import LedgerFault
 from core.ledger.hub_comparison import find_unbooked
 from core.ledger.recount import MOST_NUMBERS, recount_hub, recount_rows, window
+from core.ledger.sums import Reading
 from core.letters.moves import Mover, discard, requeue
 from core.letters.port import Keeper
 from core.letters.retry import claim_due, retry_chunk
@@ -85,15 +86,22 @@ def _opened(path: Path) -> dict[str, Any]:
     return {"engine": engine, "desk": operator_stores(engine.open().database, STREAM, ROW_CLASSES)}
 
 
-def history(seed: int, path: Path) -> History:
+def history(seed: int, path: Path, look: Callable[[OperatorStores], None] = lambda desk: None) -> History:
+    """Make a history; an operator has a look at it from time to time."""
     opened = _opened(path)
-    world = ReplayWorld(seed, Store(opened["desk"].stream.database))
+    desk: OperatorStores = opened["desk"]
+    world = ReplayWorld(seed, Store(desk.stream.database))
     world.run()
     made = History(world, world.hub, **opened)
-    go_on_with_gaps(world)
-    settle_by_hand(world)
-    replay_some(world)
+    for change in (go_on_with_gaps, settle_by_hand, replay_some):
+        look(desk)
+        change(world)
     return made
+
+
+def audit_since(desk: OperatorStores) -> None:
+    """Audit the ranges since the audit before, which must be balanced."""
+    assert audit(desk.ledger, None, Reading(whole=False, is_over=lambda: False, piece=3)).faults == ()
 
 
 def go_on_with_gaps(world: ReplayWorld) -> None:

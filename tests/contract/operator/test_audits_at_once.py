@@ -1,0 +1,92 @@
+"""Audits while the ledger grows, and while a different process audits it too."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from core.ledger.audit import Audit, audit
+from core.ledger.sums import Reading
+from core.store.connect import OperatorStores, operator_stores
+from core.store.database import Database
+from core.store.script import Named, Outcome, Script
+from tests.contract.operator.conftest import Office
+from tests.fakes.builders import STREAM, partition, reading, settled
+from tests.fakes.engines import SqliteEngine
+from tests.sql.values import ROW_CLASSES
+
+P = partition().partition_id
+
+
+class Interrupted:
+    """A database; something happens once, before the first use of a statement."""
+
+    def __init__(self, database: Database, statement: str, happens: Callable[[], object]) -> None:
+        self._database, self._statement, self._happens = database, statement, happens
+
+    def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
+        if statement == self._statement:
+            self._statement = ""
+            self._happens()
+        return self._database.ask(statement, **values)
+
+    def run(self, script: Script, rehearse: bool = False) -> Outcome:
+        return self._database.run(script, rehearse)
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def fill(office: Office, first: int, last: int) -> None:
+    for number in range(first, last + 1):
+        office.commit(number, number, settled({number: [reading()]}))
+
+
+def fresh(office: Office) -> Audit:
+    return audit(office.desk.ledger, None, Reading(whole=False, is_over=lambda: False, piece=2))
+
+
+def interrupted(office: Office, statement: str, happens: Callable[[], object]) -> OperatorStores:
+    return operator_stores(Interrupted(office.store.database, statement, happens), STREAM, ROW_CLASSES)
+
+
+def kinds(done: Audit) -> list[str]:
+    return [fault.kind for fault in done.faults]
+
+
+@pytest.mark.parametrize("statement", ["read_ledger_ends", "read_verified_sum", "read_remembered_sum", "sum_ranges"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_ranges_that_a_different_process_adds_sums_and_verifies_meanwhile_are_no_fault(
+    make_office: Callable[[], Office], statement: str, whole: bool
+) -> None:
+    here, there = make_office(), make_office()
+    fill(here, 0, 3)
+    there.desk.ledger.read_books()
+
+    def meanwhile() -> None:
+        fill(there, 4, 250)  # so many that the books remember them
+        assert there.desk.ledger.read_books()[0].balanced
+        assert fresh(there).balanced
+
+    desk = interrupted(here, statement, meanwhile)
+    assert audit(desk.ledger, None, Reading(whole, lambda: False, piece=2)).faults == ()
+    assert fresh(here).balanced
+
+
+def test_a_fault_is_named_by_later_audits_though_a_different_one_verified_newer_ranges_meanwhile(
+    make_office: Callable[[], Office],
+) -> None:
+    here, there = make_office(), make_office()
+    if not isinstance(here.engine, SqliteEngine):
+        pytest.skip("changes rows by hand, in SQLite")
+    fill(here, 0, 7)
+    assert fresh(there).balanced
+    here.engine.sql("DELETE FROM batch_ledger WHERE commit_number = 5")
+
+    def meanwhile() -> None:
+        fill(there, 8, 9)
+        assert "commits" not in kinds(fresh(there))
+
+    desk = interrupted(here, "sum_ranges", meanwhile)
+    assert "commits" in kinds(audit(desk.ledger, None, Reading(True, lambda: False, piece=2)))
+    assert "commits" in kinds(fresh(here))
