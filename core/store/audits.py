@@ -26,23 +26,22 @@ class Audits:
         stream_id = self._stream.find()
         if stream_id is None:
             return False
-        return bool(
-            self._write(
-                "open_audit",
-                stream_id=stream_id,
-                audit_id=str(request.audit_id),
-                asked=_asked(request),
-                requested_by=cut(request.requested_by, PERSON_LENGTH),
-                requested_at=instant_text(request.requested_at),
-            )
+        self._write(
+            "open_audit",
+            stream_id=stream_id,
+            audit_id=str(request.audit_id),
+            asked=_asked(request),
+            requested_by=cut(request.requested_by, PERSON_LENGTH),
+            requested_at=instant_text(request.requested_at),
         )
+        return self.find_open_audit() == request.audit_id  # also if the statement was sent again
 
     def find_open_audit(self) -> UUID | None:
         found = self._stream.ask("find_open_audit")
         return UUID(found[0][0]) if found else None
 
     def find_audit(self, audit_id: UUID) -> AuditJob | None:
-        found = self._stream.ask("find_audit", audit_id=str(audit_id))
+        found = self._stream.database.ask("find_audit", audit_id=str(audit_id))
         return _job(found[0]) if found else None
 
     def claim_audit(self, now: datetime, until: datetime) -> AuditJob | None:

@@ -8,7 +8,7 @@ from core.store.columns import WHO_LENGTH, WHY_LENGTH, cut, instant_text
 from core.store.partitions import Partitions
 from core.store.script import Script, Step
 
-WHY_CANCELLED = "the next incarnation of the stream was opened: the numbers of this replay are of the old hub"
+WHY_CANCELLED = "the next incarnation of the stream was opened: the numbers of this job are of the old hub"
 
 
 class Incarnations(Partitions):
@@ -42,5 +42,6 @@ def opening_script(opening: Opening) -> Script:
             Step("clear_incarnation_stops", stream_id),
             Step("cancel_replays_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),
             Step("forget_states_of_stream", stream_id),
+            Step("fail_audit_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),
         ),
     )

@@ -16,12 +16,12 @@ SELECT j.audit_id
  WHERE j.stream_id = :stream_id AND j.status = 'open';
 
 -- name: find_audit
--- Find a job of a stream.
--- params: stream_id, audit_id
+-- Find a job.
+-- params: audit_id
 SELECT j.audit_id, j.requested_by, j.requested_at, j.asked, j.status, j.step,
        j.partitions, j.findings, j.fault, j.ended_at
   FROM audit_job AS j
- WHERE j.stream_id = :stream_id AND j.audit_id = :audit_id;
+ WHERE j.audit_id = :audit_id;
 
 -- name: claim_audit
 -- Claim the open job of a stream; touches no row while another process has claimed it.

@@ -22,12 +22,12 @@ SELECT j.audit_id
  WHERE j.stream_id = @stream_id AND j.status = 'open';
 
 -- name: find_audit
--- Find a job of a stream.
--- params: stream_id int, audit_id varchar(8000)
+-- Find a job.
+-- params: audit_id varchar(8000)
 SELECT j.audit_id, j.requested_by, CONVERT(varchar(33), j.requested_at, 126) AS requested_at, j.asked, j.status, j.step,
        j.partitions, j.findings, j.fault, CONVERT(varchar(33), j.ended_at, 126) AS ended_at
   FROM hubledger.audit_job AS j
- WHERE j.stream_id = @stream_id AND j.audit_id = @audit_id;
+ WHERE j.audit_id = @audit_id;
 
 -- name: claim_audit
 -- Claim the open job of a stream; touches no row while another process has claimed it.

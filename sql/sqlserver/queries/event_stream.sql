@@ -74,3 +74,10 @@ DELETE FROM hubledger.partition_stop
 UPDATE hubledger.replay_job
    SET status = 'cancelled', updated_at = @moved_at, ended_at = @moved_at, fault = @fault
  WHERE stream_id = @stream_id AND status IN ('planned', 'running', 'paused');
+
+-- name: fail_audit_of_stream
+-- Fail the open audit of a closed stream: a process that works on it records nothing more.
+-- params: stream_id int, moved_at datetime2(7), fault nvarchar(4000)
+UPDATE hubledger.audit_job
+   SET status = 'failed', updated_at = @moved_at, ended_at = @moved_at, fault = @fault
+ WHERE stream_id = @stream_id AND status = 'open';

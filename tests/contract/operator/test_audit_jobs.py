@@ -1,6 +1,7 @@
 """Audits as jobs: one is open at a time in all processes, one process works on it, and each step is stored."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
@@ -9,13 +10,17 @@ import pytest
 
 from core.errors import HubUnreachable
 from core.ledger.audit_job import DEADLINE, LEASE, STREAM, AuditJob, AuditMeans, AuditRequest, work_on_audit
+from core.ledger.next_incarnation import Opening
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
+from core.store.incarnations import Incarnations
 from tests.contract.operator.conftest import Office
+from tests.fakes import builders
 from tests.fakes.builders import EPOCH
 
 IDS = (PartitionId("0"), PartitionId("10"))
 NOBODY = UUID(int=0)
+HUB = builders.STREAM
 
 
 def request(**given: object) -> AuditRequest:
@@ -40,6 +45,7 @@ class Auditor:
     def __init__(self, office: Office, minutes: float = 0) -> None:
         self.office, self.now, self.fault = office, at(minutes), None
         self.audited: list[str] = []
+        self.meanwhile: Callable[[], object] = lambda: None
 
     def work(self, minutes: float = 60) -> AuditJob | None:
         means = AuditMeans(
@@ -54,6 +60,8 @@ class Auditor:
             raise self.fault
         self.now += timedelta(minutes=1)
         self.audited.append(id)
+        happens, self.meanwhile = self.meanwhile, lambda: None
+        happens()
         return f'"{id}"'
 
 
@@ -81,6 +89,17 @@ class TestOpening:
         assert done.status == "done"
         assert there.desk.audits.find_open_audit() is None
         assert there.desk.audits.open_audit(second)
+
+    def test_a_job_that_is_sent_again_because_its_answer_was_lost_is_open(self, desks: tuple[Office, Office]) -> None:
+        asked = request()
+        assert [desks[0].desk.audits.open_audit(asked) for _ in range(2)] == [True, True]
+
+    def test_of_many_processes_that_open_one_at_the_same_moment_one_does(self, desks: tuple[Office, Office]) -> None:
+        asked = [request() for _ in range(8)]
+        with ThreadPoolExecutor(8) as pool:
+            opened = [*pool.map(lambda at: desks[at % 2].desk.audits.open_audit(asked[at]), range(8))]
+        assert sorted(opened) == [False] * 7 + [True]
+        assert desks[0].desk.audits.find_open_audit() == asked[opened.index(True)].audit_id
 
     def test_there_is_nothing_to_open_or_to_do_without_a_stream(self, office: Office) -> None:
         assert not office.desk.audits.open_audit(request())
@@ -116,6 +135,30 @@ class TestWorking:
         assert Auditor(there, 10).work(minutes=1) is not None
         late = replace(claimed, partitions=IDS, findings={"0": '"late"'})
         assert not here.desk.audits.record_audit(late, at(11), at(11))
+
+    def test_of_two_processes_that_run_one_job_the_frozen_one_records_nothing(
+        self, desks: tuple[Office, Office]
+    ) -> None:
+        here, there = Auditor(desks[0]), Auditor(desks[1], DEADLINE / timedelta(minutes=1))
+        desks[0].desk.audits.open_audit(request())
+        ended: list[AuditJob | None] = []
+        here.meanwhile = lambda: ended.append(there.work())
+        assert here.work() is None
+        assert [(job.status, job.findings) for job in ended if job] == [("failed", {})]
+        assert here.audited == ["0"]
+
+    def test_the_next_incarnation_of_the_stream_ends_the_job_and_its_process_records_nothing(
+        self, desks: tuple[Office, Office]
+    ) -> None:
+        here, auditor, asked = desks[0], Auditor(desks[0]), request()
+        here.desk.audits.open_audit(asked)
+        opening = Opening(here.store.read_incarnation(HUB), HUB, at(1), {}, "ada", "it was recreated", at(1))
+        auditor.meanwhile = lambda: Incarnations(here.store.database).open_incarnation(opening)
+        assert auditor.work() is None
+        ended = here.desk.audits.find_audit(asked.audit_id)
+        assert ended is not None
+        assert (ended.status, ended.findings, ended.ended_at) == ("failed", {}, at(1))
+        assert "next incarnation" in (ended.fault or "")
 
     def test_a_fault_waits_in_the_job_until_it_is_gone(self, desks: tuple[Office, Office]) -> None:
         desks[0].desk.audits.open_audit(request())
