@@ -120,7 +120,7 @@ def _audited(store: AuditStore, id: PartitionId, tables: tuple[str, ...], readin
     complete = until.commit_number == ends.last_commit
     if complete:
         faults += [] if CHECKPOINTS in tables else [_without_checkpoint(id, ledger)]
-        faults += _faults(store, ledger, ranges.faults)
+        faults += _faults(store, ledger, ranges.faults, reading)
     return AuditedPartition(ledger, tuple(faults), since.commit_number, until.commit_number, complete)
 
 
@@ -149,7 +149,9 @@ def stream_faults(store: AuditStore) -> Iterator[LedgerFault]:
         yield LedgerFault(NO_PARTITION, "stream", SequenceNumber(0), SequenceNumber(0), text)
 
 
-def _faults(store: AuditStore, ledger: PartitionLedger, found: Sequence[LedgerFault]) -> Iterator[LedgerFault]:
+def _faults(
+    store: AuditStore, ledger: PartitionLedger, found: Sequence[LedgerFault], reading: Reading
+) -> Iterator[LedgerFault]:
     """Name the faults of a ledger that was read to its end, besides those that were found in its ranges."""
     id = ledger.partition.partition_id
     if ledger.commits:
@@ -157,7 +159,7 @@ def _faults(store: AuditStore, ledger: PartitionLedger, found: Sequence[LedgerFa
     yield from _fault_of_ends(id, ledger)
     yield from _uncounted_commits(ledger)
     if ledger.letters != ledger.lettered and not any(one.kind == "letters" for one in found):
-        yield from _letters_outside(store, ledger)
+        yield from _letters_outside(store, ledger, reading)
     yield from _replay_letters(store, ledger)
     yield from compare_tables(store, id)
 
@@ -196,17 +198,20 @@ def _fault_of_ends(id: PartitionId, ledger: PartitionLedger) -> Iterator[LedgerF
         yield LedgerFault(id, "counts", ledger.first, ledger.last, text)
 
 
-def _letters_outside(store: AuditStore, ledger: PartitionLedger) -> Iterator[LedgerFault]:
+def _letters_outside(store: AuditStore, ledger: PartitionLedger, reading: Reading) -> Iterator[LedgerFault]:
     """Name the ranges without letters in their counts that have some; else the letters lie outside of all ranges."""
     id = ledger.partition.partition_id
     faulty: list[LetterFault] = []
+    why = "some letters have numbers that no range covers"
     for after, last in pieces(store, id, 0, max(ledger.counted_commits, ledger.newest_commit)):
+        if reading.is_over():
+            why = "the time was over before the range of these letters was found"
+            break
         faulty += store.find_letter_faults(id, Commits(after, last), 0, FAULT_LIMIT - len(faulty))
         if len(faulty) == FAULT_LIMIT:
             break
     if not faulty:
-        text = f"there are {ledger.letters} letters, but the ledger counts {ledger.lettered}"
-        text = f"{text}: some letters have numbers that no range covers"
+        text = f"there are {ledger.letters} letters, but the ledger counts {ledger.lettered}: {why}"
         yield LedgerFault(id, "letters_outside", ledger.first, ledger.last, text)
     yield from (_letter_fault(id, one) for one in faulty)
 

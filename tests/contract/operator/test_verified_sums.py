@@ -138,6 +138,24 @@ class TestChangedRanges:
         assert "commits" in kinds(done)
         assert reads(done)[0] < 5
 
+    def test_a_partition_of_which_only_the_verified_sum_is_left_is_named(self, embedded: Office) -> None:
+        fill(embedded, 0, 1)
+        assert audit(embedded.desk.ledger, None, FRESH).balanced
+        for table in ("batch_ledger", "event_hub_checkpoint", "partition_anchor", "sensor_reading"):
+            by_hand(embedded, f"DELETE FROM {table}")
+        assert kinds(audit(embedded.desk.ledger, None, FRESH)) == ["partition"]
+
+    def test_letters_that_no_range_counts_are_looked_for_until_the_time_is_over(self, embedded: Office) -> None:
+        fill(embedded, 0, 5)
+        assert audit(embedded.desk.ledger, None, FRESH).balanced
+        embedded.letters(letter(event(6)))
+        by_hand(embedded, "UPDATE event_hub_dead_letter SET sequence_number = 2")
+        by_hand(embedded, "UPDATE batch_ledger SET dead_lettered = 0, filtered = 1 WHERE commit_number = 7")
+        assert kinds(audit(embedded.desk.ledger, None, FRESH)) == ["letters"]
+        (fault,) = audit(embedded.desk.ledger, None, Reading(False, after(0))).faults
+        assert fault.kind == "letters_outside"
+        assert "the time was over" in fault.detail
+
     def test_a_ledger_that_ends_before_its_verified_sum_is_read_from_the_first_range(self, embedded: Office) -> None:
         fill(embedded, 0, 5)
         assert audit(embedded.desk.ledger, None, FRESH).balanced
