@@ -5,7 +5,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from core.ledger.audit import audit
-from core.ledger.audit_job import AuditRequest
+from core.ledger.audit_job import AuditJob, AuditRequest
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
 from core.ledger.sums import Reading
 from core.model.events import PartitionId
@@ -49,11 +49,11 @@ def request_audit(call: Call[Nothing, Nothing, AuditShape]) -> Answer:
     request = AuditRequest(CLOCK.new_id(), call.who, call.at, id, asked.whole, asked.rows, asked.hub, first, last)
     if not own.audits.open_audit(request):
         standing = own.audits.find_open_audit()
-        raise Problem(BUSY, "a different audit is open: wait until it ends", more={"audit_id": str(standing)})
-    stored = own.audits.find_audit(request.audit_id)
-    if stored is None:
-        raise not_found("audit_id", "the stream's next incarnation was opened at this moment")
-    return Answer(job_answer(stored), 202, {"Location": f"/api/audits/{request.audit_id}", "Retry-After": "5"})
+        more = {} if standing is None else {"audit_id": str(standing)}  # it may have ended at this moment
+        raise Problem(BUSY, "a different audit is open: wait until it ends", more=more, headers={"Retry-After": "10"})
+    return Answer(
+        job_answer(AuditJob(request)), 202, {"Location": f"/api/audits/{request.audit_id}", "Retry-After": "5"}
+    )
 
 
 @operation("One audit that runs as a job, with its findings so far", "ledger", problems=(NOT_FOUND,))

@@ -10,7 +10,7 @@ from core.ledger.audit_job import AuditJob, AuditMeans, AuditRequest
 from core.ledger.faults import LedgerFault
 from core.ledger.hub_comparison import find_unbooked, incarnation_faults
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS, HubRecount, RowRecount, recount_hub, recount_rows, window
-from core.ledger.sums import Reading
+from core.ledger.sums import FIRST, Reading
 from core.model.events import PartitionId
 from core.model.spans import Span
 from handlers.app import CLOCK, App
@@ -50,7 +50,7 @@ def audited_partitions(own: App, chosen: PartitionId | None) -> tuple[PartitionI
 def _of_partition(own: App, request: AuditRequest, id: PartitionId, reading: Reading) -> Finding:
     done = audit(own.ledger, id, reading)
     if not done.partitions:
-        return Finding([])  # its last row is gone since the job began
+        return Finding([fault_answer(_vanished(id))])
     (one,) = done.partitions
     rows = _rows(own, one, window(one.ledger, request.first, request.last, MOST_NUMBERS)) if request.rows else None
     hub = _hub(own, one, window(one.ledger, request.first, request.last, MOST_EVENTS)) if request.hub else None
@@ -59,6 +59,11 @@ def _of_partition(own: App, request: AuditRequest, id: PartitionId, reading: Rea
         state = own.incarnations.read_partition(one.ledger.partition)
         faults += incarnation_faults([state], own.ledger.read_incarnation(), own.hub)
     return Finding([fault_answer(fault) for fault in faults], partition_answer(one, rows, hub))
+
+
+def _vanished(id: PartitionId) -> LedgerFault:
+    text = "the partition had rows when this audit began, but no table names it any more"
+    return LedgerFault(id, "partition", FIRST, FIRST, text)
 
 
 def _stream_faults(own: App, request: AuditRequest) -> list[LedgerFault]:

@@ -1,9 +1,12 @@
 """handlers/operations/audit.py: the ranges since the audit before at once, everything else as a job."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from core.model.events import PartitionId
+from handlers.app import CLOCK, app
 from tests.unit.handlers.running import HOME, MOTION, Running, functions
 
 OTHER_ID = "00000000-0000-0000-0000-000000000000"
@@ -71,6 +74,21 @@ def test_a_job_names_the_rows_and_ranges_that_were_changed_after_an_audit(filled
     assert {one["kind"] for one in done["faults"]} >= {"commits", "short", "rows_missing"}
 
 
+def test_a_job_names_a_partition_that_no_table_names_any_more(filled: Running) -> None:
+    job = opened(filled)
+    own = app()
+    claimed = own.audits.claim_audit(CLOCK.now(), CLOCK.now())
+    assert claimed is not None
+    begun = replace(claimed, partitions=(PartitionId("1"), PartitionId("10")))
+    assert own.audits.record_audit(begun, CLOCK.now(), CLOCK.now())
+    for table in ("batch_ledger", "event_hub_checkpoint", "home", "sensor_reading"):
+        filled.sqlite.sql(f"DELETE FROM {table} WHERE partition_id = '10'")
+    functions()["run_audits"](None)
+    done = shown(filled, job)
+    assert (done["status"], done["balanced"]) == ("done", False)
+    assert [(one["kind"], one["partition_id"]) for one in done["faults"]] == [("partition", "10")]
+
+
 def test_a_job_waits_for_a_hub_that_does_not_answer(filled: Running) -> None:
     job = opened(filled, hub=True, partition_id="10")
     functions()["run_audits"](None)
@@ -93,3 +111,25 @@ def test_a_partition_or_a_job_that_does_not_exist_is_not_found(filled: Running) 
 
 def test_nothing_is_audited_in_an_empty_store(running: Running) -> None:
     assert running.post("request_audit", {"whole": True}).status == 404
+
+
+def test_a_body_that_is_no_request_names_the_field(filled: Running) -> None:
+    wrong: list[tuple[object, list[str]]] = [
+        ({"partition_id": 1}, ["partition_id"]),
+        ({"partition_id": ""}, ["partition_id"]),
+        ({"whole": "true"}, ["whole"]),
+        ({"rows": None}, ["rows"]),
+        ({"everything": True}, ["everything"]),
+        ({"hub": True, "first": "1"}, ["partition_id"]),
+        ({"partition_id": "1", "first": "1"}, ["first"]),
+        ({"partition_id": "1", "rows": True, "first": 1}, ["first"]),
+        ({"partition_id": "1", "rows": True, "first": "5", "last": "4"}, ["last"]),
+        ([], ["body"]),
+        ("all", ["body"]),
+        (b"", ["body"]),
+        (b"{", ["body"]),
+    ]
+    for body, fields in wrong:
+        refused = filled.post("request_audit", body)
+        assert (refused.status, refused.fields) == (400, fields), (body, refused.body)
+    assert filled.post("request_audit", {}).status == 202
