@@ -6,8 +6,9 @@ A transform module offers
     def transform(event: Event, references: References) -> Iterable[Row]     or raise PoisonEvent("why")
     def references(event: Event) -> Iterable[ReferenceKey]                   optional: the rows it will look up
 
-Both functions are pure: no clock, no I/O, no globals. They run in the trigger, in retry and in replay. A row class that
-is no longer written stays in the module until a replay has retracted its rows.
+Both functions are pure: no clock, no I/O, no globals. They run in the trigger, in retry and in replay. The module names
+every row class, also one that it imports: a replay retracts and an audit counts only their rows. A row class that is no
+longer written stays in the module until a replay has retracted its rows.
 """
 
 from importlib import import_module
