@@ -179,17 +179,17 @@ function auditing() {
     start.disabled = false;
   });
   return card("Audit", el("p", { class: "quiet" },
-    "The audit compares the ranges since the last audit with letters, gaps, attempts and checkpoints. Every range, the rows and the hub are read by a job, one at a time."),
+    "The audit compares the ranges since the last audit with letters, gaps, attempts and checkpoints. A job reads every range again, the rows and the hub; one job runs at a time."),
   el("div", { class: "row actions" }, start, el("label", { class: "inline" }, boxes.whole, "every range"),
     el("label", { class: "inline" }, boxes.rows, "and the rows"),
     el("label", { class: "inline" }, boxes.hub, "and the hub")), found);
 }
 
-/** Audit until an answer is complete; null when the page was left. */
+/** Audit until an answer is complete or has a fault, after which no range is verified; null when the page was left. */
 async function auditNow(found, tell) {
   while (found.isConnected) {
     const done = await get("ledger/audit");
-    if (done.complete) return done;
+    if (done.complete || !done.balanced) return done;
     tell(`${count(done.accounted)} numbers read so far…`);
   }
   return null;
@@ -207,14 +207,21 @@ async function auditAsJob(asked, found, tell) {
   return null;
 }
 
+function verdict(done) {
+  if (!done.balanced) return `${plural(done.faults.length, "fault")} found.`;
+  return done.complete ? `Balanced: ${count(done.accounted)} numbers, each with one outcome.`
+    : `Not complete: ${count(done.accounted)} numbers without a fault.`;
+}
+
 function audited(done) {
   const columns = [["Partition", (one) => one.partition_id || "all"], ["What", (one) => badge(one.kind)],
     ["Numbers", (one) => `${grouped(one.first)} to ${grouped(one.last)}`], ["Detail", (one) => one.detail, "wide"]];
   return el("div", {},
-    el("p", { class: done.balanced ? "good" : "bad" }, done.balanced
-      ? `Balanced: ${count(done.accounted)} numbers, each with one outcome.`
-      : `${plural(done.faults.length, "fault")} found.`),
+    el("p", { class: done.balanced && done.complete ? "good" : "bad" }, verdict(done)),
     done.status === "failed" ? el("p", { class: "bad" }, done.fault) : null,
+    done.complete ? null : el("p", {}, "Some ranges were not read."),
+    done.partitions.some((one) => one.since !== "0")
+      ? el("p", { class: "quiet" }, "Ranges that an audit had verified before were not read again.") : null,
     facts([["Read at", instant(done.at ?? done.ended_at)], ["Partitions", count(done.partitions.length)]]),
     done.partitions.some((one) => one.rows?.complete === false)
       ? el("p", {}, "In some partitions only the newest rows were recounted: an audit has a limit.") : null,

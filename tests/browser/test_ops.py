@@ -69,6 +69,24 @@ def test_the_audit_is_run_from_the_page(page: "Page") -> None:
     page.wait_for_selector("text=/each with one outcome/")
 
 
+def test_an_audit_that_is_not_complete_shows_its_faults_and_never_says_balanced(page: "Page") -> None:
+    page.wait_for_selector("#verdict")
+    fault = {"partition_id": "3", "kind": "hole", "first": "5", "last": "6", "detail": "a range is missing"}
+    part = {"since": "4", "rows": None}
+    done = {"at": "2026-01-02T00:00:00Z", "balanced": False, "complete": False, "accounted": 9, "faults": [fault]}
+    page.route("**/api/ledger/audit", lambda route: route.fulfill(json={**done, "partitions": [part]}))
+    page.click("text=Audit the ledger")
+    page.wait_for_selector("text=a range is missing")
+    for text in ("1 fault found.", "Some ranges were not read.", "verified before were not read again"):
+        assert page.locator(f"text={text}").count() == 1
+    failed = {**done, "balanced": True, "faults": [], "status": "failed", "fault": "no hub", "partitions": []}
+    page.route("**/api/audits", lambda route: route.fulfill(status=202, json=failed))
+    page.check("label:has-text('every range') input")
+    page.click("text=Audit the ledger")
+    page.wait_for_selector("text=Not complete: 9 numbers without a fault.")
+    assert page.locator("text=no hub").count() == 1
+
+
 def test_from_a_poisoned_batch_to_a_discarded_letter(page: "Page", run: Run, picture: Picture) -> None:
     before = run.status()
     run.publish("5", b"{broken", b"{broken", b"{broken")
