@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from core.errors import HubledgerError, HubUnreachable
+from core.ledger.books import read_books
 from core.remote.hub.ends import KEEP, read_ends
 from core.remote.hub.reader import SdkHubReader
 from core.settings import read_settings
@@ -26,16 +27,16 @@ class StoreBooks:
     def read(self, place: str) -> Books:
         """Return the current books; BooksUnavailable names `place` when the store cannot be read."""
         try:
-            ledgers = self._ledger.audit_ledgers()
+            books = read_books(self._ledger)
         except HubledgerError as error:
             raise BooksUnavailable(f"{place}: {error}") from error
         return Books(
             in_hub=self._in_hub(),
-            accounted=sum(ledger.accounted for ledger in ledgers),
-            written=sum(ledger.written for ledger in ledgers),
-            filtered=sum(ledger.filtered for ledger in ledgers),
-            dead_lettered=sum(ledger.dead_lettered for ledger in ledgers),
-            balanced=all(ledger.balanced for ledger in ledgers),
+            accounted=books.accounted,
+            written=sum(one.written for one in books.partitions),
+            filtered=sum(one.filtered for one in books.partitions),
+            dead_lettered=sum(one.dead_lettered for one in books.partitions),
+            balanced=books.balanced,
         )
 
     def close(self) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 from core.errors import LedgerNotSummed
 from core.ledger.books import PartitionBooks
-from core.ledger.sums import Commits, Pieces, pieces
+from core.ledger.sums import COUNTS, PIECE, Commits, Pieces, pieces
 from core.store.columns import instant_of
 from core.store.sums import RangeSums
 
 REMEMBERED_FROM = 200  # ranges; a reader that summed so many stores the sum
-_SUMS = ("commits", "holes", "written", "filtered", "dead_lettered", "held", "absent")
+_SUMS = (*COUNTS, "holes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Summing:
     before, and the seconds after which it ends, by its clock."""
 
     most: int = 10_000
-    piece: int = 50_000
+    piece: int = PIECE
     seconds: float = 10.0
     monotonic: Callable[[], float] = time.monotonic
 

@@ -6,11 +6,10 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, cast
 
-from core.ledger.books import CountedLetters, PartitionLedger
+from core.ledger.books import CountedLetters
 from core.ledger.explain import MOST_CHANGES, LedgerRange, NotedGap, Whereabouts, WrittenRow
 from core.ledger.hub_comparison import LetterEvent
 from core.ledger.recount import ChangedCommit, CommitRows, LetteredRow, RowCount
-from core.ledger.sums import NOTHING, sum_between
 from core.letters.listing import LetterKey
 from core.model.commits import LetterStatus, PartitionStop
 from core.model.events import Incarnation, PartitionId
@@ -59,16 +58,6 @@ class Ledger(Comparison, BookSums):
     def count_absent(self, since: datetime) -> int:
         found = self._stream.ask("count_absent", since_at=instant_text(since))
         return int(found[0][0]) if found else 0
-
-    def audit_ledgers(self) -> tuple[PartitionLedger, ...]:
-        """Return the ledgers of all partitions that have a checkpoint or a range."""
-        ledgers = map(self.audit_ledger, self.find_traces())
-        return tuple(one for one in ledgers if one.commits or one.checkpoint >= 0)
-
-    def audit_ledger(self, partition_id: PartitionId) -> PartitionLedger:
-        """Return the ledger of a partition, summed from the first range, not from a known sum."""
-        ends = self.read_ledger_ends(partition_id)
-        return ends.ledger(sum_between(self, partition_id, NOTHING, ends.last_commit))
 
     def find_anchor(self, partition_id: PartitionId) -> SequenceNumber | None:
         found = self._stream.ask("read_anchor", partition_id=partition_id)
