@@ -139,14 +139,6 @@ def pieces(
         after = end
 
 
-def sum_between(store: SumStore, id: PartitionId, since: RangeSum, last: int) -> RangeSum:
-    """Return a sum and that of all ranges after it, up to a commit."""
-    summed = since
-    for after, end in pieces(store, id, since.commit_number, last):
-        summed = summed.plus(store.sum_ranges(id, Commits(after, end, summed.last)))
-    return summed
-
-
 class RangeAudit:
     """The audit of the ranges of one partition; `find_faults` names the faults of a piece whose sum shows one.
 
@@ -174,7 +166,10 @@ class RangeAudit:
         self._compare([*self._known])
 
     def _begin(self, last: int) -> None:
-        """Choose the sum to begin with, and the sums to compare on the way."""
+        """Choose the sum to begin with, and the sums to compare on the way.
+
+        A remembered sum that ends before it is compared at once, unless that reads more than one piece.
+        """
         verified, remembered = self._verified, self._remembered
         if verified is not None and verified.commit_number <= last and not self._reading.whole:
             self.since = self.summed = verified
@@ -184,8 +179,10 @@ class RangeAudit:
             return
         if remembered.commit_number > self.since.commit_number:
             self._known.append((REMEMBERED, remembered))
-        elif not sum_between(self._store, self._id, remembered, self.since.commit_number).equals(self.since):
-            self._add(self._stale(REMEMBERED, remembered))
+        elif self.since.commit_number - remembered.commit_number <= self._reading.piece:
+            between = Commits(remembered.commit_number, self.since.commit_number, remembered.last)
+            if not remembered.plus(self._store.sum_ranges(self._id, between)).equals(self.since):
+                self._add(self._stale(REMEMBERED, remembered))
 
     def _read(self, commits: Commits) -> None:
         before = self.summed

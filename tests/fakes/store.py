@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Self
 
 from core.ledger.books import PartitionBooks, PartitionLedger
-from core.ledger.sums import NOTHING, sum_between
+from core.ledger.sums import NOTHING, Commits, pieces
 from core.model.events import Stream
 from core.store.attempts import Attempts
 from core.store.database import Database, PatientDatabase, Waiting
@@ -32,8 +32,12 @@ class Store(Letters, Replays, Ownerships, Attempts):
     def read_ledgers(self, stream: Stream = STREAM) -> tuple[PartitionLedger, ...]:
         """Return the ledger of every partition of a stream, summed from the first range, not from a known sum."""
         own = Ledger(OneStream(self.database, stream), ())
-        found = [(id, own.read_ledger_ends(id)) for id in own.find_traces()]
-        ledgers = [ends.ledger(sum_between(own, id, NOTHING, ends.last_commit)) for id, ends in found]
+        ledgers = []
+        for id in own.find_traces():
+            ends, summed = own.read_ledger_ends(id), NOTHING
+            for after, last in pieces(own, id, 0, ends.last_commit):
+                summed = summed.plus(own.sum_ranges(id, Commits(after, last, summed.last)))
+            ledgers.append(ends.ledger(summed))
         return tuple(one for one in ledgers if one.commits or one.checkpoint >= 0)
 
     def read_books(self, stream: Stream = STREAM) -> tuple[PartitionBooks, ...]:

@@ -13,6 +13,7 @@ from core.store.script import Named, Outcome, Script
 from tests.contract.operator.conftest import Office
 from tests.fakes.builders import STREAM, partition, reading, settled
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.noted_database import NotedDatabase
 from tests.sql.values import ROW_CLASSES
 
 P = partition().partition_id
@@ -90,3 +91,16 @@ def test_a_fault_is_named_by_later_audits_though_a_different_one_verified_newer_
     desk = interrupted(here, "sum_ranges", meanwhile)
     assert "commits" in kinds(audit(desk.ledger, None, Reading(True, lambda: False, piece=2)))
     assert "commits" in kinds(fresh(here))
+
+
+def test_a_remembered_sum_that_is_far_before_the_verified_one_is_compared_by_whole_audits_only(office: Office) -> None:
+    fill(office, 0, 200)
+    office.desk.ledger.read_books()
+    fill(office, 201, 206)
+    assert fresh(office).balanced
+    noted = NotedDatabase(office.store.database)
+    desk = operator_stores(noted, STREAM, ROW_CLASSES)
+    for whole, pieces, reads in ((False, 2, 0), (False, 6, 1), (True, 300, 2)):
+        noted.calls.clear()
+        assert audit(desk.ledger, None, Reading(whole, lambda: False, pieces)).balanced
+        assert noted.calls.count("sum_ranges") == reads
