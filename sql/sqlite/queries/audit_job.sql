@@ -5,8 +5,7 @@ INSERT INTO audit_job
        (audit_id, stream_id, status, asked, requested_by, requested_at, updated_at, claimed_until, step, partitions,
         findings)
 SELECT :audit_id, :stream_id, 'open', :asked, :requested_by, :requested_at, :requested_at, :requested_at, 0, 'null', '{}'
- WHERE NOT EXISTS (SELECT 1 FROM audit_job AS j WHERE j.stream_id = :stream_id AND j.status = 'open')
-RETURNING audit_id;
+ WHERE NOT EXISTS (SELECT 1 FROM audit_job AS j WHERE j.stream_id = :stream_id AND j.status = 'open');
 
 -- name: find_open_audit
 -- Find the open job of a stream.

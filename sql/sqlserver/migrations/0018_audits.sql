@@ -1,7 +1,6 @@
--- Audits: what one verified need not be read again, and those that run as jobs.
+-- Audits: the sums that they verified, so that they need not read these ranges again, and the audits that run as jobs.
 
 -- The ranges of kind batch up to a commit number, summed and without a fault.
-
 CREATE TABLE hubledger.verified_sum (
     stream_id             int NOT NULL,
     partition_id          varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,

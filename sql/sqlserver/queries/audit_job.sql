@@ -5,7 +5,6 @@ BEGIN TRY
     INSERT INTO hubledger.audit_job
            (audit_id, stream_id, status, asked, requested_by, requested_at, updated_at, claimed_until, step, partitions,
             findings)
-    OUTPUT inserted.audit_id
     SELECT @audit_id, @stream_id, 'open', @asked, @requested_by, @requested_at, @requested_at, @requested_at, 0, N'null',
            N'{}'
      WHERE NOT EXISTS (SELECT 1 FROM hubledger.audit_job AS j WHERE j.stream_id = @stream_id AND j.status = 'open');
