@@ -7,6 +7,7 @@ import pytest
 
 from core.ledger.audit import Audit, audit
 from core.ledger.sums import Reading
+from core.store import books as store_books
 from core.store.connect import OperatorStores, operator_stores
 from core.store.database import Database
 from core.store.script import Named, Outcome, Script
@@ -38,6 +39,12 @@ class Interrupted:
         self._database.close()
 
 
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let few ranges be enough for a remembered sum."""
+    monkeypatch.setattr(store_books, "REMEMBERED_FROM", 3)
+
+
 def fill(office: Office, first: int, last: int) -> None:
     for number in range(first, last + 1):
         office.commit(number, number, settled({number: [reading()]}))
@@ -65,7 +72,7 @@ def test_ranges_that_a_different_process_adds_sums_and_verifies_meanwhile_are_no
     there.desk.ledger.read_books()
 
     def meanwhile() -> None:
-        fill(there, 4, 250)  # so many that the books remember them
+        fill(there, 4, 9)
         assert there.desk.ledger.read_books()[0].balanced
         assert fresh(there).balanced
 
@@ -94,9 +101,9 @@ def test_a_fault_is_named_by_later_audits_though_a_different_one_verified_newer_
 
 
 def test_a_remembered_sum_that_is_far_before_the_verified_one_is_compared_by_whole_audits_only(office: Office) -> None:
-    fill(office, 0, 200)
+    fill(office, 0, 4)
     office.desk.ledger.read_books()
-    fill(office, 201, 206)
+    fill(office, 5, 10)
     assert fresh(office).balanced
     noted = NotedDatabase(office.store.database)
     desk = operator_stores(noted, STREAM, ROW_CLASSES)

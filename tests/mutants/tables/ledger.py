@@ -3,6 +3,10 @@
 from tests.mutants.mutant import in_file
 
 UNIT = "tests/unit/core"
+KNOWN_SUMS = (
+    "    ranges = RangeAudit(store, id, reading, lambda commits, piece: _faults_of_piece(store, id, commits, piece))\n"
+)
+ENDS = "    ends = store.read_ledger_ends(id)\n"
 
 MUTANTS = (
     *in_file(
@@ -97,6 +101,47 @@ MUTANTS = (
             "the next audit reads every range again",
             "            self.since = self.summed = verified\n",
             "            self.since = self.summed = NOTHING\n",
+        ),
+    ),
+    *in_file(
+        "core/ledger/sums.py",
+        "tests/contract/operator/test_audits_at_once.py",
+        (
+            "a rival audit keeps the verified sum after a fault",
+            "while (verified := self._store.read_verified_sum(self._id)) and verified",
+            "if (verified := self._verified) and verified",
+        ),
+    ),
+    *in_file(
+        "core/ledger/audit.py",
+        "tests/contract/operator/test_audits_at_once.py",
+        (
+            "a range that comes between two statements is a fault",
+            KNOWN_SUMS + ENDS,
+            ENDS + KNOWN_SUMS,
+        ),
+    ),
+    *in_file(
+        "core/ledger/audit.py",
+        "tests/contract/operator/test_verified_sums.py",
+        ("the search for letters does not end in time", "        if reading.is_over():", "        if False:"),
+    ),
+    *in_file(
+        "core/store/audits.py",
+        "tests/contract/operator/test_audit_jobs.py",
+        (
+            "a job that is sent again is refused because of itself",
+            "return self.find_open_audit() == request.audit_id",
+            "return self.find_open_audit() is None",
+        ),
+    ),
+    *in_file(
+        "core/store/incarnations.py",
+        "tests/contract/operator/test_audit_jobs.py",
+        (
+            "an audit goes on in the next incarnation",
+            '            Step("fail_audit_of_stream", {**stream_id, "moved_at": at, "fault": WHY_CANCELLED}),\n',
+            "",
         ),
     ),
     *in_file(
