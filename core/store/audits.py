@@ -34,7 +34,7 @@ class Audits:
             requested_by=cut(request.requested_by, PERSON_LENGTH),
             requested_at=instant_text(request.requested_at),
         )
-        return self.find_open_audit() == request.audit_id  # also if the statement was sent again
+        return self.find_audit(request.audit_id) is not None  # also if the statement was sent again
 
     def find_open_audit(self) -> UUID | None:
         found = self._stream.ask("find_open_audit")

@@ -131,7 +131,7 @@ MUTANTS = (
         "tests/contract/operator/test_audit_jobs.py",
         (
             "a job that is sent again is refused because of itself",
-            "return self.find_open_audit() == request.audit_id",
+            "return self.find_audit(request.audit_id) is not None",
             "return self.find_open_audit() is None",
         ),
     ),
