@@ -18,6 +18,7 @@ from core.model.spans import SequenceNumber, Span
 LINEAGE = ("stream_id", "partition_id", "commit_number", "sequence_number", "ordinal")
 WHO_LENGTH, WHY_LENGTH = 100, 400  # characters that are stored of the name of a person or a program, and of its reason
 STATE_LINEAGE = ("stream_id", "partition_id", "sequence_number", "commit_number")
+FARTHEST = 400  # power of ten of a decimal's first digit, in both directions: the text of 1E-999999999 fills the memory
 _WITH_FRACTION, _WITHOUT_FRACTION = len("2026-01-01T00:00:00.000000Z"), len("2026-01-01T00:00:00Z")
 
 Values = tuple[Any, ...]
@@ -92,10 +93,8 @@ def can_stand(value: object) -> bool:
         return value.isascii() or value == storable(value)
     if isinstance(value, int):
         return -(2**63) <= value < 2**63
-    if isinstance(value, Decimal):
-        return value.is_finite()
-    if isinstance(value, float):
-        return math.isfinite(value)
+    if isinstance(value, float | Decimal):
+        return _is_number(value)
     return not isinstance(value, datetime) or value.tzinfo is not None
 
 
@@ -249,8 +248,12 @@ def _optional(write: Callable[[Any], str]) -> Callable[[Any], str | None]:
 
 def _finite(value: Any) -> Any:
     """Return the value of a column of floats: a float where it is any number. A database may drop the sign of -0.0."""
-    number = _sound(float(value) if isinstance(value, int | Decimal) else value)
-    return number + 0.0 if isinstance(number, float) else number
+    if not isinstance(value, int | float | Decimal):
+        return value
+    try:
+        return _sound(float(value)) + 0.0
+    except OverflowError as error:
+        raise ValueError(f"a column of floats cannot hold a number of {value.bit_length()} bits") from error
 
 
 def _sound(value: Any) -> Any:
@@ -258,22 +261,28 @@ def _sound(value: Any) -> Any:
 
     NaN arrives in columns of any type: it is the missing value of many libraries.
     """
-    if isinstance(value, float | Decimal) and not math.isfinite(value):
-        raise ValueError(f"{value} is not a finite number")
+    if isinstance(value, float | Decimal) and not _is_number(value):
+        raise ValueError(f"{value} is not a finite number that a column can hold")
     return value
+
+
+def _is_number(value: float | Decimal) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value.is_finite() and abs(value.adjusted()) <= FARTHEST
 
 
 def _exact(value: Any) -> Any:
     """Return the value of a column of decimals: a Decimal where it is any number."""
     if isinstance(value, float):
-        return Decimal(repr(_sound(value)))
+        return Decimal(repr(float(_sound(value))))
     return Decimal(int(value)) if isinstance(value, int) else _sound(value)
 
 
 def _plain(value: Any, kind: type) -> Any:
     """Return a value that is not of the type of its field as the column stores it, so that it is read back equal."""
     if kind is str and isinstance(value, int | float):
-        return str(int(value) if isinstance(value, bool) else value)
+        return str(int(value) if isinstance(value, bool) else _sound(value))
     if kind is bool and isinstance(value, int):
         return bool(value)
     if kind is int and (isinstance(value, bool) or (isinstance(value, float) and value.is_integer())):

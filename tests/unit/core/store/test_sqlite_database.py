@@ -208,6 +208,24 @@ class TestAScript:
                     store.database.run(Script("a test", (step,)))
         assert sqlite.sql("SELECT COUNT(*) FROM measure") == [(0,)]
 
+    def test_refuses_a_number_that_is_too_large_for_a_float_or_whose_text_would_fill_the_memory(
+        self, store: Store, sqlite: SqliteEngine
+    ) -> None:
+        sqlite.sql(f"CREATE TABLE measure ({LINEAGE}, {', '.join(field.name for field in fields(Measure))})")
+        large: list[dict[str, Any]] = [{"ratio": 10**400}, {"ratio": Decimal("1E+400")}]
+        for name, text in product(("amount", "text", "whole"), ("1E+999999999", "1E-999999999", "0E-999999999")):
+            large.append({name: Decimal(text)})
+        for given in large:
+            step = Step(
+                of_rows("append", Measure), {**PLACE, "commit_number": 1}, many=[(0, 0, replace(Measure(), **given))]
+            )
+            with pytest.raises(DataRefused, match="finite number that a column can hold|column of floats cannot hold"):
+                store.database.run(Script("a test", (step,)))
+        row = replace(Measure(), ratio=Decimal("1.7976931348623157E+308"), amount=Decimal("1E+400"))
+        step = Step(of_rows("append", Measure), {**PLACE, "commit_number": 1}, many=[(0, 0, row)])
+        store.database.run(Script("a test", (step,)))
+        assert sqlite.sql("SELECT ratio, amount FROM measure") == [(1.7976931348623157e308, f"1{'0' * 400}")]
+
     @pytest.mark.parametrize("text", ["x" * 5_000, '"\\\n\x1f', "\x00", "\ufdd0\uffff", "👩‍👩‍👧"], ids=ascii)
     def test_writes_a_text_as_it_is(self, store: Store, sqlite: SqliteEngine, text: str) -> None:
         step = Step(of_rows("append", SensorReading), {**PLACE, "commit_number": 1}, many=[(0, 0, reading(text))])
@@ -226,6 +244,7 @@ class Measure:
     ratio: float | None = None
     whole: int | None = None
     claim: bool | None = None
+    text: str | None = None
     amount: Decimal | None = None
     mixed: int | str | None = None
     image: bytes | None = None
