@@ -38,7 +38,7 @@ class _Change:
             self.removed.append(_named(before))
         elif before is not None and after is not None:
             old, new = document(before), document(after)
-            columns = {name: [old[name], new[name]] for name in new if old[name] != new[name]}
+            columns = {name: [old[name], new[name]] for name in new if getattr(before, name) != getattr(after, name)}
             if columns:
                 self.changed.append({**_named(after), "columns": columns})
 

@@ -2,20 +2,36 @@
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from core.model.events import Event
-from core.model.rows import References, Row
-from core.replay.diff import SHOWN, document
+from core.model.rows import References, Row, appended_to
+from core.replay.diff import SHOWN, document, rehearsed_piece
 from core.replay.job import ReplayJob
+from core.replay.pieces import Rehearsal, RetractedRow
 from core.transforms.flight_info import FlightChange
 from core.transforms.home_security import HomeAlert, SensorReading
 from tests.fakes.builders import alert, home, reading
 from tests.fakes.memory_store import MemoryStore
 from tests.fakes.replaying import World, changed, log_of, order
+from tests.sql.statements import replay_of
 from tests.sql.values import row_of
+
+
+@appended_to("quote")
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A row with values that have several texts."""
+
+    price: Decimal
+    ratio: float
+    at: datetime
+
 
 Rows = Callable[[Event, References], Iterable[Row]]
 
@@ -55,6 +71,23 @@ def test_a_changed_row_shows_its_columns_before_and_after() -> None:
     (row,) = diffs[0]["changed"]
     assert (row["table"], row["columns"]) == ("sensor_reading", {"ppm": [5, None]})
     assert row["row"] == document(reading("a", ppm=None))
+
+
+def test_a_value_that_a_database_writes_with_a_different_text_is_no_change() -> None:
+    """A column of ten places gives 1.5 back as 1.5000000000."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    before = Quote(Decimal("1.5000000000"), 3.0, at)
+    given = Quote(Decimal("1.5"), 3, at.astimezone(timezone(timedelta(hours=2))))
+    commit = replay_of((), letters=False)
+    number = commit.numbers[0]
+    rehearsal = Rehearsal((RetractedRow(number, 0, before),), 0, 0)
+
+    def events_changed(row: Quote) -> int:
+        settled = replace(commit.settled, rows={Quote: [(number, 0, row)]})
+        return rehearsed_piece(replace(commit, settled=settled), rehearsal, {}).counts.events_changed
+
+    assert events_changed(given) == 0
+    assert events_changed(replace(given, price=Decimal("1.50000000001"))) == 1
 
 
 def test_rows_more_and_less_are_added_and_removed() -> None:

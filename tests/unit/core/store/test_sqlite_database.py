@@ -219,7 +219,7 @@ class TestAScript:
             step = Step(
                 of_rows("append", Measure), {**PLACE, "commit_number": 1}, many=[(0, 0, replace(Measure(), **given))]
             )
-            with pytest.raises(DataRefused, match="finite number that a column can hold|column of floats cannot hold"):
+            with pytest.raises(DataRefused, match="column"):
                 store.database.run(Script("a test", (step,)))
         row = replace(Measure(), ratio=Decimal("1.7976931348623157E+308"), amount=Decimal("1E+400"))
         step = Step(of_rows("append", Measure), {**PLACE, "commit_number": 1}, many=[(0, 0, row)])
