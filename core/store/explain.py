@@ -56,10 +56,10 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         row_classes = load_transform(given.transform).row_classes
+        texts = [rights_text(row_classes) if name == RIGHTS else explained(name, row_classes) for name in given.names]
     except HubledgerError as error:
         print(f"explain: {error}", file=sys.stderr)  # noqa: T201
         return 1
-    texts = (rights_text(row_classes) if name == RIGHTS else explained(name, row_classes) for name in given.names)
     print("\n\n".join(texts))  # noqa: T201
     return 0
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,20 @@ from tests.sql.explained import documented, sent
 from tests.sql.statements import RUN, STAGED, commit_of, every_run, every_script, replay_of, retry_of
 from tests.sql.values import EPOCH, ROW_CLASSES
 
+PICTURES = """
+from dataclasses import dataclass
+from core.model.rows import appended_to
+
+VERSION = "pictures/1"
+
+@appended_to("picture")
+@dataclass(frozen=True, slots=True)
+class Picture:
+    image: bytes
+
+def transform(event, references):
+    return [Picture(event.body)]
+"""
 HOMES = load_transform(TRANSFORM).row_classes
 
 
@@ -121,6 +136,16 @@ def test_the_command_prints_the_rights_with_the_statements_that_need_them(capsys
 def test_an_unknown_transform_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["claim", "--transform", "core.transforms.nobody"]) == 1
     assert re.fullmatch(r"explain: .*core\.transforms\.nobody.*\n", capsys.readouterr().err)
+
+
+def test_a_transform_whose_field_no_column_holds_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pictures.py").write_text(PICTURES, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("commit_batch", "rights"):
+        assert main([name, "--transform", "pictures"]) == 1
+        assert re.fullmatch(r"explain: <class 'bytes'> is not a type .*\n", capsys.readouterr().err)
 
 
 def test_every_row_class_has_its_part_in_a_commit() -> None:
