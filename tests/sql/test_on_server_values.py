@@ -70,6 +70,14 @@ class Folded:
     name: str
 
 
+@appended_to("looked_at")
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """A row of a view."""
+
+    note: str
+
+
 OWN_TABLES = """
 CREATE TABLE {schema}.measurement (
     stream_id int NOT NULL, partition_id varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
@@ -115,6 +123,8 @@ REFUSED: dict[str, dict[str, object]] = {
     "a number too large": {"order": Decimal(10) ** 30},
     "a number too fine": {"order": Decimal("0.00000000001")},
     "no number": {"order": Decimal("NaN")},
+    "a number whose text fills the memory": {"order": Decimal("1E-999999999")},
+    "no number in a text": {"site": float("nan")},
     "a text for a number": {"volts": "many"},
 }
 
@@ -187,6 +197,7 @@ CREATE TABLE {schema}.rounded (
     [at] datetime2(0) NOT NULL, ratio real NOT NULL, fits varchar(20) COLLATE Latin1_General_100_CI_AS_SC_UTF8 NOT NULL
 );
 CREATE TABLE {schema}.folded (name nvarchar(20) COLLATE Latin1_General_100_CI_AS NOT NULL PRIMARY KEY);
+EXEC(N'CREATE VIEW {schema}.looked_at AS SELECT r.note FROM {schema}.rounded AS r;');
 """
 
 
@@ -200,7 +211,9 @@ def test_columns_that_change_what_is_sent_are_named_when_the_store_opens(
         opened.read_partition(partition())
     finally:
         opened.close()
-        server_session.run(f"SET NOCOUNT ON; DROP TABLE {schema}.rounded; DROP TABLE {schema}.folded;")
+        server_session.run(
+            f"SET NOCOUNT ON; DROP VIEW {schema}.looked_at; DROP TABLE {schema}.rounded; DROP TABLE {schema}.folded;"
+        )
     (record,) = [one for one in caplog.records if one.__dict__.get("action") == "check_columns"]
     assert record.__dict__["columns"] == [
         "rounded.price is decimal(9, 2): decimal(38, 10) holds every value",
@@ -208,6 +221,7 @@ def test_columns_that_change_what_is_sent_are_named_when_the_store_opens(
         "rounded.at is datetime2(0): datetime2(7) holds every value",
         "rounded.ratio is real: float holds every value",
         "folded.name has the collation Latin1_General_100_CI_AS: Latin1_General_100_BIN2 tells every two keys apart",
+        "looked_at.note is varchar: nvarchar holds every value",
     ]
 
 

@@ -4,18 +4,21 @@ A column has an affinity by its declared type (https://www.sqlite.org/datatype3.
 the text '007', and that of texts makes '7' of the number 7.
 """
 
+from collections.abc import Mapping
+from decimal import Decimal
+
 from core.store.misfits import Column
 
 _TEXT, _NONE, _ROUNDED = ("CHAR", "CLOB", "TEXT"), ("BLOB", "ANY"), ("REAL", "FLOA", "DOUB")
 
 
+_TYPES: Mapping[type, str] = {str: "TEXT", Decimal: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL"}
+
+
 def misfit(column: Column, kind: type, is_key: bool) -> str | None:
-    """Return the fault of a column; None for one that stores every value of its type."""
-    affinity, wanted = (
-        _affinity(column.type.upper()),
-        {int: "INTEGER", bool: "INTEGER", float: "REAL"}.get(kind, "TEXT"),
-    )
-    if affinity in ("NONE", wanted) or (affinity in ("INTEGER", "NUMERIC") and wanted != "TEXT"):
+    """Return the fault of a column; None for one that stores every value of its type, as each does with an instant."""
+    affinity, wanted = _affinity(column.type.upper()), _TYPES.get(kind)
+    if wanted in (None, affinity) or affinity == "NONE" or (affinity in ("INTEGER", "NUMERIC") and wanted != "TEXT"):
         return None
     return f"is {column.type}: {wanted} holds every value"
 

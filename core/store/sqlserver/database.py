@@ -105,9 +105,7 @@ def _error_of_reading(trouble: Trouble) -> Exception:
     if trouble.fault in (Fault.DATA, Fault.DUPLICATE):
         return DataRefused(f"the database refuses the data: {trouble.text}")
     if trouble.fault is Fault.SCHEMA:
-        return SchemaMismatch(
-            f"an object or a permission is missing, run `python -m core.store.migrate`: {trouble.text}"
-        )
+        return SchemaMismatch(f"{trouble.fault.value}; run `python -m core.store.migrate`: {trouble.text}")
     if trouble.fault in (Fault.LOGIN, Fault.DRIVER):
         return StoreMisconfigured(f"STORE_CONNECTION: {trouble.text}")
     text = f"the database is not usable: {trouble.text}"

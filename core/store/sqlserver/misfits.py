@@ -12,7 +12,7 @@ _HOLDS = {
 }  # fmt: skip
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _EXACT = ("decimal", "numeric")
-_UTF_8, _BINARY = "_UTF8", ("_BIN", "_BIN2")
+_UTF_8, _BINARY = "_UTF8", ("_BIN", "_BIN2", "_BIN2_UTF8")
 _CLOSED = {  # our own columns of a few words, all of ASCII
     ("sensor_reading", "kind"), ("sensor_reading", "state"), ("home_alert", "kind"), ("flight_status", "status"),
     ("flight_change", "status"),

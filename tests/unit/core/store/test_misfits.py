@@ -110,7 +110,8 @@ def test_on_a_server_a_key_whose_collation_folds_is_named_and_any_other_text_may
     assert faults_on_server(caplog, *columns) == [
         f"depot.depot_id has the collation {collation}: {BY_CODE_POINT} tells every two keys apart"
     ]
-    assert faults_on_server(caplog, ("depot", "depot_id", "nvarchar", 0, 0, BY_CODE_POINT)) == []
+    for kind, binary in (("nvarchar", BY_CODE_POINT), ("varchar", f"{BY_CODE_POINT}_UTF8")):
+        assert faults_on_server(caplog, ("depot", "depot_id", kind, 0, 0, binary)) == []
 
 
 def test_on_a_server_our_own_tables_have_no_such_column(caplog: pytest.LogCaptureFixture) -> None:
@@ -145,7 +146,7 @@ def test_an_embedded_store_names_the_columns_that_make_numbers_of_texts(
 ) -> None:
     sqlite.sql(
         "CREATE TABLE parcel (sender DECIMAL(10, 2), weight REAL, insured TEXT, length TEXT, price NUMERIC,"
-        " sent_at DATETIME, on_day INTEGER)"
+        " sent_at DATETIME, on_day DATE)"
     )
     sqlite.sql("CREATE TABLE depot (depot_id VARCHAR(20) PRIMARY KEY, place BLOB)")
     for _ in range(2):
@@ -156,15 +157,13 @@ def test_an_embedded_store_names_the_columns_that_make_numbers_of_texts(
         "parcel.insured is TEXT: INTEGER holds every value",
         "parcel.length is TEXT: REAL holds every value",
         "parcel.price is NUMERIC: TEXT holds every value",
-        "parcel.sent_at is DATETIME: TEXT holds every value",
-        "parcel.on_day is INTEGER: TEXT holds every value",
     ]
 
 
 def test_an_embedded_store_whose_columns_fit_names_none(sqlite: SqliteEngine, caplog: pytest.LogCaptureFixture) -> None:
     sqlite.sql(
         "CREATE TABLE parcel (sender NVARCHAR(40), weight BIGINT, insured BOOLEAN, length DOUBLE, price TEXT,"
-        " sent_at TEXT, on_day)"
+        " sent_at DATETIME, on_day DATE)"
     )
     sqlite.open().read_partition(partition())
     assert named(caplog) == []
