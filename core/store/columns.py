@@ -253,7 +253,7 @@ def _finite(value: Any) -> Any:
     try:
         return _sound(float(value)) + 0.0
     except OverflowError as error:
-        raise ValueError(f"a column of floats cannot hold a number of {value.bit_length()} bits") from error
+        raise ValueError(f"a column of floats cannot hold so large a number: {error}") from error
 
 
 def _sound(value: Any) -> Any:

@@ -221,7 +221,7 @@ class TestAScript:
             )
             with pytest.raises(DataRefused, match="column"):
                 store.database.run(Script("a test", (step,)))
-        row = replace(Measure(), ratio=Decimal("1.7976931348623157E+308"), amount=Decimal("1E+400"))
+        row = replace(Measure(), ratio=1.7976931348623157e308, amount=Decimal("1E+400"))
         step = Step(of_rows("append", Measure), {**PLACE, "commit_number": 1}, many=[(0, 0, row)])
         store.database.run(Script("a test", (step,)))
         assert sqlite.sql("SELECT ratio, amount FROM measure") == [(1.7976931348623157e308, f"1{'0' * 400}")]
