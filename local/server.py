@@ -28,13 +28,20 @@ STARTS_IN, PATIENCE, AGAIN = 90.0, 30.0, 1.0  # seconds: of a container that sta
 ANSWER = 30  # seconds
 AZURE = 5  # the engine edition of Azure SQL Database, where a database costs money
 PAGE = 10_000  # rows
+ENDED_IN = 5.0  # seconds
 NO_DRIVER = ("IM002", "01000")  # SQLSTATE of the driver manager: waiting helps nothing
+SYSTEM = ("master", "model", "msdb", "tempdb")
 _NO_DATABASE = re.compile(r"\(4060\)")
-_WORD = r"(^|;)\s*(?:{})\s*=\s*([^;]*)"
+_WORD = re.compile(r"([^=;]+)=\s*(\{(?:[^}]|\}\})*\}|[^;]*)")
 _FROM = re.compile(r"\bFROM (?=[a-z_]+\b)")
 _TABLES = "SELECT t.name FROM sys.tables AS t WHERE t.schema_id = SCHEMA_ID(?) ORDER BY t.name"
+_ANY_TABLES = "SELECT COUNT(*) FROM sys.tables AS t WHERE t.is_ms_shipped = 0"
 _FOREIGN_KEYS = """
 SELECT OBJECT_NAME(f.parent_object_id), f.name FROM sys.foreign_keys AS f WHERE f.schema_id = SCHEMA_ID(?)
+"""
+_OTHERS = """
+SELECT COUNT(*) FROM sys.dm_exec_sessions AS s
+ WHERE s.database_id = DB_ID() AND s.program_name = APP_NAME() AND s.session_id <> @@SPID
 """
 _MARKED = "SELECT COUNT(*) FROM sys.extended_properties AS p WHERE p.class = 0 AND p.name = ?"
 
@@ -50,9 +57,12 @@ class Server:
         self, connection: str, driver: Callable[[], Driver] = load_driver, pause: Callable[[float], None] = time.sleep
     ) -> None:
         self.connection = _with_driver(connection)
-        self.database = _word(connection, "database|initial catalog")
-        if not _word(connection, "server") or not self.database:
+        words = _words(connection)
+        self.server, self.database = words.get("server", ""), words.get("database", "")
+        if not self.server or not self.database:
             raise ServerRefused("the store is no ODBC string with SERVER= and DATABASE=: docs/run.md shows one")
+        if self.database.lower() in SYSTEM:
+            raise ServerRefused(f"{self} belongs to the server itself: name a missing or an empty database")
         self._driver = driver()
         self._pause = pause
         self._reading = Lock()
@@ -60,32 +70,47 @@ class Server:
         self._kept: Any = None
 
     def __str__(self) -> str:
-        return f"database {self.database} on {_word(self.connection, 'server')}"
+        return f"database {self.database} on {self.server}"
 
     def prepare(self) -> None:
         """Wait for the server, create the database if it is missing, and take it for this run.
 
-        Raise ServerRefused when it holds a store that no local run made, or when a different run uses it.
+        Raise ServerRefused when it holds tables that no local run made, or when a different run uses it.
         """
         self._kept = self._reach()
-        cursor = self._kept.cursor()
+        with self._refusing("cannot be taken for a local run"):
+            self._take(self._kept.cursor())
+
+    def _take(self, cursor: Any) -> None:
         taken = "SET NOCOUNT ON; DECLARE @r int; EXEC @r = sp_getapplock @Resource = ?, @LockMode = 'Exclusive',"
         (code,) = cursor.execute(f"{taken} @LockOwner = 'Session', @LockTimeout = 0; SELECT @r;", MARK).fetchone()
         if code < 0:
             raise ServerRefused(f"a different local run uses {self}: end that one first")
+        self._refuse_left_over(cursor)
         if cursor.execute(_MARKED, MARK).fetchone()[0]:
             return
-        if cursor.execute(_TABLES, SCHEMA).fetchall():
-            raise ServerRefused(f"{self} holds a store that no local run made: name a missing or an empty database")
+        if cursor.execute(_ANY_TABLES).fetchone()[0]:
+            raise ServerRefused(f"{self} holds tables that no local run made: name a missing or an empty database")
         cursor.execute("EXEC sys.sp_addextendedproperty @name = ?, @value = N'a local run may empty it';", MARK)
+
+    def _refuse_left_over(self, cursor: Any) -> None:
+        """Refuse a database that processes of a killed run still write to; those that end just now get some time."""
+        deadline = time.monotonic() + ENDED_IN
+        while count := cursor.execute(_OTHERS).fetchone()[0]:
+            if time.monotonic() > deadline:
+                raise ServerRefused(
+                    f"{count} other sessions of this program use {self}: end what a killed run has left"
+                )
+            self._pause(AGAIN)
 
     def empty(self) -> None:
         """Drop the tables of the runs before; `prepare` has shown that they are of local runs."""
-        cursor = self._kept.cursor()
-        for table, key in cursor.execute(_FOREIGN_KEYS, SCHEMA).fetchall():
-            cursor.execute(f"ALTER TABLE {SCHEMA}.{_quoted(table)} DROP CONSTRAINT {_quoted(key)};")
-        for (table,) in cursor.execute(_TABLES, SCHEMA).fetchall():
-            cursor.execute(f"DROP TABLE {SCHEMA}.{_quoted(table)};")
+        with self._refusing("cannot be emptied"):
+            cursor = self._kept.cursor()
+            for table, key in cursor.execute(_FOREIGN_KEYS, SCHEMA).fetchall():
+                cursor.execute(f"ALTER TABLE {SCHEMA}.{_quoted(table)} DROP CONSTRAINT {_quoted(key)};")
+            for (table,) in cursor.execute(_TABLES, SCHEMA).fetchall():
+                cursor.execute(f"DROP TABLE {SCHEMA}.{_quoted(table)};")
 
     def select(self, query: str, most: int | None = None) -> list[tuple[Any, ...]]:
         """Return the rows of a query without schemas, or the first of them; wait while the server is away."""
@@ -96,13 +121,13 @@ class Server:
                     return self._read(text, most)
             except self._driver.Error as error:
                 if time.monotonic() > deadline:
-                    raise ServerRefused(f"{self} does not answer: {_words(error)}") from error
+                    raise ServerRefused(f"{self} does not answer: {_text(error)}") from error
             self._pause(AGAIN)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Lock the checkpoints inside the block, so that every commit waits."""
-        with closing(self._connect(self.connection)) as connection:
+        with self._refusing("cannot be locked"), closing(self._connect(self.connection)) as connection:
             connection.autocommit = False
             connection.execute(
                 f"SELECT COUNT(*) FROM {SCHEMA}.event_hub_checkpoint WITH (TABLOCKX, HOLDLOCK)"
@@ -112,7 +137,11 @@ class Server:
 
     def copy(self, file: Path) -> Path:
         """Copy every table into a new SQLite file, in the form of the embedded store, and return the file."""
-        with closing(self._connect(self.connection)) as source, closing(sqlite3.connect(file)) as target:
+        with (
+            self._refusing("cannot be copied"),
+            closing(self._connect(self.connection)) as source,
+            closing(sqlite3.connect(file)) as target,
+        ):
             for (table,) in source.execute(_TABLES, SCHEMA).fetchall():
                 _copy_table(source.execute(f"SELECT * FROM {SCHEMA}.{_quoted(table)}"), target, table)
             target.commit()
@@ -129,6 +158,7 @@ class Server:
         try:
             if self._open is None:
                 self._open = self._connect(self.connection)
+                self._open.timeout = ANSWER
             with closing(self._open.execute(text)) as found:
                 return [tuple(row) for row in (found.fetchall() if most is None else found.fetchmany(most))]
         except self._driver.Error:
@@ -136,33 +166,39 @@ class Server:
             raise
 
     def _reach(self) -> Any:
-        deadline, tries = time.monotonic() + STARTS_IN, 0
+        deadline, told = time.monotonic() + STARTS_IN, ""
         while True:
             try:
                 return self._connect(self.connection)
             except self._driver.Error as error:
+                text = _text(error)
                 if time.monotonic() > deadline or error.args[0] in NO_DRIVER:
-                    raise ServerRefused(f"{self} cannot be reached: {_words(error)}") from error
-                if _NO_DATABASE.search(str(error)):
+                    raise ServerRefused(f"{self} cannot be reached: {text}") from error
+                if _NO_DATABASE.search(text):
                     self._create()
-                elif tries == 0:
-                    print(f"waiting for {self}: {_words(error)}", flush=True)
-            tries += 1
+                elif text != told:
+                    print(f"waiting for {self}: {text}", flush=True)
+                    told = text
             self._pause(AGAIN)
 
     def _create(self) -> None:
         """Create the database as Azure SQL would make it."""
         name = _quoted(self.database)
-        master = re.sub(_WORD.format("database|initial catalog"), r"\1DATABASE=master", self.connection, flags=re.I)
+        master = _WORD.sub(_to_master, self.connection)
+        with self._refusing("is missing and cannot be created"), closing(self._connect(master)) as connection:
+            (edition,) = connection.execute("SELECT CONVERT(int, SERVERPROPERTY('EngineEdition'))").fetchone()
+            if edition == AZURE:
+                raise ServerRefused(f"{self} is missing, and one in Azure SQL costs money: create it first")
+            connection.execute(f"CREATE DATABASE {name};")
+            connection.execute(f"ALTER DATABASE {name} SET READ_COMMITTED_SNAPSHOT ON;")
+
+    @contextmanager
+    def _refusing(self, why: str) -> Iterator[None]:
+        """Turn an error of the driver in the block into ServerRefused, which is one line."""
         try:
-            with closing(self._connect(master)) as connection:
-                (edition,) = connection.execute("SELECT CONVERT(int, SERVERPROPERTY('EngineEdition'))").fetchone()
-                if edition == AZURE:
-                    raise ServerRefused(f"{self} is missing, and one in Azure SQL costs money: create it first")
-                connection.execute(f"CREATE DATABASE {name};")
-                connection.execute(f"ALTER DATABASE {name} SET READ_COMMITTED_SNAPSHOT ON;")
+            yield
         except self._driver.Error as error:
-            raise ServerRefused(f"{self} is missing and cannot be created: {_words(error)}") from error
+            raise ServerRefused(f"{self} {why}: {_text(error)}") from error
 
     def _connect(self, connection: str) -> Any:
         return self._driver.connect(connection, autocommit=True, timeout=ANSWER)
@@ -199,7 +235,7 @@ def prepared(server: Server | None) -> Iterator[None]:
 
 
 def _with_driver(connection: str) -> str:
-    if _word(connection, "driver|dsn"):
+    if not _words(connection).keys().isdisjoint(("driver", "dsn")):
         return connection
     name = microsoft_driver()
     if name is None:
@@ -207,13 +243,24 @@ def _with_driver(connection: str) -> str:
     return f"DRIVER={{{name}}};{connection}"
 
 
-def _word(connection: str, names: str) -> str:
-    found = re.search(_WORD.format(names), connection, re.I)
-    return found[2].strip().removeprefix("{").removesuffix("}") if found else ""
+def _words(connection: str) -> dict[str, str]:
+    """Return the values of an ODBC string by their names. In braces, a value may hold any character."""
+    words: dict[str, str] = {}
+    for name, value in _WORD.findall(connection):
+        words.setdefault(name.strip().lower(), _unbraced(value.strip()))
+    return words
 
 
-def _words(error: Exception) -> str:
-    return str(error.args[-1])
+def _unbraced(value: str) -> str:
+    return value[1:-1].replace("}}", "}") if value.startswith("{") and value.endswith("}") else value
+
+
+def _to_master(word: re.Match[str]) -> str:
+    return f"{word[1]}=master" if word[1].strip().lower() == "database" else word[0]
+
+
+def _text(error: Exception) -> str:
+    return (str(error.args[-1] if error.args else error).splitlines() or [""])[0]
 
 
 def _quoted(name: str) -> str:

@@ -25,16 +25,19 @@ class FileServer:
     locks: dict[str, int] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    strings: list[str] = field(default_factory=list)
     edition: int = 3
+    others: int = 0
+    denies: str = ""
     Error: type[Exception] = Error
 
     def connect(self, connection_string: str, /, **options: Any) -> "Line":
         self._fail()
-        found = re.search(r"DATABASE=(\w+)", connection_string)
-        assert found
-        if found[1] != "master" and found[1] not in self.databases:
-            raise Error(f'[42000] Cannot open database "{found[1]}" requested by the login. (4060)')
-        return Line(self, found[1])
+        self.strings.append(connection_string)
+        name = re.findall(r"DATABASE=\{?(\w+)", connection_string)[-1]
+        if name != "master" and name not in self.databases:
+            raise Error(f'[42000] Cannot open database "{name}" requested by the login. (4060)')
+        return Line(self, name)
 
     def create(self, name: str) -> Path:
         self.databases[name] = self.folder / f"{name}.db"
@@ -52,7 +55,7 @@ class Line:
         self._server, self._database = server, database
         self._rows: Any = None
         self._files = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        self.autocommit = True
+        self.autocommit, self.timeout = True, 0
         if database in server.databases:
             self._files.execute("ATTACH ? AS hubledger", (str(server.databases[database]),))
 
@@ -61,6 +64,8 @@ class Line:
 
     def execute(self, text: str, *values: Any) -> Any:
         self._server._fail()
+        if self._server.denies:
+            raise Error("42000", self._server.denies)
         self._server.texts.append(text)
         for part, answer in SYSTEM.items():
             if part in text:
@@ -98,6 +103,8 @@ class Line:
 SYSTEM: dict[str, Callable[[Line, str], list[tuple[Any, ...]]]] = {
     "sp_getapplock": Line._lock,
     "sp_addextendedproperty": Line._mark,
+    "sys.dm_exec_sessions": lambda line, _: [(line._server.others,)],
+    "is_ms_shipped": lambda line, text: [(len(line._tables(text)),)],
     "sys.extended_properties": lambda line, _: [(int(line._database in line._server.marked),)],
     "sys.tables": Line._tables,
     "sys.foreign_keys": lambda line, _: [("replay_progress", "fk_replay_progress_job")],

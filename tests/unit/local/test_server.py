@@ -1,7 +1,7 @@
 """local/server.py: a database is made, taken, emptied, read and copied, and a store of somebody else is left alone."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import cast
@@ -55,9 +55,16 @@ def test_a_database_that_would_cost_money_is_not_made(files: FileServer, server:
 def test_a_server_that_starts_is_waited_for(
     files: FileServer, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    files.faults = ["[08001] Connection refused", "[28000] Login failed for user 'sa'. (18456)"]
+    files.faults = [
+        "[08001] Connection refused",
+        "[08001] Connection refused",
+        "[28000] Login failed for user 'sa'. (18456)",
+    ]
     server.prepare()
-    assert capsys.readouterr().out == "waiting for database demo on localhost,1433: [08001] Connection refused\n"
+    assert capsys.readouterr().out.splitlines() == [
+        "waiting for database demo on localhost,1433: [08001] Connection refused",
+        "waiting for database demo on localhost,1433: [28000] Login failed for user 'sa'. (18456)",
+    ]
     assert files.marked == {"demo"}
 
 
@@ -69,12 +76,45 @@ def test_a_driver_that_is_missing_is_refused_at_once(files: FileServer, server: 
 
 def test_a_store_that_no_local_run_made_is_refused_and_stays(files: FileServer, server: Server) -> None:
     migrate_sqlite(files.create("demo"))
-    with pytest.raises(
-        ServerRefused, match="holds a store that no local run made: name a missing or an empty database"
-    ):
+    with pytest.raises(ServerRefused, match="holds tables that no local run made: name a missing or an empty database"):
         server.prepare()
     assert files.marked == set()
     assert not [text for text in files.texts if "DROP" in text]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_database_with_sessions_that_a_killed_run_has_left_is_refused(
+    files: FileServer, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    monkeypatch.setattr("local.server.ENDED_IN", 0.0)
+    files.others = 2
+
+    def pause(_: float) -> None:
+        files.others = 2 if kept else 0
+
+    with closing(Server(STRING, lambda: files, pause)) as server:
+        if kept:
+            with pytest.raises(ServerRefused, match="2 other sessions of this program use database demo on localhost"):
+                server.prepare()
+            assert files.marked == set()
+        else:
+            monkeypatch.setattr("local.server.ENDED_IN", 60.0)
+            server.prepare()
+            assert files.marked == {"demo"}
+
+
+def test_every_fault_of_the_driver_is_one_line(files: FileServer, server: Server, tmp_path: Path) -> None:
+    calls: dict[str, Callable[[], object]] = {
+        "cannot be taken for a local run": server.prepare,
+        "cannot be emptied": server.empty,
+        "cannot be copied": lambda: server.copy(tmp_path / "copy.db"),
+        "cannot be locked": lambda: server.locked().__enter__(),
+    }
+    server.prepare()
+    for why, call in calls.items():
+        files.denies = "The permission was denied.\nmore"
+        with pytest.raises(ServerRefused, match=f"^database demo on localhost,1433 {why}: The permission was denied.$"):
+            call()
 
 
 def test_the_tables_of_the_run_before_are_dropped_keys_first(files: FileServer, server: Server) -> None:
@@ -184,7 +224,27 @@ def test_the_benchmarks_of_a_store_measure_on_that_server(server: Server) -> Non
     assert parts_on(None) == PARTS
 
 
-@pytest.mark.parametrize("text", ["sqlite:x.db", "DRIVER={x};SERVER=a", "DRIVER={x};DATABASE=a"])
+AWKWARD = "driver={x};Server = {localhost,1433} ;PWD={a;DATABASE=b}};SERVER=c};DATABASE={demo};UID=sa"
+
+
+def test_a_password_in_braces_may_hold_any_character_and_is_sent_as_it_is(files: FileServer) -> None:
+    with closing(Server(AWKWARD, lambda: files, lambda _: None)) as server:
+        assert str(server) == "database demo on localhost,1433"
+        server.prepare()
+    assert files.strings == [AWKWARD, AWKWARD.replace("DATABASE={demo}", "DATABASE=master"), AWKWARD]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sqlite:x.db",
+        "DRIVER={x};SERVER=a",
+        "DRIVER={x};DATABASE=a",
+        "DRIVER={x};SERVER=a;Initial Catalog=a",  # no word of ODBC: the driver would open the database of the login
+        "DRIVER={x};SERVER=a;PWD={;DATABASE=a}",
+        "DRIVER={x};SERVER=a;DATABASE={Master}",
+    ],
+)
 def test_a_string_without_server_or_database_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     for main in (demo.main, run.main):
         with pytest.raises(SystemExit):
