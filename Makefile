@@ -17,7 +17,7 @@ HOMES ?=
 RATE ?=
 TRANSFORM ?=
 STORE ?=
-export STORE
+override export STORE := $(value STORE)
 ONLY ?=
 SEED ?= 1
 SEEDS ?= 20000

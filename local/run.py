@@ -16,7 +16,7 @@ from local.feed.options import add_domain, choose_senders, positive, rate
 from local.folders import LOCAL_RUN, FolderInUse, kept_folder
 from local.interruption import Interrupted, Interruption
 from local.processes import Child, ChildFailed, Children
-from local.server import ServerRefused, add_store, prepared
+from local.server import RUNS, ServerRefused, add_store, prepared
 from local.stack import Asked, Place, Stack, app_settings
 
 PROGRESS_EVERY = 2.0  # seconds
@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         _check(options, place)
         interruption.listen()
-        with kept_folder(place.folder), prepared(place.server), Children(place.folder) as children:
+        with kept_folder(place.folder), prepared(place.server, RUNS), Children(place.folder) as children:
             _run(options, Stack(place, children, interruption.pause))
     except Interrupted as stopped:
         print(f"run: {stopped}; its state stays in {options.folder}", flush=True)

@@ -23,7 +23,8 @@ from core.store.sqlserver.odbc import Driver, load_driver
 from local.odbc_driver import MISSING, microsoft_driver
 
 SCHEMA = "hubledger"
-MARK = "hubledger_local_run"  # an extended property of the databases that local runs may empty
+MARK = "hubledger_local_run"  # an extended property of the databases of local runs; its value is one of these
+DEMOS, RUNS = "demos and benchmarks, which empty it", "make run, which keeps it"
 STARTS_IN, PATIENCE, AGAIN = 90.0, 30.0, 1.0  # seconds: of a container that starts, of one read, between two tries
 ANSWER = 30  # seconds
 AZURE = 5  # the engine edition of Azure SQL Database, where a database costs money
@@ -43,7 +44,7 @@ _OTHERS = """
 SELECT COUNT(*) FROM sys.dm_exec_sessions AS s
  WHERE s.database_id = DB_ID() AND s.program_name = APP_NAME() AND s.session_id <> @@SPID
 """
-_MARKED = "SELECT COUNT(*) FROM sys.extended_properties AS p WHERE p.class = 0 AND p.name = ?"
+_MARKED = "SELECT CONVERT(nvarchar(100), p.value) FROM sys.extended_properties AS p WHERE p.class = 0 AND p.name = ?"
 
 
 class ServerRefused(Exception):
@@ -72,26 +73,29 @@ class Server:
     def __str__(self) -> str:
         return f"database {self.database} on {self.server}"
 
-    def prepare(self) -> None:
+    def prepare(self, use: str = DEMOS) -> None:
         """Wait for the server, create the database if it is missing, and take it for this run.
 
-        Raise ServerRefused when it holds tables that no local run made, or when a different run uses it.
+        Raise ServerRefused when it holds tables that no local run made, when it is marked for a different use, or when
+        a different run uses it.
         """
         self._kept = self._reach()
         with self._refusing("cannot be taken for a local run"):
-            self._take(self._kept.cursor())
+            self._take(self._kept.cursor(), use)
 
-    def _take(self, cursor: Any) -> None:
+    def _take(self, cursor: Any, use: str) -> None:
         taken = "SET NOCOUNT ON; DECLARE @r int; EXEC @r = sp_getapplock @Resource = ?, @LockMode = 'Exclusive',"
         (code,) = cursor.execute(f"{taken} @LockOwner = 'Session', @LockTimeout = 0; SELECT @r;", MARK).fetchone()
         if code < 0:
             raise ServerRefused(f"a different local run uses {self}: end that one first")
         self._refuse_left_over(cursor)
-        if cursor.execute(_MARKED, MARK).fetchone()[0]:
+        for (marked,) in cursor.execute(_MARKED, MARK).fetchall():
+            if marked != use:
+                raise ServerRefused(f"{self} is for {marked}: name a different one for {use}")
             return
         if cursor.execute(_ANY_TABLES).fetchone()[0]:
             raise ServerRefused(f"{self} holds tables that no local run made: name a missing or an empty database")
-        cursor.execute("EXEC sys.sp_addextendedproperty @name = ?, @value = N'a local run may empty it';", MARK)
+        cursor.execute(f"EXEC sys.sp_addextendedproperty @name = ?, @value = N'{use}';", MARK)
 
     def _refuse_left_over(self, cursor: Any) -> None:
         """Refuse a database that processes of a killed run still write to; those that end just now get some time."""
@@ -223,11 +227,11 @@ def _server(text: str) -> Server:
 
 
 @contextmanager
-def prepared(server: Server | None) -> Iterator[None]:
+def prepared(server: Server | None, use: str = DEMOS) -> Iterator[None]:
     """Have a server, where there is one, ready for this run until the end of the block."""
     try:
         if server is not None:
-            server.prepare()
+            server.prepare(use)
         yield
     finally:
         if server is not None:

@@ -21,7 +21,7 @@ class FileServer:
 
     folder: Path
     databases: dict[str, Path] = field(default_factory=dict)
-    marked: set[str] = field(default_factory=set)
+    marked: dict[str, str] = field(default_factory=dict)
     locks: dict[str, int] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -67,6 +67,9 @@ class Line:
         if self._server.denies:
             raise Error("42000", self._server.denies)
         self._server.texts.append(text)
+        if "sp_addextendedproperty" in text:
+            self._server.marked[self._database] = text.split("'")[1]
+            return Rows([])
         for part, answer in SYSTEM.items():
             if part in text:
                 return Rows(answer(self, text))
@@ -87,10 +90,6 @@ class Line:
         holder = self._server.locks.setdefault(self._database, id(self))
         return [(0 if holder == id(self) else -1,)]
 
-    def _mark(self, text: str) -> list[tuple[Any, ...]]:
-        self._server.marked.add(self._database)
-        return []
-
     def _tables(self, text: str) -> list[tuple[Any, ...]]:
         found = self._files.execute("SELECT name FROM hubledger.sqlite_master WHERE type = 'table' ORDER BY name")
         return [row for row in found if not row[0].startswith("sqlite_")]
@@ -102,10 +101,11 @@ class Line:
 
 SYSTEM: dict[str, Callable[[Line, str], list[tuple[Any, ...]]]] = {
     "sp_getapplock": Line._lock,
-    "sp_addextendedproperty": Line._mark,
     "sys.dm_exec_sessions": lambda line, _: [(line._server.others,)],
     "is_ms_shipped": lambda line, text: [(len(line._tables(text)),)],
-    "sys.extended_properties": lambda line, _: [(int(line._database in line._server.marked),)],
+    "sys.extended_properties": lambda line, _: [
+        (use,) for name, use in line._server.marked.items() if name == line._database
+    ],
     "sys.tables": Line._tables,
     "sys.foreign_keys": lambda line, _: [("replay_progress", "fk_replay_progress_job")],
     "DROP CONSTRAINT": lambda line, _: [],

@@ -1,6 +1,9 @@
 """local/server.py: a database is made, taken, emptied, read and copied, and a store of somebody else is left alone."""
 
+import os
+import shutil
 import sqlite3
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,9 +16,9 @@ from core.store.sqlite.schema import migrate_sqlite
 from local import demo, run
 from local.books import count_accounted, count_open_letters, select
 from local.feed.record import ONCE
-from local.processes import Children, Command
+from local.processes import APP, Children, Command
 from local.recount import recount
-from local.server import Server, ServerRefused, prepared
+from local.server import DEMOS, RUNS, Server, ServerRefused, prepared
 from local.stack import LETTERS, Place, Stack, app_settings
 from tests.fakes.server_files import FileServer
 from tests.unit.local.feed.builders import story
@@ -42,7 +45,7 @@ def test_a_missing_database_is_made_as_azure_sql_makes_it(files: FileServer, ser
     server.prepare()
     made = [text for text in files.texts if "DATABASE [demo]" in text]
     assert made == ["CREATE DATABASE [demo];", "ALTER DATABASE [demo] SET READ_COMMITTED_SNAPSHOT ON;"]
-    assert files.marked == {"demo"}
+    assert files.marked == {"demo": DEMOS}
 
 
 def test_a_database_that_would_cost_money_is_not_made(files: FileServer, server: Server) -> None:
@@ -65,7 +68,7 @@ def test_a_server_that_starts_is_waited_for(
         "waiting for database demo on localhost,1433: [08001] Connection refused",
         "waiting for database demo on localhost,1433: [28000] Login failed for user 'sa'. (18456)",
     ]
-    assert files.marked == {"demo"}
+    assert files.marked == {"demo": DEMOS}
 
 
 def test_a_driver_that_is_missing_is_refused_at_once(files: FileServer, server: Server) -> None:
@@ -78,8 +81,21 @@ def test_a_store_that_no_local_run_made_is_refused_and_stays(files: FileServer, 
     migrate_sqlite(files.create("demo"))
     with pytest.raises(ServerRefused, match="holds tables that no local run made: name a missing or an empty database"):
         server.prepare()
-    assert files.marked == set()
+    assert files.marked == {}
     assert not [text for text in files.texts if "DROP" in text]
+
+
+def test_a_demo_empties_no_database_that_a_run_keeps_and_a_run_continues_none_of_a_demo(
+    files: FileServer, server: Server
+) -> None:
+    with prepared(server, RUNS):
+        assert files.marked == {"demo": RUNS}
+    with pytest.raises(ServerRefused, match="database demo on localhost,1433 is for make run, which keeps it: name a"):
+        server.prepare()
+    server.close()
+    files.marked["demo"] = DEMOS
+    with pytest.raises(ServerRefused, match="is for demos and benchmarks, which empty it: name a different one for ma"):
+        server.prepare(RUNS)
 
 
 @pytest.mark.parametrize("kept", [False, True])
@@ -96,11 +112,11 @@ def test_a_database_with_sessions_that_a_killed_run_has_left_is_refused(
         if kept:
             with pytest.raises(ServerRefused, match="2 other sessions of this program use database demo on localhost"):
                 server.prepare()
-            assert files.marked == set()
+            assert files.marked == {}
         else:
             monkeypatch.setattr("local.server.ENDED_IN", 60.0)
             server.prepare()
-            assert files.marked == {"demo"}
+            assert files.marked == {"demo": DEMOS}
 
 
 def test_every_fault_of_the_driver_is_one_line(files: FileServer, server: Server, tmp_path: Path) -> None:
@@ -119,7 +135,7 @@ def test_every_fault_of_the_driver_is_one_line(files: FileServer, server: Server
 
 def test_the_tables_of_the_run_before_are_dropped_keys_first(files: FileServer, server: Server) -> None:
     migrate_sqlite(files.create("demo"))
-    files.marked.add("demo")
+    files.marked["demo"] = DEMOS
     server.prepare()
     server.empty()
     with closing(sqlite3.connect(files.databases["demo"])) as left:
@@ -208,7 +224,7 @@ def test_a_demo_begins_with_an_empty_store_and_shows_its_password_to_no_list_of_
     files: FileServer, server: Server, tmp_path: Path
 ) -> None:
     migrate_sqlite(files.create("demo"))
-    files.marked.add("demo")
+    files.marked["demo"] = DEMOS
     server.prepare()
     children = Starting()
     Stack(Place(tmp_path, server=server), cast(Children, children), lambda _: None).create_store()
@@ -250,6 +266,16 @@ def test_a_string_without_server_or_database_is_refused(text: str, capsys: pytes
         with pytest.raises(SystemExit):
             main(["--store", text])
         assert "argument --store: " in capsys.readouterr().err
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is missing")
+@pytest.mark.parametrize("text", ["SERVER=a;PWD={$b$(c)#d 'e\"};DATABASE=f", ""])
+def test_make_passes_the_string_on_as_it_is(text: str) -> None:
+    shown = ["make", "--silent", "--file", str(APP / "Makefile"), "--eval", "shown: ; @printenv STORE", "shown"]
+    plain = {name: value for name, value in os.environ.items() if name not in ("STORE", "MAKEFLAGS")}
+    for more, environment in (([f"STORE={text}"], plain), ([], {**plain, "STORE": text})):
+        found = subprocess.run([*shown, *more], env=environment, capture_output=True, text=True, check=True)
+        assert found.stdout == f"{text}\n"
 
 
 def test_the_store_may_come_from_the_environment_and_excludes_spark(
