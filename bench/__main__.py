@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def parts_on(store: Server | None) -> Mapping[str, Callable[[], Iterator[Figure]]]:
-    """Return the parts, of which those that can do so measure the store on a server."""
+    """Return the parts; with a server, `sqlserver` and `local` measure the store on it."""
     if store is None:
         return PARTS
     return {

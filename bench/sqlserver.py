@@ -42,7 +42,7 @@ def measure(store: str = "") -> Iterator[Figure]:
     """Measure three sizes against two other ways to write, and the requests of a batch; skip without a server."""
     server = store or os.environ.get("MSSQL_CONNECTION")
     if not server:
-        print("sqlserver: skipped, MSSQL_CONNECTION names no T-SQL server")
+        print("sqlserver: skipped, neither STORE nor MSSQL_CONNECTION names a T-SQL server")
         return
     schema = f"hubledger_bench_{secrets.token_hex(4)}"
     migrate_server(server, schema)

@@ -1,7 +1,7 @@
 """The wire counter in a process of its own: `python -m bench.wire_process HOST PORT`.
 
-`fast_executemany` holds the GIL while it waits for the server, so a proxy in the same process never gets to pass the
-answer on.
+`fast_executemany` holds the GIL while it waits for the server, so a proxy in the same process cannot pass the answer
+on.
 """
 
 import subprocess

@@ -1,4 +1,4 @@
-"""Misfits: columns of row classes whose type rounds, cuts or folds what is sent. Each is named when the store opens.
+"""Misfits: columns whose type rounds, cuts or folds values of a row class. Each is named when the store opens.
 
 A database changes such values in silence: the audit then finds commits whose rows differ from what they wrote.
 """

@@ -53,7 +53,8 @@ class SqlServerDatabase:
         return results[-1] if results else []
 
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        """Run a script; when the key of a state is refused, run it again, because the state of a race stands by then.
+        """Run a script; when the key of a state is refused, run it again: the state of the transaction that won a race is
+        there by then.
 
         A second refusal is no race: then the data holds keys that the column's collation takes for one.
         """

@@ -1,4 +1,4 @@
-"""The types of SQL Server's columns that hold every value of a type as it was sent, or refuse it aloud."""
+"""The types of SQL Server's columns that hold every value of a type as it was sent, or refuse it with an error."""
 
 from datetime import date, datetime
 from decimal import Decimal

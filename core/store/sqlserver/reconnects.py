@@ -18,7 +18,7 @@ Opened = TypeVar("Opened")
 
 
 class Reconnects:
-    """Lets one process attempt to connect no sooner than a pause after its last failure, in whatever thread that was.
+    """Lets a process connect only after a pause since the last failure of any of its threads.
 
     A failure of the login or of the schema is no reason to pause: a person mends it. `monotonic` gives seconds.
     """
