@@ -123,7 +123,7 @@ REFUSED: dict[str, dict[str, object]] = {
     "a number too large": {"order": Decimal(10) ** 30},
     "a number too fine": {"order": Decimal("0.00000000001")},
     "no number": {"order": Decimal("NaN")},
-    "a number whose text fills the memory": {"order": Decimal("1E-999999999")},
+    "a number whose text fills the memory": {"order": Decimal("1E-4000")},
     "no number in a text": {"site": float("nan")},
     "a text for a number": {"volts": "many"},
 }

@@ -53,10 +53,10 @@ class SqlServerDatabase:
         return results[-1] if results else []
 
     def run(self, script: Script, rehearse: bool = False) -> Outcome:
-        """Run a script; when the key of a state is refused, run it again: the state of the transaction that won a race is
-        there by then.
+        """Run a script; when the key of a state is refused, run it again.
 
-        A second refusal is no race: then the data holds keys that the column's collation takes for one.
+        If a different transaction wrote the state first, its state is there by then. A second refusal is no race: then
+        the data holds keys that the column's collation takes for one.
         """
         for _ in range(2):
             try:

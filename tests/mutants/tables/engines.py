@@ -217,6 +217,7 @@ MUTANTS = (
         ("a column that rounds decimals is not named", "and column.scale >= PLACES", "and column.scale >= 2"),
         ("a column that rounds seconds is not named", "and column.scale >= len", "and 9 >= len"),
         ("a column that loses letters is not named", "_UTF_8 in (column.collation or", '"" in (column.collation or'),
+        ("a binary key of UTF-8 is named", '"_BIN2", "_BIN2_UTF8")', '"_BIN2")'),
         (
             "a key that folds case is not named",
             "if kind is str and is_key and not",
@@ -226,6 +227,7 @@ MUTANTS = (
     *in_file(
         "core/store/sqlite/misfits.py",
         f"{UNIT}/test_misfits.py",
+        ("a column that keeps every instant is named", "wanted in (None, affinity)", "wanted == affinity"),
         ("a column that makes numbers of texts is not named", 'and wanted != "TEXT")', 'and wanted != "BLOB")'),
     ),
     *in_file(

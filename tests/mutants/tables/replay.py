@@ -107,6 +107,11 @@ MUTANTS = (
             "if stands is None or stands.gives_way_to(number):",
             "if stands is None or number >= 0:",
         ),
+        (
+            "a dry run shows an equal decimal as changed",
+            "if getattr(before, name) != getattr(after, name)}",
+            "if old[name] != new[name]}",
+        ),
     ),
     *in_file(
         "core/store/replay_scripts.py",

@@ -51,10 +51,18 @@ MUTANTS = (
     *in_file(
         "local/server.py",
         LOCAL,
-        ("a demo empties a store of somebody else", "if cursor.execute(_TABLES, SCHEMA).fetchall():", "if False:"),
+        ("a demo empties a store of somebody else", "if cursor.execute(_ANY_TABLES).fetchone()[0]:", "if False:"),
+        ("a demo empties the tables of a run", "            if marked != use:\n", "            if False:\n"),
+        ("a demo shares its database with a killed one", "        self._refuse_left_over(cursor)\n", ""),
+        ("a word inside of a password counts", "(\\{(?:[^}]|\\}\\})*\\}|[^;]*)", "([^;]*)"),
         ("two demos share a database", "        if code < 0:", "        if code > 0:"),
         ("a copy cuts instants", "isoformat(timespec='microseconds')}Z", "isoformat(timespec='seconds')}Z"),
         ("a query names no schema", 'f"FROM {SCHEMA}."', '"FROM "'),
+    ),
+    *in_file(
+        "Makefile",
+        LOCAL,
+        ("make expands a password", "override export STORE := $(value STORE)", "export STORE"),
     ),
     *in_file(
         "local/stack.py",

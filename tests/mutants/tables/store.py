@@ -137,7 +137,7 @@ MUTANTS = (
     *in_file(
         "core/store/columns.py",
         f"{UNIT}/test_checksum.py",
-        ("a zero loses its sign after its checksum was made", "number + 0.0 if", "number if"),
+        ("a zero loses its sign after its checksum was made", "_sound(float(value)) + 0.0", "_sound(float(value))"),
     ),
     *in_file(
         "core/store/changed.py",
@@ -184,13 +184,15 @@ MUTANTS = (
     *in_file(
         "core/store/columns.py",
         f"{UNIT}/test_columns.py {UNIT}/test_sqlite_database.py",
-        ("a key that no row can have is compared", "return math.isfinite(value)", "return True"),
+        ("a key that no row can have is compared", "return _is_number(value)", "return True"),
         (
             "a number that is not finite becomes NULL",
-            "if isinstance(value, float | Decimal) and not math.isfinite(value):",
+            "if isinstance(value, float | Decimal) and not _is_number(value):",
             "if isinstance(value, float | Decimal) and value == 1e500:",
         ),
         ("NaN in a column of whole numbers becomes NULL", "    return _sound(value)\n", "    return value\n"),
+        ("NaN in a column of texts becomes a text", "else _sound(value))\n", "else value)\n"),
+        ("the text of a decimal fills the memory", " and abs(value.adjusted()) <= FARTHEST", ""),
         (
             "a time without a zone is taken for UTC",
             "    if moment.tzinfo is None:\n        raise ValueError",
