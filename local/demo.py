@@ -97,7 +97,7 @@ def _rate(text: str) -> str:
 def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
     place, record = Place(folder, server=options.store), folder / "record.db"
     try:
-        with prepared(place.server), aggregating.jobs_ended(folder), Children(folder) as children:
+        with prepared(place.server, pause=pause), aggregating.jobs_ended(folder), Children(folder) as children:
             more = {**_chaos_settings(options), **(aggregating.SETTINGS if options.aggregate else {})}
             finished = _run(options, Stack(place, children, pause, more), record)
             if place.server:

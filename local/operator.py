@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from local.books import BooksUnavailable, LiveStore, get, select
+from local.interruption import Interrupted
 from local.processes import Pause
 from local.server import ServerRefused
 
@@ -29,7 +30,8 @@ ORDER BY partition_id, sequence_number
 """
 
 
-_RESTARTING = (OSError, http.client.HTTPException, ValueError, sqlite3.Error, ServerRefused)  # host or store
+# The host or the store restarts, or the demo ends.
+_RESTARTING = (OSError, http.client.HTTPException, ValueError, sqlite3.Error, ServerRefused, Interrupted)
 
 
 class Addressed(Protocol):

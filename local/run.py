@@ -33,7 +33,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         _check(options, place)
         interruption.listen()
-        with kept_folder(place.folder), prepared(place.server, RUNS), Children(place.folder) as children:
+        with (
+            kept_folder(place.folder),
+            prepared(place.server, RUNS, interruption.pause),
+            Children(place.folder) as children,
+        ):
             _run(options, Stack(place, children, interruption.pause))
     except Interrupted as stopped:
         print(f"run: {stopped}; its state stays in {options.folder}", flush=True)

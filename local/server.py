@@ -21,12 +21,13 @@ from uuid import UUID
 from core.errors import StoreMisconfigured
 from core.store.sqlserver.odbc import Driver, load_driver
 from local.odbc_driver import MISSING, microsoft_driver
+from local.processes import Pause
 
 SCHEMA = "hubledger"
 MARK = "hubledger_local_run"  # an extended property of the databases of local runs; its value is one of these
 DEMOS, RUNS = "demos and benchmarks, which empty it", "make run, which keeps it"
 STARTS_IN, PATIENCE, AGAIN = 90.0, 30.0, 1.0  # seconds: of a container that starts, of one read, between two tries
-ANSWER = 30  # seconds
+SIGN_IN, ANSWER = 10, 30  # seconds: the driver hears of no Ctrl-C meanwhile
 AZURE = 5  # the engine edition of Azure SQL Database, where a database costs money
 PAGE = 10_000  # rows
 ENDED_IN = 5.0  # seconds
@@ -54,9 +55,7 @@ class ServerRefused(Exception):
 class Server:
     """A database on a server, which only one local run uses at a time. Several threads may read."""
 
-    def __init__(
-        self, connection: str, driver: Callable[[], Driver] = load_driver, pause: Callable[[float], None] = time.sleep
-    ) -> None:
+    def __init__(self, connection: str, driver: Callable[[], Driver] = load_driver, pause: Pause = time.sleep) -> None:
         self.connection = _with_driver(connection)
         words = _words(connection)
         self.server, self.database = words.get("server", ""), words.get("database", "")
@@ -73,12 +72,13 @@ class Server:
     def __str__(self) -> str:
         return f"database {self.database} on {self.server}"
 
-    def prepare(self, use: str = DEMOS) -> None:
+    def prepare(self, use: str = DEMOS, pause: Pause | None = None) -> None:
         """Wait for the server, create the database if it is missing, and take it for this run.
 
-        Raise ServerRefused when it holds tables that no local run made, when it is marked for a different use, or when
-        a different run uses it.
+        From now on every wait calls `pause`, which may raise Interrupted. Raise ServerRefused when the database holds
+        tables that no local run made, when it is marked for a different use, or when a different run uses it.
         """
+        self._pause = pause or self._pause
         self._kept = self._reach()
         with self._refusing("cannot be taken for a local run"):
             self._take(self._kept.cursor(), use)
@@ -205,7 +205,7 @@ class Server:
             raise ServerRefused(f"{self} {why}: {_text(error)}") from error
 
     def _connect(self, connection: str) -> Any:
-        return self._driver.connect(connection, autocommit=True, timeout=ANSWER)
+        return self._driver.connect(connection, autocommit=True, timeout=SIGN_IN)
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
@@ -227,11 +227,11 @@ def _server(text: str) -> Server:
 
 
 @contextmanager
-def prepared(server: Server | None, use: str = DEMOS) -> Iterator[None]:
+def prepared(server: Server | None, use: str = DEMOS, pause: Pause | None = None) -> Iterator[None]:
     """Have a server, where there is one, ready for this run until the end of the block."""
     try:
         if server is not None:
-            server.prepare(use)
+            server.prepare(use, pause)
         yield
     finally:
         if server is not None:

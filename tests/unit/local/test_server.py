@@ -16,6 +16,7 @@ from core.store.sqlite.schema import migrate_sqlite
 from local import demo, run
 from local.books import count_accounted, count_open_letters, select
 from local.feed.record import ONCE
+from local.interruption import Interrupted
 from local.processes import APP, Children, Command
 from local.recount import recount
 from local.server import DEMOS, RUNS, Server, ServerRefused, prepared
@@ -69,6 +70,17 @@ def test_a_server_that_starts_is_waited_for(
         "waiting for database demo on localhost,1433: [28000] Login failed for user 'sa'. (18456)",
     ]
     assert files.marked == {"demo": DEMOS}
+
+
+def test_ctrl_c_ends_the_wait_for_a_server(files: FileServer, server: Server) -> None:
+    files.faults = ["[08001] Connection refused"] * 3
+
+    def interrupted(_: float) -> None:
+        raise Interrupted(2)
+
+    with pytest.raises(Interrupted), prepared(server, DEMOS, interrupted):
+        pass
+    assert len(files.faults) == 2
 
 
 def test_a_driver_that_is_missing_is_refused_at_once(files: FileServer, server: Server) -> None:
