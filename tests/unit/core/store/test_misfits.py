@@ -67,7 +67,9 @@ FITTING: dict[str, list[tuple[str, int, int, str | None]]] = {
     "on_day": [("date", 10, 0, None)],
 }
 CHANGING: dict[str, list[tuple[str, int, int, str]]] = {
-    "sender": [("varchar", 0, 0, "is varchar: nvarchar"), ("nchar", 0, 0, "is nchar: nvarchar")],
+    "sender": [
+        (kind, 0, 0, f"is {kind}: nvarchar") for kind in ("varchar", "char", "nchar", "text", "ntext", "uniqueidentifier")
+    ],
     "weight": [("real", 24, 0, "is real: bigint"), ("bit", 1, 0, "is bit: bigint"), ("nvarchar", 0, 0, "is nvarchar:")],
     "insured": [("float", 53, 0, "is float: bit")],
     "length": [("real", 24, 0, "is real: float"), ("decimal", 38, 10, "is decimal(38, 10): float")],
@@ -77,7 +79,8 @@ CHANGING: dict[str, list[tuple[str, int, int, str]]] = {
     ],
     "sent_at": [
         ("datetime2", 19, 0, "is datetime2(0): datetime2(7)"), ("datetime2", 25, 5, "is datetime2(5): datetime2(7)"),
-        ("datetime", 23, 3, "is datetime: datetime2(7)"), ("datetimeoffset", 34, 7, "is datetimeoffset: datetime2(7)"),
+        ("datetime", 23, 3, "is datetime: datetime2(7)"), ("smalldatetime", 16, 0, "is smalldatetime: datetime2(7)"),
+        ("datetimeoffset", 34, 7, "is datetimeoffset: datetime2(7)"),
         ("date", 10, 0, "is date: datetime2(7)"),
     ],
     "on_day": [("datetime", 23, 3, "is datetime: date")],
