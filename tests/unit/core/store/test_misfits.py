@@ -68,7 +68,7 @@ FITTING: dict[str, list[tuple[str, int, int, str | None]]] = {
 }
 CHANGING: dict[str, list[tuple[str, int, int, str]]] = {
     "sender": [
-        (kind, 0, 0, f"is {kind}: nvarchar") for kind in ("varchar", "char", "nchar", "text", "ntext", "uniqueidentifier")
+        (kind, 0, 0, f"is {kind}: nvarchar") for kind in ("varchar", "char", "nchar", "ntext", "uniqueidentifier")
     ],
     "weight": [("real", 24, 0, "is real: bigint"), ("bit", 1, 0, "is bit: bigint"), ("nvarchar", 0, 0, "is nvarchar:")],
     "insured": [("float", 53, 0, "is float: bit")],
