@@ -37,13 +37,18 @@ def echo() -> Iterator[int]:
 
 def answer_without_the_gil(port: int, patience: timedelta = PATIENCE) -> int:
     """Send a request, and wait for its answer as fast_executemany does: no other thread of this process runs."""
-    libc, answer = ctypes.PyDLL(None), ctypes.create_string_buffer(100)
+    libc, request, answer = ctypes.PyDLL(None), packet(CALL), ctypes.create_string_buffer(100)
     with socket.create_connection(("127.0.0.1", port)) as line:
         line.setsockopt(
             socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", patience.seconds, patience.microseconds)
         )
-        line.sendall(packet(CALL))
-        return int(libc.recv(line.fileno(), answer, len(answer), 0))
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(60.0)  # seconds: no thread takes the GIL between the two calls
+        try:
+            libc.send(line.fileno(), request, len(request), 0)
+            return int(libc.recv(line.fileno(), answer, len(answer), 0))
+        finally:
+            sys.setswitchinterval(usual)
 
 
 def test_a_call_that_holds_the_gil_gets_its_answer_through_the_separate_wire(echo: int) -> None:
