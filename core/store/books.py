@@ -1,7 +1,6 @@
 """The books of a stream: the remembered sums, and the ranges since, which are read in pieces."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,12 +17,11 @@ _SUMS = (*COUNTS, "holes")
 @dataclass(frozen=True, slots=True)
 class Summing:
     """The limits of a reader: the most commits of each partition that it reads at once, the commits of a piece of those
-    before, and the seconds after which it ends, by its clock."""
+    before, and the seconds after which it ends, by the clock of its stream."""
 
     most: int = 10_000
     piece: int = PIECE
     seconds: float = 10.0
-    monotonic: Callable[[], float] = time.monotonic
 
 
 class BookSums(RangeSums):
@@ -32,7 +30,7 @@ class BookSums(RangeSums):
     summing = Summing()
 
     def read_books(self) -> tuple[PartitionBooks, ...]:
-        deadline = self.summing.monotonic() + self.summing.seconds
+        deadline = self._stream.monotonic() + self.summing.seconds
         books = self._read()
         while any(self._reach(one) < one.commit_number for one in books):
             self._catch_up(books, deadline)
@@ -60,7 +58,7 @@ class BookSums(RangeSums):
             for summed in self._sums_after(one, whole.commit_number):
                 self._remember(summed)
                 reached[one.partition_id] = summed.commit_number
-                if self.summing.monotonic() >= deadline:
+                if self._stream.monotonic() >= deadline:
                     commits = sum(each.commit_number for each in books)
                     raise LedgerNotSummed(self._stream.stream.event_hub, sum(reached.values()), commits)
 

@@ -21,6 +21,7 @@ class OneStream:
     def __init__(self, database: Database, stream: Stream, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.database = database
         self.stream = stream
+        self.monotonic = monotonic
         self._memory = Memory(timedelta(), monotonic)
 
     def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:

@@ -12,6 +12,7 @@ from core.remote.hub.wire import keep_values_encoded
 from core.settings import Settings
 
 LINK_TIMEOUT = 20.0  # seconds for the first answer of a link, and for one event
+REFUSED_WITHIN = 0.5  # seconds: a hub attaches a link that it refuses, and detaches it a moment later
 _STOLEN = "link:stolen"  # refused because a peer reads with an epoch: the group and the token are right
 _REFUSED = ("notfound", "not-found", "unauthorized", "404", "401")
 
@@ -98,7 +99,12 @@ def _link_faults(client: Any, partition_id: str) -> list[Exception]:
         faults.append(error)
         answered.set()
 
-    options = {"on_error": on_error, "partition_id": partition_id, "starting_position": "@latest", "max_wait_time": 0.1}
+    options = {
+        "on_error": on_error,
+        "partition_id": partition_id,
+        "starting_position": "@latest",
+        "max_wait_time": REFUSED_WITHIN,
+    }
     receiving = threading.Thread(target=client.receive_batch, args=(on_batch,), kwargs=options, daemon=True)
     receiving.start()
     if not answered.wait(LINK_TIMEOUT):

@@ -1,6 +1,7 @@
 """A worker that cannot begin says why in one line, and ends with 1."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -28,14 +29,17 @@ def settings(connection: str, tmp_path: Path) -> dict[str, str]:
 
 def refusals(*cases: dict[str, str]) -> list[str]:
     """Start a worker with each case of settings side by side; return their last words."""
-    workers = [start(settings) for settings in cases]
     said = []
-    for worker in workers:
-        out, errors = worker.communicate(timeout=DEADLINE)
-        assert worker.returncode == 1, out
-        assert errors.startswith("worker: ")
-        assert errors.count("\n") == 1
-        said.append(errors)
+    with ExitStack() as running:
+        workers = [running.enter_context(start(settings)) for settings in cases]
+        for worker in workers:  # none outlives a failed test
+            running.callback(worker.kill)
+        for worker in workers:
+            out, errors = worker.communicate(timeout=DEADLINE)
+            assert worker.returncode == 1, out
+            assert errors.startswith("worker: ")
+            assert errors.count("\n") == 1
+            said.append(errors)
     return said
 
 

@@ -19,7 +19,8 @@ def fill(office: Office, commits: int) -> None:
 def summing(office: Office, seconds: float) -> None:
     """Let each statement sum 3 commits of a partition, and each piece take a second."""
     clock = iter(range(1_000))
-    office.desk.ledger.summing = Summing(most=3, piece=3, seconds=seconds, monotonic=lambda: float(next(clock)))
+    office.desk.ledger.summing = Summing(most=3, piece=3, seconds=seconds)
+    office.desk.stream.monotonic = lambda: float(next(clock))
 
 
 def test_a_reader_sums_piece_by_piece_and_returns_the_same_books(office: Office) -> None:
