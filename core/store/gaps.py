@@ -7,9 +7,7 @@ from core.model.spans import Span
 from core.store.columns import instant_text, place_of, span_values
 from core.store.script import Script, Step
 
-NOTED = (
-    "noted"  # the number of rows that the script stores: none when the checkpoint has moved since the state was read
-)
+NOTED = "noted"  # the count of rows that the script stores: 0 when the checkpoint has moved
 
 
 def noting_script(state: PartitionState, gap: Span, found_at: datetime) -> Script:
@@ -19,11 +17,6 @@ def noting_script(state: PartitionState, gap: Span, found_at: datetime) -> Scrip
     steps = (
         Step("lock_partition", place),
         Step("note_gap_again", values, counts=NOTED),
-        Step(
-            "note_gap",
-            {**values, "found_at": instant_text(found_at)},
-            counts=NOTED,
-            races=("pk_sequence_gap",),
-        ),
+        Step("note_gap", {**values, "found_at": instant_text(found_at)}, counts=NOTED, races=("pk_sequence_gap",)),
     )
     return Script(str(state.partition), steps, may_repeat=True)

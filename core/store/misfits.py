@@ -3,7 +3,6 @@
 A database changes such values in silence: the audit then finds commits whose rows differ from what they wrote.
 """
 
-import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from core.model.rows import row_table
-from core.store.columns import fields_of, types_of
+from core.store.columns import fields_of, texts_json, types_of
 
 log = logging.getLogger("hubledger.store")
 _KINDS = (str, int, bool, float, Decimal, datetime, date)
@@ -34,8 +33,8 @@ Judge = Callable[[Column, type, bool], str | None]  # column, type of the values
 
 
 def tables_json(row_classes: Iterable[type]) -> str:
-    """Return the names of the classes' tables in the form that both engines read: an array of one-element arrays."""
-    return json.dumps([[row_table(each).name] for each in row_classes])
+    """Return the names of the classes' tables in the form that both engines read."""
+    return texts_json(row_table(each).name for each in row_classes)
 
 
 def warn_of_misfits(found: Iterable[Sequence[Any]], row_classes: Iterable[type], judge: Judge) -> None:
