@@ -123,12 +123,13 @@ def _increments(spark: Any, folder: Path) -> Iterator[Figure]:
 
 
 def _increment(spark: Any, path: Path, times: int) -> float:
+    from jobs.aggregate_home_activity import Execution, aggregate
+
     from core.aggregation.runs import planned_run
     from core.aggregation.tick import HOME_ACTIVITY
     from core.store.aggregation import Aggregations
     from core.store.sqlite.database import SqliteDatabase
     from core.store.sqlite.schema import migrate_sqlite
-    from jobs.aggregate_home_activity import Execution, aggregate
     from jobs.sqlite_tables import SqliteTables
 
     migrate_sqlite(path)

@@ -29,6 +29,7 @@
             ├── LetterConflict         the claim of this retry lost letters; nothing was written
             ├── ReplayConflict         the replay has progressed, or has stopped; nothing was written
             ├── CommitOutcomeUnknown   the answer to a commit was lost; read the checkpoint or the letters again
+            ├── StagingRefused         a staged result is not what its job staged; its slice was not committed
             ├── DataRefused            the database refuses a row of this commit; nothing was written
             ├── StoreMisconfigured     the login, database, driver or token is wrong: a setting has to change
             ├── LedgerNotSummed        the ledger has more ranges than one request may sum; the next request goes on
@@ -254,6 +255,13 @@ class LetterConflict(StoreFault):
 
 class CommitOutcomeUnknown(StoreFault):
     """The connection failed during the commit: it is unknown whether the commit was made."""
+
+
+class StagingRefused(StoreFault):
+    """A staged result differs from the facts of its job: rows were changed, deleted or added since."""
+
+    def __init__(self, staging_id: str, what: str) -> None:
+        super().__init__(f"staging {staging_id} is refused: {what}; the next attempt of the run stages it again")
 
 
 class DataRefused(StoreFault):

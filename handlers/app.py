@@ -46,6 +46,7 @@ from core.store.memory import Memory
 from core.store.partitions import Partitions
 from core.store.replays import Replays
 from core.transforms import load_transform
+from core.transforms.aggregates import load_aggregates
 from core.transforms.watchdog import Watchdog
 from handlers.remembered import Lifetime, Remembered
 
@@ -199,7 +200,8 @@ def _open_aggregation() -> Aggregation | None:
     if engine is None:
         return None
     limits = RunLimits(grace=spark.grace, deadline=spark.deadline)
-    return Aggregation(own.aggregation_store, engine, lake, CLOCK.now, limits, job_arguments(own.settings))
+    jobs = tuple(one.name for one in load_aggregates(own.transform.row_classes))
+    return Aggregation(own.aggregation_store, engine, lake, CLOCK.now, limits, job_arguments(own.settings), jobs)
 
 
 _lock = threading.RLock()

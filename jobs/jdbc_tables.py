@@ -8,26 +8,35 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from core.model.aggregates import Aggregate
 from core.model.rows import row_table
 from jobs.ranges import CommitSpan, LedgerRange, Slice
 from jobs.row_texts import kinds_of
 from jobs.tables import (
     EVENT_KEY,
     LEDGER_COLUMNS,
+    RUN_COLUMNS,
     Result,
     Run,
     commits_where,
     event_form,
     position_of,
     quoted,
-    readings_where,
     retracted_where,
+    rows_where,
     staged_form,
 )
-from jobs.transforms import KEY, VALUES
+from jobs.transforms import place_columns, source_columns, window_columns
 
 WRITERS = 8  # connections that stage at the same time
 SCOPE = "https://database.windows.net/.default"
+_TIMES = ("timestamp", "date")
+_FACTS = (
+    "staging_id string, run_id string, slice int, windows bigint, whole_windows bigint, sums string, rows_hash bigint"
+)
+_RESULT = (
+    "staging_id string, run_id string, attempt int, windows bigint, rows_read bigint, is_snapshot int, staged_at string"
+)
 MICROS = "CONVERT(bigint, DATEDIFF_BIG(microsecond, CONVERT(datetime2(7), '1970-01-01'), {}))"
 
 
@@ -73,8 +82,7 @@ class JdbcTables:
         self._dialect = dialect or Dialect()
 
     def read_run(self, run_id: str) -> Run | None:
-        columns = "run_id, run_number, cut_from, cut_to, attempt, status"
-        found = self._rows("aggregation_run", columns, [f"run_id = {quoted(run_id)}"])
+        found = self._rows("aggregation_run", RUN_COLUMNS, [f"run_id = {quoted(run_id)}"])
         return Run(*found[0]) if found else None
 
     def read_cut(self, job: str) -> str:
@@ -89,52 +97,47 @@ class JdbcTables:
         columns = "partition_id, sequence_number, stream_id"
         return {row[0]: row[1] for row in self._rows("event_hub_checkpoint", columns, [f"stream_id = {stream_id}"])}
 
-    def readings(self, slices: Sequence[Slice]) -> DataFrame:
+    def rows(self, of: Aggregate, slices: Sequence[Slice]) -> DataFrame:
         letters = f"{self._dialect.prefix}event_hub_dead_letter"
-        wanted = [readings_where(one, letters) for one in slices]
-        columns = (
-            "stream_id, partition_id, sequence_number, commit_number, home_id, kind, state, ppm,"
-            f" {self._micros('observed_at')}"
-        )
-        found = self._selected("sensor_reading", columns, wanted)
-        return found.select(
-            "home_id", "kind", "state", F.col("ppm").cast("bigint").alias("ppm"), _instant("observed_at")
-        )
+        wanted = [rows_where(one, letters) for one in slices]
+        lineage = "stream_id, partition_id, sequence_number, commit_number, "
+        return self._typed(row_table(of.source).name, source_columns(of), wanted, lineage)
 
-    def retracted(self, replays: Sequence[LedgerRange]) -> DataFrame:
-        member = self._dialect.members.format
-        columns = (
-            f"stream_id, partition_id, commit_number, table_name, {member('home_id')} AS home_id,"
-            f" {member('kind')} AS kind, {member('observed_at')} AS observed_at"
-        )
-        found = self._selected("retracted_row", columns, [retracted_where(one) for one in replays])
-        return found.select("home_id", "kind", F.to_timestamp("observed_at").alias("observed_at"))
+    def retracted(self, of: Aggregate, replays: Sequence[LedgerRange]) -> DataFrame:
+        columns = place_columns(of)
+        members = ", ".join(f"{self._dialect.members.format(name)} AS {name}" for name in columns)
+        lineage = "stream_id, partition_id, commit_number, table_name"
+        found = self._selected("retracted_row", f"{lineage}, {members}", [retracted_where(of, one) for one in replays])
+        return found.select(*(F.col(name).cast(kind).alias(name) for name, kind in columns.items()))
 
-    def activity(self) -> DataFrame:
-        return self._windows("home_activity", "1 = 1")
+    def windows(self, of: Aggregate) -> DataFrame:
+        return self._typed(of.name, window_columns(of), ["1 = 1"])
 
     def texts(self, row_class: type, slices: Sequence[Slice] | None) -> DataFrame:
         position, kinds = position_of(row_class), kinds_of(row_class)
         lineage = "stream_id, partition_id, sequence_number, ordinal, commit_number, " if position else ""
         columns = [self._micros(name) if kind is datetime else name for name, kind in kinds.items()]
-        wanted = ["1 = 1"] if slices is None else [readings_where(one) for one in slices]
+        wanted = ["1 = 1"] if slices is None else [rows_where(one) for one in slices]
         found = self._selected(row_table(row_class).name, lineage + ", ".join(columns), wanted)
         return found.select(*position, F.array(*(_text(*column) for column in kinds.items())).alias("texts"))
 
-    def staged(self, staging_id: str) -> DataFrame:
-        return self._windows("home_activity_staging", f"staging_id = {quoted(staging_id)}").distinct()
+    def staged(self, of: Aggregate, staging_id: str) -> DataFrame:
+        where = [f"staging_id = {quoted(staging_id)}"]
+        return self._typed(of.staged, window_columns(of), where, "staging_id, ")
 
-    def stage(self, windows: DataFrame, staging_id: str, run_id: str) -> None:
-        self._append(staged_form(windows, staging_id, run_id, "").coalesce(WRITERS), "home_activity_staging")
+    def stage(self, of: Aggregate, windows: DataFrame, staging_id: str, run_id: str) -> None:
+        self._append(staged_form(of, windows, staging_id, run_id, "").coalesce(WRITERS), of.staged)
 
     def finish(self, result: Result) -> None:
         staged_at = result.staged_at.strftime("%Y-%m-%dT%H:%M:%S.%f")
-        row = (result.staging_id, result.run_id, result.attempt, int(result.is_snapshot), staged_at)
-        schema = "staging_id string, run_id string, attempt int, is_snapshot int, staged_at string"
-        rows = self._spark.createDataFrame([row], schema).coalesce(1)
+        place = (result.staging_id, result.run_id)
+        facts = [(*place, one.number, one.windows, one.whole_windows, one.sums, one.rows_hash) for one in result.slices]
+        self._append(self._spark.createDataFrame(facts, _FACTS).coalesce(1), "staged_slice")
+        row = (*place, result.attempt, result.windows, result.rows_read, int(result.is_snapshot), staged_at)
+        rows = self._spark.createDataFrame([row], _RESULT).coalesce(1)
         if result.lake_path is not None:  # drivers differ in how they send a text without a value
             rows = rows.withColumn("lake_path", F.lit(result.lake_path))
-        self._append(rows, "aggregation_staging")
+        self._append(rows, "staged_result")
 
     def stage_events(self, events: DataFrame, stream_id: int) -> None:
         """Stage the events that the table lacks; its key refuses those that a different job stages at the same time."""
@@ -142,12 +145,11 @@ class JdbcTables:
         new = event_form(events, stream_id, "").join(standing, list(EVENT_KEY), "left_anti")
         self._append(new.coalesce(WRITERS), "staged_event")
 
-    def _windows(self, table: str, where: str) -> DataFrame:
-        instants = ("window_start", "first_observed_at", "last_observed_at")
-        columns = [self._micros(name) if name in instants else name for name in [*KEY, *VALUES]]
-        keys = "" if table == "home_activity" else ", staging_id"
-        found = self._selected(table, ", ".join(columns) + keys, [where])
-        return found.select(*(_instant(name) if name in instants else F.col(name) for name in [*KEY, *VALUES]))
+    def _typed(self, table: str, columns: Mapping[str, str], wanted: Sequence[str], before: str = "") -> DataFrame:
+        """Read columns of a table, given with their types; instants and days travel as microseconds."""
+        sent = [self._micros(name) if kind in _TIMES else name for name, kind in columns.items()]
+        found = self._selected(table, before + ", ".join(sent), wanted)
+        return found.select(*(_of_kind(name, kind) for name, kind in columns.items()))
 
     def _micros(self, column: str) -> str:
         return f"{self._dialect.micros.format(column)} AS {column}_micros"
@@ -167,8 +169,9 @@ class JdbcTables:
         rows.write.jdbc(self._url, f"{self._dialect.prefix}{table}", mode="append", properties=self._properties)
 
 
-def _instant(name: str) -> Any:
-    return F.timestamp_micros(f"{name}_micros").alias(name)
+def _of_kind(name: str, kind: str) -> Any:
+    found = F.timestamp_micros(f"{name}_micros") if kind in _TIMES else F.col(name)
+    return found.cast(kind).alias(name)
 
 
 def _text(name: str, kind: type) -> Any:

@@ -12,16 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from core.aggregation.lake import Pointer
+from core.model.aggregates import Aggregate
 from core.remote.spark.lakes import open_container
-from jobs.transforms import of_all_runs
+from jobs.transforms import of_all_runs, schema_of, window_columns
 
 CONNECTION = "LAKE_CONNECTION"
 EACH = 200_000  # windows in a file
-COLUMNS = (
-    "home_id string, window_start timestamp, kind string, is_whole boolean, readings bigint, active bigint,"
-    " ppm_hundredths bigint, least_ppm_hundredths bigint, most_ppm_hundredths bigint, first_observed_at timestamp,"
-    " last_observed_at timestamp"
-)
 
 
 def write_run(windows: DataFrame, lake: str, path: str) -> str:
@@ -35,20 +31,27 @@ def write_run(windows: DataFrame, lake: str, path: str) -> str:
     return f"{lake}/{path}"
 
 
-def read_aggregate(spark: SparkSession, lake: str, pointer: Pointer) -> DataFrame:
+def lake_schema(of: Aggregate) -> str:
+    """Return the columns of the files of a run."""
+    columns = window_columns(of)
+    return schema_of({**{name: columns[name] for name in of.key}, "is_whole": "boolean", **columns})
+
+
+def read_aggregate(spark: SparkSession, of: Aggregate, lake: str, pointer: Pointer) -> DataFrame:
     """Return the aggregate at a pointer's cut, from the files of all runs that the pointer lists."""
-    found = spark.createDataFrame([], f"{COLUMNS}, run_number bigint")
+    schema = lake_schema(of)
+    found = spark.createDataFrame([], f"{schema}, run_number bigint")
     for run in pointer.runs:
-        windows = _read(spark, lake, run.path).withColumn("run_number", F.lit(run.number).cast("bigint"))
+        windows = _read(spark, schema, lake, run.path).withColumn("run_number", F.lit(run.number).cast("bigint"))
         found = found.unionByName(windows)
-    return of_all_runs(found)
+    return of_all_runs(of, found)
 
 
-def _read(spark: SparkSession, lake: str, path: str) -> DataFrame:
+def _read(spark: SparkSession, schema: str, lake: str, path: str) -> DataFrame:
     if not _is_blob(lake):
-        return spark.read.schema(COLUMNS).parquet(f"{lake}/{path}")
+        return spark.read.schema(schema).parquet(f"{lake}/{path}")
     plan = spark.createDataFrame([(path,)], "path string")
-    return plan.mapInArrow(_downloader(lake, os.environ.get(CONNECTION)), COLUMNS)
+    return plan.mapInArrow(_downloader(lake, os.environ.get(CONNECTION)), schema)
 
 
 def _is_blob(lake: str) -> bool:

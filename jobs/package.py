@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 APP = Path(__file__).resolve().parents[1]
-PROGRAMS = ("aggregate_home_activity.py", "rebuild_home_activity.py", "replay_capture.py")
+PROGRAMS = ("aggregate.py", "rebuild_aggregate.py", "replay_capture.py")
 ARCHIVE, WHEEL = "hubledger.zip", "hubledger-0.1.0-py3-none-any.whl"
 WITHOUT = ("core/store/", "core/worker.py")  # the app's way to SQL, which no job uses
 _STAMP = (1980, 1, 1, 0, 0, 0)

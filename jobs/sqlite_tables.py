@@ -8,45 +8,44 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from core.model.aggregates import Aggregate
 from core.model.rows import row_table
 from jobs.ranges import CommitSpan, LedgerRange, Slice
 from jobs.tables import (
     EVENT_COLUMNS,
     LEDGER_COLUMNS,
-    STAGED_COLUMNS,
+    RUN_COLUMNS,
     Result,
     Run,
     commits_where,
     event_form,
     position_of,
-    readings_where,
     retracted_where,
+    rows_where,
+    staged_columns,
     staged_form,
 )
-from jobs.transforms import ACTIVITY, KEY, READINGS, VALUES
+from jobs.transforms import place_columns, schema_of, source_columns, window_columns
 
 FETCHED = 20_000  # rows at a time
 WRITTEN = 5_000  # rows in a transaction: the app writes to the same file
 BUSY = 60.0  # seconds that a statement waits for a different writer
 
-_RUN = "SELECT run_id, run_number, cut_from, cut_to, attempt, status FROM aggregation_run WHERE run_id = ?"
+_RUN = f"SELECT {RUN_COLUMNS} FROM aggregation_run WHERE run_id = ?"
 _CHECKPOINTS = "SELECT partition_id, sequence_number FROM event_hub_checkpoint WHERE stream_id = ?"
 _CUT = "SELECT cut FROM aggregation_cut WHERE job = ?"
 _LEDGER = f"SELECT {LEDGER_COLUMNS} FROM batch_ledger WHERE "
-_READINGS = "SELECT home_id, kind, state, ppm, observed_at FROM sensor_reading WHERE "
-_RETRACTED = "SELECT \"row\" ->> 'home_id', \"row\" ->> 'kind', \"row\" ->> 'observed_at' FROM retracted_row WHERE "
-_ACTIVITY = f"SELECT {', '.join([*KEY, *VALUES])} FROM home_activity"
-_STAGED = f"SELECT DISTINCT {', '.join([*KEY, *VALUES])} FROM home_activity_staging WHERE staging_id = "
-_STAGE = (
-    f"INSERT INTO home_activity_staging ({', '.join(STAGED_COLUMNS)}) VALUES ({', '.join('?' * len(STAGED_COLUMNS))})"
-)
 _STAGE_EVENTS = (
     f"INSERT INTO staged_event ({', '.join(EVENT_COLUMNS)}) VALUES ({', '.join('?' * len(EVENT_COLUMNS))})"
     " ON CONFLICT (stream_id, partition_id, sequence_number) DO NOTHING"
 )
+_FACTS = (
+    "INSERT INTO staged_slice (staging_id, run_id, slice, windows, whole_windows, sums, rows_hash)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
 _FINISH = (
-    "INSERT INTO aggregation_staging (staging_id, run_id, attempt, lake_path, is_snapshot, staged_at)"
-    " VALUES (?, ?, ?, ?, ?, ?)"
+    "INSERT INTO staged_result (staging_id, run_id, attempt, windows, rows_read, lake_path, is_snapshot, staged_at)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
@@ -71,40 +70,58 @@ class SqliteTables:
     def read_checkpoints(self, stream_id: int) -> dict[str, int]:
         return dict(self._rows(_CHECKPOINTS, stream_id))
 
-    def readings(self, slices: Sequence[Slice]) -> DataFrame:
-        return self._selected([_READINGS + readings_where(one) for one in slices], READINGS)
+    def rows(self, of: Aggregate, slices: Sequence[Slice]) -> DataFrame:
+        columns = source_columns(of)
+        select = f"SELECT {', '.join(map(_named, columns))} FROM {row_table(of.source).name} WHERE "
+        return self._selected([select + rows_where(one) for one in slices], schema_of(columns))
 
-    def retracted(self, replays: Sequence[LedgerRange]) -> DataFrame:
-        statements = [_RETRACTED + retracted_where(one) for one in replays]
-        return self._selected(statements, "home_id string, kind string, observed_at timestamp")
+    def retracted(self, of: Aggregate, replays: Sequence[LedgerRange]) -> DataFrame:
+        columns = place_columns(of)
+        select = f"SELECT {', '.join(_member(name) for name in columns)} FROM retracted_row WHERE "
+        return self._selected([select + retracted_where(of, one) for one in replays], schema_of(columns))
 
-    def activity(self) -> DataFrame:
-        return self._selected([_ACTIVITY], ACTIVITY)
+    def windows(self, of: Aggregate) -> DataFrame:
+        return self._windows(of, of.name, "1 = 1")
 
     def texts(self, row_class: type, slices: Sequence[Slice] | None) -> DataFrame:
         position, columns = position_of(row_class), row_table(row_class).columns
         texts = [f"CAST({name} AS TEXT)" for name in columns]
         select = f"SELECT {', '.join([*position, *texts])} FROM {row_table(row_class).name} WHERE "
-        wanted = ["1 = 1"] if slices is None else [readings_where(one) for one in slices]
+        wanted = ["1 = 1"] if slices is None else [rows_where(one) for one in slices]
         kinds = [f"{name} {'string' if name == 'partition_id' else 'bigint'}" for name in position]
         schema = ", ".join([*kinds, *(f"{name} string" for name in columns)])
         found = self._selected([select + where for where in wanted], schema)
         return found.select(*position, F.array(*columns).alias("texts"))
 
-    def staged(self, staging_id: str) -> DataFrame:
-        return self._selected([f"{_STAGED}'{staging_id}'"], ACTIVITY)
+    def staged(self, of: Aggregate, staging_id: str) -> DataFrame:
+        return self._windows(of, of.staged, f"staging_id = '{staging_id}'")
 
-    def stage(self, windows: DataFrame, staging_id: str, run_id: str) -> None:
-        self._write(staged_form(windows, staging_id, run_id, "Z"), _STAGE)
+    def stage(self, of: Aggregate, windows: DataFrame, staging_id: str, run_id: str) -> None:
+        columns = staged_columns(of)
+        statement = (
+            f"INSERT INTO {of.staged} ({', '.join(map(_named, columns))}) VALUES ({', '.join('?' * len(columns))})"
+            f" ON CONFLICT ({', '.join(map(_named, ('staging_id', 'slice', *of.key)))}) DO NOTHING"
+        )
+        rows = staged_form(of, windows, staging_id, run_id, "Z")
+        self._write(rows.sortWithinPartitions("slice", *of.key), statement)  # in the order of the table
 
     def finish(self, result: Result) -> None:
         staged_at = result.staged_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        values = (result.staging_id, result.run_id, result.attempt, result.lake_path, result.is_snapshot, staged_at)
+        place = (result.staging_id, result.run_id)
+        facts = [(*place, one.number, one.windows, one.whole_windows, one.sums, one.rows_hash) for one in result.slices]
+        figures = (result.attempt, result.windows, result.rows_read, result.lake_path, result.is_snapshot, staged_at)
         with closing(_open(self._path)) as connection:
-            connection.execute(_FINISH, values)
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(_FACTS, facts)
+            connection.execute(_FINISH, (*place, *figures))
+            connection.execute("COMMIT")
 
     def stage_events(self, events: DataFrame, stream_id: int) -> None:
         self._write(event_form(events, stream_id, "Z"), _STAGE_EVENTS)
+
+    def _windows(self, of: Aggregate, table: str, where: str) -> DataFrame:
+        select = f"SELECT {', '.join(map(_named, of.columns))} FROM {table} WHERE {where}"
+        return self._selected([select], schema_of(window_columns(of)))
 
     def _write(self, rows: DataFrame, statement: str) -> None:
         rows.mapInArrow(_writer(self._path, statement), "written bigint").agg(F.sum("written")).collect()
@@ -120,13 +137,26 @@ class SqliteTables:
             return connection.execute(statement, values).fetchall()
 
 
+def _named(column: str) -> str:
+    return f"[{column}]"
+
+
+def _member(name: str) -> str:
+    return f"\"row\" ->> '{name}'"
+
+
 def _reader(path: str, schema: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
     names, types = zip(*(column.split() for column in schema.split(", ")), strict=True)
 
     def read(batches: Iterable[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        kinds = {"string": pa.string(), "bigint": pa.int64(), "timestamp": pa.timestamp("us", tz="UTC")}
+        kinds = {
+            "string": pa.string(),
+            "bigint": pa.int64(),
+            "timestamp": pa.timestamp("us", tz="UTC"),
+            "date": pa.date32(),
+        }
         shape = pa.schema([(name, kinds[kind]) for name, kind in zip(names, types, strict=True)])
         with closing(_open(path)) as connection:
             for batch in batches:
@@ -141,7 +171,8 @@ def _reader(path: str, schema: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
 
 
 def _array(pa: Any, column: tuple[Any, ...], kind: Any) -> Any:
-    return pa.array(column, pa.string()).cast(kind) if pa.types.is_timestamp(kind) else pa.array(column, kind)
+    is_text = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+    return pa.array(column, pa.string()).cast(kind) if is_text else pa.array(column, kind)
 
 
 def _writer(path: str, statement: str) -> Callable[[Iterable[Any]], Iterator[Any]]:

@@ -8,10 +8,11 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from core.model.aggregates import Aggregate
 from core.model.rows import row_table
 from core.remote.spark.jdbc import jdbc_address
+from jobs.facts import SliceFacts
 from jobs.ranges import CommitSpan, LedgerRange, Slice
-from jobs.transforms import KEY, VALUES
 
 EMBEDDED, JDBC = "sqlite:", "jdbc:"
 OPEN = ("submitting", "submitted")
@@ -20,7 +21,7 @@ LEDGER_COLUMNS = (
 )
 EVENT_KEY = ("stream_id", "partition_id", "sequence_number")
 EVENT_COLUMNS = (*EVENT_KEY, "offset_token", "enqueued_at", "partition_key", "properties", "body")
-STAGED_COLUMNS = ("staging_id", "run_id", *KEY, "is_whole", *VALUES)
+RUN_COLUMNS = "run_id, job, run_number, cut_from, cut_to, attempt, status"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Run:
     """A row of aggregation_run."""
 
     run_id: str
+    job: str
     run_number: int
     cut_from: str
     cut_to: str
@@ -42,9 +44,16 @@ class Result:
     staging_id: str
     run_id: str
     attempt: int
+    slices: tuple[SliceFacts, ...]
+    rows_read: int
     lake_path: str | None
     is_snapshot: bool
     staged_at: datetime
+
+    @property
+    def windows(self) -> int:
+        """The number of staged windows."""
+        return sum(one.windows for one in self.slices)
 
 
 class Tables(Protocol):
@@ -62,26 +71,29 @@ class Tables(Protocol):
     def read_checkpoints(self, stream_id: int) -> dict[str, int]:
         """Return the checkpoint of each partition of a stream."""
 
-    def readings(self, slices: Sequence[Slice]) -> DataFrame:
-        """Return the sensor readings of these slices, with a task for each slice."""
+    def rows(self, of: Aggregate, slices: Sequence[Slice]) -> DataFrame:
+        """Return the columns that an aggregate reads of its source's rows in these slices, with a task for each."""
 
-    def retracted(self, replays: Sequence[LedgerRange]) -> DataFrame:
-        """Return home, kind and time of the readings that these replays removed."""
+    def retracted(self, of: Aggregate, replays: Sequence[LedgerRange]) -> DataFrame:
+        """Return the columns that decide the window of the source's rows that these replays removed."""
 
-    def activity(self) -> DataFrame:
-        """Return the rows of home_activity."""
+    def windows(self, of: Aggregate) -> DataFrame:
+        """Return the stored windows of an aggregate."""
 
     def texts(self, row_class: type, slices: Sequence[Slice] | None) -> DataFrame:
         """Return rows of a class (None: all) as `texts` of `jobs/row_texts.py`, with the positions of appended rows."""
 
-    def staged(self, staging_id: str) -> DataFrame:
-        """Return the windows staged under an id, each once, although a task may have written a window twice."""
+    def staged(self, of: Aggregate, staging_id: str) -> DataFrame:
+        """Return the windows staged under an id."""
 
-    def stage(self, windows: DataFrame, staging_id: str, run_id: str) -> None:
-        """Write windows under their own staging id; they are ignored until `finish`."""
+    def stage(self, of: Aggregate, windows: DataFrame, staging_id: str, run_id: str) -> None:
+        """Write windows with their slices under their own staging id; they are ignored until `finish`.
+
+        A window that a task writes twice is stored once.
+        """
 
     def finish(self, result: Result) -> None:
-        """Mark a result as complete, in the last write of a job."""
+        """Write the facts of a result's slices, and mark it as complete in the last write of a job."""
 
     def stage_events(self, events: DataFrame, stream_id: int) -> None:
         """Store events in the form of `jobs/capture.py` for a replay; an event that is already there stays as it is."""
@@ -101,7 +113,7 @@ def open_tables(spark: SparkSession, store: str) -> Tables:
     return JdbcTables(spark, address.url, sign_in(address.user, address.password))
 
 
-def readings_where(one: Slice, letters: str = "event_hub_dead_letter") -> str:
+def rows_where(one: Slice, letters: str = "event_hub_dead_letter") -> str:
     """Return the SQL condition of a slice's rows, for every engine."""
     place = f"stream_id = {one.stream_id} AND partition_id = {quoted(one.partition_id)}"
     span = f"sequence_number BETWEEN {one.first} AND {one.last}"
@@ -122,10 +134,11 @@ def position_of(row_class: type) -> tuple[str, ...]:
     return () if row_table(row_class).key else ("partition_id", "sequence_number", "ordinal")
 
 
-def retracted_where(replay: LedgerRange) -> str:
-    """Return the SQL condition of a replay's retracted readings."""
+def retracted_where(of: Aggregate, replay: LedgerRange) -> str:
+    """Return the SQL condition of the rows of an aggregate's source that a replay removed."""
+    table = quoted(row_table(of.source).name)
     place = f"stream_id = {replay.stream_id} AND partition_id = {quoted(replay.partition_id)}"
-    return f"{place} AND commit_number = {replay.commit_number} AND table_name = 'sensor_reading'"
+    return f"{place} AND commit_number = {replay.commit_number} AND table_name = {table}"
 
 
 def quoted(text: str) -> str:
@@ -133,16 +146,20 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def staged_form(windows: DataFrame, staging_id: str, run_id: str, zone: str) -> DataFrame:
+def staged_columns(of: Aggregate) -> tuple[str, ...]:
+    """Return the columns of the table in which the windows of an aggregate are staged."""
+    return ("staging_id", "slice", *of.key, "run_id", "is_whole", *of.values)
+
+
+def staged_form(of: Aggregate, windows: DataFrame, staging_id: str, run_id: str, zone: str) -> DataFrame:
     """Return windows as rows of the staging table: instants as ISO texts with six digits, followed by `zone`."""
-    instant = {name: _written(name, zone) for name in ("window_start", "first_observed_at", "last_observed_at")}
     named = {
         "staging_id": F.lit(staging_id),
         "run_id": F.lit(run_id),
         "is_whole": F.col("is_whole").cast("int"),
-        **instant,
+        **{name: _written(name, zone) for name in of.instants},
     }
-    return windows.select(*(named.get(name, F.col(name)).alias(name) for name in STAGED_COLUMNS))
+    return windows.select(*(named.get(name, F.col(name)).alias(name) for name in staged_columns(of)))
 
 
 def event_form(events: DataFrame, stream_id: int, zone: str) -> DataFrame:

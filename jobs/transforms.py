@@ -1,141 +1,155 @@
-"""From readings to the activity of homes: pure functions, DataFrame -> DataFrame, that end in a `select` as schema.
+"""From rows to the windows of an aggregate: pure functions, DataFrame -> DataFrame, that end in a `select` as schema.
 
-Sums are integers and the other values are minima and maxima, so the order of rows and runs does not matter: increments
-and a rebuild agree to the bit. The module uses only functions that Spark 3.5 and 4.1 share.
+Every column follows from the aggregate's declaration. Sums are integers and the other values are minima and maxima, so
+the order of rows and runs does not matter: increments and a rebuild agree to the bit. The module uses only functions
+that Spark 3.5 and 4.1 share.
 """
+
+from datetime import date, datetime, timedelta
+from typing import Any, get_args, get_type_hints
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-WINDOW_MICROS = 15 * 60 * 1_000_000
-KEY = ["home_id", "window_start", "kind"]
-VALUES = [
-    "readings",
-    "active",
-    "ppm_hundredths",
-    "least_ppm_hundredths",
-    "most_ppm_hundredths",
-    "first_observed_at",
-    "last_observed_at",
-]
-READINGS = "home_id string, kind string, state string, ppm bigint, observed_at timestamp"
-ACTIVITY = (
-    "home_id string, window_start timestamp, kind string, readings bigint, active bigint, ppm_hundredths bigint,"
-    " least_ppm_hundredths bigint, most_ppm_hundredths bigint, first_observed_at timestamp, last_observed_at timestamp"
-)
+from core.model.aggregates import SLICES, WINDOW_START, Aggregate, Measure
+
+_KINDS: dict[Any, str] = {str: "string", int: "bigint", datetime: "timestamp", date: "date"}
 
 
-def partial_sums(readings: DataFrame) -> DataFrame:
-    """Return the activity of these readings by home, kind and window of event time."""
-    instant = F.unix_micros("observed_at")
+def source_columns(of: Aggregate) -> dict[str, str]:
+    """Return the columns of the source that an aggregate reads, with their types in Spark."""
+    hints = get_type_hints(of.source)
+    names = [*(one.name for one in of.grouped_by), of.at, *(one.column for one in of.measures if one.column)]
+    return {name: _kind(hints[name]) for name in dict.fromkeys(names)}
+
+
+def place_columns(of: Aggregate) -> dict[str, str]:
+    """Return the columns of the source that decide the window of a row, with their types in Spark."""
+    names = [*(one.name for one in of.grouped_by), of.at]
+    return {name: kind for name, kind in source_columns(of).items() if name in names}
+
+
+def window_columns(of: Aggregate) -> dict[str, str]:
+    """Return the columns of the aggregate's table, with their types in Spark."""
+    kinds = {one.name: _KINDS[one.kind] for one in of.keys}
+    return kinds | {one.name: _KINDS[one.holds] for one in of.measures}
+
+
+def schema_of(columns: dict[str, str]) -> str:
+    """Return columns as a schema of Spark."""
+    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
+
+
+def partial_sums(of: Aggregate, rows: DataFrame) -> DataFrame:
+    """Return the windows of these rows."""
+    keys = [one.name for one in of.grouped_by]
+    columns = [F.col(name) for name in source_columns(of)]
+    micros = _at_micros(of)
     return (
-        readings.select("home_id", "kind", "state", "ppm", instant.alias("at"), _window_micros(instant).alias("begin"))
-        .groupBy("home_id", "begin", "kind")
-        .agg(
-            F.count(F.lit(1)).alias("readings"),
-            F.count(F.when(F.col("state") == "active", 1)).alias("active"),
-            F.sum("ppm").alias("ppm"),
-            F.min("ppm").alias("least_ppm"),
-            F.max("ppm").alias("most_ppm"),
-            F.min("at").alias("first_at"),
-            F.max("at").alias("last_at"),
-        )
+        rows.select(*columns, _window_micros(of, micros).alias("__begin"))
+        .groupBy(*keys, "__begin")
+        .agg(*(_measured(one, source_columns(of)).alias(one.name) for one in of.measures))
         .select(
-            "home_id",
-            F.timestamp_micros("begin").alias("window_start"),
-            "kind",
-            "readings",
-            "active",
-            (F.col("ppm") * 100).alias("ppm_hundredths"),
-            (F.col("least_ppm") * 100).alias("least_ppm_hundredths"),
-            (F.col("most_ppm") * 100).alias("most_ppm_hundredths"),
-            F.timestamp_micros("first_at").alias("first_observed_at"),
-            F.timestamp_micros("last_at").alias("last_observed_at"),
+            *(F.timestamp_micros("__begin").alias(name) if name == WINDOW_START else F.col(name) for name in of.key),
+            *(_finished(one) for one in of.measures),
         )
     )
 
 
-def added(activity: DataFrame) -> DataFrame:
+def added(of: Aggregate, windows: DataFrame) -> DataFrame:
     """Add up the parts of each window into one row."""
-    return (
-        activity.groupBy(*KEY)
-        .agg(
-            F.sum("readings").alias("readings"),
-            F.sum("active").alias("active"),
-            F.sum("ppm_hundredths").alias("ppm_hundredths"),
-            F.min("least_ppm_hundredths").alias("least_ppm_hundredths"),
-            F.max("most_ppm_hundredths").alias("most_ppm_hundredths"),
-            F.min("first_observed_at").alias("first_observed_at"),
-            F.max("last_observed_at").alias("last_observed_at"),
-        )
-        .select(*KEY, *VALUES)
-    )
+    joins = {"count": F.sum, "sum": F.sum, "least": F.min, "most": F.max}
+    values = [joins[one.kind](one.name).alias(one.name) for one in of.measures]
+    return windows.groupBy(*of.key).agg(*values).select(*of.columns)
 
 
-def windows_of(rows: DataFrame) -> DataFrame:
-    """Return the windows of rows with home_id, kind and observed_at, each window once."""
-    return (
-        rows.select("home_id", window_start(F.col("observed_at")).alias("window_start"), "kind").distinct().select(*KEY)
-    )
+def windows_of(of: Aggregate, rows: DataFrame) -> DataFrame:
+    """Return the windows of rows with the columns of `place_columns`, each window once."""
+    begin = F.timestamp_micros(_window_micros(of, _at_micros(of)))
+    return rows.withColumn(WINDOW_START, begin).select(*of.key).distinct()
 
 
-def parts(activity: DataFrame) -> DataFrame:
+def parts(of: Aggregate, windows: DataFrame) -> DataFrame:
     """Mark windows as parts, to be added to the stored windows."""
-    return activity.select(*KEY, F.lit(False).alias("is_whole"), *VALUES)
+    return windows.select(*of.key, F.lit(False).alias("is_whole"), *of.values)
 
 
-def corrected(activity: DataFrame, touched: DataFrame, readings: DataFrame) -> DataFrame:
+def corrected(of: Aggregate, windows: DataFrame, touched: DataFrame, rows: DataFrame) -> DataFrame:
     """Return windows that lost a row as whole, to replace the stored windows, and all others as parts to add.
 
-    `readings` are all readings up to the cut. A window that lost its last row is whole, with no reading.
+    `rows` are all rows up to the cut. A window that lost its last row is whole, and counts no row.
     """
-    keys = F.broadcast(touched)
-    of_touched = readings.withColumn("window_start", window_start(F.col("observed_at"))).join(
-        keys, KEY, how="left_semi"
-    )
-    whole = (
-        touched.join(partial_sums(of_touched), KEY, how="left")
-        .withColumn("readings", F.coalesce(F.col("readings"), F.lit(0)))
-        .withColumn("active", F.coalesce(F.col("active"), F.lit(0)))
-        .select(*KEY, F.lit(True).alias("is_whole"), *VALUES)
-    )
-    return parts(activity.join(keys, KEY, how="left_anti")).unionByName(whole)
+    keys, key = F.broadcast(touched), list(of.key)
+    begin = F.timestamp_micros(_window_micros(of, _at_micros(of)))
+    of_touched = rows.withColumn(WINDOW_START, begin).join(keys, key, how="left_semi")
+    whole = touched.join(partial_sums(of, of_touched.drop(WINDOW_START)), key, how="left")
+    for one in of.measures:
+        if one.kind == "count":
+            whole = whole.withColumn(one.name, F.coalesce(F.col(one.name), F.lit(0)))
+    replacing = whole.select(*of.key, F.lit(True).alias("is_whole"), *of.values)
+    return parts(of, windows.join(keys, key, how="left_anti")).unionByName(replacing)
 
 
-def snapshot(standing: DataFrame, result: DataFrame) -> DataFrame:
+def snapshot(of: Aggregate, standing: DataFrame, result: DataFrame) -> DataFrame:
     """Return the whole aggregate after a run: `standing`, with the run's windows added or as replacements."""
-    replaced = result.where(F.col("is_whole")).select(*KEY)
-    kept = standing.join(replaced, KEY, how="left_anti").select(*KEY, *VALUES)
+    replaced = result.where(F.col("is_whole")).select(*of.key)
+    kept = standing.join(replaced, list(of.key), how="left_anti").select(*of.columns)
     return (
-        added(kept.unionByName(result.select(*KEY, *VALUES)))
-        .where(F.col("readings") > 0)
-        .select(*KEY, F.lit(True).alias("is_whole"), *VALUES)
+        added(of, kept.unionByName(result.select(*of.columns)))
+        .where(F.col(of.count) > 0)
+        .select(*of.key, F.lit(True).alias("is_whole"), *of.values)
     )
 
 
-def of_all_runs(runs: DataFrame) -> DataFrame:
+def of_all_runs(of: Aggregate, runs: DataFrame) -> DataFrame:
     """Return the aggregate of several runs, ordered by `run_number`: a whole window replaces all parts before it."""
+    key = list(of.key)
     last_whole = (
-        runs.where(F.col("is_whole")).groupBy(*KEY).agg(F.max("run_number").alias("whole_at")).select(*KEY, "whole_at")
+        runs.where(F.col("is_whole")).groupBy(*key).agg(F.max("run_number").alias("whole_at")).select(*key, "whole_at")
     )
-    counting = runs.join(last_whole, KEY, how="left").where(
+    counting = runs.join(last_whole, key, how="left").where(
         F.col("whole_at").isNull() | (F.col("run_number") >= F.col("whole_at"))
     )
-    return added(counting.select(*KEY, *VALUES)).where(F.col("readings") > 0).select(*KEY, *VALUES)
+    return added(of, counting.select(*of.columns)).where(F.col(of.count) > 0).select(*of.columns)
 
 
-def differences(first: DataFrame, second: DataFrame) -> DataFrame:
+def differences(of: Aggregate, first: DataFrame, second: DataFrame) -> DataFrame:
     """Return the windows that differ in any bit; `side` names the side that has the row."""
-    columns = [*KEY, *VALUES]
-    lacking = first.select(*columns).exceptAll(second.select(*columns)).withColumn("side", F.lit("first"))
-    surplus = second.select(*columns).exceptAll(first.select(*columns)).withColumn("side", F.lit("second"))
-    return lacking.unionByName(surplus).select("side", *columns)
+    lacking = first.select(*of.columns).exceptAll(second.select(*of.columns)).withColumn("side", F.lit("first"))
+    surplus = second.select(*of.columns).exceptAll(first.select(*of.columns)).withColumn("side", F.lit("second"))
+    return lacking.unionByName(surplus).select("side", *of.columns)
 
 
-def window_start(instant: Column) -> Column:
-    """Return the beginning of the window of event time that holds an instant."""
-    return F.timestamp_micros(_window_micros(F.unix_micros(instant)))
+def sliced(of: Aggregate, windows: DataFrame) -> DataFrame:
+    """Add the number of their slice to windows."""
+    number = F.crc32(F.col(of.keys[0].name).cast("string")) % SLICES
+    return windows.select(number.cast("int").alias("slice"), *of.key, "is_whole", *of.values)
 
 
-def _window_micros(micros: Column) -> Column:
-    return micros - F.pmod(micros, F.lit(WINDOW_MICROS))
+def _measured(one: Measure, kinds: dict[str, str]) -> Column:
+    if one.column is None:
+        return F.count(F.lit(1))
+    column = F.col(one.column)
+    if one.kind == "count":
+        return F.count(F.when(column == F.lit(one.value), 1))
+    if kinds[one.column] == "timestamp":
+        column = F.unix_micros(column)
+    return {"sum": F.sum, "least": F.min, "most": F.max}[one.kind](column)
+
+
+def _finished(one: Measure) -> Column:
+    if one.holds is datetime:
+        return F.timestamp_micros(one.name).alias(one.name)
+    return (F.col(one.name) * one.times if one.times != 1 else F.col(one.name)).alias(one.name)
+
+
+def _at_micros(of: Aggregate) -> Column:
+    return F.unix_micros(F.col(of.at).cast("timestamp"))
+
+
+def _window_micros(of: Aggregate, micros: Column) -> Column:
+    return micros - F.pmod(micros, F.lit(of.window // timedelta(microseconds=1)))
+
+
+def _kind(hint: Any) -> str:
+    return next(_KINDS[one] for one in (get_args(hint) or (hint,)) if one in _KINDS)

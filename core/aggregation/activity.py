@@ -2,30 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
-WINDOW = timedelta(minutes=15)  # the same as in jobs/transforms.py
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class HomeActivity:
-    """One kind of sensor of one home in the 15 minutes from `window_start`, by the time of the observations.
-
-    `active` counts the readings whose state is active. Parts per million are integer hundredths; None where no sensor
-    measures them. Sums are integers, so that increments and a rebuild agree to the bit.
-    """
-
-    home_id: str
-    window_start: datetime
-    kind: str
-    readings: int
-    active: int
-    ppm_hundredths: int | None
-    least_ppm_hundredths: int | None
-    most_ppm_hundredths: int | None
-    first_observed_at: datetime
-    last_observed_at: datetime
+from core.model.aggregates import aggregate_table
+from core.transforms.aggregates.home_activity import HomeActivity
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +42,7 @@ class Period:
 
 def end_of_window(moment: datetime) -> datetime:
     """Return the end of the window of an instant."""
-    return EPOCH + ((moment - EPOCH) // WINDOW + 1) * WINDOW
+    return aggregate_table(HomeActivity).end_of_window(moment)
 
 
 def within(windows: Iterable[HomeActivity], period: Period) -> tuple[HomeActivity, ...]:

@@ -1,10 +1,12 @@
 """The store that aggregation needs: runs, and the aggregate itself."""
 
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from core.aggregation.activity import HomeActivity
-from core.aggregation.runs import AggregationRun, Staged, Standing
+from core.aggregation.commit import Portion
+from core.aggregation.runs import AggregationRun, Staged, StagedSlice, Standing
+
+Window = TypeVar("Window")
 
 
 class AggregationStore(Protocol):
@@ -32,8 +34,23 @@ class AggregationStore(Protocol):
     def read_staged(self, run_id: str) -> Staged | None:
         """Return a complete staged result of this run, or None."""
 
-    def commit_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
-        """Move the cut, add the staged windows and close the run, in one transaction."""
+    def read_slices(self, run: AggregationRun, staged: Staged) -> tuple[StagedSlice, ...]:
+        """Return the slices of a staged result, in order.
+
+        Raises StagingRefused when the table holds a different number of windows than the job staged.
+        """
+
+    def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool:
+        """Compare the staged windows of some slices with the facts of their job, and add them, in one transaction.
+
+        Raises StagingRefused when they differ.
+        """
+
+    def close_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
+        """Move the cut and close the run, whose slices are all committed, in one transaction."""
+
+    def discard_staged(self, staged: Staged) -> bool:
+        """Delete a staged result, so that no tick commits it."""
 
     def clear_staging(self) -> None:
         """Delete what closed runs have staged, in small transactions: no commit waits for it."""
@@ -44,8 +61,10 @@ class AggregationStore(Protocol):
     def read_committed_runs(self, job: str, after: int) -> tuple[AggregationRun, ...]:
         """Return committed runs with a number above `after`, the oldest first."""
 
-    def read_activity(self, home_id: str, since: datetime, until: datetime) -> tuple[HomeActivity, ...]:
-        """Return the windows of a home that begin in [since, until), by window and kind."""
+    def read_windows(
+        self, aggregate: type[Window], key: str | int, since: datetime, until: datetime
+    ) -> tuple[Window, ...]:
+        """Return the windows of a value of the first column of the key that begin in [since, until), in order."""
 
     def find_homes(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
         """Return ids of registered homes that begin with `prefix` and come after `after` ("": all), in order."""

@@ -29,7 +29,7 @@ class AggregationRun:
 
     `intent_at`: the time of the last decision to submit it; `submits`: the number of submits over all attempts.
     `engine_job_id` is None until the engine's answer is known. The counts and the place in the lake are known when the
-    run is closed.
+    run is closed. The slices of its windows before `committed_slices` are committed.
     """
 
     run_id: str
@@ -51,6 +51,7 @@ class AggregationRun:
     windows: int | None = None
     lake_path: str | None = None
     is_snapshot: bool = False
+    committed_slices: int = 0
 
     @property
     def job_name(self) -> str:
@@ -82,6 +83,16 @@ class Staged:
     run_id: str
     attempt: int
     staged_at: datetime
+    windows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StagedSlice:
+    """One slice of a staged result: the number of its windows, and of those that replace the stored ones."""
+
+    number: int
+    windows: int
+    whole_windows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +100,14 @@ class RunLimits:
     """The limits of a run: its times and its tries.
 
     `grace`: how long to wait before a submit without an answer, or a job that the engine does not list, counts as lost.
-    `deadline`: the longest time of a job. `rest`: the pause between a failed run and the next one.
+    `deadline`: the longest time of a job. `rest`: the pause between a failed run and the next one. `commit`: how long
+    one tick commits slices.
     """
 
     grace: timedelta = timedelta(minutes=10)
     deadline: timedelta = timedelta(hours=2)
     rest: timedelta = timedelta(hours=1)
+    commit: timedelta = timedelta(minutes=3)
     attempts: int = 5
     submits: int = 10
 
@@ -126,7 +139,10 @@ class Step(Enum):
 def next_step(
     run: AggregationRun, answer: EngineAnswer, staged: Staged | None, now: datetime, limits: RunLimits
 ) -> Step:
-    """Return the next step of an open run; a complete result is committed, whatever the engine says."""
+    """Return the next step of an open run; a complete result is committed, whatever the engine says.
+
+    A run that has committed slices is not given up, because the next run would count them again.
+    """
     if staged is not None:
         return Step.COMMIT
     if run.status == "submitting":
@@ -134,7 +150,7 @@ def next_step(
     if _goes_on(run, answer, now, limits):
         return Step.WAIT
     spent = run.attempt >= limits.attempts or run.submits >= limits.submits
-    return Step.GIVE_UP if spent else Step.TRY_AGAIN
+    return Step.GIVE_UP if spent and not run.committed_slices else Step.TRY_AGAIN
 
 
 def _step_after_submit(run: AggregationRun, answer: EngineAnswer, now: datetime, limits: RunLimits) -> Step:
@@ -142,7 +158,8 @@ def _step_after_submit(run: AggregationRun, answer: EngineAnswer, now: datetime,
         return Step.ADOPT
     if not answer.answered or now - run.intent_at <= limits.grace:
         return Step.WAIT
-    return Step.SUBMIT_AGAIN if run.submits < limits.submits else Step.GIVE_UP
+    is_spent = run.submits >= limits.submits and not run.committed_slices
+    return Step.GIVE_UP if is_spent else Step.SUBMIT_AGAIN
 
 
 def _goes_on(run: AggregationRun, answer: EngineAnswer, now: datetime, limits: RunLimits) -> bool:

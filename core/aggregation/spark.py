@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """A program of `jobs/` ("aggregate_home_activity.py"), its arguments, and the name under which `find` finds it."""
+    """A program of `jobs/` ("aggregate.py"), its arguments, and the name under which `find` finds it."""
 
     name: str
     program: str

@@ -10,19 +10,31 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from core.aggregation.commit import commit_run
 from core.aggregation.lake import Lake, StoredPointer, empty_pointer, needs_snapshot, pointer_after
 from core.aggregation.port import AggregationStore
-from core.aggregation.runs import AggregationRun, EngineAnswer, RunLimits, Standing, Step, next_step, planned_run
+from core.aggregation.runs import (
+    AggregationRun,
+    EngineAnswer,
+    RunLimits,
+    Staged,
+    Standing,
+    Step,
+    next_step,
+    planned_run,
+)
 from core.aggregation.spark import JobRequest, SparkEngine
-from core.errors import EngineUnreachable
+from core.errors import EngineUnreachable, StagingRefused
 
-HOME_ACTIVITY = "home_activity"
-PROGRAM = "aggregate_home_activity.py"
+PROGRAM = "aggregate.py"
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """The means of a tick. `lake` is None where results stay in SQL; every job gets the `arguments`."""
+    """The means of a tick. `lake` is None where results stay in SQL; every job gets the `arguments`.
+
+    `jobs` are the names of the aggregates of the app's transform.
+    """
 
     store: AggregationStore
     engine: SparkEngine
@@ -30,6 +42,7 @@ class Aggregation:
     now: Callable[[], datetime]
     limits: RunLimits = RunLimits()  # noqa: RUF009 - it is frozen
     arguments: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +54,7 @@ class AggregationReport:
     published: bool = True
 
 
-def aggregate(own: Aggregation, job: str = HOME_ACTIVITY) -> AggregationReport:
+def aggregate(own: Aggregation, job: str) -> AggregationReport:
     """Take the open run one step further, and begin the next run when none is open.
 
     Raises InfrastructureFault; the writes before the fault remain, and the next tick continues from there.
@@ -58,7 +71,7 @@ def aggregate(own: Aggregation, job: str = HOME_ACTIVITY) -> AggregationReport:
     return AggregationReport(tuple(did), standing.last_run, published)
 
 
-def publish(own: Aggregation, job: str = HOME_ACTIVITY) -> bool:
+def publish(own: Aggregation, job: str) -> bool:
     """Move the lake's pointer to the last committed run; False when a later tick or snapshot has to do it."""
     if own.lake is None:
         return True
@@ -89,7 +102,7 @@ def _go_on(own: Aggregation, run: AggregationRun) -> str:
     staged = own.store.read_staged(run.run_id)  # after the answer: a job stages before it ends
     step = next_step(run, answer, staged, own.now(), own.limits)
     if step is Step.COMMIT and staged is not None:
-        return _done(own.store.commit_run(run, staged, own.now()), "committed")
+        return _commit(own, run, staged)
     if step is Step.ADOPT and answer.job_id is not None:
         return _done(own.store.note_submitted(run, answer.job_id, own.now()), "adopted a job")
     if step is Step.GIVE_UP:
@@ -98,6 +111,15 @@ def _go_on(own: Aggregation, run: AggregationRun) -> str:
     if step in (Step.SUBMIT_AGAIN, Step.TRY_AGAIN):
         return _submit_again(own, run, run.attempt + (step is Step.TRY_AGAIN))
     return "waits"
+
+
+def _commit(own: Aggregation, run: AggregationRun, staged: Staged) -> str:
+    """Commit a result as far as the time goes; a refused one is discarded, and the next tick sees a failed attempt."""
+    try:
+        return commit_run(own.store, run, staged, own.now, own.now() + own.limits.commit)
+    except StagingRefused as refused:
+        own.store.discard_staged(staged)
+        return f"discarded a result: {refused}"
 
 
 def _submit_again(own: Aggregation, run: AggregationRun, attempt: int) -> str:
@@ -146,10 +168,15 @@ def _done(done: bool, what: str) -> str:
     return what if done else "another tick was first"
 
 
-def report_facts(report: AggregationReport) -> dict[str, object]:
+def report_facts(job: str, report: AggregationReport) -> dict[str, object]:
     """Return the fields of the one log line of a tick."""
     run = report.run
-    facts: dict[str, object] = {"action": "aggregate", "did": list(report.did), "published": report.published}
+    facts: dict[str, object] = {
+        "action": "aggregate",
+        "job": job,
+        "did": list(report.did),
+        "published": report.published,
+    }
     if run is not None:
         facts |= {"run_id": run.run_id, "number": run.number, "attempt": run.attempt, "status": run.status}
     return facts

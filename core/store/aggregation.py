@@ -2,17 +2,23 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
-from core.aggregation.activity import HomeActivity
-from core.aggregation.runs import AggregationRun, Cut, Staged, Standing, cut_of
+from core.aggregation.commit import Portion
+from core.aggregation.runs import AggregationRun, Cut, Staged, StagedSlice, Standing, cut_of
+from core.errors import StagingRefused
 from core.store.columns import cut, instant_of, instant_or_none, instant_text
 from core.store.database import Database, write
-from core.store.script import Script, Step
+from core.store.script import Script, Step, of_rows
+from core.store.windows import window_reader
+from core.transforms.aggregates import find_aggregate, load_aggregates
 
 FAILURE_LENGTH = 2_000  # characters that are stored of the reason of a failed run
 STAGED_CHUNK = 4_000  # rows of one deletion: SQL Server locks a whole table for 5,000
 PREFIX_END = "\x7f"  # sorts after every character that an id may have
+
+
+Window = TypeVar("Window")
 
 
 class _MovedOn(Exception):
@@ -54,17 +60,34 @@ class Aggregations:
         found = self._database.ask("read_staged", run_id=run_id)
         if not found:
             return None
-        staging_id, of_run, attempt, staged_at = found[0]
-        return Staged(staging_id, of_run, attempt, instant_of(staged_at))
+        staging_id, of_run, attempt, staged_at, windows = found[0]
+        return Staged(staging_id, of_run, attempt, instant_of(staged_at), windows)
 
-    def commit_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
-        return self._is_first(result_script(run, staged, closed_at))
+    def read_slices(self, run: AggregationRun, staged: Staged) -> tuple[StagedSlice, ...]:
+        slices = tuple(StagedSlice(*row) for row in self._database.ask("read_slices", staging_id=staged.staging_id))
+        count = of_rows("count_staged", find_aggregate(run.job).of)
+        ((windows,),) = self._database.ask(count, staging_id=staged.staging_id)
+        if windows != staged.windows:
+            raise StagingRefused(staged.staging_id, f"it holds {windows} windows instead of {staged.windows}")
+        return slices
+
+    def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool:
+        return self._is_first(portion_script(run, staged, portion))
+
+    def close_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
+        return self._is_first(close_script(run, staged, closed_at))
+
+    def discard_staged(self, staged: Staged) -> bool:
+        return bool(self._remove(staged.staging_id, "remove_staging"))
 
     def clear_staging(self) -> None:
+        for one in load_aggregates():
+            for (staging_id,) in self._database.ask(of_rows("find_staging", one.of)):
+                while self._removed_windows(one.of, staging_id) == STAGED_CHUNK:
+                    pass
         for (staging_id,) in self._database.ask("find_closed_staging"):
-            while self._removed_windows(staging_id) == STAGED_CHUNK:
-                pass
-            write(self._database, f"staging {staging_id}", "remove_staging", staging_id=staging_id)
+            self._remove(staging_id, "remove_slices")
+            self._remove(staging_id, "remove_staging")
 
     def read_runs(self, job: str, before: int, limit: int) -> tuple[AggregationRun, ...]:
         return tuple(map(_run_of, self._database.ask("read_runs", job=job, before_number=before, most=limit)))
@@ -72,9 +95,12 @@ class Aggregations:
     def read_committed_runs(self, job: str, after: int) -> tuple[AggregationRun, ...]:
         return tuple(map(_run_of, self._database.ask("read_committed_runs", job=job, after_number=after)))
 
-    def read_activity(self, home_id: str, since: datetime, until: datetime) -> tuple[HomeActivity, ...]:
-        times = {"since_at": instant_text(since), "until_at": instant_text(until)}
-        return tuple(map(_activity_of, self._database.ask("read_activity", home_id=home_id, **times)))
+    def read_windows(
+        self, aggregate: type[Window], key: str | int, since: datetime, until: datetime
+    ) -> tuple[Window, ...]:
+        values = {"key_value": key, "since_at": instant_text(since), "until_at": instant_text(until)}
+        found = self._database.ask(of_rows("read_windows", aggregate), **values)
+        return tuple(map(window_reader(aggregate), found))
 
     def find_homes(self, prefix: str, after: str, limit: int) -> tuple[str, ...]:
         page = {"prefix": prefix, "prefix_end": prefix + PREFIX_END, "after_id": after, "most": limit}
@@ -83,8 +109,12 @@ class Aggregations:
     def close(self) -> None:
         self._database.close()
 
-    def _removed_windows(self, staging_id: str) -> int:
-        step = Step("remove_staged_windows", {"staging_id": staging_id, "most": STAGED_CHUNK}, counts="removed")
+    def _remove(self, staging_id: str, statement: str) -> list[tuple[Any, ...]]:
+        return write(self._database, f"staging {staging_id}", statement, staging_id=staging_id)
+
+    def _removed_windows(self, aggregate: type, staging_id: str) -> int:
+        values = {"staging_id": staging_id, "most": STAGED_CHUNK}
+        step = Step(of_rows("remove_staged", aggregate), values, counts="removed")
         return self._database.run(Script(f"staging {staging_id}", (step,), may_repeat=True)).kept["removed"]
 
     def _touched(self, statement: str, run: AggregationRun, **values: Any) -> bool:
@@ -117,32 +147,58 @@ def plan_script(run: AggregationRun) -> Script:
     return Script(f"plan of {run.run_id}", (first, Step("open_run", values)))
 
 
-def result_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> Script:
-    """Return the transaction of a result: move the cut, add the windows, and close the run."""
+def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Script:
+    """Return the transaction of a portion of slices: its mark, which is its lock, its check, and its windows."""
+    declared = find_aggregate(run.job).of
+    values = {
+        "run_id": run.run_id,
+        "cut_from": run.cut_from,
+        "expected_slices": run.committed_slices,
+        "committed_slices": portion.last + 1,
+        "staging_id": staged.staging_id,
+        "first_slice": portion.first,
+        "last_slice": portion.last,
+        "portion_windows": portion.windows,
+        "run_number": run.number,
+    }
+    steps = [
+        Step("mark_slices", values, expect=1, otherwise=_MovedOn),
+        Step(
+            of_rows("verify_slices", declared),
+            values,
+            expect=portion.staged,
+            otherwise=lambda: StagingRefused(
+                staged.staging_id, f"the windows of slices {portion.first} to {portion.last} are not those of its job"
+            ),
+        ),
+    ]
+    if portion.has_whole:
+        steps.append(Step(of_rows("replace_windows", declared), values))
+    steps.append(Step(of_rows("add_windows", declared), values))
+    return Script(f"slices {portion.first} to {portion.last} of {run.run_id}", tuple(steps))
+
+
+def close_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> Script:
+    """Return the transaction after the last slice: move the cut, and close the run."""
     values = {
         "run_id": run.run_id,
         "job": run.job,
-        "run_number": run.number,
         "cut_from": run.cut_from,
         "cut_to": run.cut_to,
         "staging_id": staged.staging_id,
+        "expected_slices": run.committed_slices,
         "closed_at": instant_text(closed_at),
     }
-    return Script(
-        f"result of {run.run_id}",
-        (
-            Step("move_cut", values, expect=1, otherwise=_MovedOn),
-            Step("remove_whole_windows", values),
-            Step("add_to_windows", values),
-            Step("open_windows", values),
-            Step("close_run", values, expect=1, otherwise=_MovedOn),
-        ),
+    steps = (
+        Step("move_cut", values, expect=1, otherwise=_MovedOn),
+        Step("close_run", values, expect=1, otherwise=_MovedOn),
     )
+    return Script(f"result of {run.run_id}", steps)
 
 
 def _run_of(row: Sequence[Any]) -> AggregationRun:
     (run_id, job, number, cut_from, cut_to, engine, attempt, submits, status, planned_at, intent_at, *later) = row
-    engine_job_id, submitted_at, closed_at, failure, readings, windows, lake_path, is_snapshot = later
+    engine_job_id, submitted_at, closed_at, failure, readings, windows, lake_path, is_snapshot, slices = later
     return AggregationRun(
         run_id,
         job,
@@ -163,10 +219,5 @@ def _run_of(row: Sequence[Any]) -> AggregationRun:
         windows,
         lake_path,
         bool(is_snapshot),
+        slices,
     )
-
-
-def _activity_of(row: Sequence[Any]) -> HomeActivity:
-    home_id, window_start, kind, readings, active, ppm, least, most, first_observed_at, last_observed_at = row
-    first, last = instant_of(first_observed_at), instant_of(last_observed_at)
-    return HomeActivity(home_id, instant_of(window_start), kind, readings, active, ppm, least, most, first, last)

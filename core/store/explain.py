@@ -11,8 +11,10 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from core.aggregation.commit import Portion
 from core.aggregation.runs import NO_CUT, AggregationRun, Staged
 from core.errors import HubledgerError
+from core.model.aggregates import SLICES
 from core.model.commits import BatchCommit, Checkpoint, DeadLetter, PartitionState, Settled
 from core.model.events import Event, Partition, PartitionId
 from core.model.letters import LetterClaim, LetterOutcome, RetryCommit
@@ -20,7 +22,7 @@ from core.model.rows import row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import PartitionProgress, PartitionRange
 from core.replay.pieces import Piece, ReplayCommit
-from core.store.aggregation import result_script
+from core.store.aggregation import close_script, portion_script
 from core.store.letters import claim_script, retry_script
 from core.store.partitions import batch_script
 from core.store.queries import load_queries
@@ -29,7 +31,9 @@ from core.store.script import OfRows, RowVerb, Script, of_rows
 from core.store.sqlserver.batch import run_text, step_text
 from core.store.sqlserver.rights import Use, uses_of
 from core.store.sqlserver.rows import rows_query
+from core.store.windows import WINDOW_PARAMS
 from core.transforms import load_transform
+from core.transforms.aggregates import load_aggregates
 
 TRANSFORM = "core.transforms.home_security"
 RIGHTS = "rights"
@@ -102,12 +106,18 @@ def _statements(row_classes: RowClasses) -> Iterator[tuple[str, str]]:
     queries = load_queries("sqlserver")
     yield from ((name, query.text) for name, query in queries.items() if name not in OF_THE_OWNER)
     yield from ((str(of), rows_query(of).text) for of in _of_rows(row_classes))
+    yield from ((str(of), rows_query(of).text) for of in _of_aggregates(row_classes))
 
 
 def _of_rows(row_classes: RowClasses) -> Iterator[OfRows]:
     for row_class in row_classes:
         verbs = _STATES if row_table(row_class).key else _APPENDED
         yield from (of_rows(verb, row_class) for verb in (*verbs, *_EACH))
+
+
+def _of_aggregates(row_classes: RowClasses) -> Iterator[OfRows]:
+    for one in load_aggregates(row_classes):
+        yield from (of_rows(verb, one.of) for verb in WINDOW_PARAMS)
 
 
 def _commit(row_classes: RowClasses) -> Script:
@@ -126,9 +136,18 @@ def _replay(row_classes: RowClasses) -> Script:
     return commit_script(ReplayCommit(_ID, _STATE, piece, settled, {}, row_classes, progress, "", _AT))
 
 
-def _run(row_classes: RowClasses) -> Script:
-    run = AggregationRun("", "", 1, NO_CUT, NO_CUT, "", 1, 1, "submitted", _AT, _AT)
-    return result_script(run, Staged("", "", 1, _AT), _AT)
+def _run_of(row_classes: RowClasses) -> AggregationRun:
+    """Return a run of an aggregate of these rows, or of any if they have none."""
+    (job, *_) = (one.name for one in (*load_aggregates(row_classes), *load_aggregates()))
+    return AggregationRun("", job, 1, NO_CUT, NO_CUT, "", 1, 1, "submitted", _AT, _AT)
+
+
+def _slices(row_classes: RowClasses) -> Script:
+    return portion_script(_run_of(row_classes), Staged("", "", 1, _AT), Portion(0, SLICES - 1, 2, 2, has_whole=True))
+
+
+def _close(row_classes: RowClasses) -> Script:
+    return close_script(_run_of(row_classes), Staged("", "", 1, _AT), _AT)
 
 
 def _claim(row_classes: RowClasses) -> Script:
@@ -145,7 +164,8 @@ TRANSACTIONS: Mapping[str, Callable[[RowClasses], Script]] = {
     "commit_batch": _commit,
     "retry": _retry,
     "replay": _replay,
-    "run": _run,
+    "slices": _slices,
+    "run": _close,
     "claim": _claim,
 }
 _NAMES = f"one or more of {', '.join(TRANSACTIONS)}, {RIGHTS}"

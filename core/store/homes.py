@@ -5,6 +5,8 @@ from datetime import datetime
 from core.aggregation.activity import Alert, RegisteredHome
 from core.store.columns import instant_of, instant_or_none, instant_text
 from core.store.database import Database
+from core.store.script import of_rows
+from core.transforms.aggregates.home_activity import HomeActivity
 
 
 class Homes:
@@ -26,5 +28,6 @@ class Homes:
 
     def read_last_window(self, home_id: str, until: datetime) -> datetime | None:
         """Return the beginning of the last window of a home that begins before an instant; None when there is none."""
-        ((found,),) = self._database.ask("read_last_window", home_id=home_id, until_at=instant_text(until))
+        statement = of_rows("read_last_window", HomeActivity)
+        ((found,),) = self._database.ask(statement, key_value=home_id, until_at=instant_text(until))
         return instant_or_none(found)

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import msgspec
 
-from core.aggregation.activity import HomeActivity, Period, end_of_window, steps, totals, within
-from core.aggregation.tick import HOME_ACTIVITY
+from core.aggregation.activity import Period, end_of_window, steps, totals, within
+from core.model.aggregates import aggregate_table
+from core.transforms.aggregates.home_activity import HomeActivity
 from handlers.app import App, app
 from handlers.web.cursors import key_of, page_of, query_of
 from handlers.web.operation import Answered, Call, Cursor, Instant, Nothing, Shape, operation, utc
@@ -165,7 +166,7 @@ def show_activity(call: Call[HomePath, ActivityQuery, Nothing]) -> ActivityAnswe
     as_of = _as_of(own)
     until = _until(call, own)
     day, week = Period(until, DAY, DAY_STEP), Period(until, WEEK, WEEK_STEP)
-    windows = own.aggregation_store.read_activity(home_id, week.since, week.until)
+    windows = own.aggregation_store.read_windows(HomeActivity, home_id, week.since, week.until)
     alerts = own.homes.read_alerts(home_id, week.since, week.until, MOST_ALERTS + 1)
     newest = [one.last_observed_at for one in windows] + [one.observed_at for one in alerts[:1]]
     return ActivityAnswer(
@@ -201,9 +202,9 @@ def _until(call: Call[HomePath, ActivityQuery, Nothing], own: App) -> datetime:
 
 
 def _as_of(own: App) -> AsOfAnswer:
-    store = own.aggregation_store
-    standing = store.read_standing(HOME_ACTIVITY)
-    runs = store.read_runs(HOME_ACTIVITY, standing.number + 1, MOST_RUNS)
+    store, job = own.aggregation_store, aggregate_table(HomeActivity).name
+    standing = store.read_standing(job)
+    runs = store.read_runs(job, standing.number + 1, MOST_RUNS)
     committed = (one.closed_at for one in runs if one.status == "committed")
     return AsOfAnswer(
         cut=json.loads(standing.cut), is_current=standing.cut == standing.reached, committed_at=next(committed, None)

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from core.aggregation.activity import HomeActivity, end_of_window
+from core.aggregation.activity import end_of_window
 from core.aggregation.runs import planned_run
-from core.aggregation.tick import HOME_ACTIVITY
-from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
+from core.transforms.aggregates.home_activity import HomeActivity
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, committed, finish, stage
 from tests.fakes.engines import SqliteEngine
 
 HOME, EMPTY = "H100003", "H100007"
@@ -64,7 +64,7 @@ def aggregate(path: Path, now: datetime) -> None:
     finish(database, run.run_id, run.run_id, now)
     staged = store.read_staged(run.run_id)
     assert staged is not None
-    assert store.commit_run(run, staged, now)
+    assert committed(store, run, staged, now)
     store.close()
 
 

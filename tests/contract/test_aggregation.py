@@ -1,4 +1,4 @@
-"""What every store promises of aggregation runs: one open run, compare and set everywhere, one transaction a commit."""
+"""What every store promises of aggregation runs: one open run, compare and set everywhere, one transaction a slice."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -10,17 +10,16 @@ from typing import Any, cast
 
 import pytest
 
-from core.aggregation.activity import HomeActivity
 from core.aggregation.port import AggregationStore
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged, planned_run
-from core.aggregation.tick import HOME_ACTIVITY
 from core.store.aggregation import STAGED_CHUNK
-from tests.fakes.aggregation_engines import AggregationEngine, engines, finish, ingest, stage
+from core.transforms.aggregates.home_activity import HomeActivity
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregationEngine, committed, engines, finish, ingest, stage
 from tests.fakes.builders import EPOCH, home, partition, reading
 
 NOW = EPOCH + timedelta(days=1, microseconds=123_457)
 LATER = NOW + timedelta(minutes=5)
-STAGING = ("home_activity_staging", "aggregation_staging")
+STAGING = ("home_activity_staged", "staged_slice", "staged_result")
 Opened = Callable[[], AggregationRun]
 
 
@@ -67,11 +66,11 @@ def close(store: AggregationStore, database: AggregationEngine, run: Aggregation
     finish(database, f"{run.run_id}-s", run.run_id, LATER)
     staged = store.read_staged(run.run_id)
     assert staged is not None
-    assert store.commit_run(run, staged, LATER)
+    assert committed(store, run, staged, LATER)
 
 
 def activity(store: AggregationStore, home_id: str = "home-1") -> tuple[HomeActivity, ...]:
-    return store.read_activity(home_id, EPOCH, EPOCH + timedelta(days=1))
+    return store.read_windows(HomeActivity, home_id, EPOCH, EPOCH + timedelta(days=1))
 
 
 def test_a_job_that_never_ran_stands_before_everything(store: AggregationStore) -> None:
@@ -151,7 +150,7 @@ def test_a_run_that_failed_leaves_the_cut_and_the_next_one_begins_there(
     run = opened()
     assert store.fail_run(run, "why " + "👩" * 2_000, LATER)
     assert not store.fail_run(run, "again", LATER)
-    assert not store.commit_run(run, Staged("s", run.run_id, 1, NOW), LATER)
+    assert not committed(store, run, Staged("s", run.run_id, 1, NOW), LATER)
     again = planned(store)
     assert (again.cut_from, again.number, again.run_id == run.run_id) == (run.cut_from, 2, False)
     assert store.open_run(again)
@@ -212,7 +211,7 @@ def test_what_another_execution_staged_is_neither_counted_nor_left(
     close(store, database, run, window())
     assert activity(store) == (window(),)
     store.clear_staging()
-    assert [database.count(table) for table in STAGING] == [0, 0]
+    assert [database.count(table) for table in STAGING] == [0, 0, 0]
 
 
 def test_a_commit_leaves_the_staging_which_is_cleared_in_small_parts_once_the_run_is_closed(
@@ -221,17 +220,17 @@ def test_a_commit_leaves_the_staging_which_is_cleared_in_small_parts_once_the_ru
     run = opened()
     stage(database, "half", run.run_id, [window(f"home-{number}") for number in range(STAGED_CHUNK + 1)])
     store.clear_staging()
-    assert database.count("home_activity_staging") == STAGED_CHUNK + 1
+    assert database.count("home_activity_staged") == STAGED_CHUNK + 1
     close(store, database, run, window())
-    assert [database.count(table) for table in STAGING] == [STAGED_CHUNK + 2, 1]
+    assert [database.count(table) for table in STAGING] == [STAGED_CHUNK + 2, 1, 1]
     store.clear_staging()
-    assert [database.count(table) for table in STAGING] == [0, 0]
+    assert [database.count(table) for table in STAGING] == [0, 0, 0]
 
 
 def test_a_run_is_committed_once(store: AggregationStore, database: AggregationEngine, opened: Opened) -> None:
     run = opened()
     close(store, database, run, window())
-    assert not store.commit_run(run, Staged(f"{run.run_id}-s", run.run_id, 1, LATER), LATER)
+    assert not committed(store, run, Staged(f"{run.run_id}-s", run.run_id, 1, LATER, windows=1), LATER)
     assert activity(store) == (window(),)
 
 
@@ -242,7 +241,7 @@ def test_a_commit_from_another_cut_than_the_standing_one_writes_nothing(
     stage(database, "s", run.run_id, [window()])
     finish(database, "s", run.run_id, LATER)
     elsewhere = replace(run, cut_from=Cut('{"1/0":7}'))
-    assert not store.commit_run(elsewhere, Staged("s", run.run_id, 1, LATER), LATER)
+    assert not committed(store, elsewhere, Staged("s", run.run_id, 1, LATER, windows=1), LATER)
     assert activity(store) == ()
     assert store.read_standing(HOME_ACTIVITY).open_run == run
 
@@ -255,7 +254,9 @@ def test_of_commits_at_the_same_time_one_counts(
         stage(database, staging_id, run.run_id, [window()])
         finish(database, staging_id, run.run_id, LATER)
     with ThreadPoolExecutor(4) as pool:
-        done = list(pool.map(lambda name: store.commit_run(run, Staged(name, run.run_id, 1, LATER), LATER), "abab"))
+        done = list(
+            pool.map(lambda name: committed(store, run, Staged(name, run.run_id, 1, LATER, windows=1), LATER), "abab")
+        )
     assert done.count(True) == 1
     assert activity(store) == (window(),)
 
@@ -307,8 +308,8 @@ def test_activity_is_that_of_one_home_in_a_span(
 ) -> None:
     close(store, database, opened(), window(), window(minute=15), window(minute=30), window("home-10"))
     since, until = EPOCH + timedelta(minutes=15), EPOCH + timedelta(minutes=30)
-    assert store.read_activity("home-1", since, until) == (window(minute=15),)
-    assert store.read_activity("home", EPOCH, LATER) == ()
+    assert store.read_windows(HomeActivity, "home-1", since, until) == (window(minute=15),)
+    assert store.read_windows(HomeActivity, "home", EPOCH, LATER) == ()
 
 
 def test_homes_are_found_by_how_their_ids_begin(store: AggregationStore) -> None:

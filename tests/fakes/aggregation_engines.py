@@ -2,13 +2,17 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
-from core.aggregation.activity import HomeActivity
+from core.aggregation.commit import commit_run
 from core.aggregation.port import AggregationStore
+from core.aggregation.runs import AggregationRun
+from core.aggregation.runs import Staged as StagedResult
+from core.model.aggregates import WINDOW_START, Aggregate, aggregate_table
 from core.model.rows import Row
 from core.store.aggregation import Aggregations
 from core.store.columns import instant_text
@@ -21,11 +25,10 @@ from tests.fakes.engines import SqliteEngine
 from tests.fakes.server_engine import SqlServerEngine
 from tests.fakes.store import Store
 
-COLUMNS = (
-    "staging_id, run_id, home_id, window_start, kind, is_whole, readings, active, ppm_hundredths,"
-    " least_ppm_hundredths, most_ppm_hundredths, first_observed_at, last_observed_at"
-)
-FINISHED = "staging_id, run_id, attempt, lake_path, is_snapshot, staged_at"
+HOME_ACTIVITY = "home_activity"
+FACTS = "staging_id, run_id, slice, windows, whole_windows, sums, rows_hash"
+FINISHED = "staging_id, run_id, attempt, windows, rows_read, lake_path, is_snapshot, staged_at"
+Staged = dict[str, dict[tuple[Any, ...], tuple[bool, Any]]]  # the windows of each staging, by their keys
 
 
 class AggregatingStore(Store, Aggregations):
@@ -35,6 +38,9 @@ class AggregatingStore(Store, Aggregations):
 class AggregationEngine(Protocol):
     """A database under test."""
 
+    @property
+    def staged(self) -> Staged: ...
+
     def open(self) -> AggregationStore: ...
 
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None: ...
@@ -43,12 +49,16 @@ class AggregationEngine(Protocol):
 
     def instant(self, moment: datetime) -> str: ...
 
+    def change(self, statement: str) -> list[tuple[Any, ...]]:
+        """Run a statement of a test; {p} is the prefix of a table."""
+
 
 @dataclass(frozen=True, slots=True)
 class SqliteAggregation:
     """The embedded store."""
 
     sqlite: SqliteEngine
+    staged: Staged = field(default_factory=dict)
 
     def open(self) -> AggregatingStore:
         return AggregatingStore(SqliteDatabase(self.sqlite.path))
@@ -64,12 +74,16 @@ class SqliteAggregation:
     def instant(self, moment: datetime) -> str:
         return instant_text(moment)
 
+    def change(self, statement: str) -> list[tuple[Any, ...]]:
+        return self.sqlite.sql(statement.format(p=""))
+
 
 @dataclass(frozen=True, slots=True)
 class ServerAggregation:
     """The T-SQL server that MSSQL_CONNECTION names."""
 
     server: SqlServerEngine
+    staged: Staged = field(default_factory=dict)
 
     def open(self) -> AggregatingStore:
         return AggregatingStore(SqlServerDatabase(self.server.connection_string, schema=self.server.schema))
@@ -85,6 +99,10 @@ class ServerAggregation:
 
     def instant(self, moment: datetime) -> str:
         return server_instant_text(moment)
+
+    def change(self, statement: str) -> list[tuple[Any, ...]]:
+        results = self.server.session.run(f"SET NOCOUNT ON; {statement.format(p=f'{self.server.schema}.')};")
+        return list(results[-1]) if results else []
 
 
 def engines(place: Path, connection: str) -> dict[str, Callable[[], AggregationEngine]]:
@@ -105,35 +123,70 @@ def ingest(store: Any, rows: Sequence[Row], of: str = "0") -> None:
     store.commit_batch(commit(state, first, first + len(rows) - 1, settled(placed)))
 
 
-def stage(
-    engine: AggregationEngine, staging_id: str, run_id: str, windows: Sequence[HomeActivity], whole: bool = False
-) -> None:
-    """Stage windows as a job does; whole windows replace the stored ones."""
-    rows = [
-        (
-            staging_id,
-            run_id,
-            one.home_id,
-            engine.instant(one.window_start),
-            one.kind,
-            int(whole),
-            one.readings,
-            one.active,
-            one.ppm_hundredths,
-            one.least_ppm_hundredths,
-            one.most_ppm_hundredths,
-            engine.instant(one.first_observed_at) if one.readings else None,
-            engine.instant(one.last_observed_at) if one.readings else None,
-        )
-        for one in windows
-    ]
-    engine.insert("home_activity_staging", COLUMNS, rows)
+def stage(engine: AggregationEngine, staging_id: str, run_id: str, windows: Sequence[Any], whole: bool = False) -> None:
+    """Stage windows of one aggregate as a job does; whole windows replace the stored ones. A key is staged once."""
+    known = engine.staged.setdefault(staging_id, {})
+    for one in windows:
+        of = aggregate_table(type(one))
+        key = tuple(getattr(one, name) for name in of.key)
+        if key not in known:
+            known[key] = (whole, one)
+            columns, values = _row(engine, of, staging_id, run_id, one, whole)
+            engine.insert(of.staged, columns, [values])
+
+
+def committed(store: AggregationStore, run: AggregationRun, staged: StagedResult, at: datetime) -> bool:
+    """Commit a run without an end of the time; return False when another tick was first."""
+    return commit_run(store, run, staged, lambda: at, at + timedelta(minutes=1)) == "committed"
+
+
+def _row(
+    engine: AggregationEngine, of: Aggregate, staging_id: str, run_id: str, one: Any, whole: bool
+) -> tuple[str, tuple[Any, ...]]:
+    given = {name: getattr(one, name) for name in of.columns}
+    if not given[of.count]:
+        given |= {measure.name: None for measure in of.measures if measure.holds is datetime}
+    values = (engine.instant(value) if isinstance(value, datetime) else value for value in given.values())
+    columns = ", ".join(["staging_id", "run_id", "slice", "is_whole", *(f"[{name}]" for name in given)])
+    return columns, (staging_id, run_id, of.slice_of(given[of.keys[0].name]), int(whole), *values)
 
 
 def finish(engine: AggregationEngine, staging_id: str, run_id: str, staged_at: datetime) -> None:
-    """Mark a result as complete."""
-    row = (staging_id, run_id, 1, f"/lake/{staging_id}", 0, engine.instant(staged_at))
-    engine.insert("aggregation_staging", FINISHED, [row])
+    """Write the facts of a result as a job does, computed here from the staged windows, and mark it as complete."""
+    slices: dict[int, list[tuple[bool, Any]]] = {}
+    known = engine.staged.get(staging_id, {})
+    for whole, one in known.values():
+        of = aggregate_table(type(one))
+        slices.setdefault(of.slice_of(getattr(one, of.keys[0].name)), []).append((whole, one))
+    engine.insert("staged_slice", FACTS, [_facts(staging_id, run_id, *each) for each in slices.items()])
+    rows = sum(getattr(one, aggregate_table(type(one)).count) for _, one in known.values())
+    row = (staging_id, run_id, 1, len(known), rows, f"/lake/{staging_id}", 0, engine.instant(staged_at))
+    engine.insert("staged_result", FINISHED, [row])
+
+
+def _facts(staging_id: str, run_id: str, number: int, windows: Sequence[tuple[bool, Any]]) -> tuple[Any, ...]:
+    of = aggregate_table(type(windows[0][1]))
+    measures = [one.name for one in of.measures if one.holds is int]
+    columns = [[value for _, one in windows if (value := getattr(one, name)) is not None] for name in measures]
+    sums = "|".join(str(sum(column)) if column else "" for column in columns)
+    whole = sum(is_whole for is_whole, _ in windows)
+    hashed = sum(_row_hash(of, is_whole, one) for is_whole, one in windows)
+    return (staging_id, run_id, number, len(windows), whole, sums, hashed)
+
+
+def _row_hash(of: Aggregate, is_whole: bool, one: Any) -> int:
+    texts = [each.name for each in of.keys if each.kind is str]
+    values = [getattr(one, name).replace("\n", " ") for name in texts] + [str(int(is_whole))]
+    values += [_text(of, one, name) for name in of.columns if name not in texts]
+    return int.from_bytes(sha256("|".join(values).encode("utf-16-le")).digest()[:4], "big")
+
+
+def _text(of: Aggregate, one: Any, name: str) -> str:
+    value = getattr(one, name)
+    if isinstance(value, datetime):
+        is_missing = name != WINDOW_START and not getattr(one, of.count)
+        return "" if is_missing else value.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return "" if value is None else str(value)
 
 
 def _literal(value: Any) -> str:

@@ -140,7 +140,7 @@ class Container:
 def test_the_files_that_a_batch_names_are_those_that_were_uploaded() -> None:
     container = Container()
     assert lake.upload_jobs(container) == sorted(container.blobs)
-    batch = LivyJobs("jobs").batch(JobRequest("n", "aggregate_home_activity.py", ()))
+    batch = LivyJobs("jobs").batch(JobRequest("n", "aggregate.py", ()))
     assert {batch["file"], *batch["pyFiles"]} <= set(container.blobs)
 
 

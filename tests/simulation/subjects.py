@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, cast
 
-from core.aggregation.activity import HomeActivity
 from core.aggregation.spark import JobRequest, JobState
 from core.aggregation.tick import Aggregation, aggregate
 from core.errors import ReplayOverlap
@@ -32,7 +31,8 @@ from core.store.aggregation import Aggregations
 from core.store.incarnations import Incarnations
 from core.store.ledger import Ledger
 from core.store.stream import OneStream
-from tests.fakes.aggregation_engines import SqliteAggregation, finish, stage
+from core.transforms.aggregates.home_activity import HomeActivity
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, finish, stage
 from tests.fakes.builders import EPOCH, STREAM, batch, event, partition
 from tests.fakes.replaying import order
 from tests.fakes.store import Store
@@ -198,7 +198,7 @@ class StagingEngine:
 
 def _tick(process: Process) -> None:
     bench = process.bench
-    aggregate(Aggregation(Aggregations(process.database), StagingEngine(bench), None, bench.clock.now))
+    aggregate(Aggregation(Aggregations(process.database), StagingEngine(bench), None, bench.clock.now), HOME_ACTIVITY)
 
 
 SUBJECTS = {

@@ -9,14 +9,16 @@ import pytest
 from azure.storage.blob import BlobServiceClient
 
 from core.aggregation.lake import empty_pointer
-from core.aggregation.tick import HOME_ACTIVITY
 from core.errors import LakeUnreachable
 from core.remote.spark.lakes import BlobLake
+from core.transforms.aggregates import find_aggregate
 from jobs.lake import CONNECTION, read_aggregate
-from jobs.transforms import KEY
 from tests.acceptance.storage import azurite
+from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.spark.readings import gas, switch
 from tests.spark.world import Fate, World
+
+OF = find_aggregate(HOME_ACTIVITY)
 
 pytestmark = pytest.mark.slow
 
@@ -49,8 +51,8 @@ def test_runs_are_uploaded_by_the_executors_and_listed_by_the_pointer(
     stored = lake.read_pointer(HOME_ACTIVITY)
     assert stored is not None
     assert [run.number for run in stored.pointer.runs] == [1, 2]
-    found = read_aggregate(spark, lake.location, stored.pointer).orderBy(*KEY).collect()
-    assert found == world.tables.activity().orderBy(*KEY).collect() != []
+    found = read_aggregate(spark, OF, lake.location, stored.pointer).orderBy(*OF.key).collect()
+    assert found == world.tables.windows(OF).orderBy(*OF.key).collect() != []
     world.store.close()
 
 

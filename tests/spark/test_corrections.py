@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.aggregation.tick import HOME_ACTIVITY
+from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.fakes.replaying import order
 from tests.spark.readings import NOON, gas, switch
 from tests.spark.stream import (

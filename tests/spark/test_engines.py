@@ -17,11 +17,11 @@ import pytest
 
 from core.aggregation.runs import AggregationRun
 from core.aggregation.spark import SparkEngine
-from core.aggregation.tick import HOME_ACTIVITY
 from core.remote.spark.databricks import DatabricksEngine
 from core.remote.spark.livy import LivyEngine, LivyJobs
 from core.remote.spark.local import LocalEngine, LocalSpark
 from jobs.package import ARCHIVE, write_package
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, committed
 from tests.fakes.databricks_service import DatabricksService
 from tests.fakes.livy_service import PATHS, LivyService
 from tests.fakes.spark_service import Service, Serving
@@ -208,7 +208,7 @@ def test_a_cluster_runs_the_job_and_survives_the_death_of_a_worker(world: World,
     with cluster(tmp_path) as (address, (_, second)):
         sizes = ("spark.cores.max=2", "spark.executor.cores=1", "spark.executor.memory=512m")
         confs = [word for size in sizes for word in ("--conf", size)]
-        job = [str(jobs / "aggregate_home_activity.py"), "--run-id", run.run_id, "--attempt", "1"]
+        job = [str(jobs / "aggregate.py"), "--run-id", run.run_id, "--attempt", "1"]
         words = [
             spark_submit(),
             "--master",
@@ -230,7 +230,7 @@ def test_a_cluster_runs_the_job_and_survives_the_death_of_a_worker(world: World,
         assert driver.wait(SECONDS) == 0, (tmp_path / "job.log").read_text()
     staged = world.store.read_staged(run.run_id)
     assert staged is not None
-    assert world.store.commit_run(run, staged, world.clock.now())
+    assert committed(world.store, run, staged, world.clock.now())
     world.prove()
 
 

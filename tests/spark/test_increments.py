@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.aggregation.tick import HOME_ACTIVITY
+from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.spark.readings import NOON, by_chance, gas, switch
 from tests.spark.world import Fate, World
 
@@ -33,7 +33,7 @@ def test_no_fate_of_a_job_changes_the_sums(world: World) -> None:
         world.settle()
         run = world.store.read_runs(HOME_ACTIVITY, 10, 1)[0]
         assert (run.number, run.status, run.readings, run.windows) == (number, "committed", 3, 3), fate
-        assert world.sqlite.sql("SELECT COUNT(*) FROM home_activity_staging") == [(0,)], fate
+        assert world.sqlite.sql("SELECT COUNT(*) FROM home_activity_staged") == [(0,)], fate
         world.prove()
     world.prove_by_rebuild()
 

@@ -10,14 +10,17 @@ from typing import Any
 
 import pytest
 
+from core.model.aggregates import aggregate_table
+from core.transforms.aggregates.home_activity import HomeActivity
 from core.transforms.home_security import Home, HomeAlert, SensorReading
-from jobs.aggregate_home_activity import Execution, aggregate
+from jobs.aggregate import Execution, aggregate
 from jobs.capture import EVENTS
 from jobs.jdbc_tables import Dialect, JdbcTables
 from jobs.ranges import CommitSpan, LedgerRange, Slice
 from jobs.tables import Run
 from tests.sql.gates import gates
 
+OF = aggregate_table(HomeActivity)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)
 WINDOW = (
@@ -25,8 +28,8 @@ WINDOW = (
 )
 TABLES = {
     "aggregation_run": (
-        "run_id VARCHAR(40), run_number BIGINT, cut_from VARCHAR(400), cut_to VARCHAR(400), attempt INT,"
-        " status VARCHAR(12)"
+        "run_id VARCHAR(40), job VARCHAR(40), run_number BIGINT, cut_from VARCHAR(400), cut_to VARCHAR(400),"
+        " attempt INT, status VARCHAR(12)"
     ),
     "aggregation_cut": "job VARCHAR(40), cut VARCHAR(400)",
     "batch_ledger": (
@@ -44,13 +47,17 @@ TABLES = {
         f"home_id VARCHAR(32), window_start BIGINT, kind VARCHAR(20), {WINDOW}, first_observed_at BIGINT,"
         " last_observed_at BIGINT"
     ),
-    "home_activity_staging": (
-        "staging_id VARCHAR(80), run_id VARCHAR(40), home_id VARCHAR(32), window_start VARCHAR(40), kind VARCHAR(20),"
-        f" is_whole SMALLINT, {WINDOW}, first_observed_at VARCHAR(40), last_observed_at VARCHAR(40)"
+    "home_activity_staged": (
+        "staging_id VARCHAR(80), slice INT, home_id VARCHAR(32), window_start VARCHAR(40), kind VARCHAR(20),"
+        f" run_id VARCHAR(40), is_whole SMALLINT, {WINDOW}, first_observed_at VARCHAR(40), last_observed_at VARCHAR(40)"
     ),
-    "aggregation_staging": (
-        "staging_id VARCHAR(80), run_id VARCHAR(40), attempt INT, lake_path VARCHAR(400), is_snapshot SMALLINT,"
-        " staged_at VARCHAR(40)"
+    "staged_slice": (
+        "staging_id VARCHAR(80), slice INT, run_id VARCHAR(40), windows BIGINT, whole_windows BIGINT,"
+        " sums VARCHAR(400), rows_hash BIGINT"
+    ),
+    "staged_result": (
+        "staging_id VARCHAR(80), run_id VARCHAR(40), attempt INT, windows BIGINT, rows_read BIGINT,"
+        " lake_path VARCHAR(400), is_snapshot SMALLINT, staged_at VARCHAR(40)"
     ),
     "staged_event": (
         "stream_id INT, partition_id VARCHAR(40), sequence_number BIGINT, offset_token VARCHAR(200),"
@@ -100,7 +107,8 @@ def tables(spark: Any, derby: Derby) -> JdbcTables:
 
 
 def test_a_run_is_read_added_up_and_staged_by_jdbc(spark: Any, derby: Derby, tables: JdbcTables) -> None:
-    derby.run("""INSERT INTO hubledger.aggregation_run VALUES ('r1', 2, '{"1/0":1}', '{"1/0":4}', 1, 'submitted')""")
+    cuts = """'{"1/0":1}', '{"1/0":4}'"""
+    derby.run(f"INSERT INTO hubledger.aggregation_run VALUES ('r1', 'home_activity', 2, {cuts}, 1, 'submitted')")
     for number, kind, first, last in (
         (1, "batch", 0, 9),
         (2, "batch", 10, 11),
@@ -117,19 +125,22 @@ def test_a_run_is_read_added_up_and_staged_by_jdbc(spark: Any, derby: Derby, tab
     result = aggregate(spark, tables, Execution("r1", 1))
     assert result is not None
     columns = "window_start, is_whole, readings, active, ppm_hundredths, last_observed_at, staging_id"
-    assert sorted(derby.select(columns, "home_activity_staging")) == [
+    assert sorted(derby.select(columns, "home_activity_staged")) == [
         ("2026-02-10T11:45:00.000000", 0, 1, 0, None, "2026-02-10T11:59:00.000000", result.staging_id),
         ("2026-02-10T12:00:00.000000", 0, 2, 0, 1200, "2026-02-10T12:00:00.123457", result.staging_id),
     ]
-    assert derby.select("staging_id, attempt, is_snapshot", "aggregation_staging") == [(result.staging_id, 1, 0)]
+    number = OF.slice_of("home-1")
+    assert derby.select("slice, windows, whole_windows, sums", "staged_slice") == [(number, 2, 0, "3|0|1200|500|700")]
+    columns = "staging_id, attempt, windows, rows_read, is_snapshot"
+    assert derby.select(columns, "staged_result") == [(result.staging_id, 1, 2, 3, 0)]
 
 
 def test_a_run_that_is_closed_or_at_another_attempt_is_left_alone(spark: Any, derby: Derby, tables: JdbcTables) -> None:
-    derby.run("INSERT INTO hubledger.aggregation_run VALUES ('r1', 2, '{}', '{}', 2, 'submitted')")
-    derby.run("INSERT INTO hubledger.aggregation_run VALUES ('r2', 3, '{}', '{}', 1, 'committed')")
-    assert tables.read_run("r1") == Run("r1", 2, "{}", "{}", 2, "submitted")
+    derby.run("INSERT INTO hubledger.aggregation_run VALUES ('r1', 'home_activity', 2, '{}', '{}', 2, 'submitted')")
+    derby.run("INSERT INTO hubledger.aggregation_run VALUES ('r2', 'home_activity', 3, '{}', '{}', 1, 'committed')")
+    assert tables.read_run("r1") == Run("r1", "home_activity", 2, "{}", "{}", 2, "submitted")
     assert [aggregate(spark, tables, Execution(run_id, 1)) for run_id in ("r1", "r2", "none")] == [None] * 3
-    assert derby.select("staging_id", "aggregation_staging") == []
+    assert derby.select("staging_id", "staged_result") == []
 
 
 def test_rows_are_read_as_texts_by_position(derby: Derby, tables: JdbcTables) -> None:
@@ -191,10 +202,10 @@ def test_what_is_sent_to_sql_server_passes_the_parser() -> None:
         lambda: tables.read_run("r1"),
         lambda: tables.read_cut("home_activity"),
         lambda: tables.read_ledger([CommitSpan(1, "0", 2, 3)]),
-        lambda: tables.readings(slices),
-        lambda: tables.retracted([LedgerRange(1, "0", 2, "replay", 1, 9, 3)]),
-        tables.activity,
-        lambda: tables.staged("s1"),
+        lambda: tables.rows(OF, slices),
+        lambda: tables.retracted(OF, [LedgerRange(1, "0", 2, "replay", 1, 9, 3)]),
+        lambda: tables.windows(OF),
+        lambda: tables.staged(OF, "s1"),
         lambda: tables.read_checkpoints(1),
         lambda: tables.stage_events(None, 1),
         *(lambda row_class=row_class: tables.texts(row_class, None) for row_class in (Home, HomeAlert)),

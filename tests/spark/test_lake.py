@@ -9,12 +9,15 @@ import pytest
 
 import core.aggregation.lake
 from core.aggregation.lake import StoredPointer
-from core.aggregation.tick import HOME_ACTIVITY, aggregate
+from core.aggregation.tick import aggregate
 from core.remote.spark.lakes import FolderLake
+from core.transforms.aggregates import find_aggregate
 from jobs.lake import read_aggregate
-from jobs.transforms import KEY
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, committed
 from tests.spark.readings import NOON, gas, switch
 from tests.spark.world import Fate, World
+
+OF = find_aggregate(HOME_ACTIVITY)
 
 
 @pytest.fixture
@@ -36,11 +39,13 @@ def pointer(folder: Path) -> StoredPointer:
 
 
 def in_lake(spark: Any, folder: Path) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in read_aggregate(spark, str(folder), pointer(folder).pointer).orderBy(*KEY).collect()]
+    return [
+        tuple(row) for row in read_aggregate(spark, OF, str(folder), pointer(folder).pointer).orderBy(*OF.key).collect()
+    ]
 
 
 def in_sql(world: World) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in world.tables.activity().orderBy(*KEY).collect()]
+    return [tuple(row) for row in world.tables.windows(OF).orderBy(*OF.key).collect()]
 
 
 def test_the_pointer_lists_each_committed_run_and_the_sum_of_their_files_is_the_aggregate(
@@ -75,9 +80,9 @@ def test_a_pointer_that_was_not_swapped_in_time_is_swapped_by_the_next_tick(worl
     (staged,) = world.store.read_runs(HOME_ACTIVITY, 10, 1)
     whole = world.store.read_staged(staged.run_id)
     assert whole is not None
-    assert world.store.commit_run(staged, whole, world.clock.now())  # and the function died before the swap
+    assert committed(world.store, staged, whole, world.clock.now())  # and the function died before the swap
     assert FolderLake(folder).read_pointer(HOME_ACTIVITY) is None
-    assert aggregate(world.own).published
+    assert aggregate(world.own, HOME_ACTIVITY).published
     assert [run.number for run in pointer(folder).pointer.runs] == [1]
 
 

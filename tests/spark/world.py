@@ -7,19 +7,20 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
-from core.aggregation.activity import HomeActivity
 from core.aggregation.lake import Lake
 from core.aggregation.runs import RunLimits
 from core.aggregation.spark import JobRequest, JobState
-from core.aggregation.tick import HOME_ACTIVITY, Aggregation, AggregationReport, aggregate
+from core.aggregation.tick import Aggregation, AggregationReport, aggregate
 from core.errors import EngineUnreachable
+from core.model.aggregates import Aggregate, aggregate_table
 from core.model.rows import Row
 from core.store.sqlite.database import SqliteDatabase
-from jobs.aggregate_home_activity import Execution
-from jobs.aggregate_home_activity import aggregate as run_job
-from jobs.rebuild_home_activity import rebuild
+from core.transforms.aggregates.home_activity import HomeActivity
+from jobs.aggregate import Execution
+from jobs.aggregate import aggregate as run_job
+from jobs.rebuild_aggregate import rebuild
 from jobs.sqlite_tables import SqliteTables
-from tests.fakes.aggregation_engines import AggregatingStore
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore
 from tests.fakes.builders import EPOCH, FakeClock, commit, event, letter, partition, settled
 from tests.fakes.engines import SqliteEngine
 
@@ -55,14 +56,14 @@ class DyingTables:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tables, name)
 
-    def stage(self, windows: Any, staging_id: str, run_id: str) -> None:
+    def stage(self, of: Aggregate, windows: Any, staging_id: str, run_id: str) -> None:
         if self._fate is Fate.KILLED_BEFORE:
             raise Killed
         if self._fate is Fate.KILLED_DURING:
             half = max(1, windows.count() // 2)
-            self._tables.stage(windows.limit(half), staging_id, run_id)
+            self._tables.stage(of, windows.limit(half), staging_id, run_id)
             raise Killed
-        self._tables.stage(windows, staging_id, run_id)
+        self._tables.stage(of, windows, staging_id, run_id)
 
     def finish(self, result: Any) -> None:
         if self._fate is Fate.KILLED_AFTER:
@@ -153,7 +154,7 @@ class World:
 
     def tick(self, patience: timedelta = timedelta(minutes=11)) -> AggregationReport:
         """Tick once, and let time pass."""
-        report = aggregate(self.own)
+        report = aggregate(self.own, HOME_ACTIVITY)
         self.clock.advance(patience.total_seconds())
         return report
 
@@ -167,7 +168,8 @@ class World:
     def activity(self) -> list[HomeActivity]:
         """Return the whole aggregate, in order."""
         homes = [home for (home,) in self.sqlite.sql("SELECT DISTINCT home_id FROM home_activity ORDER BY home_id")]
-        return [window for home in homes for window in self.store.read_activity(home, EPOCH - 400 * WINDOW * 96, FAR)]
+        since = EPOCH - 400 * WINDOW * 96
+        return [window for home in homes for window in self.store.read_windows(HomeActivity, home, since, FAR)]
 
     def recounted(self) -> list[HomeActivity]:
         """Return the expected aggregate: the readings, added up by plain Python."""
@@ -189,7 +191,7 @@ class World:
     def prove_by_rebuild(self) -> None:
         """Check that the rebuild, a job of several seconds, finds no difference either."""
         self.prove()
-        comparison = rebuild(self.tables)
+        comparison = rebuild(self.tables, aggregate_table(HomeActivity))
         assert (comparison.differing, comparison.moved, comparison.shown) == (0, False, [])
         assert comparison.windows == len(self.recounted())
 

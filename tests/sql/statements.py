@@ -6,9 +6,10 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 
+from core.aggregation.commit import Portion
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
-from core.aggregation.tick import HOME_ACTIVITY
 from core.ledger.next_incarnation import Opening
+from core.model.aggregates import SLICES
 from core.model.commits import (
     BatchCommit,
     Checkpoint,
@@ -25,14 +26,14 @@ from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import JobMove, PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
-from core.store.aggregation import plan_script, result_script
+from core.store.aggregation import close_script, plan_script, portion_script
 from core.store.gaps import noting_script
 from core.store.incarnations import opening_script
 from core.store.letters import claim_script, move_script, retry_script, taking_script
 from core.store.partitions import batch_script
 from core.store.queries import SQL, load_migrations, load_queries
+from core.store.replay_scripts import close_script as close_replay_script
 from core.store.replay_scripts import (
-    close_script,
     commit_script,
     note_script,
     open_script,
@@ -42,6 +43,8 @@ from core.store.replay_scripts import move_script as move_job_script
 from core.store.script import OfRows, RowVerb, Script, of_rows
 from core.store.sqlserver.batch import Batch, ask_batch, run_batch
 from core.store.sqlserver.rows import rows_query
+from core.transforms.aggregates import load_aggregates
+from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of
 
 OF_APPENDED: tuple[RowVerb, ...] = ("next_partition", "next_number", "select_range", "find_lettered")
@@ -51,6 +54,7 @@ FILES = ("lock_migrations", "engine_edition", "create_schema", "begin_migration"
 RUN = AggregationRun("r", HOME_ACTIVITY, 3, NO_CUT, Cut('{"1/0":1}'), "livy", 1, 1, "submitting", EPOCH, EPOCH)
 GAP = (SequenceNumber(7), SequenceNumber(9))
 STAGED = Staged("s", "r", 1, EPOCH)
+PORTION = Portion(0, SLICES - 1, 2, 2, has_whole=True)
 
 
 @cache
@@ -131,13 +135,17 @@ def jobs() -> Mapping[str, Script]:
         "job open dry": open_script(request_of(is_dry_run=True), 1),
         "job move": move_job_script(JobMove(ID, "pause", "somebody", "because", EPOCH)),
         "job rehearsed": note_script(RehearsedPiece(commit, commit.counts, ())),
-        "job close": close_script(job, commit.progress, 0, EPOCH),
+        "job close": close_replay_script(job, commit.progress, 0, EPOCH),
     }
 
 
 def aggregations() -> Mapping[str, Script]:
     """Return the scripts of an aggregation run."""
-    return {"run plan": plan_script(RUN), "run result": result_script(RUN, STAGED, EPOCH)}
+    closing = {"run plan": plan_script(RUN), "run result": close_script(RUN, STAGED, EPOCH)}
+    runs = {one.name: replace(RUN, job=one.name) for one in load_aggregates()}
+    parts = {f"run slices of {name}": portion_script(run, STAGED, PORTION) for name, run in runs.items()}
+    adding = replace(PORTION, has_whole=False)
+    return {**closing, **parts, "run slices": portion_script(RUN, STAGED, adding)}
 
 
 def incarnations() -> Mapping[str, Script]:
@@ -269,6 +277,8 @@ def _selects() -> Iterator[tuple[str, str]]:
     read = [of_rows(verb, each) for verb in ("select_placed", "count_rows") for each in ROW_CLASSES]
     read += [of_rows(verb, each) for verb in OF_APPENDED for each in ROW_CLASSES if each not in STATES]
     read += [of_rows(verb, each) for verb in ("select_states", "select_standing", "count_states") for each in STATES]
+    reading: tuple[RowVerb, ...] = ("count_staged", "find_staging", "remove_staged", "read_windows", "read_last_window")
+    read += [of_rows(verb, one.of) for verb in reading for one in load_aggregates()]
     for one in (*read, of_rows("find_row_faults", *ROW_CLASSES), of_rows("find_row_faults", *STATES)):
         yield f"rows {one}", asked_rows(one)
 

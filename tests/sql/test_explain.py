@@ -20,7 +20,7 @@ from core.store.sqlserver.batch import run_batch, run_text
 from core.transforms import load_transform
 from tests.offenders import holds_for
 from tests.sql.explained import documented, sent
-from tests.sql.statements import RUN, STAGED, commit_of, every_run, every_script, replay_of, retry_of
+from tests.sql.statements import PORTION, RUN, STAGED, commit_of, every_run, every_script, replay_of, retry_of
 from tests.sql.values import EPOCH, ROW_CLASSES
 
 PICTURES = """
@@ -67,7 +67,8 @@ def sent_by(verb: str) -> str:
         "commit_batch": lambda: Partitions(database).commit_batch(commit_of(HOMES, first=False, letters=True)),
         "retry": lambda: Letters(database).commit_retry(retry_of(HOMES)),
         "replay": lambda: Replays(database).commit_replay(replay),
-        "run": lambda: Aggregations(database).commit_run(RUN, STAGED, EPOCH),
+        "slices": lambda: Aggregations(database).commit_portion(RUN, STAGED, PORTION),
+        "run": lambda: Aggregations(database).close_run(RUN, STAGED, EPOCH),
         "claim": lambda: Letters(database).claim_letters(claim),
     }
     with pytest.raises(StoreUnavailable):

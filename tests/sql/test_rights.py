@@ -8,6 +8,7 @@ from core.model.rows import row_table
 from core.store.explain import OF_THE_OWNER, rights_of_statements
 from core.store.queries import SQL, load_migrations, load_queries
 from core.store.sqlserver.rights import Use, uses_of
+from core.transforms.aggregates import load_aggregates
 from tests.offenders import holds_for
 from tests.sql.statements import every_batch, without_comments
 from tests.sql.values import ROW_CLASSES
@@ -31,8 +32,9 @@ def granted(role: str) -> set[Use]:
 def needed_by_jobs() -> set[Use]:
     """Return the uses of the tables that the jobs name, and of those of row classes, which they compare."""
     named = {*re.findall(r'"(\w+)"', JOBS), *re.findall(r"\}(event_hub_dead_letter)", JOBS)} & MADE
-    read = named | {row_table(each).name for each in ROW_CLASSES}
-    appended = set(re.findall(r'_append\(.*"(\w+)"\)$', JOBS, re.M))
+    staged = {one.staged for one in load_aggregates()}
+    read = named | {row_table(each).name for each in ROW_CLASSES} | {one.name for one in load_aggregates()} | staged
+    appended = {*re.findall(r'_append\(.*"(\w+)"\)$', JOBS, re.M), *staged}
     return {Use(table, "SELECT") for table in read} | {Use(table, "INSERT") for table in appended}
 
 
@@ -50,7 +52,7 @@ def test_the_app_is_granted_nothing_that_no_statement_needs() -> None:
 
 def test_the_jobs_are_granted_what_they_read_and_append_and_nothing_else() -> None:
     needed = needed_by_jobs()
-    assert {Use("home_activity_staging", "INSERT"), Use("flight_change", "SELECT")} <= needed
+    assert {Use("home_activity_staged", "INSERT"), Use("flight_change", "SELECT")} <= needed
     assert described(granted("hubledger_job") ^ needed, {}) == []
 
 

@@ -14,6 +14,7 @@ from core.store.queries import load_queries
 from core.store.script import Named, Outcome, Script, Step
 from core.store.sqlite.rows import EXACT_FLOAT, checksum_of_values, many_values, rows_text
 from core.store.sqlite.schema import check_columns, open_checked
+from core.store.sqlite.windows import ROWS_HASH, rows_hash
 
 sqlite3.register_adapter(Decimal, lambda number: f"{number:f}")  # exact, as text
 
@@ -107,6 +108,7 @@ class SqliteDatabase:
         if connection is None:
             connection = self._connect()
             connection.create_function(EXACT_FLOAT, 1, _exact_float, deterministic=True)
+            connection.create_function(ROWS_HASH, 1, rows_hash, deterministic=True)
             self._connections.append(connection)
             self._local.connection = connection
             if len(self._connections) == 1:  # once in a process, as a rule

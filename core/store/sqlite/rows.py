@@ -19,7 +19,9 @@ from core.store.columns import (
 )
 from core.store.rows import RETRACTED, STANDING, Dialect, common_text, ordinal_text
 from core.store.script import OfRows, Step
+from core.store.sqlite.windows import windows_text
 from core.store.states import newest_of_each
+from core.store.windows import WINDOW_PARAMS
 
 SQLITE = Dialect("", ":", "", " LIMIT :most")
 _OF_EVENTS = (
@@ -46,6 +48,8 @@ def checksum_of_values(row_class: type, values: Sequence[Sequence[Any]]) -> int:
 @cache
 def rows_text(of: OfRows) -> str:
     """Return the statement of a verb."""
+    if of.verb in WINDOW_PARAMS:
+        return windows_text(of, SQLITE)
     return common_text(of, SQLITE) or _TEXTS[of.verb](of.row_class)
 
 

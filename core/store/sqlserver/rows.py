@@ -27,7 +27,9 @@ from core.store.queries import ROWS, Param, Query
 from core.store.rows import RETRACTED, STANDING, Dialect, common_text, ordinal_text
 from core.store.script import OfRows
 from core.store.sqlserver.json import server_instant_texts
+from core.store.sqlserver.windows import WINDOW_TYPES, windows_text
 from core.store.states import newest_of_each
+from core.store.windows import WINDOW_PARAMS
 
 SERVER = Dialect("hubledger.", "@", "TOP (@most) ", "")
 BY_CODE_POINT = "COLLATE Latin1_General_100_BIN2"
@@ -63,6 +65,9 @@ _OF_EVENTS = (
 @cache
 def rows_query(of: OfRows) -> Query:
     """Return the statement of a verb, with its parameters."""
+    if of.verb in WINDOW_PARAMS:
+        typed = tuple(Param(name, WINDOW_TYPES[name]) for name in WINDOW_PARAMS[of.verb])
+        return Query(str(of), "", typed, windows_text(of, SERVER))
     params = [Param(name, _DECLARED[name]) for name in _PARAMS[of.verb]]
     if of.verb in ("append", "set", "retract_states", "replace_states"):
         params.append(Param(rows_variable(row_table(of.row_class)), ROWS))

@@ -3,7 +3,7 @@
 -- params: job
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status, r.planned_at,
        r.intent_at, r.engine_job_id, r.submitted_at, r.closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot
+       r.is_snapshot, r.committed_slices
   FROM aggregation_run AS r
  WHERE r.job = :job
  ORDER BY r.run_number DESC
@@ -14,7 +14,7 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
 -- params: job, before_number, most
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status, r.planned_at,
        r.intent_at, r.engine_job_id, r.submitted_at, r.closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot
+       r.is_snapshot, r.committed_slices
   FROM aggregation_run AS r
  WHERE r.job = :job AND r.run_number < :before_number
  ORDER BY r.run_number DESC
@@ -25,7 +25,7 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
 -- params: job, after_number
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status, r.planned_at,
        r.intent_at, r.engine_job_id, r.submitted_at, r.closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot
+       r.is_snapshot, r.committed_slices
   FROM aggregation_run AS r
  WHERE r.job = :job AND r.run_number > :after_number AND r.status = 'committed'
  ORDER BY r.run_number;
@@ -58,25 +58,32 @@ UPDATE aggregation_run
 RETURNING run_id;
 
 -- name: fail_run
--- Compare and set: touches no row when the run is closed, or another tick has decided on a submit since.
+-- Compare and set: touches no row when the run is closed, another tick has decided on a submit since, or some slices
+-- are committed: the next run would count them again.
 -- params: run_id, attempt, failure, closed_at
 UPDATE aggregation_run
    SET status = 'failed', failure = :failure, closed_at = :closed_at
- WHERE run_id = :run_id AND status IN ('submitting', 'submitted') AND attempt = :attempt
+ WHERE run_id = :run_id AND status IN ('submitting', 'submitted') AND attempt = :attempt AND committed_slices = 0
+RETURNING run_id;
+
+-- name: mark_slices
+-- Compare and set, which locks the run: touches no row when another tick has committed slices since, or closed the run.
+-- params: run_id, cut_from, expected_slices, committed_slices
+UPDATE aggregation_run
+   SET committed_slices = :committed_slices
+ WHERE run_id = :run_id AND cut_from = :cut_from AND status IN ('submitting', 'submitted')
+   AND committed_slices = :expected_slices
 RETURNING run_id;
 
 -- name: close_run
--- Compare and set: touches no row when the run is closed. Its figures are those of its staged result.
--- params: run_id, staging_id, closed_at
+-- Compare and set: touches no row when the run is closed, or has a different number of slices. Its figures are those of
+-- its staged result.
+-- params: run_id, staging_id, expected_slices, closed_at
 UPDATE aggregation_run
    SET status = 'committed', closed_at = :closed_at,
-       readings = (SELECT COALESCE(SUM(d.readings), 0)
-                     FROM (SELECT DISTINCT g.home_id, g.window_start, g.kind, g.readings
-                             FROM home_activity_staging AS g WHERE g.staging_id = :staging_id) AS d),
-       windows = (SELECT COUNT(*)
-                    FROM (SELECT DISTINCT g.home_id, g.window_start, g.kind
-                            FROM home_activity_staging AS g WHERE g.staging_id = :staging_id) AS d),
-       lake_path = (SELECT g.lake_path FROM aggregation_staging AS g WHERE g.staging_id = :staging_id),
-       is_snapshot = (SELECT g.is_snapshot FROM aggregation_staging AS g WHERE g.staging_id = :staging_id)
- WHERE run_id = :run_id AND status IN ('submitting', 'submitted')
+       readings = (SELECT g.rows_read FROM staged_result AS g WHERE g.staging_id = :staging_id),
+       windows = (SELECT g.windows FROM staged_result AS g WHERE g.staging_id = :staging_id),
+       lake_path = (SELECT g.lake_path FROM staged_result AS g WHERE g.staging_id = :staging_id),
+       is_snapshot = (SELECT g.is_snapshot FROM staged_result AS g WHERE g.staging_id = :staging_id)
+ WHERE run_id = :run_id AND status IN ('submitting', 'submitted') AND committed_slices = :expected_slices
 RETURNING run_id;

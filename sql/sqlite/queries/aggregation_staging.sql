@@ -1,25 +1,40 @@
 -- name: read_staged
 -- Read the first result of a run that was staged whole.
 -- params: run_id
-SELECT g.staging_id, g.run_id, g.attempt, g.staged_at
-  FROM aggregation_staging AS g
+SELECT g.staging_id, g.run_id, g.attempt, g.staged_at, g.windows
+  FROM staged_result AS g
  WHERE g.run_id = :run_id
  ORDER BY g.staged_at, g.staging_id
  LIMIT 1;
+
+-- name: read_slices
+-- Read the slices of a staged result, in order.
+-- params: staging_id
+SELECT g.slice, g.windows, g.whole_windows
+  FROM staged_slice AS g
+ WHERE g.staging_id = :staging_id
+ ORDER BY g.slice;
 
 -- name: find_closed_staging
 -- Find the staged results of closed runs, also those that lost a race or are incomplete.
 -- params:
 SELECT g.staging_id
-  FROM home_activity_staging AS g
+  FROM staged_result AS g
  WHERE g.run_id NOT IN (SELECT r.run_id FROM aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'))
  UNION
 SELECT g.staging_id
-  FROM aggregation_staging AS g
+  FROM staged_slice AS g
  WHERE g.run_id NOT IN (SELECT r.run_id FROM aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'));
 
--- name: remove_staging
--- Delete a staged result, whose windows are deleted already.
+-- name: remove_slices
+-- Delete the facts of the slices of a staged result, whose windows are deleted already.
 -- params: staging_id
-DELETE FROM aggregation_staging
+DELETE FROM staged_slice
  WHERE staging_id = :staging_id;
+
+-- name: remove_staging
+-- Delete a staged result, so that no tick commits it.
+-- params: staging_id
+DELETE FROM staged_result
+ WHERE staging_id = :staging_id
+RETURNING staging_id;

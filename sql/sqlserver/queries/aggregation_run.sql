@@ -5,7 +5,7 @@ SELECT TOP (1) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
        r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
        CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot
+       r.is_snapshot, r.committed_slices
   FROM hubledger.aggregation_run AS r
  WHERE r.job = @job
  ORDER BY r.run_number DESC;
@@ -17,7 +17,7 @@ SELECT TOP (@most) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
        r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
        CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot
+       r.is_snapshot, r.committed_slices
   FROM hubledger.aggregation_run AS r
  WHERE r.job = @job AND r.run_number < @before_number
  ORDER BY r.run_number DESC;
@@ -29,7 +29,7 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
        r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
        CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot
+       r.is_snapshot, r.committed_slices
   FROM hubledger.aggregation_run AS r
  WHERE r.job = @job AND r.run_number > @after_number AND r.status = 'committed'
  ORDER BY r.run_number;
@@ -62,24 +62,30 @@ OUTPUT inserted.run_id
  WHERE run_id = @run_id AND status = 'submitting' AND attempt = @attempt;
 
 -- name: fail_run
--- Compare and set: touches no row when the run is closed, or another tick has decided on a submit since.
+-- Compare and set: touches no row when the run is closed, another tick has decided on a submit since, or some slices
+-- are committed: the next run would count them again.
 -- params: run_id varchar(8000), attempt int, failure nvarchar(4000), closed_at datetime2(7)
 UPDATE hubledger.aggregation_run
    SET status = 'failed', failure = @failure, closed_at = @closed_at
 OUTPUT inserted.run_id
- WHERE run_id = @run_id AND status IN ('submitting', 'submitted') AND attempt = @attempt;
+ WHERE run_id = @run_id AND status IN ('submitting', 'submitted') AND attempt = @attempt AND committed_slices = 0;
+
+-- name: mark_slices
+-- Compare and set, which locks the run: touches no row when another tick has committed slices since, or closed the run.
+-- params: run_id varchar(8000), cut_from nvarchar(max), expected_slices int, committed_slices int
+UPDATE hubledger.aggregation_run
+   SET committed_slices = @committed_slices
+ WHERE run_id = @run_id AND cut_from = @cut_from AND status IN ('submitting', 'submitted')
+   AND committed_slices = @expected_slices;
 
 -- name: close_run
--- Compare and set: touches no row when the run is closed. Its figures are those of its staged result.
--- params: run_id varchar(8000), staging_id varchar(8000), closed_at datetime2(7)
+-- Compare and set: touches no row when the run is closed, or has a different number of slices. Its figures are those of
+-- its staged result.
+-- params: run_id varchar(8000), staging_id varchar(8000), expected_slices int, closed_at datetime2(7)
 UPDATE hubledger.aggregation_run
    SET status = 'committed', closed_at = @closed_at,
-       readings = (SELECT COALESCE(SUM(d.readings), 0)
-                     FROM (SELECT DISTINCT g.home_id, g.window_start, g.kind, g.readings
-                             FROM hubledger.home_activity_staging AS g WHERE g.staging_id = @staging_id) AS d),
-       windows = (SELECT COUNT(*)
-                    FROM (SELECT DISTINCT g.home_id, g.window_start, g.kind
-                            FROM hubledger.home_activity_staging AS g WHERE g.staging_id = @staging_id) AS d),
-       lake_path = (SELECT g.lake_path FROM hubledger.aggregation_staging AS g WHERE g.staging_id = @staging_id),
-       is_snapshot = (SELECT g.is_snapshot FROM hubledger.aggregation_staging AS g WHERE g.staging_id = @staging_id)
- WHERE run_id = @run_id AND status IN ('submitting', 'submitted');
+       readings = (SELECT g.rows_read FROM hubledger.staged_result AS g WHERE g.staging_id = @staging_id),
+       windows = (SELECT g.windows FROM hubledger.staged_result AS g WHERE g.staging_id = @staging_id),
+       lake_path = (SELECT g.lake_path FROM hubledger.staged_result AS g WHERE g.staging_id = @staging_id),
+       is_snapshot = (SELECT g.is_snapshot FROM hubledger.staged_result AS g WHERE g.staging_id = @staging_id)
+ WHERE run_id = @run_id AND status IN ('submitting', 'submitted') AND committed_slices = @expected_slices;

@@ -35,8 +35,8 @@ MUTANTS = (
         "tests/contract/test_aggregation.py",
         (
             "only the first part of a staging is deleted",
-            "            while self._removed_windows(staging_id) == STAGED_CHUNK:",
-            "            if self._removed_windows(staging_id):",
+            "                while self._removed_windows(one.of, staging_id) == STAGED_CHUNK:",
+            "                if self._removed_windows(one.of, staging_id):",
         ),
     ),
     *in_file(
@@ -44,8 +44,8 @@ MUTANTS = (
         "tests/contract/test_aggregation.py",
         (
             "the staging of an open run is deleted",
-            "SELECT g.staging_id\n  FROM home_activity_staging AS g\n WHERE g.run_id NOT IN",
-            "SELECT g.staging_id\n  FROM home_activity_staging AS g\n WHERE '' NOT IN",
+            "SELECT g.staging_id\n  FROM staged_slice AS g\n WHERE g.run_id NOT IN",
+            "SELECT g.staging_id\n  FROM staged_slice AS g\n WHERE '' NOT IN",
         ),
     ),
     *in_file(

@@ -15,7 +15,7 @@ AGGREGATE = """
 INSERT INTO home_activity
 SELECT home_id, strftime('%Y-%m-%dT%H:%M:%S.000000Z', unixepoch(observed_at) / 900 * 900, 'unixepoch') AS begins, kind,
     COUNT(*), SUM(COALESCE(state, '') = 'active'), SUM(ppm) * 100, MIN(ppm) * 100, MAX(ppm) * 100,
-    MIN(observed_at), MAX(observed_at), 1
+    MIN(observed_at), MAX(observed_at), 1, NULL
 FROM sensor_reading GROUP BY home_id, begins, kind
 """
 

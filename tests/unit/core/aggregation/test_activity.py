@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from core.aggregation.activity import WINDOW, HomeActivity, Period, end_of_window, steps, totals, within
+from core.aggregation.activity import Period, end_of_window, steps, totals, within
+from core.transforms.aggregates.home_activity import HomeActivity
 
 NOON = datetime(2026, 3, 14, 12, tzinfo=UTC)
 DAY = Period(NOON, timedelta(days=1), timedelta(minutes=30))
@@ -19,8 +20,8 @@ def window(minutes_ago: int, kind: str = "motion", readings: int = 2, ppm: int |
 @pytest.mark.parametrize(
     ("moment", "end"),
     [
-        (NOON, NOON + WINDOW),
-        (NOON + timedelta(microseconds=1), NOON + WINDOW),
+        (NOON, NOON + timedelta(minutes=15)),
+        (NOON + timedelta(microseconds=1), NOON + timedelta(minutes=15)),
         (NOON - timedelta(microseconds=1), NOON),
         (datetime(1969, 12, 31, 23, 59, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC)),
     ],

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from core.aggregation.activity import HomeActivity
 from core.aggregation.runs import AggregationRun, RunLimits, Standing
 from core.aggregation.spark import JobRequest, JobState
-from core.aggregation.tick import HOME_ACTIVITY, Aggregation, AggregationReport, aggregate, report_facts
+from core.aggregation.tick import Aggregation, AggregationReport, aggregate, report_facts
 from core.errors import EngineRefused, EngineUnreachable, LakeUnreachable, StoreUnavailable
 from core.remote.spark.lakes import FolderLake
 from core.store.sqlite.database import SqliteDatabase
-from tests.fakes.aggregation_engines import AggregatingStore, SqliteAggregation, finish, ingest, stage
+from core.transforms.aggregates.home_activity import HomeActivity
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, SqliteAggregation, finish, ingest, stage
 from tests.fakes.builders import EPOCH, FakeClock, reading
 from tests.fakes.engines import SqliteEngine
 
@@ -71,7 +71,7 @@ class World:
         self.own = Aggregation(self.store, self.engine, None, self.clock.now, patience)
 
     def tick(self, minutes: float = 5) -> tuple[str, ...]:
-        did = aggregate(self.own).did
+        did = aggregate(self.own, HOME_ACTIVITY).did
         self.clock.advance(60 * minutes)
         return did
 
@@ -91,7 +91,9 @@ class World:
         self.engine.states[self.run.job_name] = JobState.FAILED
 
     def readings(self) -> int:
-        return sum(one.readings for one in self.store.read_activity("home-1", EPOCH, EPOCH + timedelta(days=1)))
+        return sum(
+            one.readings for one in self.store.read_windows(HomeActivity, "home-1", EPOCH, EPOCH + timedelta(days=1))
+        )
 
 
 @pytest.fixture
@@ -126,10 +128,10 @@ def test_the_staging_of_a_closed_run_is_cleared_once_no_run_is_open_and_a_fault_
     world.tick()
     world.finish()
     with pytest.raises(StoreUnavailable):
-        aggregate(replace(world.own, store=LittlePatience(SqliteDatabase(world.database.sqlite.path))))
-    assert (world.run.status, world.database.count("aggregation_staging")) == ("committed", 1)
+        aggregate(replace(world.own, store=LittlePatience(SqliteDatabase(world.database.sqlite.path))), HOME_ACTIVITY)
+    assert (world.run.status, world.database.count("staged_result")) == ("committed", 1)
     assert world.tick() == ("has nothing new",)
-    assert world.database.count("aggregation_staging") == world.database.count("home_activity_staging") == 0
+    assert world.database.count("staged_result") == world.database.count("home_activity_staged") == 0
     assert world.readings() == 1
 
 
@@ -152,7 +154,7 @@ class DyingStore(AggregatingStore):
 def test_the_intent_stands_before_the_engine_hears_of_the_run(world: World) -> None:
     dying = DyingStore(SqliteDatabase(world.database.sqlite.path))
     with pytest.raises(StoreUnavailable):
-        aggregate(replace(world.own, store=dying))
+        aggregate(replace(world.own, store=dying), HOME_ACTIVITY)
     dying.close()
     assert (world.run.status, world.engine.requests) == ("submitting", [])
     world.clock.advance(60)
@@ -234,7 +236,7 @@ def test_a_job_beyond_its_deadline_is_cancelled_and_tried_again(world: World) ->
 
 def test_a_second_timer_changes_nothing(world: World) -> None:
     def tick_alone(_: int) -> AggregationReport:
-        return aggregate(world.own)
+        return aggregate(world.own, HOME_ACTIVITY)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(tick_alone, range(8)))
@@ -270,15 +272,15 @@ def test_a_timer_that_was_held_up_neither_plans_nor_submits_nor_commits_again(wo
     held_up = replace(world.own, store=blind)
     blind.stale = world.store.read_standing(HOME_ACTIVITY)
     world.tick()
-    assert aggregate(held_up).did == ("another tick has planned the run",)
+    assert aggregate(held_up, HOME_ACTIVITY).did == ("another tick has planned the run",)
     blind.stale = world.store.read_standing(HOME_ACTIVITY)
     world.fail()
     world.tick()
-    assert aggregate(held_up).did == ("another tick was first",)
+    assert aggregate(held_up, HOME_ACTIVITY).did == ("another tick was first",)
     blind.stale = world.store.read_standing(HOME_ACTIVITY)
     world.finish()
     world.tick()
-    assert aggregate(held_up).did[0] in ("another tick was first", "waits")
+    assert aggregate(held_up, HOME_ACTIVITY).did[0] in ("another tick was first", "waits")
     assert (world.readings(), len(world.engine.requests)) == (1, 2)
     blind.close()
 
@@ -290,7 +292,7 @@ def test_the_lake_is_told_to_jobs_and_its_pointer_follows_the_commit(world: Worl
     assert world.engine.requests[0].arguments[4:] == ("--store", "jdbc:x", "--lake", str(tmp_path / "lake"))
     assert lake.read_pointer(HOME_ACTIVITY) is None
     world.finish(f"{tmp_path / 'lake'}")
-    world.database.sqlite.sql("UPDATE aggregation_staging SET lake_path = ?", f"{tmp_path / 'lake'}/run")
+    world.database.sqlite.sql("UPDATE staged_result SET lake_path = ?", f"{tmp_path / 'lake'}/run")
     world.tick()
     stored = lake.read_pointer(HOME_ACTIVITY)
     assert stored is not None
@@ -310,7 +312,7 @@ def test_while_the_lake_does_not_answer_nothing_is_submitted_and_a_commit_waits_
     place.unlink()
     world.tick()
     world.finish(str(place))
-    world.database.sqlite.sql("UPDATE aggregation_staging SET lake_path = ?", f"{place}/run")
+    world.database.sqlite.sql("UPDATE staged_result SET lake_path = ?", f"{place}/run")
     place.touch()
     for _ in range(3):
         with pytest.raises(LakeUnreachable):
@@ -324,9 +326,10 @@ def test_while_the_lake_does_not_answer_nothing_is_submitted_and_a_commit_waits_
 
 
 def test_a_report_is_one_line_of_facts(world: World) -> None:
-    facts = report_facts(aggregate(world.own))
+    facts = report_facts(HOME_ACTIVITY, aggregate(world.own, HOME_ACTIVITY))
     assert facts == {
         "action": "aggregate",
+        "job": "home_activity",
         "did": ["submitted"],
         "published": True,
         "run_id": world.run.run_id,

@@ -38,7 +38,7 @@ from core.transforms.home_security import Home
 from tests.fakes.builders import FakeClock
 from tests.fakes.odbc_driver import Error, FakeDriver, When, fault, lost, unmet
 from tests.fakes.store import Store
-from tests.sql.statements import RUN, STAGED, commit_of, every_run, move_of, replay_of, retry_of, with_gap
+from tests.sql.statements import PORTION, RUN, STAGED, commit_of, every_run, move_of, replay_of, retry_of, with_gap
 from tests.sql.values import EPOCH, ID, ROW_CLASSES
 
 CONNECTION = "SERVER=host;UID=app;PWD=secret"
@@ -91,7 +91,8 @@ def test_a_transaction_is_one_call_whatever_it_carries(committed: FakeDriver) ->
     assert calls_of(committed, lambda: store.rehearse_replay(replay_of(ROW_CLASSES, letters=True))) == 1
     assert calls_of(committed, lambda: store.move_replay(JobMove(ID, "pause", "somebody", "", EPOCH))) == 1
     assert calls_of(committed, lambda: aggregations.open_run(RUN)) == 1
-    assert calls_of(committed, lambda: aggregations.commit_run(RUN, STAGED, EPOCH)) == 1
+    assert calls_of(committed, lambda: aggregations.commit_portion(RUN, STAGED, PORTION)) == 1
+    assert calls_of(committed, lambda: aggregations.close_run(RUN, STAGED, EPOCH)) == 1
     assert calls_of(committed, lambda: store.move_letters(move_of("discard"))) == 2  # the stream is looked up
 
 

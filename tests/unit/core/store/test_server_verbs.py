@@ -17,10 +17,11 @@ from core.model.letters import ClaimedPosition, FoundLetter, LetterClaim, Letter
 from core.model.rows import ReferenceKey
 from core.model.spans import SequenceNumber
 from core.store.aggregation import Aggregations
+from core.transforms.aggregates.home_activity import HomeActivity
 from core.transforms.home_security import Home
 from tests.fakes.odbc_driver import DECLARED, Error, FakeDriver, fault, lost, unmet
 from tests.fakes.store import Store
-from tests.sql.statements import RUN, STAGED, commit_of, every_run, move_of, replay_of, retry_of
+from tests.sql.statements import PORTION, RUN, STAGED, commit_of, every_run, move_of, replay_of, retry_of
 from tests.sql.values import EPOCH, ROW_CLASSES
 
 PARTITION = commit_of((), first=True, letters=False).partition
@@ -144,7 +145,8 @@ class TestAnAggregation:
 
     WRITES: ClassVar[dict[str, tuple[str, Callable[[Aggregations], bool]]]] = {
         "run plan": ("number_run", lambda runs: runs.open_run(RUN)),
-        "run result": ("move_cut", lambda runs: runs.commit_run(RUN, STAGED, EPOCH)),
+        "run slices": ("mark_slices", lambda runs: runs.commit_portion(RUN, STAGED, PORTION)),
+        "run result": ("move_cut", lambda runs: runs.close_run(RUN, STAGED, EPOCH)),
     }
 
     @pytest.mark.parametrize("name", WRITES)
@@ -181,5 +183,5 @@ class TestAnAggregation:
         assert not runs.fail_run(RUN, "why", EPOCH)
         assert runs.read_staged("r") is None
         assert runs.read_runs(RUN.job, 9, 9) == runs.read_committed_runs(RUN.job, 0) == ()
-        assert runs.read_activity("home-1", EPOCH, EPOCH) == ()
+        assert runs.read_windows(HomeActivity, "home-1", EPOCH, EPOCH) == ()
         assert runs.find_homes("h", "", 3) == ()

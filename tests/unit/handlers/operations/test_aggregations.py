@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from core.aggregation.tick import HOME_ACTIVITY
 from handlers.app import app
-from tests.fakes.aggregation_engines import ingest
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, ingest
 from tests.fakes.builders import reading
 from tests.fakes.engines import SqliteEngine
 from tests.unit.handlers.running import Reply, Running, functions

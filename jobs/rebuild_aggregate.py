@@ -1,4 +1,4 @@
-"""Compute home_activity from all readings into a shadow table, and compare it bit by bit with the current one.
+"""Compute an aggregate from all its rows into a shadow table, and compare it bit by bit with the current one.
 
 The job prints one JSON object. It ends with 0 when nothing differs, with 1 when something does, and with 3 when a run
 was committed in the meantime, so that they cannot be compared.
@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from jobs.aggregate_home_activity import JOB, all_readings
+from core.model.aggregates import Aggregate
+from core.transforms.aggregates import find_aggregate
+from jobs.aggregate import all_rows
 from jobs.session import open_session
 from jobs.tables import Tables, open_tables
-from jobs.transforms import differences, partial_sums, parts
+from jobs.transforms import differences, partial_sums, parts, sliced
 
 SHOWN = 20  # differing windows
 EQUAL, DIFFERENT, MOVED = 0, 1, 3
@@ -40,27 +42,28 @@ class Comparison:
         return DIFFERENT if self.differing else EQUAL
 
 
-def rebuild(tables: Tables) -> Comparison:
+def rebuild(tables: Tables, of: Aggregate) -> Comparison:
     """Rebuild at the current cut; the shadow is staged under its own id, and the next commit removes it."""
-    cut = tables.read_cut(JOB)
+    cut = tables.read_cut(of.name)
     shadow = f"rebuild-{uuid.uuid4().hex}"
-    tables.stage(parts(partial_sums(all_readings(tables, cut))), shadow, "rebuild")
-    rebuilt = tables.staged(shadow)
-    found = differences(rebuilt, tables.activity()).persist()
+    tables.stage(of, sliced(of, parts(of, partial_sums(of, all_rows(tables, of, cut)))), shadow, "rebuild")
+    rebuilt = tables.staged(of, shadow)
+    found = differences(of, rebuilt, tables.windows(of)).persist()
     differing = found.count()
-    shown = [str(row.asDict()) for row in found.orderBy("home_id", "window_start", "kind", "side").take(SHOWN)]
+    shown = [str(row.asDict()) for row in found.orderBy(*of.key, "side").take(SHOWN)]
     windows = rebuilt.count()
     found.unpersist()
-    return Comparison(cut, windows, differing, shown, tables.read_cut(JOB) != cut)
+    return Comparison(cut, windows, differing, shown, tables.read_cut(of.name) != cut)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the job and return its exit code."""
-    parser = argparse.ArgumentParser(prog="rebuild_home_activity", description=__doc__)
+    parser = argparse.ArgumentParser(prog="rebuild_aggregate", description=__doc__)
+    parser.add_argument("name", help="the name of the aggregate")
     parser.add_argument("--store", help="default: the setting STORE_CONNECTION")
     given = parser.parse_args(arguments)
-    spark: SparkSession = open_session("rebuild-home-activity")
-    found = rebuild(open_tables(spark, given.store or os.environ["STORE_CONNECTION"]))
+    spark: SparkSession = open_session(f"rebuild-{given.name}")
+    found = rebuild(open_tables(spark, given.store or os.environ["STORE_CONNECTION"]), find_aggregate(given.name))
     print(json.dumps({"cut": json.loads(found.cut), "windows": found.windows, "differing": found.differing}))
     for one in found.shown:
         print(f"difference: {one}", file=sys.stderr)

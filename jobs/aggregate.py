@@ -1,4 +1,4 @@
-"""The job of a run: add up the readings between its cuts, and stage the result, which the app commits.
+"""The job of a run of any aggregate: add up the rows between its cuts, and stage the result, which the app commits.
 
 The job may be killed at any point and run any number of times, even at the same time: each execution stages under its
 own id, and an unfinished result is ignored.
@@ -16,13 +16,14 @@ from time import perf_counter
 
 from pyspark.sql import DataFrame, SparkSession
 
+from core.model.aggregates import Aggregate
+from core.transforms.aggregates import find_aggregate
 from jobs import lake
+from jobs.facts import rows_read, slice_facts
 from jobs.ranges import LedgerRange, replay_slices, replays, slices_of, spans_between
 from jobs.session import open_session
 from jobs.tables import OPEN, Result, Run, Tables, open_tables
-from jobs.transforms import corrected, partial_sums, parts, snapshot, windows_of
-
-JOB = "home_activity"
+from jobs.transforms import corrected, partial_sums, parts, sliced, snapshot, windows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,45 +41,49 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
     run = tables.read_run(execution.run_id)
     if run is None or run.status not in OPEN or run.attempt != execution.attempt:
         return None
+    of = find_aggregate(run.job)
     staging_id = f"{run.run_id}-{run.attempt}-{uuid.uuid4().hex}"
-    windows = result_of(tables, run)
+    windows = sliced(of, result_of(tables, of, run)).persist()
+    facts, rows = slice_facts(of, windows), rows_read(of, windows)
     lake_path = None
     if execution.lake is not None:
-        windows = windows.persist()
-        whole = snapshot(tables.activity(), windows) if execution.is_snapshot else windows
-        lake_path = lake.write_run(whole, execution.lake, f"{JOB}/run={run.run_id}/{staging_id}")
-    tables.stage(windows, staging_id, run.run_id)
-    result = Result(staging_id, run.run_id, run.attempt, lake_path, execution.is_snapshot, datetime.now(UTC))
-    tables.finish(result)
+        result = windows.drop("slice")
+        whole = snapshot(of, tables.windows(of), result) if execution.is_snapshot else result
+        lake_path = lake.write_run(whole, execution.lake, f"{of.name}/run={run.run_id}/{staging_id}")
+    tables.stage(of, windows, staging_id, run.run_id)
+    staged = Result(
+        staging_id, run.run_id, run.attempt, tuple(facts), rows, lake_path, execution.is_snapshot, datetime.now(UTC)
+    )
+    tables.finish(staged)
     windows.unpersist()
-    return result
+    return staged
 
 
-def result_of(tables: Tables, run: Run) -> DataFrame:
+def result_of(tables: Tables, of: Aggregate, run: Run) -> DataFrame:
     """Return the windows of a run: parts to add, and whole windows where a replay removed rows."""
     spans = spans_between(run.cut_from, run.cut_to)
     ledger = tables.read_ledger(spans)
-    sums = partial_sums(tables.readings(slices_of(spans, ledger)))
+    sums = partial_sums(of, tables.rows(of, slices_of(spans, ledger)))
     if not replays(ledger):
-        return parts(sums)
-    return corrected(sums, _touched(tables, ledger), all_readings(tables, run.cut_to))
+        return parts(of, sums)
+    return corrected(of, sums, _touched(tables, of, ledger), all_rows(tables, of, run.cut_to))
 
 
-def all_readings(tables: Tables, cut: str) -> DataFrame:
-    """Return all readings up to a cut."""
+def all_rows(tables: Tables, of: Aggregate, cut: str) -> DataFrame:
+    """Return all rows up to a cut."""
     spans = spans_between("{}", cut)
-    return tables.readings(slices_of(spans, tables.read_ledger(spans)))
+    return tables.rows(of, slices_of(spans, tables.read_ledger(spans)))
 
 
-def _touched(tables: Tables, ledger: Sequence[LedgerRange]) -> DataFrame:
+def _touched(tables: Tables, of: Aggregate, ledger: Sequence[LedgerRange]) -> DataFrame:
     """Return the windows of the rows that replays wrote or removed."""
-    written = windows_of(tables.readings(replay_slices(ledger)))
-    return written.union(windows_of(tables.retracted(replays(ledger)))).distinct()
+    written = windows_of(of, tables.rows(of, replay_slices(ledger)))
+    return written.union(windows_of(of, tables.retracted(of, replays(ledger)))).distinct()
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Return 0 when the result is staged or no work was left; the engine sees any error as a failed job."""
-    parser = argparse.ArgumentParser(prog="aggregate_home_activity", description=__doc__)
+    parser = argparse.ArgumentParser(prog="aggregate", description=__doc__)
     parser.add_argument("--run-id", required=True)
     parser.add_argument("--attempt", required=True, type=int)
     parser.add_argument("--store", help="default: the setting STORE_CONNECTION")

@@ -1,0 +1,76 @@
+"""The commit of a run, slice by slice: a slice is all windows of some values of the first column of the key.
+
+Each portion of slices is one short transaction with its mark, the number of slices that the run has committed. So a
+tick that dies, or whose time is over, leaves whole slices, and the next tick continues after them. The slices of a run
+may come from results of different attempts, because every complete result has the same right to be committed. The cut
+moves when all slices are in.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol
+
+from core.aggregation.runs import AggregationRun, Staged, StagedSlice
+from core.errors import StagingRefused
+from core.model.aggregates import SLICES
+
+PORTION = 4_000  # windows of a transaction, if a slice has no more: SQL Server locks a whole table for 5,000
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """The slices from `first` to `last`, of which `staged` have `windows`. `has_whole`: some replace stored windows."""
+
+    first: int
+    last: int
+    staged: int
+    windows: int
+    has_whole: bool
+
+
+class Committing(Protocol):
+    """The part of the store that a commit needs."""
+
+    def read_slices(self, run: AggregationRun, staged: Staged) -> tuple[StagedSlice, ...]: ...
+
+    def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool: ...
+
+    def close_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool: ...
+
+
+def commit_run(
+    store: Committing, run: AggregationRun, staged: Staged, now: Callable[[], datetime], until: datetime
+) -> str:
+    """Commit the slices of a run that are not in yet, as far as the time goes, and close it after the last.
+
+    Returns the result in words; raises StagingRefused for a result that is not what its job staged.
+    """
+    slices = store.read_slices(run, staged)
+    if sum(one.windows for one in slices) != staged.windows or any(one.number >= SLICES for one in slices):
+        raise StagingRefused(staged.staging_id, "the facts of some slices are missing or changed")
+    for portion in portions(slices, run.committed_slices):
+        if now() >= until:
+            return f"committed {run.committed_slices} of {SLICES} slices"
+        if not store.commit_portion(run, staged, portion):
+            return "another tick was first"
+        run = replace(run, committed_slices=portion.last + 1)
+    return "committed" if store.close_run(run, staged, now()) else "another tick was first"
+
+
+def portions(slices: Sequence[StagedSlice], committed: int) -> list[Portion]:
+    """Return the portions of the slices from the number `committed` on; the last one ends with the last slice."""
+    found: list[Portion] = []
+    first, windows, members = committed, 0, list[StagedSlice]()
+    for one in (one for one in slices if one.number >= committed):
+        if members and windows + one.windows > PORTION:
+            found.append(_portion(first, members[-1].number, members))
+            first, windows, members = members[-1].number + 1, 0, []
+        windows += one.windows
+        members.append(one)
+    return [*found, _portion(first, SLICES - 1, members)] if members else found
+
+
+def _portion(first: int, last: int, members: Sequence[StagedSlice]) -> Portion:
+    windows = sum(one.windows for one in members)
+    return Portion(first, last, len(members), windows, any(one.whole_windows for one in members))

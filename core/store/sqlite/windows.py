@@ -1,0 +1,114 @@
+"""The statements about aggregates for SQLite, built from their declarations."""
+
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+
+from core.model.aggregates import Aggregate, aggregate_table
+from core.store.columns import quoted
+from core.store.rows import Dialect
+from core.store.script import OfRows, RowVerb
+from core.store.windows import (
+    SEPARATOR,
+    columns_of,
+    joined,
+    of_portion,
+    only_declared,
+    others_of_row,
+    summed,
+    texts_of_row,
+    window_text,
+)
+
+ROWS_HASH = "rows_hash"  # the function that the database defines on each connection
+LINE = "\n"
+NEXT = ",\n       "
+
+
+def rows_hash(lines: str) -> int:
+    """Return the hash of the texts of rows, one to a line."""
+    return sum(int.from_bytes(sha256(line.encode("utf-16-le")).digest()[:4], "big") for line in lines.split(LINE))
+
+
+def windows_text(of: OfRows, sql: Dialect) -> str:
+    """Return the statement of a verb."""
+    common = window_text(of, sql)
+    return common if common is not None else _TEXTS[of.verb](aggregate_table(of.row_class), sql)
+
+
+def _verify_slices(one: Aggregate, sql: Dialect) -> str:
+    sums = _printed([f"SUM(g.{quoted(name)})" for name in summed(one)])
+    texts = [f"replace(g.{quoted(name)}, char(10), ' ') || '{SEPARATOR}' || " for name in texts_of_row(one)]
+    text = "".join(texts) + _printed([f"g.{quoted(name)}" for name in others_of_row(one)])
+    return (
+        "UPDATE staged_slice AS d\n   SET is_verified = 1\n"
+        f"  FROM (SELECT g.slice, COUNT(*) AS windows, {sums} AS sums,\n"
+        f"               {ROWS_HASH}(group_concat({text}, char(10))) AS rows_hash\n"
+        f"          FROM {one.staged} AS g\n         WHERE {of_portion('g', sql)}\n         GROUP BY g.slice) AS f\n"
+        " WHERE d.staging_id = :staging_id AND d.slice = f.slice AND d.windows = f.windows AND d.sums = f.sums\n"
+        f"   AND d.rows_hash = f.rows_hash AND {only_declared(one, sql)}"
+    )
+
+
+def _replace_windows(one: Aggregate, sql: Dialect) -> str:
+    key = ", ".join(map(quoted, one.key))
+    staged = ", ".join(f"g.{quoted(name)}" for name in one.key)
+    return (
+        f"DELETE FROM {one.name}\n WHERE ({key}) IN (\n       SELECT {staged}\n         FROM {one.staged} AS g\n"
+        f"        WHERE {of_portion('g', sql)} AND g.is_whole = 1)"
+    )
+
+
+def _add_windows(one: Aggregate, sql: Dialect) -> str:
+    values = [
+        f"{quoted(each.name)} = {joined(each, f'{one.name}.{quoted(each.name)}', f'excluded.{quoted(each.name)}')}"
+        for each in one.measures
+    ]
+    kept = [f"{name} = excluded.{name}" for name in ("run_number", "slice")]
+    return (
+        f"INSERT INTO {one.name} ({columns_of(one)}, run_number, slice)\n"
+        f"SELECT {columns_of(one, 'g.')}, :run_number, g.slice\n  FROM {one.staged} AS g\n"
+        f" WHERE {of_portion('g', sql)} AND g.{quoted(one.count)} > 0\n"
+        f"    ON CONFLICT ({', '.join(map(quoted, one.key))}) DO UPDATE SET\n       {NEXT.join([*values, *kept])}"
+    )
+
+
+def _remove_staged(one: Aggregate, sql: Dialect) -> str:
+    key = ", ".join(map(quoted, ("staging_id", "slice", *one.key)))
+    return (
+        f"DELETE FROM {one.staged}\n WHERE ({key}) IN (\n       SELECT {key} FROM {one.staged} AS g\n"
+        "        WHERE g.staging_id = :staging_id\n        LIMIT :most)"
+    )
+
+
+def _read_windows(one: Aggregate, sql: Dialect) -> str:
+    first, order = quoted(one.keys[0].name), ", ".join(f"a.{quoted(name)}" for name in _after_first(one))
+    return (
+        f"SELECT {columns_of(one, 'a.')}\n  FROM {one.name} AS a\n WHERE a.{first} = :key_value"
+        f" AND a.window_start >= :since_at AND a.window_start < :until_at\n ORDER BY {order}"
+    )
+
+
+def _read_last_window(one: Aggregate, sql: Dialect) -> str:
+    first = quoted(one.keys[0].name)
+    return (
+        f"SELECT MAX(a.window_start) AS window_start\n  FROM {one.name} AS a\n"
+        f" WHERE a.{first} = :key_value AND a.window_start < :until_at"
+    )
+
+
+def _after_first(one: Aggregate) -> tuple[str, ...]:
+    return one.key[1:]
+
+
+def _printed(values: list[str]) -> str:
+    return f"printf('{SEPARATOR.join(['%s'] * len(values))}', {', '.join(values)})"
+
+
+_TEXTS: Mapping[RowVerb, Callable[[Aggregate, Dialect], str]] = {
+    "verify_slices": _verify_slices,
+    "replace_windows": _replace_windows,
+    "add_windows": _add_windows,
+    "remove_staged": _remove_staged,
+    "read_windows": _read_windows,
+    "read_last_window": _read_last_window,
+}

@@ -1,0 +1,112 @@
+"""The statements about aggregates that are alike in both engines; `core/store/<engine>/windows.py` has the others.
+
+A job stages the windows of a run with the number of their slice, and after them the facts of each slice: the number of
+its windows, the sums of its measures, and a hash of its rows. The hash is the sum of the first 32 bits of the SHA-256
+of each row's text in UTF-16, so the order of rows does not matter; Spark, SQL Server and Python compute the same.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from core.model.aggregates import Aggregate, Measure, aggregate_table
+from core.store.columns import instant_of, quoted
+from core.store.rows import Dialect
+from core.store.script import OfRows, RowVerb
+
+SEPARATOR = "|"  # of the values of a row's text, and of the sums
+WINDOW_PARAMS: Mapping[RowVerb, tuple[str, ...]] = {
+    "verify_slices": ("staging_id", "first_slice", "last_slice", "portion_windows"),
+    "replace_windows": ("staging_id", "first_slice", "last_slice"),
+    "add_windows": ("staging_id", "first_slice", "last_slice", "run_number"),
+    "count_staged": ("staging_id",),
+    "find_staging": (),
+    "remove_staged": ("staging_id", "most"),
+    "read_windows": ("key_value", "since_at", "until_at"),
+    "read_last_window": ("key_value", "until_at"),
+}
+Text = Callable[[str], str]  # of a column, as an expression
+
+
+def window_text(of: OfRows, sql: Dialect) -> str | None:
+    """Return the statement of a verb that is alike in both engines; None for any other verb."""
+    text = _TEXTS.get(of.verb)
+    return None if text is None else text(aggregate_table(of.row_class), sql)
+
+
+def of_portion(alias: str, sql: Dialect) -> str:
+    """Return the condition that a staged window belongs to a range of slices."""
+    ends = f"{sql.mark}first_slice AND {sql.mark}last_slice"
+    return f"{alias}.staging_id = {sql.mark}staging_id AND {alias}.slice BETWEEN {ends}"
+
+
+def only_declared(one: Aggregate, sql: Dialect) -> str:
+    """Return the condition that a range of slices holds no more windows than their job staged, in whatever slice."""
+    counted = f"SELECT COUNT(*) FROM {sql.prefix}{one.staged} AS w WHERE {of_portion('w', sql)}"
+    return f"({counted}) = {sql.mark}portion_windows"
+
+
+def keys_match(one: Aggregate, left: str, right: str) -> str:
+    """Return the condition that two windows have the same key."""
+    return " AND ".join(f"{left}.{quoted(name)} = {right}.{quoted(name)}" for name in one.key)
+
+
+def columns_of(one: Aggregate, alias: str = "") -> str:
+    """Return the list of all columns of a window."""
+    return ", ".join(f"{alias}{quoted(name)}" for name in one.columns)
+
+
+def joined(measure: Measure, standing: str, staged: str) -> str:
+    """Return the value of a measure of a window and a part of it."""
+    if measure.kind == "count" or (measure.kind == "sum" and not measure.is_optional):
+        return f"{standing} + {staged}"
+    if measure.kind == "sum":
+        return f"CASE WHEN {standing} IS NULL THEN {staged} ELSE {standing} + COALESCE({staged}, 0) END"
+    order = "<=" if measure.kind == "least" else ">="
+    return f"CASE WHEN {standing} {order} {staged} OR {staged} IS NULL THEN {standing} ELSE {staged} END"
+
+
+def summed(one: Aggregate) -> tuple[str, ...]:
+    """Return the measures of which the job and the commit compare the sums: those that hold integers."""
+    return tuple(measure.name for measure in one.measures if measure.holds is int)
+
+
+def texts_of_row(one: Aggregate) -> tuple[str, ...]:
+    """Return the columns of a row's text that hold texts: they come first, with a blank for each end of a line."""
+    return tuple(each.name for each in one.keys if each.kind is str)
+
+
+def others_of_row(one: Aggregate) -> tuple[str, ...]:
+    """Return the other columns of a row's text, which follow."""
+    names = ("is_whole", *one.columns)
+    return tuple(name for name in names if name not in texts_of_row(one))
+
+
+def window_reader(declared: type) -> Callable[[Sequence[Any]], Any]:
+    """Return a function that makes a window of a class from its columns."""
+    one = aggregate_table(declared)
+    places = frozenset(place for place, name in enumerate(one.columns) if name in one.instants)
+
+    def read(values: Sequence[Any]) -> Any:
+        return declared(*(instant_of(value) if place in places else value for place, value in enumerate(values)))
+
+    return read
+
+
+def _count_staged(one: Aggregate, sql: Dialect) -> str:
+    where = f"g.staging_id = {sql.mark}staging_id"
+    return f"SELECT COUNT(*) AS windows FROM {sql.prefix}{one.staged} AS g\n WHERE {where};"
+
+
+def _find_staging(one: Aggregate, sql: Dialect) -> str:
+    """Find the staged windows of closed runs, also those of results that lost a race or are incomplete."""
+    is_open = "r.run_id = g.run_id AND r.status IN ('submitting', 'submitted')"
+    return (
+        f"SELECT DISTINCT g.staging_id\n  FROM {sql.prefix}{one.staged} AS g\n"
+        f" WHERE NOT EXISTS (SELECT 1 FROM {sql.prefix}aggregation_run AS r WHERE {is_open});"
+    )
+
+
+_TEXTS: Mapping[RowVerb, Callable[[Aggregate, Dialect], str]] = {
+    "count_staged": _count_staged,
+    "find_staging": _find_staging,
+}

@@ -1,0 +1,66 @@
+"""The facts about a staged result by slice: the number of its windows, their sums, and a hash of their rows.
+
+A commit compares them with the rows that the staging holds: `core/store/windows.py` has the same arithmetic in SQL.
+"""
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from core.model.aggregates import Aggregate
+
+SEPARATOR = "|"
+
+
+@dataclass(frozen=True, slots=True)
+class SliceFacts:
+    """One slice. `sums` are those of the measures that hold integers, as text."""
+
+    number: int
+    windows: int
+    whole_windows: int
+    sums: str
+    rows_hash: int
+
+
+def slice_facts(of: Aggregate, windows: DataFrame) -> list[SliceFacts]:
+    """Return the facts about windows with the numbers of their slices."""
+    numbers = [one.name for one in of.measures if one.holds is int]
+    found = (
+        windows.select("slice", "is_whole", *numbers, _row_hash(of).alias("row_hash"))
+        .groupBy("slice")
+        .agg(
+            F.count(F.lit(1)).alias("windows"),
+            F.count(F.when(F.col("is_whole"), 1)).alias("whole_windows"),
+            _text([F.sum(name) for name in numbers]).alias("sums"),
+            F.sum("row_hash").alias("rows_hash"),
+        )
+    )
+    return [SliceFacts(*row) for row in found.orderBy("slice").collect()]
+
+
+def rows_read(of: Aggregate, windows: DataFrame) -> int:
+    """Return the number of rows that windows count."""
+    return int(windows.agg(F.coalesce(F.sum(of.count), F.lit(0))).collect()[0][0])
+
+
+def _row_hash(of: Aggregate) -> Column:
+    texts = [one.name for one in of.keys if one.kind is str]
+    first = [F.regexp_replace(F.col(name), "\n", " ") for name in texts]
+    others = [_value(of, name) for name in ("is_whole", *of.columns) if name not in texts]
+    row = _text([*first, *others])
+    digest = F.substring(F.sha2(F.encode(row, "UTF-16LE"), 256), 1, 8)
+    return F.conv(digest, 16, 10).cast("bigint")
+
+
+def _value(of: Aggregate, name: str) -> Column:
+    if name in of.instants:
+        return F.concat(F.date_format(name, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"), F.lit("Z"))
+    return F.col(name).cast("int") if name == "is_whole" else F.col(name)
+
+
+def _text(values: list[Column]) -> Column:
+    """Join values to a text; one that is missing is empty."""
+    texts = [F.coalesce(value.cast("string"), F.lit("")) for value in values]
+    return F.concat_ws(SEPARATOR, *texts)

@@ -1,0 +1,274 @@
+"""What every store promises of a run's commit: each slice whole or not at all, and none that was changed."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import core.aggregation.commit
+from core.aggregation.commit import Portion, commit_run, portions
+from core.aggregation.port import AggregationStore
+from core.aggregation.runs import AggregationRun, RunLimits, Staged, StagedSlice, Step, next_step, planned_run
+from core.aggregation.runs import EngineAnswer as Answer
+from core.aggregation.spark import JobState
+from core.errors import StagingRefused, StoreUnavailable
+from core.model.aggregates import SLICES, aggregate_table
+from core.transforms.aggregates.home_activity import HomeActivity
+from tests.fakes.aggregation_engines import (
+    HOME_ACTIVITY,
+    AggregationEngine,
+    committed,
+    engines,
+    finish,
+    ingest,
+    stage,
+)
+from tests.fakes.builders import EPOCH, reading
+
+NOW = EPOCH + timedelta(days=1)
+HOMES = [f"home-{number}" for number in range(12)]
+OF = aggregate_table(HomeActivity)
+NUMBERS = sorted({OF.slice_of(home) for home in HOMES})
+
+
+@pytest.fixture(params=sorted(engines(Path(), os.environ.get("MSSQL_CONNECTION", ""))))
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> AggregationEngine:
+    return engines(tmp_path, os.environ.get("MSSQL_CONNECTION", ""))[request.param]()
+
+
+@pytest.fixture
+def store(database: AggregationEngine) -> Iterator[AggregationStore]:
+    opened = database.open()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def single(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each slice be a transaction of its own."""
+    monkeypatch.setattr(core.aggregation.commit, "PORTION", 1)
+
+
+def window(home_id: str, minute: int = 0) -> HomeActivity:
+    at = EPOCH + timedelta(minutes=minute)
+    return HomeActivity(home_id, at, "carbon_monoxide", 2, 1, 500, 200, 300, at, at + timedelta(seconds=7))
+
+
+WINDOWS = [window(home, minute) for home in HOMES for minute in (0, 15)]
+
+
+def opened_run(store: AggregationStore) -> AggregationRun:
+    ingest(store, [reading()])
+    run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", NOW)
+    assert run is not None
+    assert store.open_run(run)
+    return run
+
+
+def staged_result(store: AggregationStore, database: AggregationEngine, run: AggregationRun, name: str = "s") -> Staged:
+    stage(database, name, run.run_id, WINDOWS)
+    finish(database, name, run.run_id, NOW)
+    found = store.read_staged(run.run_id)
+    assert found is not None
+    return found
+
+
+def stored(store: AggregationStore) -> list[HomeActivity]:
+    return [one for home in HOMES for one in store.read_windows(HomeActivity, home, EPOCH, NOW)]
+
+
+def standing_run(store: AggregationStore) -> AggregationRun:
+    run = store.read_standing(HOME_ACTIVITY).last_run
+    assert run is not None
+    return run
+
+
+OF_HOME = "home_id = 'home-3' AND window_start = (SELECT MIN(window_start) FROM {p}home_activity_staged)"
+TAMPERED = {
+    "a changed sum": "UPDATE {p}home_activity_staged SET readings = readings + 1 WHERE " + OF_HOME,
+    "sums that are moved between windows": (
+        "UPDATE {p}home_activity_staged SET readings = CASE WHEN " + OF_HOME + " THEN 3 ELSE 1 END"
+        " WHERE home_id = 'home-3'"
+    ),
+    "a changed minimum": "UPDATE {p}home_activity_staged SET least_ppm_hundredths = NULL WHERE " + OF_HOME,
+    "a changed instant": ("UPDATE {p}home_activity_staged SET last_observed_at = first_observed_at WHERE " + OF_HOME),
+    "a changed key": "UPDATE {p}home_activity_staged SET kind = 'motion' WHERE " + OF_HOME,
+    "a part that replaces": "UPDATE {p}home_activity_staged SET is_whole = 1 WHERE " + OF_HOME,
+    "a deleted row": "DELETE FROM {p}home_activity_staged WHERE " + OF_HOME,
+    "a row in a different slice": "UPDATE {p}home_activity_staged SET slice = 255 - slice WHERE " + OF_HOME,
+    "a row that is doubled in a different slice": (
+        "INSERT INTO {p}home_activity_staged SELECT g.staging_id, 255 - g.slice, g.home_id, g.window_start, g.kind,"
+        " g.run_id, g.is_whole, g.readings, g.active, g.ppm_hundredths, g.least_ppm_hundredths,"
+        " g.most_ppm_hundredths, g.first_observed_at, g.last_observed_at"
+        " FROM {p}home_activity_staged AS g WHERE g.home_id = 'home-3'"
+    ),
+    "a deleted slice": "DELETE FROM {p}home_activity_staged WHERE home_id = 'home-3'",
+    "deleted facts": f"DELETE FROM {{p}}staged_slice WHERE slice = {OF.slice_of('home-3')}",
+    "changed facts": f"UPDATE {{p}}staged_slice SET windows = windows + 1 WHERE slice = {OF.slice_of('home-3')}",
+    "a changed hash": f"UPDATE {{p}}staged_slice SET rows_hash = 7 WHERE slice = {OF.slice_of('home-3')}",
+}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_a_result_that_is_not_what_its_job_staged_is_refused_and_another_result_takes_its_place(
+    store: AggregationStore, database: AggregationEngine, single: None, name: str
+) -> None:
+    run = opened_run(store)
+    staged = staged_result(store, database, run)
+    database.change(TAMPERED[name])
+    with pytest.raises(StagingRefused, match="staging s is refused"):
+        committed(store, run, staged, NOW)
+    assert store.read_windows(HomeActivity, "home-3", EPOCH, NOW) == ()
+    assert (standing_run(store).status, store.read_standing(HOME_ACTIVITY).cut) == ("submitting", run.cut_from)
+    assert store.discard_staged(staged)
+    assert not store.discard_staged(staged)
+    assert store.read_staged(run.run_id) is None
+    again = staged_result(store, database, run, "again")
+    assert committed(store, standing_run(store), again, NOW)
+    assert stored(store) == WINDOWS
+
+
+def test_a_key_with_an_end_of_a_line_or_marks_of_our_own_is_no_tampering(
+    store: AggregationStore, database: AggregationEngine
+) -> None:
+    run = opened_run(store)
+    windows = [window(home) for home in ("a\nb", "a|b", "👩", "é", "a\n")]
+    stage(database, "s", run.run_id, windows)
+    finish(database, "s", run.run_id, NOW)
+    staged = store.read_staged(run.run_id)
+    assert staged is not None
+    assert committed(store, run, staged, NOW)
+    assert [one for each in windows for one in store.read_windows(HomeActivity, each.home_id, EPOCH, NOW)] == windows
+
+
+class Dying:
+    """A store whose process dies around a transaction: before it with an even number, and after it with an odd one."""
+
+    def __init__(self, store: AggregationStore, at: int) -> None:
+        self._store = store
+        self._left = at
+
+    def read_slices(self, run: AggregationRun, staged: Staged) -> Sequence[StagedSlice]:
+        return self._store.read_slices(run, staged)
+
+    def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool:
+        return self._around(lambda: self._store.commit_portion(run, staged, portion))
+
+    def close_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
+        return self._around(lambda: self._store.close_run(run, staged, closed_at))
+
+    def _around(self, write: Callable[[], bool]) -> bool:
+        self._die()
+        done = write()
+        self._die()
+        return done
+
+    def _die(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise StoreUnavailable("killed")
+
+
+@pytest.mark.parametrize("at", range(2 * len(NUMBERS) + 2))
+def test_a_commit_that_dies_between_any_two_slices_is_continued_and_counts_once(
+    store: AggregationStore, database: AggregationEngine, single: None, at: int
+) -> None:
+    run = opened_run(store)
+    staged = staged_result(store, database, run)
+    dying: Any = Dying(store, at)
+    with pytest.raises(StoreUnavailable):
+        committed(dying, run, staged, NOW)
+    found = stored(store)
+    assert all(found.count(one) == found.count(other) for one, other in zip(WINDOWS[::2], WINDOWS[1::2], strict=True))
+    assert len(found) == 2 * len([home for home in HOMES if OF.slice_of(home) in NUMBERS[: (at + 1) // 2]])
+    left = standing_run(store)
+    if left.status != "committed":
+        assert committed(store, left, staged, NOW)
+    assert stored(store) == WINDOWS
+    closed = standing_run(store)
+    assert (closed.status, closed.committed_slices, closed.readings, closed.windows) == ("committed", SLICES, 48, 24)
+    assert store.read_standing(HOME_ACTIVITY).cut == run.cut_to
+
+
+def test_ticks_at_the_same_time_commit_each_slice_once(
+    store: AggregationStore, database: AggregationEngine, single: None
+) -> None:
+    run = opened_run(store)
+    staged = staged_result(store, database, run)
+
+    def tick(_: int) -> bool:
+        while (now := standing_run(store)).status != "committed":
+            if committed(store, now, staged, NOW):
+                return True
+        return False
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(tick, range(4))).count(True) == 1
+    assert stored(store) == WINDOWS
+
+
+def test_slices_of_results_of_two_attempts_make_one_run(
+    store: AggregationStore, database: AggregationEngine, single: None
+) -> None:
+    run = opened_run(store)
+    staged = staged_result(store, database, run)
+    dying: Any = Dying(store, 5)
+    with pytest.raises(StoreUnavailable):
+        committed(dying, run, staged, NOW)
+    assert store.discard_staged(staged)
+    assert committed(store, standing_run(store), staged_result(store, database, run, "again"), NOW)
+    assert stored(store) == WINDOWS
+
+
+def test_a_tick_commits_slices_until_its_time_is_over_and_the_next_one_continues(
+    store: AggregationStore, database: AggregationEngine, single: None
+) -> None:
+    run = opened_run(store)
+    staged = staged_result(store, database, run)
+    times = iter(NOW + timedelta(minutes=minute) for minute in range(99))
+    said = commit_run(store, run, staged, lambda: next(times), NOW + timedelta(minutes=3))
+    assert said == f"committed {NUMBERS[2] + 1} of {SLICES} slices"
+    assert standing_run(store).committed_slices == NUMBERS[2] + 1
+    assert committed(store, standing_run(store), staged, NOW)
+    assert stored(store) == WINDOWS
+
+
+def test_a_run_with_a_committed_slice_is_never_given_up(
+    store: AggregationStore, database: AggregationEngine, single: None
+) -> None:
+    run = opened_run(store)
+    dying: Any = Dying(store, 2)
+    with pytest.raises(StoreUnavailable):
+        committed(dying, run, staged_result(store, database, run), NOW)
+    begun = standing_run(store)
+    assert not store.fail_run(begun, "why", NOW)
+    limits, lost = RunLimits(attempts=1, submits=1), Answer("job-1", JobState.FAILED)
+    submitted = replace(begun, status="submitted", engine_job_id="job-1", submitted_at=NOW)
+    assert next_step(submitted, lost, None, NOW, limits) is Step.TRY_AGAIN
+    assert next_step(begun, Answer(None, None), None, NOW + timedelta(hours=9), limits) is Step.SUBMIT_AGAIN
+    assert next_step(replace(submitted, committed_slices=0), lost, None, NOW, limits) is Step.GIVE_UP
+
+
+def test_small_slices_share_a_transaction_and_a_large_one_has_its_own() -> None:
+    slices = [StagedSlice(number, windows, 0) for number, windows in ((0, 3_000), (7, 900), (9, 200), (11, 9_000))]
+    slices.append(StagedSlice(200, 1, 1))
+    assert portions(slices, 0) == [
+        Portion(0, 7, 2, 3_900, has_whole=False),
+        Portion(8, 9, 1, 200, has_whole=False),
+        Portion(10, 11, 1, 9_000, has_whole=False),
+        Portion(12, SLICES - 1, 1, 1, has_whole=True),
+    ]
+    assert portions(slices, 8) == portions(slices, 0)[1:]
+    assert portions(slices, SLICES) == portions([], 0) == []
+
+
+def test_each_window_keeps_its_slice(store: AggregationStore, database: AggregationEngine) -> None:
+    run = opened_run(store)
+    assert committed(store, run, staged_result(store, database, run), NOW)
+    kept = database.change("SELECT home_id, slice FROM {p}home_activity")
+    assert {tuple(row) for row in kept} == {(home, OF.slice_of(home)) for home in HOMES}

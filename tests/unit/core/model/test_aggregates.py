@@ -1,0 +1,115 @@
+"""Declarations of aggregates: what follows from them, and what is refused."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import pytest
+
+from core.errors import InvalidTransform
+from core.model.aggregates import (
+    SLICES,
+    Count,
+    CountOf,
+    Key,
+    Least,
+    Most,
+    Sum,
+    aggregate_named,
+    aggregate_of,
+    aggregate_table,
+)
+from core.transforms.aggregates import find_aggregate, load_aggregates
+from core.transforms.aggregates.home_activity import HomeActivity
+from core.transforms.flight_info import FlightChange
+from core.transforms.home_security import Home, SensorReading
+
+QUARTER = timedelta(minutes=15)
+
+
+def test_an_aggregate_names_its_tables_its_key_and_its_measures() -> None:
+    one = aggregate_table(HomeActivity)
+    assert (one.name, one.staged, one.source, one.at) == (
+        "home_activity",
+        "home_activity_staged",
+        SensorReading,
+        "observed_at",
+    )
+    assert one.key == ("home_id", "window_start", "kind")
+    assert [each.name for each in one.grouped_by] == ["home_id", "kind"]
+    assert one.count == "readings"
+    assert one.instants == ("window_start", "first_observed_at", "last_observed_at")
+    assert aggregate_named("home_activity") is find_aggregate("home_activity") is one
+
+
+def test_the_aggregates_of_a_transform_are_those_of_its_rows() -> None:
+    assert [one.name for one in load_aggregates()] == ["flight_punctuality", "home_activity"]
+    assert [one.name for one in load_aggregates((Home, SensorReading))] == ["home_activity"]
+    assert [one.name for one in load_aggregates((FlightChange,))] == ["flight_punctuality"]
+    assert load_aggregates(()) == ()
+
+
+def test_a_slice_follows_from_the_first_column_of_the_key_alone_and_never_changes() -> None:
+    one = aggregate_table(HomeActivity)
+    assert SLICES == 256
+    assert [one.slice_of(key) for key in ("home-1", "home-2", "é", 7)] == [200, 114, 62, 130]
+
+
+def test_a_window_ends_after_its_length() -> None:
+    one, noon = aggregate_table(HomeActivity), datetime(2026, 2, 10, 12, tzinfo=UTC)
+    assert one.end_of_window(noon) == one.end_of_window(noon + QUARTER - timedelta(microseconds=1)) == noon + QUARTER
+
+
+def test_what_was_never_declared_is_refused() -> None:
+    with pytest.raises(InvalidTransform, match="Home is not an aggregate: declare it with @aggregate_of"):
+        aggregate_table(Home)
+    with pytest.raises(InvalidTransform, match="no aggregate is named nothing"):
+        find_aggregate("nothing")
+
+
+def made(fields: dict[str, Any], source: type = SensorReading, **options: Any) -> Callable[[], type]:
+    """Return a function that declares a class with these fields."""
+
+    def declare() -> type:
+        declared = dataclass(frozen=True)(type("Wrong", (), {"__annotations__": fields}))
+        given = {"at": "observed_at", "window": QUARTER, **options}
+        return aggregate_of(source, "wrong", **given)(declared)
+
+    return declare
+
+
+HOME = {"home_id": Annotated[str, Key(32)], "window_start": datetime}
+GOOD = {**HOME, "readings": Annotated[int, Count()]}
+WRONG = {
+    "is no class of appended rows": made(GOOD, source=Home),
+    "Wrong.home: a key is a column of the source": made({"home": Annotated[str, Key(32)], **GOOD}),
+    "Wrong.ppm: a key is a column of the source, of type str or int": made(
+        {"ppm": Annotated[int | None, Key()], **GOOD}
+    ),
+    "Wrong.home_id: annotate it with Key or a measure": made({"home_id": str, "window_start": datetime}),
+    "Wrong.home_id: annotate it with one Key or one measure": made({"home_id": Annotated[str, Key(), Count()]}),
+    "Wrong.kind: the key comes before the measures": made({**GOOD, "kind": Annotated[str, Key(20)]}),
+    "the first of them before window_start": made(
+        {"window_start": datetime, "home_id": Annotated[str, Key(32)], "readings": Annotated[int, Count()]}
+    ),
+    "one measure is Count()": made({**GOOD, "more": Annotated[int, Count()]}),
+    "Wrong.most: the source has no column watts": made({**GOOD, "most": Annotated[int, Most("watts")]}),
+    "Wrong.most: state holds no integers": made({**GOOD, "most": Annotated[str | None, Most("state")]}),
+    "Wrong.sum: observed_at holds no integers": made({**GOOD, "sum": Annotated[int, Sum("observed_at")]}),
+    "Wrong.least: its type is int | None": made({**GOOD, "least": Annotated[int, Least("ppm")]}),
+    "Wrong.active: its type is int": made({**GOOD, "active": Annotated[int | None, CountOf("state", "active")]}),
+    "sensor_id is no column of the source that always holds an instant or a day": made(GOOD, at="sensor_id"),
+    "a day is no whole number of windows of 0:07:00": made(GOOD, window=timedelta(minutes=7)),
+}
+
+
+@pytest.mark.parametrize("fault", WRONG)
+def test_a_wrong_declaration_is_refused_with_its_fault(fault: str) -> None:
+    with pytest.raises(InvalidTransform) as refused:
+        WRONG[fault]()
+    assert fault in str(refused.value)
+
+
+def test_the_fields_of_the_wrong_ones_are_otherwise_good() -> None:
+    assert aggregate_table(made(GOOD)()).columns == ("home_id", "window_start", "readings")
