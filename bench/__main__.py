@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from bench import api, decode, durable, gaps, imports, ingest, letters, local_run, replay, spark, sqlserver
+from bench import aggregation, api, decode, durable, gaps, imports, ingest, letters, local_run, replay, spark, sqlserver
 from bench.figures import Figure
 from local.server import Server, ServerRefused, add_store, prepared
 
@@ -20,6 +20,7 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     "durable": durable.measure,
     "api": api.measure,
     "local": local_run.measure,
+    "aggregation": aggregation.measure,
     "spark": spark.measure,
 }
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -19,10 +19,16 @@ from typing import Any
 
 from bench.figures import Figure, paired
 
+HOME_ACTIVITY = "home_activity"
 READINGS = int(os.environ.get("BENCH_READINGS", "5000000"))
 HOMES, KINDS, PARTITIONS = 20_000, 5, 16
 NEW, HISTORIES = 100_000, (1, 4, 16)  # readings of an increment, and the sizes of the history in multiples of it
 ROUNDS = 3
+_STREAM = (
+    "INSERT OR IGNORE INTO event_stream (stream_id, event_hub, consumer_group, incarnation, anchored_at)"
+    " VALUES (1, 'bench/telemetry', 'hubledger', 1, 'at')"
+)
+_LEDGER = "INSERT INTO batch_ledger VALUES (?, ?, ?, 'batch', ?, ?, ?, 0, 0, 0, 0, ?, 't', 'i', 'at', NULL, NULL, NULL)"
 _CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -71,18 +77,20 @@ def _from_parquet(spark: Any, folder: Path) -> Iterator[Figure]:
     """Measure the job's transform from Parquet to a written result, and against a bare read of the same rows."""
     from pyspark.sql import functions as F
 
-    from jobs.transforms import READINGS as SCHEMA
-    from jobs.transforms import partial_sums, parts
+    from core.transforms.aggregates import find_aggregate
+    from jobs.transforms import partial_sums, parts, schema_of, source_columns
+
+    of = find_aggregate(HOME_ACTIVITY)
 
     _readings(spark).write.parquet(str(folder / "readings"))
-    read = spark.read.schema(SCHEMA).parquet(str(folder / "readings"))
-    written = _times(lambda at: parts(partial_sums(read)).write.parquet(str(folder / f"result-{at}")))
+    read = spark.read.schema(schema_of(source_columns(of))).parquet(str(folder / "readings"))
+    written = _times(lambda at: parts(of, partial_sums(of, read)).write.parquet(str(folder / f"result-{at}")))
     rate, windows = READINGS / written, spark.read.parquet(str(folder / "result-0")).count()
     note = f"{READINGS:,} readings to {windows:,} windows, Parquet to Parquet"
     yield Figure("spark, readings aggregated a second on 2 cores", rate, "/s", ">= 250000", rate >= 250_000, note)
     every_column = [F.max(name) for name in read.columns]
     summed, whole = paired(
-        lambda _: partial_sums(read).write.format("noop").mode("overwrite").save(),
+        lambda _: partial_sums(of, read).write.format("noop").mode("overwrite").save(),
         lambda _: read.agg(*every_column).collect(),
         2 * ROUNDS + 1,
     )
@@ -123,13 +131,12 @@ def _increments(spark: Any, folder: Path) -> Iterator[Figure]:
 
 
 def _increment(spark: Any, path: Path, times: int) -> float:
-    from jobs.aggregate_home_activity import Execution, aggregate
-
+    from core.aggregation.commit import commit_run
     from core.aggregation.runs import planned_run
-    from core.aggregation.tick import HOME_ACTIVITY
     from core.store.aggregation import Aggregations
     from core.store.sqlite.database import SqliteDatabase
     from core.store.sqlite.schema import migrate_sqlite
+    from jobs.aggregate import Execution, aggregate
     from jobs.sqlite_tables import SqliteTables
 
     migrate_sqlite(path)
@@ -145,7 +152,8 @@ def _increment(spark: Any, path: Path, times: int) -> float:
         started = perf_counter()
         aggregate(spark, tables, Execution(run.run_id, 1))
         staged = store.read_staged(run.run_id)
-        if staged is None or not store.commit_run(run, staged, datetime.now(UTC)):
+        until = datetime.now(UTC) + timedelta(hours=1)
+        if staged is None or commit_run(store, run, staged, lambda: datetime.now(UTC), until) != "committed":
             raise RuntimeError("the run was not committed")
         costs.append(perf_counter() - started)
     store.close()
@@ -157,7 +165,7 @@ def _fill(path: Path, first: int, last: int) -> None:
     each = NEW // PARTITIONS // 50  # readings of a commit: an increment is fifty commits of each partition
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN")
-        connection.execute("INSERT OR IGNORE INTO event_stream VALUES (1, 'bench/telemetry', 'hubledger', 1, 'at')")
+        connection.execute(_STREAM)
         for partition in range(PARTITIONS):
             begin, end = first // PARTITIONS, last // PARTITIONS
             values = ((1, str(partition), at, 0, at // each + 1, *_row(partition, at)) for at in range(begin, end))
@@ -166,7 +174,7 @@ def _fill(path: Path, first: int, last: int) -> None:
                 (1, str(partition), at // each + 1, at, at + each - 1, each, each) for at in range(begin, end, each)
             )
             connection.executemany(
-                "INSERT INTO batch_ledger VALUES (?, ?, ?, 'batch', ?, ?, ?, 0, 0, 0, 0, ?, 't', 'i', 'at', NULL)",
+                _LEDGER,
                 ranges,
             )
             place = (1, str(partition), end - 1, "0", "at", end // each, "id", "at")

@@ -44,7 +44,7 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
     of = find_aggregate(run.job)
     staging_id = f"{run.run_id}-{run.attempt}-{uuid.uuid4().hex}"
     windows = sliced(of, result_of(tables, of, run)).persist()
-    facts, rows = slice_facts(of, windows), rows_read(of, windows)
+    facts, rows = slice_facts(of, windows, tables.row_hash), rows_read(of, windows)
     lake_path = None
     if execution.lake is not None:
         result = windows.drop("slice")

@@ -3,6 +3,7 @@
 A commit compares them with the rows that the staging holds: `core/store/windows.py` has the same arithmetic in SQL.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -24,11 +25,11 @@ class SliceFacts:
     rows_hash: int
 
 
-def slice_facts(of: Aggregate, windows: DataFrame) -> list[SliceFacts]:
-    """Return the facts about windows with the numbers of their slices."""
+def slice_facts(of: Aggregate, windows: DataFrame, hashed: Callable[[Column], Column]) -> list[SliceFacts]:
+    """Return the facts about windows with the numbers of their slices; `hashed` is the store's hash of a text."""
     numbers = [one.name for one in of.measures if one.holds is int]
     found = (
-        windows.select("slice", "is_whole", *numbers, _row_hash(of).alias("row_hash"))
+        windows.select("slice", "is_whole", *numbers, hashed(_row_text(of)).alias("row_hash"))
         .groupBy("slice")
         .agg(
             F.count(F.lit(1)).alias("windows"),
@@ -45,13 +46,11 @@ def rows_read(of: Aggregate, windows: DataFrame) -> int:
     return int(windows.agg(F.coalesce(F.sum(of.count), F.lit(0))).collect()[0][0])
 
 
-def _row_hash(of: Aggregate) -> Column:
+def _row_text(of: Aggregate) -> Column:
     texts = [one.name for one in of.keys if one.kind is str]
     first = [F.regexp_replace(F.col(name), "\n", " ") for name in texts]
     others = [_value(of, name) for name in ("is_whole", *of.columns) if name not in texts]
-    row = _text([*first, *others])
-    digest = F.substring(F.sha2(F.encode(row, "UTF-16LE"), 256), 1, 8)
-    return F.conv(digest, 16, 10).cast("bigint")
+    return _text([*first, *others])
 
 
 def _value(of: Aggregate, name: str) -> Column:

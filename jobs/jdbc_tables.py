@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from core.model.aggregates import Aggregate
@@ -127,6 +127,10 @@ class JdbcTables:
 
     def stage(self, of: Aggregate, windows: DataFrame, staging_id: str, run_id: str) -> None:
         self._append(staged_form(of, windows, staging_id, run_id, "").coalesce(WRITERS), of.staged)
+
+    def row_hash(self, text: Column) -> Column:
+        digest = F.sha2(F.encode(text, "UTF-16LE"), 256)
+        return F.conv(F.substring(digest, 1, 8), 16, 10).cast("bigint")
 
     def finish(self, result: Result) -> None:
         staged_at = result.staged_at.strftime("%Y-%m-%dT%H:%M:%S.%f")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from core.model.aggregates import Aggregate
@@ -104,6 +104,9 @@ class SqliteTables:
         )
         rows = staged_form(of, windows, staging_id, run_id, "Z")
         self._write(rows.sortWithinPartitions("slice", *of.key), statement)  # in the order of the table
+
+    def row_hash(self, text: Column) -> Column:
+        return F.crc32(text)
 
     def finish(self, result: Result) -> None:
         staged_at = result.staged_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -92,6 +92,9 @@ class Tables(Protocol):
         A window that a task writes twice is stored once.
         """
 
+    def row_hash(self, text: Column) -> Column:
+        """Return the hash of a row's text, as the commit computes it from the staged row."""
+
     def finish(self, result: Result) -> None:
         """Write the facts of a result's slices, and mark it as complete in the last write of a job."""
 

@@ -34,11 +34,8 @@ class AggregationStore(Protocol):
     def read_staged(self, run_id: str) -> Staged | None:
         """Return a complete staged result of this run, or None."""
 
-    def read_slices(self, run: AggregationRun, staged: Staged) -> tuple[StagedSlice, ...]:
-        """Return the slices of a staged result, in order.
-
-        Raises StagingRefused when the table holds a different number of windows than the job staged.
-        """
+    def read_slices(self, staged: Staged) -> tuple[StagedSlice, ...]:
+        """Return the slices of a staged result, in order, as its job described them."""
 
     def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool:
         """Compare the staged windows of some slices with the facts of their job, and add them, in one transaction.

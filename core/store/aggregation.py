@@ -63,13 +63,8 @@ class Aggregations:
         staging_id, of_run, attempt, staged_at, windows = found[0]
         return Staged(staging_id, of_run, attempt, instant_of(staged_at), windows)
 
-    def read_slices(self, run: AggregationRun, staged: Staged) -> tuple[StagedSlice, ...]:
-        slices = tuple(StagedSlice(*row) for row in self._database.ask("read_slices", staging_id=staged.staging_id))
-        count = of_rows("count_staged", find_aggregate(run.job).of)
-        ((windows,),) = self._database.ask(count, staging_id=staged.staging_id)
-        if windows != staged.windows:
-            raise StagingRefused(staged.staging_id, f"it holds {windows} windows instead of {staged.windows}")
-        return slices
+    def read_slices(self, staged: Staged) -> tuple[StagedSlice, ...]:
+        return tuple(StagedSlice(*row) for row in self._database.ask("read_slices", staging_id=staged.staging_id))
 
     def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool:
         return self._is_first(portion_script(run, staged, portion))

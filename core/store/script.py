@@ -24,7 +24,6 @@ RowVerb = Literal[
     "verify_slices",  # of an aggregate: compare staged windows with the facts of their job
     "replace_windows",  # delete the windows that staged ones replace
     "add_windows",  # add staged windows to those that exist, and insert the others
-    "count_staged",
     "find_staging",  # the staged results of closed runs
     "remove_staged",
     "read_windows",  # of one value of the first column of the key, in a span of time

@@ -1,8 +1,9 @@
 """The statements about aggregates that are alike in both engines; `core/store/<engine>/windows.py` has the others.
 
 A job stages the windows of a run with the number of their slice, and after them the facts of each slice: the number of
-its windows, the sums of its measures, and a hash of its rows. The hash is the sum of the first 32 bits of the SHA-256
-of each row's text in UTF-16, so the order of rows does not matter; Spark, SQL Server and Python compute the same.
+its windows, the sums of its measures, and a hash of its rows. The hash is a sum over the rows, so that their order does
+not matter: of the CRC-32 of the row's text in UTF-8 in SQLite, and of the first 32 bits of the SHA-256 of the text in
+UTF-16 on SQL Server, because each is the fastest function that Spark has too.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,6 @@ WINDOW_PARAMS: Mapping[RowVerb, tuple[str, ...]] = {
     "verify_slices": ("staging_id", "first_slice", "last_slice", "portion_windows"),
     "replace_windows": ("staging_id", "first_slice", "last_slice"),
     "add_windows": ("staging_id", "first_slice", "last_slice", "run_number"),
-    "count_staged": ("staging_id",),
     "find_staging": (),
     "remove_staged": ("staging_id", "most"),
     "read_windows": ("key_value", "since_at", "until_at"),
@@ -37,12 +37,6 @@ def of_portion(alias: str, sql: Dialect) -> str:
     """Return the condition that a staged window belongs to a range of slices."""
     ends = f"{sql.mark}first_slice AND {sql.mark}last_slice"
     return f"{alias}.staging_id = {sql.mark}staging_id AND {alias}.slice BETWEEN {ends}"
-
-
-def only_declared(one: Aggregate, sql: Dialect) -> str:
-    """Return the condition that a range of slices holds no more windows than their job staged, in whatever slice."""
-    counted = f"SELECT COUNT(*) FROM {sql.prefix}{one.staged} AS w WHERE {of_portion('w', sql)}"
-    return f"({counted}) = {sql.mark}portion_windows"
 
 
 def keys_match(one: Aggregate, left: str, right: str) -> str:
@@ -92,11 +86,6 @@ def window_reader(declared: type) -> Callable[[Sequence[Any]], Any]:
     return read
 
 
-def _count_staged(one: Aggregate, sql: Dialect) -> str:
-    where = f"g.staging_id = {sql.mark}staging_id"
-    return f"SELECT COUNT(*) AS windows FROM {sql.prefix}{one.staged} AS g\n WHERE {where};"
-
-
 def _find_staging(one: Aggregate, sql: Dialect) -> str:
     """Find the staged windows of closed runs, also those of results that lost a race or are incomplete."""
     is_open = "r.run_id = g.run_id AND r.status IN ('submitting', 'submitted')"
@@ -107,6 +96,5 @@ def _find_staging(one: Aggregate, sql: Dialect) -> str:
 
 
 _TEXTS: Mapping[RowVerb, Callable[[Aggregate, Dialect], str]] = {
-    "count_staged": _count_staged,
     "find_staging": _find_staging,
 }

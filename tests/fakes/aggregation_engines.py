@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
+from zlib import crc32
 
 from core.aggregation.commit import commit_run
 from core.aggregation.port import AggregationStore
@@ -49,6 +50,8 @@ class AggregationEngine(Protocol):
 
     def instant(self, moment: datetime) -> str: ...
 
+    def row_hash(self, text: str) -> int: ...
+
     def change(self, statement: str) -> list[tuple[Any, ...]]:
         """Run a statement of a test; {p} is the prefix of a table."""
 
@@ -73,6 +76,9 @@ class SqliteAggregation:
 
     def instant(self, moment: datetime) -> str:
         return instant_text(moment)
+
+    def row_hash(self, text: str) -> int:
+        return crc32(text.encode())
 
     def change(self, statement: str) -> list[tuple[Any, ...]]:
         return self.sqlite.sql(statement.format(p=""))
@@ -99,6 +105,9 @@ class ServerAggregation:
 
     def instant(self, moment: datetime) -> str:
         return server_instant_text(moment)
+
+    def row_hash(self, text: str) -> int:
+        return int.from_bytes(sha256(text.encode("utf-16-le")).digest()[:4], "big")
 
     def change(self, statement: str) -> list[tuple[Any, ...]]:
         results = self.server.session.run(f"SET NOCOUNT ON; {statement.format(p=f'{self.server.schema}.')};")
@@ -158,27 +167,29 @@ def finish(engine: AggregationEngine, staging_id: str, run_id: str, staged_at: d
     for whole, one in known.values():
         of = aggregate_table(type(one))
         slices.setdefault(of.slice_of(getattr(one, of.keys[0].name)), []).append((whole, one))
-    engine.insert("staged_slice", FACTS, [_facts(staging_id, run_id, *each) for each in slices.items()])
+    engine.insert("staged_slice", FACTS, [_facts(engine, staging_id, run_id, *each) for each in slices.items()])
     rows = sum(getattr(one, aggregate_table(type(one)).count) for _, one in known.values())
     row = (staging_id, run_id, 1, len(known), rows, f"/lake/{staging_id}", 0, engine.instant(staged_at))
     engine.insert("staged_result", FINISHED, [row])
 
 
-def _facts(staging_id: str, run_id: str, number: int, windows: Sequence[tuple[bool, Any]]) -> tuple[Any, ...]:
+def _facts(
+    engine: AggregationEngine, staging_id: str, run_id: str, number: int, windows: Sequence[tuple[bool, Any]]
+) -> tuple[Any, ...]:
     of = aggregate_table(type(windows[0][1]))
     measures = [one.name for one in of.measures if one.holds is int]
     columns = [[value for _, one in windows if (value := getattr(one, name)) is not None] for name in measures]
     sums = "|".join(str(sum(column)) if column else "" for column in columns)
     whole = sum(is_whole for is_whole, _ in windows)
-    hashed = sum(_row_hash(of, is_whole, one) for is_whole, one in windows)
+    hashed = sum(engine.row_hash(_row_text(of, is_whole, one)) for is_whole, one in windows)
     return (staging_id, run_id, number, len(windows), whole, sums, hashed)
 
 
-def _row_hash(of: Aggregate, is_whole: bool, one: Any) -> int:
+def _row_text(of: Aggregate, is_whole: bool, one: Any) -> str:
     texts = [each.name for each in of.keys if each.kind is str]
     values = [getattr(one, name).replace("\n", " ") for name in texts] + [str(int(is_whole))]
     values += [_text(of, one, name) for name in of.columns if name not in texts]
-    return int.from_bytes(sha256("|".join(values).encode("utf-16-le")).digest()[:4], "big")
+    return "|".join(values)
 
 
 def _text(of: Aggregate, one: Any, name: str) -> str:

@@ -277,7 +277,7 @@ def _selects() -> Iterator[tuple[str, str]]:
     read = [of_rows(verb, each) for verb in ("select_placed", "count_rows") for each in ROW_CLASSES]
     read += [of_rows(verb, each) for verb in OF_APPENDED for each in ROW_CLASSES if each not in STATES]
     read += [of_rows(verb, each) for verb in ("select_states", "select_standing", "count_states") for each in STATES]
-    reading: tuple[RowVerb, ...] = ("count_staged", "find_staging", "remove_staged", "read_windows", "read_last_window")
+    reading: tuple[RowVerb, ...] = ("find_staging", "remove_staged", "read_windows", "read_last_window")
     read += [of_rows(verb, one.of) for verb in reading for one in load_aggregates()]
     for one in (*read, of_rows("find_row_faults", *ROW_CLASSES), of_rows("find_row_faults", *STATES)):
         yield f"rows {one}", asked_rows(one)

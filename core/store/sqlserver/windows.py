@@ -12,7 +12,6 @@ from core.store.windows import (
     joined,
     keys_match,
     of_portion,
-    only_declared,
     others_of_row,
     summed,
     texts_of_row,
@@ -47,12 +46,13 @@ def _verify_slices(one: Aggregate, sql: Dialect) -> str:
     return (
         "UPDATE d\n   SET is_verified = 1\n"
         f"  FROM {sql.prefix}staged_slice AS d\n"
-        f" INNER JOIN (SELECT g.slice, COUNT_BIG(*) AS windows, {sums} AS sums,\n"
+        f" INNER JOIN (SELECT g.slice, COUNT_BIG(*) AS windows, SUM(COUNT_BIG(*)) OVER () AS portion_windows,\n"
+        f"                    {sums} AS sums,\n"
         f"                    SUM(CONVERT(bigint, {row})) AS rows_hash\n"
         f"               FROM {sql.prefix}{one.staged} AS g\n              WHERE {of_portion('g', sql)}\n"
         "              GROUP BY g.slice) AS f\n"
         "    ON f.slice = d.slice AND f.windows = d.windows AND f.sums = d.sums AND f.rows_hash = d.rows_hash\n"
-        f" WHERE d.staging_id = @staging_id AND {only_declared(one, sql)};"
+        " WHERE d.staging_id = @staging_id AND f.portion_windows = @portion_windows;"
     )
 
 

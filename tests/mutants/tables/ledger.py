@@ -338,14 +338,14 @@ MUTANTS = (
         ("a window counts only its last run", 'return f"{standing} + {staged}"', 'return f"{staged}"'),
     ),
     *in_file(
-        "core/store/windows.py",
-        "tests/contract/test_slices.py",
-        ("rows of a slice that no job staged are committed", 'return f"({counted}) = ', 'return f"0 * ({counted}) <> '),
-    ),
-    *in_file(
         "core/store/sqlite/windows.py",
         "tests/contract/test_slices.py",
         ("the hash of the staged rows is not compared", "AND d.rows_hash = f.rows_hash AND", "AND"),
+        (
+            "rows of a slice that no job staged are committed",
+            " AND f.portion_windows = :portion_windows",
+            " AND f.portion_windows >= :portion_windows",
+        ),
         ("the end of a line in a key is another row", ", char(10), ' ')", ", char(11), ' ')"),
     ),
     *in_file(

@@ -72,7 +72,7 @@ def made(fields: dict[str, Any], source: type = SensorReading, **options: Any) -
     """Return a function that declares a class with these fields."""
 
     def declare() -> type:
-        declared = dataclass(frozen=True)(type("Wrong", (), {"__annotations__": fields}))
+        declared: type = dataclass(frozen=True)(type("Wrong", (), {"__annotations__": fields}))
         given = {"at": "observed_at", "window": QUARTER, **options}
         return aggregate_of(source, "wrong", **given)(declared)
 
