@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+import core.aggregation.commit
 from core.aggregation.runs import AggregationRun, RunLimits, Standing
 from core.aggregation.spark import JobRequest, JobState
 from core.aggregation.tick import Aggregation, AggregationReport, aggregate, report_facts
@@ -19,6 +20,7 @@ from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, Sql
 from tests.fakes.builders import EPOCH, FakeClock, reading
 from tests.fakes.engines import SqliteEngine
 
+STEP = timedelta(seconds=2.5)
 WINDOW = HomeActivity("home-1", EPOCH, "motion", 1, 1, None, None, None, EPOCH, EPOCH)
 
 
@@ -232,6 +234,46 @@ def test_a_job_beyond_its_deadline_is_cancelled_and_tried_again(world: World) ->
     first = world.run.engine_job_id
     assert world.tick() == ("submitted",)
     assert (world.engine.cancelled, world.run.attempt) == ([first], 2)
+
+
+def test_a_result_that_was_changed_is_discarded_and_the_next_attempt_takes_its_place(world: World) -> None:
+    world.tick()
+    world.finish("changed")
+    world.database.change("UPDATE {p}home_activity_staged SET readings = readings + 1")
+    (did,) = world.tick()
+    assert did.startswith("discarded a result: staging changed is refused: the windows of slices 0 to 255 are not")
+    assert (world.run.status, world.readings(), world.database.count("staged_result")) == ("submitted", 0, 0)
+    assert world.tick() == ("submitted",)
+    assert (world.run.attempt, len(world.engine.requests)) == (2, 2)
+    world.finish("sound")
+    assert world.tick()[0] == "committed"
+    assert world.readings() == 1
+
+
+@dataclass
+class Stepping:
+    """A clock of which a second is over at each look."""
+
+    clock: FakeClock
+
+    def __call__(self) -> datetime:
+        self.clock.advance(1)
+        return self.clock.now()
+
+
+def test_a_commit_whose_time_is_over_is_continued_by_the_next_tick(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core.aggregation.commit, "PORTION", 1)
+    windows = [replace(WINDOW, home_id=f"home-{number}") for number in range(4)]
+    world.tick()
+    stage(world.database, "s", world.run.run_id, windows)
+    finish(world.database, "s", world.run.run_id, world.clock.now())
+    world.own = replace(world.own, now=Stepping(world.clock), limits=replace(world.own.limits, commit=STEP))
+    first, second, *_ = said = [world.tick()[0] for _ in range(4)]
+    assert (first.startswith("committed "), first.endswith(" of 256 slices")) == (True, True)
+    assert (said.count("committed"), second == first) == (1, False)
+    assert world.database.count("home_activity") == 4
 
 
 def test_a_second_timer_changes_nothing(world: World) -> None:

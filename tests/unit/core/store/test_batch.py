@@ -230,7 +230,7 @@ class TestParameters:
             "cut_from": "{}",
             "cut_to": '{"1/0":1}',
             "staging_id": "s",
-            "run_number": 3,
+            "expected_slices": 0,
             "run_id": "r",
             "closed_at": "2026-01-01T00:00:00.000000",
         }

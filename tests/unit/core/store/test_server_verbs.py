@@ -155,7 +155,7 @@ class TestAnAggregation:
     ) -> None:
         guard, write_run = self.WRITES[name]
         assert write_run(runs)
-        driver.server.refused = ("aggregation_cut", unmet(every_run()[name][0], guard))
+        driver.server.refused = ("hubledger.aggregation_", unmet(every_run()[name][0], guard))
         assert not write_run(runs)
         assert len(driver.open) == 1
 
@@ -172,7 +172,7 @@ class TestAnAggregation:
     def test_that_fails_says_how(
         self, runs: Aggregations, driver: FakeDriver, name: str, error: Error, raised: type[Exception]
     ) -> None:
-        driver.server.refused = ("aggregation_cut", error)
+        driver.server.refused = ("hubledger.aggregation_", error)
         with pytest.raises(raised):
             self.WRITES[name][1](runs)
         assert len(driver.open) == int(raised is not CommitOutcomeUnknown)

@@ -2,11 +2,16 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from handlers.app import app
+import core.aggregation.tick
+from core.aggregation.tick import Aggregation, AggregationReport
+from core.errors import StoreUnavailable
+from handlers.aggregation import take_steps
+from handlers.app import aggregation, app
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, ingest
 from tests.fakes.builders import reading
 from tests.fakes.engines import SqliteEngine
@@ -77,6 +82,37 @@ def test_the_timer_submits_a_run_and_logs_one_line(aggregating: Aggregating) -> 
     assert (line["number"], line["attempt"], line["status"]) == (1, 1, "submitted")
 
 
+def test_a_job_of_a_different_transform_is_refused_and_the_jobs_of_the_app_are_named(aggregating: Aggregating) -> None:
+    for refused in (aggregating.start({"job": "flight_punctuality"}), aggregating.runs(job="flight_punctuality")):
+        assert (refused.status, refused.fields) == (400, ["job"])
+        assert refused.body["errors"][0]["detail"] == "must be one of home_activity"
+    assert aggregating.runs(job="home_activity").body["job"] == "home_activity"
+    aggregating.restart(TRANSFORM="core.transforms.flight_info")
+    assert aggregating.runs().body["job"] == "flight_punctuality"
+    functions()["aggregate"](None)
+    steps = [(line["job"], line["did"]) for line in aggregating.lines if line["action"] == "aggregate"]
+    assert steps == [("flight_punctuality", ["has nothing new"])]
+
+
+def test_a_fault_of_one_job_leaves_the_others_to_take_their_step(
+    aggregating: Aggregating, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = aggregation()
+    assert own is not None
+    tried: list[str] = []
+
+    def failing(of: Aggregation, job: str) -> AggregationReport:
+        tried.append(job)
+        if job == "first":
+            raise StoreUnavailable("away")
+        return AggregationReport((), None)
+
+    monkeypatch.setattr(core.aggregation.tick, "aggregate", failing)
+    with pytest.raises(StoreUnavailable):
+        take_steps(replace(own, jobs=("first", "second")))
+    assert tried == ["first", "second"]
+
+
 def test_without_an_engine_the_timer_does_nothing_and_a_request_is_refused(aggregating: Aggregating) -> None:
     aggregating.restart(SPARK_ENGINE="none")
     functions()["aggregate"](None)
@@ -108,11 +144,11 @@ def test_the_same_request_under_a_key_is_answered_the_same_and_a_different_one_i
 ) -> None:
     key = {"Idempotency-Key": "k-1"}
     aggregating.commit()
-    first = aggregating.start({}, **key)
+    first = aggregating.start({"job": "home_activity"}, **key)
     aggregating.fail()
     assert aggregating.start(b'{ "job" : "home_activity" }', **key) == first
     other = aggregating.start({"job": "other"}, **key)
-    assert (other.status, other.fields) == (400, ["job"])
+    assert other.status == 422
     assert [run["number"] for run in aggregating.runs().body["runs"]] == [1]
 
 

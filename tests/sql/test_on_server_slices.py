@@ -1,0 +1,89 @@
+"""What only a server shows of slices: a doubled row is ignored, and readers and other homes do not wait for a slice."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from core.aggregation.commit import PORTION, portions
+from core.aggregation.runs import AggregationRun, Staged, planned_run
+from core.store.aggregation import portion_script
+from core.store.sqlserver.batch import run_batch
+from core.transforms.aggregates.home_activity import HomeActivity
+from tests.contract.test_slices import NOW, window
+from tests.fakes.aggregation_engines import (
+    HOME_ACTIVITY,
+    AggregatingStore,
+    ServerAggregation,
+    committed,
+    engines,
+    finish,
+    ingest,
+    stage,
+)
+from tests.fakes.builders import EPOCH, reading
+
+CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
+pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no server")
+DOUBLED = (
+    "INSERT INTO {p}home_activity_staged SELECT g.staging_id, g.slice, g.home_id, g.window_start, g.kind, g.run_id,"
+    " g.is_whole, g.readings, g.active, g.ppm_hundredths, g.least_ppm_hundredths, g.most_ppm_hundredths,"
+    " g.first_observed_at, g.last_observed_at FROM {p}home_activity_staged AS g"
+)
+
+
+@pytest.fixture
+def database(tmp_path: object) -> ServerAggregation:
+    from pathlib import Path
+
+    made = engines(Path(str(tmp_path)), CONNECTION)["sqlserver"]()
+    assert isinstance(made, ServerAggregation)
+    return made
+
+
+@pytest.fixture
+def store(database: ServerAggregation) -> Iterator[AggregatingStore]:
+    opened = database.open()
+    yield opened
+    opened.close()
+
+
+def result_of(
+    store: AggregatingStore, database: ServerAggregation, windows: list[HomeActivity]
+) -> tuple[AggregationRun, Staged]:
+    ingest(store, [reading()])
+    run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", NOW)
+    assert run is not None
+    assert store.open_run(run)
+    stage(database, "s", run.run_id, windows)
+    finish(database, "s", run.run_id, NOW)
+    staged = store.read_staged(run.run_id)
+    assert staged is not None
+    return run, staged
+
+
+def test_a_task_that_runs_twice_stages_each_window_once(store: AggregatingStore, database: ServerAggregation) -> None:
+    run, staged = result_of(store, database, [window("home-1"), window("home-2")])
+    database.change(DOUBLED)
+    assert database.count("home_activity_staged") == 2
+    assert committed(store, run, staged, NOW)
+    assert store.read_windows(HomeActivity, "home-1", EPOCH, NOW) == (window("home-1"),)
+
+
+def test_a_slice_in_commit_leaves_the_rows_of_the_next_slice_readable(
+    store: AggregatingStore, database: ServerAggregation
+) -> None:
+    windows = [window("home-1"), window("home-2")]
+    run, staged = result_of(store, database, windows)
+    assert committed(store, run, staged, NOW)
+    run, staged = result_of(store, database, [window("home-1")])
+    (portion,) = portions(store.read_slices(staged), 0)
+    assert portion.windows <= PORTION
+    text, given = run_batch(portion_script(run, staged, portion), rehearse=False)
+    session = database.server.session
+    session.run(text.replace("hubledger.", f"{database.server.schema}.").replace("COMMIT TRANSACTION;", ""), given)
+    try:
+        assert store.read_windows(HomeActivity, "home-2", EPOCH, NOW) == (window("home-2"),)
+    finally:
+        session.run("ROLLBACK TRANSACTION;")
+    assert store.read_windows(HomeActivity, "home-1", EPOCH, NOW) == (window("home-1"),)
