@@ -12,6 +12,7 @@ import pytest
 
 from core.aggregation.port import AggregationStore
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged, planned_run
+from core.model.aggregates import SLICES
 from core.store.aggregation import STAGED_CHUNK
 from core.transforms.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregationEngine, committed, engines, finish, ingest, stage
@@ -218,11 +219,12 @@ def test_a_commit_leaves_the_staging_which_is_cleared_in_small_parts_once_the_ru
     store: AggregationStore, database: AggregationEngine, opened: Opened
 ) -> None:
     run = opened()
-    stage(database, "half", run.run_id, [window(f"home-{number}") for number in range(STAGED_CHUNK + 1)])
+    stage(database, "late", run.run_id, [window(f"home-{number}") for number in range(STAGED_CHUNK + 1)])
+    finish(database, "late", run.run_id, LATER + timedelta(seconds=1))
     store.clear_staging()
-    assert database.count("home_activity_staged") == STAGED_CHUNK + 1
+    assert [database.count(table) for table in STAGING] == [STAGED_CHUNK + 1, SLICES, 1]
     close(store, database, run, window())
-    assert [database.count(table) for table in STAGING] == [STAGED_CHUNK + 2, 1, 1]
+    assert [database.count(table) for table in STAGING] == [STAGED_CHUNK + 2, SLICES + 1, 2]
     store.clear_staging()
     assert [database.count(table) for table in STAGING] == [0, 0, 0]
 
