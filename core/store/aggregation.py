@@ -1,21 +1,22 @@
 """Aggregation runs in SQL: plans, results and the windows of the aggregate."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from core.aggregation.activity import HomeActivity
-from core.aggregation.runs import AggregationRun, Cut, Staged, Standing, cut_of
-from core.store.columns import cut, instant_of, instant_or_none, instant_text
+from core.aggregation.runs import MOST_COMMITS, AggregationRun, Cut, Failure, Pause, Reach, Staged, Standing, cut_of
+from core.store.columns import cut, instant_of, instant_or_none, instant_text, storable
 from core.store.database import Database, write
 from core.store.script import Script, Step
 
 FAILURE_LENGTH = 2_000  # characters that are stored of the reason of a failed run
+LOG_LENGTH, LINK_LENGTH = 4_000, 1_000  # characters that are stored of the end of a job's log, and of its address
 STAGED_CHUNK = 4_000  # rows of one deletion: SQL Server locks a whole table for 5,000
 PREFIX_END = "\x7f"  # sorts after every character that an id may have
 
 
-class _MovedOn(Exception):
+class MovedOn(Exception):
     """Another tick was first; nothing was written."""
 
 
@@ -33,22 +34,35 @@ class Aggregations:
         last_run = self._database.ask("read_last_run", job=job)
         numbers = self._database.ask("read_commit_numbers")
         reached = cut_of({(stream_id, partition_id): number for stream_id, partition_id, number in numbers})
-        return Standing(Cut(cut[0][0]), cut[0][1], _run_of(last_run[0]) if last_run else None, reached)
+        text, number, *pause = cut[0]
+        return Standing(Cut(text), number, run_of(last_run[0]) if last_run else None, reached, _pause_of(pause))
+
+    def read_reach(self, cut: Cut, most_rows: int) -> Reach | None:
+        found = self._database.ask("read_reach", cut=cut, most_rows=most_rows, most_commits=MOST_COMMITS)
+        numbers = {(stream_id, partition_id): number for stream_id, partition_id, number, _ in found}
+        return Reach(numbers, sum(row[3] for row in found), most_rows) if found else None
 
     def open_run(self, run: AggregationRun) -> bool:
         return self._is_first(plan_script(run))
 
-    def renew_intent(self, run: AggregationRun, attempt: int, intent_at: datetime) -> bool:
+    def renew_intent(
+        self, run: AggregationRun, attempt: int, intent_at: datetime, failure: Failure | None = None
+    ) -> bool:
         expected = {"expected_attempt": run.attempt, "expected_intent_at": instant_text(run.intent_at)}
-        return self._touched("renew_intent", run, attempt=attempt, intent_at=instant_text(intent_at), **expected)
+        values = {"engine": run.engine, "attempt": attempt, "intent_at": instant_text(intent_at), **expected}
+        return self._is_first(ended_script("renew_intent", run, values, failure))
 
     def note_submitted(self, run: AggregationRun, engine_job_id: str, submitted_at: datetime) -> bool:
         at = instant_text(submitted_at)
         return self._touched("note_submitted", run, attempt=run.attempt, engine_job_id=engine_job_id, submitted_at=at)
 
-    def fail_run(self, run: AggregationRun, failure: str, closed_at: datetime) -> bool:
-        at = instant_text(closed_at)
-        return self._touched("fail_run", run, attempt=run.attempt, failure=cut(failure, FAILURE_LENGTH), closed_at=at)
+    def note_failure(self, failure: Failure) -> None:
+        self._is_first(Script(f"failure of {failure.run_id}", (failure_step(failure),)))
+
+    def fail_run(self, run: AggregationRun, failure: str, closed_at: datetime, last: Failure | None = None) -> bool:
+        why = cut(failure, FAILURE_LENGTH)
+        values = {"attempt": run.attempt, "failure": why, "closed_at": instant_text(closed_at)}
+        return self._is_first(ended_script("fail_run", run, values, last))
 
     def read_staged(self, run_id: str) -> Staged | None:
         found = self._database.ask("read_staged", run_id=run_id)
@@ -60,6 +74,10 @@ class Aggregations:
     def commit_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
         return self._is_first(result_script(run, staged, closed_at))
 
+    def discard_staged(self, staged: Staged) -> bool:
+        step = Step("remove_staging", {"staging_id": staged.staging_id}, counts="removed")
+        return bool(self._database.run(Script(f"staging {staged.staging_id}", (step,))).kept["removed"])
+
     def clear_staging(self) -> None:
         for (staging_id,) in self._database.ask("find_closed_staging"):
             while self._removed_windows(staging_id) == STAGED_CHUNK:
@@ -67,10 +85,10 @@ class Aggregations:
             write(self._database, f"staging {staging_id}", "remove_staging", staging_id=staging_id)
 
     def read_runs(self, job: str, before: int, limit: int) -> tuple[AggregationRun, ...]:
-        return tuple(map(_run_of, self._database.ask("read_runs", job=job, before_number=before, most=limit)))
+        return tuple(map(run_of, self._database.ask("read_runs", job=job, before_number=before, most=limit)))
 
     def read_committed_runs(self, job: str, after: int) -> tuple[AggregationRun, ...]:
-        return tuple(map(_run_of, self._database.ask("read_committed_runs", job=job, after_number=after)))
+        return tuple(map(run_of, self._database.ask("read_committed_runs", job=job, after_number=after)))
 
     def read_activity(self, home_id: str, since: datetime, until: datetime) -> tuple[HomeActivity, ...]:
         times = {"since_at": instant_text(since), "until_at": instant_text(until)}
@@ -93,7 +111,7 @@ class Aggregations:
     def _is_first(self, script: Script) -> bool:
         try:
             self._database.run(script)
-        except _MovedOn:
+        except MovedOn:
             return False
         return True
 
@@ -112,8 +130,10 @@ def plan_script(run: AggregationRun) -> Script:
         "submits": run.submits,
         "planned_at": instant_text(run.planned_at),
         "intent_at": instant_text(run.intent_at),
+        "rows_limit": -1 if run.rows_limit is None else run.rows_limit,
+        "rows_planned": -1 if run.rows_planned is None else run.rows_planned,
     }
-    first = Step("number_run", values, expect=1, otherwise=_MovedOn)
+    first = Step("number_run", values, expect=1, otherwise=MovedOn)
     return Script(f"plan of {run.run_id}", (first, Step("open_run", values)))
 
 
@@ -131,18 +151,51 @@ def result_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> S
     return Script(
         f"result of {run.run_id}",
         (
-            Step("move_cut", values, expect=1, otherwise=_MovedOn),
+            Step("move_cut", values, expect=1, otherwise=MovedOn),
             Step("remove_whole_windows", values),
             Step("add_to_windows", values),
             Step("open_windows", values),
-            Step("close_run", values, expect=1, otherwise=_MovedOn),
+            Step("close_run", values, expect=1, otherwise=MovedOn),
         ),
     )
 
 
-def _run_of(row: Sequence[Any]) -> AggregationRun:
+def ended_script(statement: str, run: AggregationRun, values: Mapping[str, Any], failure: Failure | None) -> Script:
+    """Return the transaction that ends an attempt: the compare and set of its run, and why it gave no result."""
+    moved = Step(statement, {"run_id": run.run_id, **values}, expect=1, otherwise=MovedOn)
+    return Script(f"run {run.run_id}", (moved,) if failure is None else (moved, failure_step(failure)))
+
+
+def failure_step(failure: Failure) -> Step:
+    """Return the step that writes why a submit gave no result."""
+    values = {
+        "run_id": failure.run_id,
+        "submit_number": failure.submit,
+        "attempt": failure.attempt,
+        "failed_at": instant_text(failure.at),
+        "engine_job_id": failure.engine_job_id or "",
+        "why": cut(failure.why, FAILURE_LENGTH),
+        "reason": cut(failure.reason or "", FAILURE_LENGTH),
+        "log_tail": _tail(failure.log or ""),
+        "link": cut(failure.link or "", LINK_LENGTH),
+    }
+    return Step("record_failure", values, otherwise=MovedOn, races=("pk_aggregation_failure",))
+
+
+def _tail(log: str) -> str:
+    """Return the end of a log; SQL Server counts UTF-16 units."""
+    return storable(log).encode("utf-16-le")[-2 * LOG_LENGTH :].decode("utf-16-le", "ignore")
+
+
+def _pause_of(row: Sequence[Any]) -> Pause | None:
+    at, who, reason = row
+    return None if at is None else Pause(instant_of(at), who, reason)
+
+
+def run_of(row: Sequence[Any]) -> AggregationRun:
+    """Return the run in a row."""
     (run_id, job, number, cut_from, cut_to, engine, attempt, submits, status, planned_at, intent_at, *later) = row
-    engine_job_id, submitted_at, closed_at, failure, readings, windows, lake_path, is_snapshot = later
+    engine_job_id, submitted_at, closed_at, failure, readings, windows, lake_path, is_snapshot, *rows = later
     return AggregationRun(
         run_id,
         job,
@@ -163,6 +216,7 @@ def _run_of(row: Sequence[Any]) -> AggregationRun:
         windows,
         lake_path,
         bool(is_snapshot),
+        *rows,
     )
 
 

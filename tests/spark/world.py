@@ -10,7 +10,7 @@ from typing import Any
 from core.aggregation.activity import HomeActivity
 from core.aggregation.lake import Lake
 from core.aggregation.runs import RunLimits
-from core.aggregation.spark import JobRequest, JobState
+from core.aggregation.spark import JobReport, JobRequest, JobState
 from core.aggregation.tick import HOME_ACTIVITY, Aggregation, AggregationReport, aggregate
 from core.errors import EngineUnreachable
 from core.model.rows import Row
@@ -99,6 +99,9 @@ class InProcessEngine:
 
     def cancel(self, job_id: str) -> None:
         self.jobs.pop(job_id, None)
+
+    def report(self, job_id: str) -> JobReport:
+        return JobReport()
 
     def _run(self, request: JobRequest, fate: Fate) -> JobState:
         given = dict(zip(request.arguments[::2], request.arguments[1::2], strict=False))

@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 
-from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
+from core.aggregation.orders import Order
+from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
 from core.aggregation.tick import HOME_ACTIVITY
 from core.ledger.next_incarnation import Opening
 from core.model.commits import (
@@ -25,11 +26,13 @@ from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import JobMove, PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
-from core.store.aggregation import plan_script, result_script
+from core.store.aggregation import ended_script, plan_script, result_script
+from core.store.columns import instant_text
 from core.store.gaps import noting_script
 from core.store.incarnations import opening_script
 from core.store.letters import claim_script, move_script, retry_script, taking_script
 from core.store.partitions import batch_script
+from core.store.pipeline import discard_result_script, discard_run_script
 from core.store.queries import SQL, load_migrations, load_queries
 from core.store.replay_scripts import (
     close_script,
@@ -136,8 +139,16 @@ def jobs() -> Mapping[str, Script]:
 
 
 def aggregations() -> Mapping[str, Script]:
-    """Return the scripts of an aggregation run."""
-    return {"run plan": plan_script(RUN), "run result": result_script(RUN, STAGED, EPOCH)}
+    """Return the scripts of an aggregation run, and of a person's orders about it."""
+    failure, order = Failure("r", 1, 1, EPOCH, "why"), Order(HOME_ACTIVITY, "discard_run", "somebody", "because", EPOCH)
+    ended = {"attempt": 1, "failure": "why", "closed_at": instant_text(EPOCH)}
+    return {
+        "run plan": plan_script(RUN),
+        "run result": result_script(RUN, STAGED, EPOCH),
+        "run ended": ended_script("fail_run", RUN, ended, failure),
+        "run discarded": discard_run_script(order, RUN, failure),
+        "run result discarded": discard_result_script(order, STAGED, failure),
+    }
 
 
 def incarnations() -> Mapping[str, Script]:

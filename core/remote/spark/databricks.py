@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from core.aggregation.spark import JobRequest, JobState
-from core.errors import EngineUnreachable
+from core.aggregation.spark import JobReport, JobRequest, JobState
+from core.errors import EngineRefused, EngineUnreachable
 from core.remote.spark.http import JsonHttp, NotFound, Token
 
 PAGE, MOST_PAGES = 25, 40
@@ -55,6 +55,26 @@ class DatabricksEngine:
             self._http.post("/cancel", {"run_id": int(job_id)})
         except NotFound:
             return
+
+    def report(self, job_id: str) -> JobReport:
+        """Return the message of a run, the error and the end of the output of its task, and its page."""
+        try:
+            run = self._http.get("/get", run_id=job_id)
+        except NotFound:
+            return JobReport()
+        ended = (run.get("status") or {}).get("termination_details") or {}
+        message = (run.get("state") or {}).get("state_message") or ended.get("message")
+        output = self._output_of(run)
+        told = [text for text in (message, output.get("error")) if text]
+        log = "\n".join(text for text in (output.get("logs"), output.get("error_trace")) if text)
+        return JobReport("; ".join(told) or None, log or None, run.get("run_page_url"))
+
+    def _output_of(self, run: Mapping[str, Any]) -> Mapping[str, Any]:
+        tasks = run.get("tasks") or []
+        try:
+            return self._http.get("/get-output", run_id=tasks[-1]["run_id"]) if tasks else {}
+        except (EngineRefused, EngineUnreachable):
+            return {}
 
     def _body(self, request: JobRequest) -> dict[str, Any]:
         program = {"python_file": f"{self._jobs}/{request.program}", "parameters": list(request.arguments)}

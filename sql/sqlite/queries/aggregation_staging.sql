@@ -19,7 +19,8 @@ SELECT g.staging_id
  WHERE g.run_id NOT IN (SELECT r.run_id FROM aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'));
 
 -- name: remove_staging
--- Delete a staged result, whose windows are deleted already.
+-- Delete the mark of a staged result, which is then never committed; touches no row when it is gone.
 -- params: staging_id
 DELETE FROM aggregation_staging
- WHERE staging_id = :staging_id;
+ WHERE staging_id = :staging_id
+RETURNING staging_id;

@@ -18,7 +18,7 @@ SELECT g.staging_id
  WHERE g.run_id NOT IN (SELECT r.run_id FROM hubledger.aggregation_run AS r WHERE r.status IN ('submitting', 'submitted'));
 
 -- name: remove_staging
--- Delete a staged result, whose windows are deleted already.
+-- Delete the mark of a staged result, which is then never committed; touches no row when it is gone.
 -- params: staging_id varchar(8000)
 DELETE FROM hubledger.aggregation_staging
  WHERE staging_id = @staging_id;

@@ -268,13 +268,13 @@ MUTANTS = (
         ),
         (
             "a job is submitted twice while the engine is silent",
-            "if not answer.answered or now - run.intent_at <= limits.grace:",
-            "if now - run.intent_at <= limits.grace:",
+            "patience = limits.grace if answer.answered else limits.deadline",
+            "patience = limits.grace",
         ),
-        ("a run is planned where nothing is new", "if standing.reached == standing.cut:", 'if standing.reached == "":'),
+        ("a run is planned where nothing is new", "if cut_to == standing.cut:", 'if cut_to == "":'),
         (
             "a run is tried without end",
-            "run.attempt >= limits.attempts or run.submits >= limits.submits",
+            "run.attempt >= self.attempts or run.submits >= self.submits",
             "run.attempt < 0",
         ),
         (
@@ -298,9 +298,33 @@ MUTANTS = (
             "now < (last.closed_at or now)",
         ),
         (
+            "a tick asks the engine although a result is staged",
+            "    if staged is None:\n        answer = ask",
+            "    if True:\n        answer = ask",
+        ),
+    ),
+    *in_file(
+        "core/aggregation/attempts.py",
+        f"{UNIT}/aggregation/test_never_stuck.py",
+        (
             "a job that is given up goes on in the engine",
-            "        own.engine.cancel(run.engine_job_id)\n",
-            "        pass\n",
+            "            engine.cancel(run.engine_job_id)\n",
+            "            pass\n",
+        ),
+        (
+            "a job that has ended is cancelled",
+            " and answer.state in (JobState.RUNNING, None):",
+            ":",
+        ),
+        (
+            "an engine that refuses to cancel stops the next attempt",
+            "        with suppress(EngineUnreachable, EngineRefused):\n            engine",
+            "        with suppress(EngineUnreachable):\n            engine",
+        ),
+        (
+            "an engine that refuses to answer fails the tick",
+            "    except (EngineUnreachable, EngineRefused) as fault:\n        return EngineAnswer",
+            "    except EngineUnreachable as fault:\n        return EngineAnswer",
         ),
     ),
     *in_file(
@@ -308,12 +332,12 @@ MUTANTS = (
         "tests/contract/test_aggregation.py",
         (
             "a result is committed from a cut that has moved",
-            'Step("move_cut", values, expect=1, otherwise=_MovedOn),',
+            'Step("move_cut", values, expect=1, otherwise=MovedOn),',
             'Step("move_cut", values),',
         ),
         (
             "a second run opens from a cut that has moved",
-            'first = Step("number_run", values, expect=1, otherwise=_MovedOn)',
+            'first = Step("number_run", values, expect=1, otherwise=MovedOn)',
             'first = Step("number_run", values)',
         ),
         (

@@ -10,7 +10,7 @@ import pytest
 
 from core.aggregation.activity import HomeActivity
 from core.aggregation.runs import AggregationRun, RunLimits, Standing
-from core.aggregation.spark import JobRequest, JobState
+from core.aggregation.spark import JobReport, JobRequest, JobState
 from core.aggregation.tick import HOME_ACTIVITY, Aggregation, AggregationReport, aggregate, report_facts
 from core.errors import EngineRefused, EngineUnreachable, LakeUnreachable, StoreUnavailable
 from core.remote.spark.lakes import FolderLake
@@ -32,6 +32,8 @@ class FakeEngine:
     states: dict[str, JobState] = field(default_factory=dict)
     cancelled: list[str] = field(default_factory=list)
     deaf: bool = False
+    refusing: EngineRefused | None = None
+    words: JobReport = JobReport()  # noqa: RUF009 - it is frozen
     name: str = "fake"
 
     def submit(self, request: JobRequest) -> str:
@@ -53,10 +55,17 @@ class FakeEngine:
 
     def cancel(self, job_id: str) -> None:
         self.cancelled.append(job_id)
+        self._hear()
+
+    def report(self, job_id: str) -> JobReport:
+        self._hear()
+        return self.words
 
     def _hear(self) -> None:
         if self.deaf:
             raise EngineUnreachable("no answer")
+        if self.refusing is not None:
+            raise self.refusing
 
 
 class World:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.aggregation.spark import JobRequest, JobState, SparkEngine
+from core.aggregation.spark import JobReport, JobRequest, JobState, SparkEngine
 from core.errors import EngineRefused, EngineUnreachable
 from core.remote.spark.databricks import DatabricksEngine
 from core.remote.spark.livy import LivyEngine, LivyJobs
@@ -123,6 +123,29 @@ def test_a_job_that_the_service_does_not_know_is_lost_and_cancelling_it_is_nothi
     engine.cancel("999")
 
 
+def test_a_failed_job_is_explained_with_the_reason_the_end_of_its_log_and_a_link(
+    engine: SparkEngine, serving: Serving, kind: str
+) -> None:
+    job_id = engine.submit(request(ending=BADLY))
+    ended(engine, job_id)
+    lines = "\n".join(f"line {number}" for number in range(400, 500))
+    assert (
+        engine.report(job_id)
+        == {
+            "apache": JobReport("the batch is dead", lines, f"{serving.address}/batches/{job_id}"),
+            "synapse": JobReport("Spark_User_App: exit code 3", lines, f"https://logs/{job_id}"),
+            "fabric": JobReport("Spark_User_App: exit code 3", "the last line", f"https://logs/{job_id}"),
+            "databricks": JobReport(
+                "Task job failed; SystemExit: 3", "many lines\nTraceback", f"https://workspace/#job/1/run/{job_id}"
+            ),
+        }[kind]
+    )
+
+
+def test_a_job_that_the_service_does_not_know_has_an_empty_report(engine: SparkEngine) -> None:
+    assert engine.report("999") == JobReport()
+
+
 def test_of_two_submits_under_one_name_databricks_starts_one_and_apache_livy_refuses_the_second(
     engine: SparkEngine, serving: Serving, kind: str
 ) -> None:
@@ -163,6 +186,7 @@ def test_nobody_at_the_address_is_unreachable(kind: str) -> None:
         lambda: engine.submit(request()),
         lambda: engine.find("a"),
         lambda: engine.state("1"),
+        lambda: engine.report("1"),
     ]
     for call in calls:
         with pytest.raises(EngineUnreachable):
