@@ -92,7 +92,7 @@ def test_an_engine_that_refuses_to_list_its_jobs_gets_the_submit_again_after_the
 def test_a_job_that_cannot_be_cancelled_does_not_stop_the_next_attempt(world: World, deaf: bool) -> None:
     world.tick(121)
 
-    def no_end(_: str) -> None:
+    def no_end(job_id: str) -> None:
         world.engine.deaf, world.engine.refusing = deaf, None if deaf else REFUSED
         world.engine._hear()
 
@@ -188,7 +188,7 @@ def test_an_engine_that_does_not_explain_a_failure_does_not_stop_the_next_attemp
     world.tick()
     world.fail()
 
-    def silent(_: str) -> JobReport:
+    def silent(job_id: str) -> JobReport:
         raise REFUSED
 
     world.engine.report = silent  # type: ignore[method-assign]
