@@ -44,6 +44,7 @@ from core.store.letters import Letters
 from core.store.listing import LetterListing
 from core.store.memory import Memory
 from core.store.partitions import Partitions
+from core.store.pipeline import Pipelines
 from core.store.replays import Replays
 from core.transforms import load_transform
 from core.transforms.watchdog import Watchdog
@@ -84,6 +85,7 @@ class App:
     incarnations: Incarnations
     replays: Replays
     aggregation_store: Aggregations
+    pipelines: Pipelines
     ledger: Ledger
     explanations: Explanations
     listing: LetterListing
@@ -155,6 +157,7 @@ def _open_app() -> App:
         incarnations=Incarnations(brief),
         replays=Replays(patient),
         aggregation_store=Aggregations(brief),
+        pipelines=Pipelines(brief),
         ledger=desk.ledger,
         explanations=desk.explanations,
         listing=desk.letters,
@@ -198,7 +201,7 @@ def _open_aggregation() -> Aggregation | None:
     engine, lake = open_spark(own.settings), open_lake(own.settings)
     if engine is None:
         return None
-    limits = RunLimits(grace=spark.grace, deadline=spark.deadline)
+    limits = RunLimits(grace=spark.grace, deadline=spark.deadline, rows=spark.rows)
     return Aggregation(own.aggregation_store, engine, lake, CLOCK.now, limits, job_arguments(own.settings))
 
 

@@ -1,77 +1,30 @@
 """Advance the aggregation on request, and list its runs."""
 
 import json
-from dataclasses import asdict, replace
-from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from datetime import timedelta
 
 import msgspec
 
-from core.aggregation.runs import AggregationRun
+from core.aggregation.runs import Pause
 from core.aggregation.tick import HOME_ACTIVITY
 from handlers.aggregation import take_step
 from handlers.app import aggregation, app
+from handlers.operations.aggregation_shapes import (
+    AggregationBody,
+    AggregationsAnswer,
+    AggregationsQuery,
+    OrderAnswer,
+    PausedAnswer,
+    StepAnswer,
+    run_answer,
+)
 from handlers.web.cursors import key_of, page_of, query_of
-from handlers.web.operation import Answer, Answered, Call, Cursor, Nothing, Shape, operation
+from handlers.web.operation import Answer, Call, Nothing, operation
 from handlers.web.problems import CONFLICT, Problem
 
-MOST_RUNS = 100
 NEWEST = 2**63 - 1
-
-
-class AggregationBody(Shape):
-    """The job to advance by one step."""
-
-    job: Literal["home_activity"] = "home_activity"
-
-
-class AggregationsQuery(Shape):
-    """A page of runs, the newest first."""
-
-    cursor: Cursor | None = None
-    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_RUNS)] = 20
-
-
-class RunAnswer(Answered):
-    """A run. A cut holds the commit number of each stream and partition. New statuses may be added."""
-
-    run_id: str
-    job: str
-    number: int
-    cut_from: dict[str, int]
-    cut_to: dict[str, int]
-    engine: str
-    attempt: int
-    submits: int
-    status: str
-    planned_at: datetime
-    intent_at: datetime
-    engine_job_id: str | None
-    submitted_at: datetime | None
-    closed_at: datetime | None
-    failure: str | None
-    readings: int | None
-    windows: int | None
-    lake_path: str | None
-    is_snapshot: bool
-
-
-class StepAnswer(Answered):
-    """The actions of the step, and the newest run; `published` is true if the lake's pointer is up to date."""
-
-    did: list[str]
-    published: bool
-    run: RunAnswer | None
-
-
-class AggregationsAnswer(Answered):
-    """The committed cut, the checkpoints that are `reached`, and a page of runs."""
-
-    job: str
-    cut: dict[str, int]
-    reached: dict[str, int]
-    runs: list[RunAnswer]
-    next: str | None
+SHOWN_ORDERS = 20
 
 
 @operation("Advance the aggregation by one step now", "aggregations", {202: StepAnswer}, (CONFLICT,))
@@ -81,7 +34,7 @@ def start_aggregation(call: Call[Nothing, Nothing, AggregationBody]) -> Answer:
     if own is None:
         raise Problem(CONFLICT, "SPARK_ENGINE is none: set an engine to aggregate with")
     report = take_step(replace(own, limits=replace(own.limits, rest=timedelta())))
-    run = None if report.run is None else _run(report.run)
+    run = None if report.run is None else run_answer(report.run)
     answer = StepAnswer(did=list(report.did), published=report.published, run=run)
     return Answer(answer, 202, {"Location": "/api/aggregations"})
 
@@ -91,19 +44,27 @@ def list_aggregations(call: Call[Nothing, AggregationsQuery, Nothing]) -> Aggreg
     """List a page of runs; one run more is read, to see if there is a next page."""
     query, bound_to = call.query, query_of(call.query)
     before = NEWEST if query.cursor is None else key_of(bound_to, query.cursor, tuple[int])[0]
-    store = app().aggregation_store
-    standing = store.read_standing(HOME_ACTIVITY)
-    found = store.read_runs(HOME_ACTIVITY, before, query.limit + 1)
+    own = app()
+    standing = own.aggregation_store.read_standing(HOME_ACTIVITY)
+    found = own.aggregation_store.read_runs(HOME_ACTIVITY, before, query.limit + 1)
+    oldest = own.pipelines.read_oldest_commit(HOME_ACTIVITY)
     page, following = page_of(found, query.limit, bound_to, lambda run: (run.number,))
     return AggregationsAnswer(
         job=HOME_ACTIVITY,
         cut=json.loads(standing.cut),
         reached=json.loads(standing.reached),
-        runs=[_run(one) for one in page],
+        lag_seconds=0.0 if oldest is None else max(0.0, (call.at - oldest).total_seconds()),
+        paused=_paused(standing.pause),
+        history=_orders(own.pipelines.read_history(HOME_ACTIVITY)),
+        runs=[run_answer(one) for one in page],
         next=following,
     )
 
 
-def _run(run: AggregationRun) -> RunAnswer:
-    cuts: dict[str, Any] = {"cut_from": json.loads(run.cut_from), "cut_to": json.loads(run.cut_to)}
-    return RunAnswer(**(asdict(run) | cuts))
+def _paused(pause: Pause | None) -> PausedAnswer | None:
+    return None if pause is None else PausedAnswer(at=pause.at, who=pause.who, reason=pause.reason)
+
+
+def _orders(history: str) -> list[OrderAnswer]:
+    newest = history.splitlines()[::-1][:SHOWN_ORDERS]
+    return [msgspec.json.decode(line, type=OrderAnswer) for line in newest]
