@@ -146,7 +146,8 @@ def _open_app() -> App:
     store = Letters(patient, Memory(settings.reference_memory))
     means = Means(store, transform, CLOCK, healing, settings.letters, settings.fuse, _verification(hub), journal)
     fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
-    own = App(
+    atexit.register(closing.close)
+    return App(
         settings=settings,
         transform=transform,
         hub=hub,
@@ -168,8 +169,6 @@ def _open_app() -> App:
         letter_counts=Remembered(lambda: _count_letters(desk.ledger), LETTER_COUNTS),
         close=closing.close,
     )
-    atexit.register(own.close)
-    return own
 
 
 def in_time() -> AbstractContextManager[None]:
