@@ -16,8 +16,8 @@ from jobs.tables import (
     LEDGER_COLUMNS,
     Result,
     Run,
-    commits_where,
     event_form,
+    ledger_query,
     position_of,
     quoted,
     readings_where,
@@ -26,6 +26,7 @@ from jobs.tables import (
 )
 from jobs.transforms import KEY, VALUES
 
+SPANS = 50  # partitions of one query of the ledger
 WRITERS = 8  # connections that stage at the same time
 SCOPE = "https://database.windows.net/.default"
 MICROS = "CONVERT(bigint, DATEDIFF_BIG(microsecond, CONVERT(datetime2(7), '1970-01-01'), {}))"
@@ -82,8 +83,14 @@ class JdbcTables:
         return str(found[0][0]) if found else "{}"
 
     def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
-        found = self._rows("batch_ledger", LEDGER_COLUMNS, [commits_where(span) for span in spans])
-        return [LedgerRange(*row) for row in found]
+        table, names = f"{self._dialect.prefix}batch_ledger", LEDGER_COLUMNS.split(", ")
+        ranges: list[LedgerRange] = []
+        for at in range(0, len(spans), SPANS):
+            source = f"({ledger_query(spans[at : at + SPANS], table)}) r"
+            found = self._spark.read.jdbc(self._url, source, properties=self._properties)
+            rows = found.toDF(*(name.lower() for name in found.columns)).select(*names).collect()
+            ranges += [LedgerRange(*row) for row in rows]
+        return ranges
 
     def read_checkpoints(self, stream_id: int) -> dict[str, int]:
         columns = "partition_id, sequence_number, stream_id"

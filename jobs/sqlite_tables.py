@@ -12,12 +12,11 @@ from core.model.rows import row_table
 from jobs.ranges import CommitSpan, LedgerRange, Slice
 from jobs.tables import (
     EVENT_COLUMNS,
-    LEDGER_COLUMNS,
     STAGED_COLUMNS,
     Result,
     Run,
-    commits_where,
     event_form,
+    ledger_query,
     position_of,
     readings_where,
     retracted_where,
@@ -32,7 +31,6 @@ BUSY = 60.0  # seconds that a statement waits for a different writer
 _RUN = "SELECT run_id, run_number, cut_from, cut_to, attempt, status FROM aggregation_run WHERE run_id = ?"
 _CHECKPOINTS = "SELECT partition_id, sequence_number FROM event_hub_checkpoint WHERE stream_id = ?"
 _CUT = "SELECT cut FROM aggregation_cut WHERE job = ?"
-_LEDGER = f"SELECT {LEDGER_COLUMNS} FROM batch_ledger WHERE "
 _READINGS = "SELECT home_id, kind, state, ppm, observed_at FROM sensor_reading WHERE "
 _RETRACTED = "SELECT \"row\" ->> 'home_id', \"row\" ->> 'kind', \"row\" ->> 'observed_at' FROM retracted_row WHERE "
 _ACTIVITY = f"SELECT {', '.join([*KEY, *VALUES])} FROM home_activity"
@@ -66,7 +64,7 @@ class SqliteTables:
         return str(found[0][0]) if found else "{}"
 
     def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
-        return [LedgerRange(*row) for span in spans for row in self._rows(_LEDGER + commits_where(span))]
+        return [LedgerRange(*row) for span in spans for row in self._rows(ledger_query([span]))]
 
     def read_checkpoints(self, stream_id: int) -> dict[str, int]:
         return dict(self._rows(_CHECKPOINTS, stream_id))

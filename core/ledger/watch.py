@@ -88,7 +88,7 @@ class Observation:
     oldest_letter_at: datetime | None
     absent: int
     stops: int = 0
-    pipeline: Pipeline = Pipeline()  # noqa: RUF009 - it is frozen
+    pipeline: Pipeline = Pipeline()
 
 
 def watch(own: Watching, now: datetime) -> dict[str, object]:

@@ -4,7 +4,7 @@ Derby has no DATEDIFF_BIG: its tables hold instants as microseconds already. Wha
 """
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -178,7 +178,7 @@ class Recorder:
     def read(self) -> "Recorder":
         return self
 
-    def jdbc(self, url: str, table: str, predicates: list[str], properties: dict[str, str]) -> Any:
+    def jdbc(self, url: str, table: str, *, properties: dict[str, str], predicates: Sequence[str] = ("1 = 1",)) -> Any:
         self.statements += [f"SELECT a FROM {table} WHERE {predicate};" for predicate in predicates]
         raise LookupError
 
