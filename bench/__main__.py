@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from bench import api, decode, durable, gaps, imports, ingest, letters, local_run, replay, spark, sqlserver
+from bench import api, decode, durable, gaps, history, imports, ingest, letters, local_run, replay, spark, sqlserver
 from bench.figures import Figure
 from local.server import Server, ServerRefused, add_store, prepared
 
@@ -21,6 +21,7 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     "api": api.measure,
     "local": local_run.measure,
     "spark": spark.measure,
+    "history": history.measure,
 }
 
 
