@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jobs import lake
 from jobs.ranges import LedgerRange, replay_slices, replays, slices_of, spans_between
-from jobs.session import open_session
+from jobs.session import close_session, open_session
 from jobs.tables import OPEN, Result, Run, Tables, open_tables
 from jobs.transforms import corrected, partial_sums, parts, snapshot, windows_of
 
@@ -100,7 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
         "job_seconds": round(perf_counter() - opened, 3),
     }
     print(json.dumps(figures), flush=True)
-    spark.stop()
+    close_session(spark)
     return 0
 
 

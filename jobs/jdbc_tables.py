@@ -1,6 +1,6 @@
 """SQL Server and Azure SQL, which Spark's JDBC source reads and writes with one connection for each slice of rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from core.model.rows import row_table
 from jobs.ranges import CommitSpan, LedgerRange, Slice
 from jobs.row_texts import kinds_of
+from jobs.sign_in import SignIn
 from jobs.tables import (
     EVENT_KEY,
     LEDGER_COLUMNS,
@@ -28,7 +29,6 @@ from jobs.transforms import KEY, VALUES
 
 SPANS = 50  # partitions of one query of the ledger
 WRITERS = 8  # connections that stage at the same time
-SCOPE = "https://database.windows.net/.default"
 MICROS = "CONVERT(bigint, DATEDIFF_BIG(microsecond, CONVERT(datetime2(7), '1970-01-01'), {}))"
 
 
@@ -44,33 +44,13 @@ class Dialect:
     members: str = "JSON_VALUE(row, '$.{}')"
 
 
-def sign_in(user: str | None, password: str | None) -> dict[str, str]:
-    """Return the properties that sign a connection in: a name and a password, or else a token of Entra."""
-    if user is not None:
-        return {"user": user, "password": password or ""}
-    return {"accessToken": entra_token()}
-
-
-def entra_token() -> str:
-    """Return a token for Azure SQL: the workspace's where the job runs in one, or else that of azure-identity."""
-    try:
-        from notebookutils import credentials  # of Synapse and Fabric
-    except ImportError:
-        from azure.identity import DefaultAzureCredential
-
-        return str(DefaultAzureCredential().get_token(SCOPE).token)
-    return str(credentials.getToken(SCOPE.removesuffix(".default")))
-
-
 class JdbcTables:
     """The tables on a server."""
 
-    def __init__(
-        self, spark: SparkSession, url: str, properties: Mapping[str, str], dialect: Dialect | None = None
-    ) -> None:
+    def __init__(self, spark: SparkSession, url: str, sign_in: SignIn, dialect: Dialect | None = None) -> None:
         self._spark = spark
         self._url = url
-        self._properties = {"fetchsize": "10000", "batchsize": "10000", **properties}
+        self._sign_in = sign_in
         self._dialect = dialect or Dialect()
 
     def read_run(self, run_id: str) -> Run | None:
@@ -87,7 +67,7 @@ class JdbcTables:
         ranges: list[LedgerRange] = []
         for at in range(0, len(spans), SPANS):
             source = f"({ledger_query(spans[at : at + SPANS], table)}) r"
-            found = self._spark.read.jdbc(self._url, source, properties=self._properties)
+            found = self._spark.read.jdbc(self._url, source, properties=self._properties())
             rows = found.toDF(*(name.lower() for name in found.columns)).select(*names).collect()
             ranges += [LedgerRange(*row) for row in rows]
         return ranges
@@ -132,7 +112,11 @@ class JdbcTables:
         return self._windows("home_activity_staging", f"staging_id = {quoted(staging_id)}").distinct()
 
     def stage(self, windows: DataFrame, staging_id: str, run_id: str) -> None:
-        self._append(staged_form(windows, staging_id, run_id, "").coalesce(WRITERS), "home_activity_staging")
+        """Write windows after all of them are computed, so that every connection of the writers has a fresh token."""
+        rows = staged_form(windows, staging_id, run_id, "").persist()
+        rows.count()
+        self._append(rows.coalesce(WRITERS), "home_activity_staging")
+        rows.unpersist()
 
     def finish(self, result: Result) -> None:
         staged_at = result.staged_at.strftime("%Y-%m-%dT%H:%M:%S.%f")
@@ -163,15 +147,18 @@ class JdbcTables:
         """Read rows of a table, with a task for each condition and lower-case names; no condition gives no row."""
         source = f"(SELECT {columns} FROM {self._dialect.prefix}{table}) r"
         found = self._spark.read.jdbc(
-            self._url, source, predicates=list(wanted) or ["1 = 0"], properties=self._properties
+            self._url, source, predicates=list(wanted) or ["1 = 0"], properties=self._properties()
         )
         return found.toDF(*(name.lower() for name in found.columns))
 
     def _rows(self, table: str, columns: str, wanted: Sequence[str]) -> list[Any]:
         return [tuple(row) for row in self._selected(table, columns, wanted).select(*columns.split(", ")).collect()]
 
+    def _properties(self) -> dict[str, str]:
+        return {"fetchsize": "10000", "batchsize": "10000", **self._sign_in()}
+
     def _append(self, rows: DataFrame, table: str) -> None:
-        rows.write.jdbc(self._url, f"{self._dialect.prefix}{table}", mode="append", properties=self._properties)
+        rows.write.jdbc(self._url, f"{self._dialect.prefix}{table}", mode="append", properties=self._properties())
 
 
 def _instant(name: str) -> Any:

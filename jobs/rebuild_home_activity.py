@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from jobs.aggregate_home_activity import JOB, all_readings
-from jobs.session import open_session
+from jobs.session import close_session, open_session
 from jobs.tables import Tables, open_tables
 from jobs.transforms import differences, partial_sums, parts
 
@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(json.dumps({"cut": json.loads(found.cut), "windows": found.windows, "differing": found.differing}))
     for one in found.shown:
         print(f"difference: {one}", file=sys.stderr)
-    spark.stop()
+    close_session(spark)
     return found.exit_code
 
 

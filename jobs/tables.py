@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from core.model.rows import row_table
 from core.remote.spark.jdbc import jdbc_address
 from jobs.ranges import NUMBERS_EACH, CommitSpan, LedgerRange, Slice
+from jobs.sign_in import sign_in_of
 from jobs.transforms import KEY, VALUES
 
 EMBEDDED, JDBC = "sqlite:", "jdbc:"
@@ -106,12 +107,12 @@ def open_tables(spark: SparkSession, store: str) -> Tables:
         from jobs.sqlite_tables import SqliteTables
 
         return SqliteTables(spark, store.removeprefix(EMBEDDED))
-    from jobs.jdbc_tables import JdbcTables, sign_in
+    from jobs.jdbc_tables import JdbcTables
 
     if store.startswith(JDBC):
-        return JdbcTables(spark, store, sign_in(None, None))
+        return JdbcTables(spark, store, sign_in_of(None))
     address = jdbc_address(store)
-    return JdbcTables(spark, address.url, sign_in(address.user, address.password))
+    return JdbcTables(spark, address.url, sign_in_of(address))
 
 
 def readings_where(one: Slice, letters: str = "event_hub_dead_letter") -> str:

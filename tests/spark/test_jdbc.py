@@ -96,7 +96,7 @@ def derby(spark: Any) -> Derby:
 
 @pytest.fixture
 def tables(spark: Any, derby: Derby) -> JdbcTables:
-    return JdbcTables(spark, derby.url, {}, Dialect(micros="{}"))
+    return JdbcTables(spark, derby.url, dict, Dialect(micros="{}"))
 
 
 def test_a_run_is_read_added_up_and_staged_by_jdbc(spark: Any, derby: Derby, tables: JdbcTables) -> None:
@@ -185,7 +185,7 @@ class Recorder:
 
 def test_what_is_sent_to_sql_server_passes_the_parser() -> None:
     recorder = Recorder()
-    tables = JdbcTables(recorder, "jdbc:sqlserver://host", {})
+    tables = JdbcTables(recorder, "jdbc:sqlserver://host", dict)
     slices = [Slice(1, "0", 1, 9, 2, 3), Slice(1, "it's", 1, 9, 2, 3, letters_only=True)]
     asked: list[Callable[[], Any]] = [
         lambda: tables.read_run("r1"),

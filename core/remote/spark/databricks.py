@@ -6,6 +6,7 @@ from typing import Any
 from core.aggregation.spark import JobReport, JobRequest, JobState
 from core.errors import EngineRefused, EngineUnreachable
 from core.remote.spark.http import JsonHttp, NotFound, Token
+from core.remote.spark.package import package_version, packages_wheel, wheel
 
 PAGE, MOST_PAGES = 25, 40
 TASK = "job"
@@ -78,6 +79,7 @@ class DatabricksEngine:
 
     def _body(self, request: JobRequest) -> dict[str, Any]:
         program = {"python_file": f"{self._jobs}/{request.program}", "parameters": list(request.arguments)}
-        libraries = [{"whl": f"{self._jobs}/hubledger-0.1.0-py3-none-any.whl"}]
+        version = package_version()
+        libraries = [{"whl": f"{self._jobs}/{name}"} for name in (packages_wheel(version), wheel(version))]
         task = {"task_key": TASK, "spark_python_task": program, "libraries": libraries, **self._cluster}
         return {"run_name": request.name, "idempotency_token": request.name, "tasks": [task]}

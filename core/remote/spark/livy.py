@@ -10,6 +10,7 @@ from typing import Any
 from core.aggregation.spark import JobReport, JobRequest, JobState
 from core.errors import EngineRefused, EngineUnreachable
 from core.remote.spark.http import JsonHttp, NotFound, Token
+from core.remote.spark.package import ARCHIVE, PACKAGES, UNPACKED
 
 PAGE, MOST_PAGES, LOG_LINES = 100, 50, 100
 DUPLICATE = "Duplicate session name"  # the error of Apache Livy when a running batch has this name already
@@ -35,7 +36,8 @@ class LivyJobs:
         return {
             "name": request.name,
             "file": f"{self.folder}/{request.program}",
-            "pyFiles": [f"{self.folder}/hubledger.zip"],
+            "pyFiles": [f"{self.folder}/{ARCHIVE}"],
+            "archives": [f"{self.folder}/{PACKAGES}#{UNPACKED}"],
             "args": list(request.arguments),
             **self.options,
             "conf": {**CONF, **self.options.get("conf", {})},

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from core.aggregation.spark import JobReport, JobRequest, JobState
 from core.errors import EngineRefused, EngineUnreachable
+from core.remote.spark.package import APP
 
-APP = Path(__file__).resolve().parents[3]
 TAIL = 8_000  # octets of a log that a report holds
 CONF = {
     "spark.ui.enabled": "false",

@@ -11,6 +11,7 @@ from core.aggregation.spark import JobReport, JobRequest, JobState, SparkEngine
 from core.errors import EngineRefused, EngineUnreachable
 from core.remote.spark.databricks import DatabricksEngine
 from core.remote.spark.livy import LivyEngine, LivyJobs
+from core.remote.spark.package import package_version
 from tests.fakes.databricks_service import DatabricksService
 from tests.fakes.livy_service import PATHS, LivyService
 from tests.fakes.spark_service import Service, Serving
@@ -80,10 +81,12 @@ def test_a_job_is_submitted_with_its_program_and_arguments_and_ends(
         assert body["idempotency_token"] == body["run_name"] == "agg-1-1"
         (task,) = body["tasks"]
         assert task["spark_python_task"] == {"python_file": "dbfs:/jobs/job.py", "parameters": [WELL]}
-        assert (task["existing_cluster_id"], len(task["libraries"])) == ("c", 1)
+        wheels = [f"dbfs:/jobs/hubledger{kind}-{package_version()}-py3-none-any.whl" for kind in ("_packages", "")]
+        assert (task["existing_cluster_id"], task["libraries"]) == ("c", [{"whl": one} for one in wheels])
     else:
         assert (body["name"], body["file"], body["args"]) == ("agg-1-1", "abfss://jobs/job.py", [WELL])
         assert body["pyFiles"] == ["abfss://jobs/hubledger.zip"]
+        assert body["archives"] == ["abfss://jobs/packages.zip#packages"]
         assert body["conf"] == {"spark.sql.session.timeZone": "UTC", "a": "b"}
 
 
