@@ -25,7 +25,7 @@ from core.aggregation.runs import (
     planned_run,
 )
 from core.aggregation.spark import JobRequest, SparkEngine
-from core.errors import DataRefused, EngineRefused, EngineUnreachable
+from core.errors import DataRefused, EngineRefused, EngineUnreachable, LakeUnreachable
 
 HOME_ACTIVITY = "home_activity"
 PROGRAM = "aggregate_home_activity.py"
@@ -46,11 +46,13 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class AggregationReport:
-    """The steps of a tick, in words, and the last run after it. `published`: the lake's pointer is up to date."""
+    """The steps of a tick, in words, and the last run after it. `published`: the lake's pointer is up to date; `fault`
+    has the words of a lake that does not answer."""
 
     did: tuple[str, ...]
     run: AggregationRun | None
     published: bool = True
+    fault: str | None = None
 
 
 def aggregate(own: Aggregation, job: str = HOME_ACTIVITY) -> AggregationReport:
@@ -63,13 +65,13 @@ def aggregate(own: Aggregation, job: str = HOME_ACTIVITY) -> AggregationReport:
     if standing.pause is None and standing.open_run is not None:
         did.append(_go_on(own, standing.open_run))
         standing = own.store.read_standing(job)
-    published = publish(own, job)
+    published, fault = _published(own, job)
     if standing.pause is not None:
         did.append("is paused")
     elif standing.open_run is None:
         did.append(_begin(own, job, standing))
         standing = own.store.read_standing(job)
-    return AggregationReport(tuple(did), standing.last_run, published)
+    return AggregationReport(tuple(did), standing.last_run, published, fault)
 
 
 def publish(own: Aggregation, job: str = HOME_ACTIVITY) -> bool:
@@ -83,6 +85,14 @@ def publish(own: Aggregation, job: str = HOME_ACTIVITY) -> bool:
     if following != pointer and not own.lake.swap_pointer(following, stored.etag if stored else None):
         return False  # another tick has swapped it: the next tick adds the missing runs
     return not committed or following.number == committed[-1].number
+
+
+def _published(own: Aggregation, job: str) -> tuple[bool, str | None]:
+    """A lake that does not answer stops no run: a later run writes a snapshot there."""
+    try:
+        return publish(own, job), None
+    except LakeUnreachable as fault:
+        return False, str(fault)
 
 
 def _begin(own: Aggregation, job: str, standing: Standing) -> str:
@@ -164,7 +174,10 @@ def _arguments(own: Aggregation, run: AggregationRun) -> tuple[str, ...]:
     arguments = ("--run-id", run.run_id, "--attempt", str(run.attempt), *own.arguments)
     if own.lake is None:
         return arguments
-    stored: StoredPointer | None = own.lake.read_pointer(run.job)
+    try:
+        stored: StoredPointer | None = own.lake.read_pointer(run.job)
+    except LakeUnreachable:
+        return arguments  # the result goes to SQL only
     pointer = stored.pointer if stored else empty_pointer(run.job)
     snapshot = ("--snapshot",) if needs_snapshot(pointer, run) else ()
     return (*arguments, "--lake", own.lake.location, *snapshot)
@@ -182,6 +195,8 @@ def report_facts(report: AggregationReport) -> dict[str, object]:
     """Return the fields of the one log line of a tick."""
     run = report.run
     facts: dict[str, object] = {"action": "aggregate", "did": list(report.did), "published": report.published}
+    if report.fault is not None:
+        facts["fault"] = report.fault
     if run is not None:
         facts |= {"run_id": run.run_id, "number": run.number, "attempt": run.attempt, "status": run.status}
     return facts

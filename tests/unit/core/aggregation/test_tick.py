@@ -12,7 +12,7 @@ from core.aggregation.activity import HomeActivity
 from core.aggregation.runs import AggregationRun, RunLimits, Standing
 from core.aggregation.spark import JobReport, JobRequest, JobState
 from core.aggregation.tick import HOME_ACTIVITY, Aggregation, AggregationReport, aggregate, report_facts
-from core.errors import EngineRefused, EngineUnreachable, LakeUnreachable, StoreUnavailable
+from core.errors import EngineRefused, EngineUnreachable, StoreUnavailable
 from core.remote.spark.lakes import FolderLake
 from core.store.sqlite.database import SqliteDatabase
 from tests.fakes.aggregation_engines import AggregatingStore, SqliteAggregation, finish, ingest, stage
@@ -306,30 +306,25 @@ def test_the_lake_is_told_to_jobs_and_its_pointer_follows_the_commit(world: Worl
     assert [run.path for run in stored.pointer.runs] == ["run"]
 
 
-def test_while_the_lake_does_not_answer_nothing_is_submitted_and_a_commit_waits_for_its_pointer(
+def test_a_lake_that_does_not_answer_stops_no_run_and_the_next_run_writes_a_snapshot_there(
     world: World, tmp_path: Path
 ) -> None:
     place = tmp_path / "lake"
     world.own = replace(world.own, lake=FolderLake(place))
     place.touch()  # a file where the folder has to be
-    with pytest.raises(LakeUnreachable):
-        world.tick()
-    world.clock.advance(900)
-    assert world.engine.requests == []
+    assert world.tick() == ("submitted",)
+    assert "--lake" not in world.engine.requests[0].arguments
+    world.finish()
+    ingest(world.store, [reading()])
+    report = aggregate(world.own)
+    assert (report.did, report.published, world.readings()) == (("committed", "submitted"), False, 1)
+    assert (report.fault or "").startswith("LAKE: ")
+    assert report_facts(report)["fault"] == report.fault
+    world.finish("second")
     place.unlink()
-    world.tick()
-    world.finish(str(place))
-    world.database.sqlite.sql("UPDATE aggregation_staging SET lake_path = ?", f"{place}/run")
-    place.touch()
-    for _ in range(3):
-        with pytest.raises(LakeUnreachable):
-            world.tick()
-    assert (world.readings(), world.run.number, len(world.engine.requests)) == (1, 1, 1)
-    place.unlink()
-    world.tick()
-    stored = FolderLake(place).read_pointer(HOME_ACTIVITY)
-    assert stored is not None
-    assert [run.number for run in stored.pointer.runs] == [1]
+    ingest(world.store, [reading()])
+    assert aggregate(world.own).fault is None
+    assert world.engine.requests[2].arguments[4:] == ("--lake", str(place), "--snapshot")
 
 
 def test_a_report_is_one_line_of_facts(world: World) -> None:
