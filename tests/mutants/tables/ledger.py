@@ -297,35 +297,6 @@ MUTANTS = (
             "now - (last.closed_at or now) < own.limits.rest",
             "now < (last.closed_at or now)",
         ),
-        (
-            "a tick asks the engine although a result is staged",
-            "    if staged is None:\n        answer = ask",
-            "    if True:\n        answer = ask",
-        ),
-    ),
-    *in_file(
-        "core/aggregation/attempts.py",
-        f"{UNIT}/aggregation/test_never_stuck.py",
-        (
-            "a job that is given up goes on in the engine",
-            "            engine.cancel(run.engine_job_id)\n",
-            "            pass\n",
-        ),
-        (
-            "a job that has ended is cancelled",
-            " and answer.state in (JobState.RUNNING, None):",
-            ":",
-        ),
-        (
-            "an engine that refuses to cancel stops the next attempt",
-            "        with suppress(EngineUnreachable, EngineRefused):\n            engine",
-            "        with suppress(EngineUnreachable):\n            engine",
-        ),
-        (
-            "an engine that refuses to answer fails the tick",
-            "    except (EngineUnreachable, EngineRefused) as fault:\n        return EngineAnswer",
-            "    except EngineUnreachable as fault:\n        return EngineAnswer",
-        ),
     ),
     *in_file(
         "core/store/aggregation.py",
