@@ -5,7 +5,21 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from bench import aggregation, api, decode, durable, gaps, imports, ingest, letters, local_run, replay, spark, sqlserver
+from bench import (
+    aggregation,
+    api,
+    decode,
+    durable,
+    gaps,
+    history,
+    imports,
+    ingest,
+    letters,
+    local_run,
+    replay,
+    spark,
+    sqlserver,
+)
 from bench.figures import Figure
 from local.server import Server, ServerRefused, add_store, prepared
 
@@ -22,6 +36,7 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     "local": local_run.measure,
     "aggregation": aggregation.measure,
     "spark": spark.measure,
+    "history": history.measure,
 }
 
 

@@ -11,6 +11,7 @@
     ├── TooManyRows                the transform makes more rows of this event than one may have    (data)
     ├── ReplayRefused              the requested range cannot be replayed
     ├── ReplayOverlap              a different replay is working on part of the range
+    ├── AggregationConflict        the aggregation is not in the state that an order needs
     └── InfrastructureFault        always leaves the handler, so that the host retries
         ├── BatchRefused           the host's batch is incomplete; nothing is guessed
         ├── HubUnreachable         the hub did not answer, or not in time
@@ -106,6 +107,10 @@ class ReplayOverlap(HubledgerError):
     def __init__(self, job_id: UUID) -> None:
         super().__init__(f"replay {job_id} is working on part of this range: wait until it is done, or cancel it")
         self.job_id = job_id
+
+
+class AggregationConflict(HubledgerError):
+    """An order about the aggregation does not fit its state; nothing was changed."""
 
 
 class InfrastructureFault(HubledgerError):

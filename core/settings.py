@@ -38,6 +38,7 @@ class SparkSettings:
     lake_connection: str | None
     grace: timedelta
     deadline: timedelta
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +242,7 @@ class _Reader:
             lake_connection=self._environment.get("LAKE_CONNECTION") or None,
             grace=self.seconds("AGGREGATION_GRACE_SECONDS", 600, most=86_400),
             deadline=self.seconds("AGGREGATION_DEADLINE_SECONDS", 7_200, most=86_400),
+            rows=self.count("AGGREGATION_ROWS", 10_000_000, most=999_999_999),
         )
 
     def _needed(self, name: str, engine: str) -> str:

@@ -44,6 +44,7 @@ from core.store.letters import Letters
 from core.store.listing import LetterListing
 from core.store.memory import Memory
 from core.store.partitions import Partitions
+from core.store.pipeline import Pipelines
 from core.store.replays import Replays
 from core.transforms import load_transform
 from core.transforms.aggregates import load_aggregates
@@ -85,6 +86,7 @@ class App:
     incarnations: Incarnations
     replays: Replays
     aggregation_store: Aggregations
+    pipelines: Pipelines
     ledger: Ledger
     explanations: Explanations
     listing: LetterListing
@@ -94,6 +96,11 @@ class App:
     find_stream: Callable[[], int | None]
     letter_counts: Remembered[LetterCount]
     close: Callable[[], None]
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """The names of the aggregates of the transform, which are those of their jobs."""
+        return tuple(one.name for one in load_aggregates(self.transform.row_classes))
 
     @property
     def succession(self) -> IncarnationMeans:
@@ -145,7 +152,8 @@ def _open_app() -> App:
     store = Letters(patient, Memory(settings.reference_memory))
     means = Means(store, transform, CLOCK, healing, settings.letters, settings.fuse, _verification(hub), journal)
     fresh = replace(means, store=Partitions(patient), incarnations=_verification(hub))
-    own = App(
+    atexit.register(closing.close)
+    return App(
         settings=settings,
         transform=transform,
         hub=hub,
@@ -156,6 +164,7 @@ def _open_app() -> App:
         incarnations=Incarnations(brief),
         replays=Replays(patient),
         aggregation_store=Aggregations(brief),
+        pipelines=Pipelines(brief),
         ledger=desk.ledger,
         explanations=desk.explanations,
         listing=desk.letters,
@@ -166,8 +175,6 @@ def _open_app() -> App:
         letter_counts=Remembered(lambda: _count_letters(desk.ledger), LETTER_COUNTS),
         close=closing.close,
     )
-    atexit.register(own.close)
-    return own
 
 
 def in_time() -> AbstractContextManager[None]:
@@ -199,9 +206,8 @@ def _open_aggregation() -> Aggregation | None:
     engine, lake = open_spark(own.settings), open_lake(own.settings)
     if engine is None:
         return None
-    limits = RunLimits(grace=spark.grace, deadline=spark.deadline)
-    jobs = tuple(one.name for one in load_aggregates(own.transform.row_classes))
-    return Aggregation(own.aggregation_store, engine, lake, CLOCK.now, limits, job_arguments(own.settings), jobs)
+    limits = RunLimits(grace=spark.grace, deadline=spark.deadline, rows=spark.rows)
+    return Aggregation(own.aggregation_store, engine, lake, CLOCK.now, limits, job_arguments(own.settings), own.jobs)
 
 
 _lock = threading.RLock()

@@ -11,7 +11,7 @@ from core.errors import HubledgerError
 
 if TYPE_CHECKING:
     from core.ledger.books import LetterBooks
-    from core.ledger.watch import Watching
+    from core.ledger.watch import Pipeline, Watching
     from core.letters.listing import LetterKey
     from handlers.app import App
 
@@ -35,7 +35,7 @@ def watch(timer: func.TimerRequest) -> None:
 
 
 def _watching(own: "App") -> "Watching":
-    from core.ledger.watch import Watching
+    from core.ledger.watch import Pipeline, Watching, no_pipeline
 
     def letters() -> "LetterBooks":
         return own.letter_counts.get().letters
@@ -44,4 +44,10 @@ def _watching(own: "App") -> "Watching":
         found = own.listing.read_letter(key.partition_id, key.sequence_number)
         return None if found is None else found.letter.enqueued_at
 
-    return Watching(own.settings.stream, own.ledger, own.hub, letters, enqueued_at, own.hub_ends.get)
+    def pipeline(since: datetime) -> "Pipeline":
+        oldest = [at for job in own.jobs if (at := own.pipelines.read_oldest_commit(job)) is not None]
+        return Pipeline(min(oldest, default=None), own.pipelines.count_failures(since))
+
+    aggregates = own.settings.spark.engine != "none"
+    sources = (own.settings.stream, own.ledger, own.hub, letters, enqueued_at, own.hub_ends.get)
+    return Watching(*sources, pipeline if aggregates else no_pipeline)

@@ -185,6 +185,11 @@ param alertEmails string[] = []
 @maxValue(604800)
 param alertLagSeconds int = 300
 
+@description('Age in seconds of the oldest commit that waits for the aggregation above which an alert fires.')
+@minValue(60)
+@maxValue(604800)
+param alertAggregationLagSeconds int = 3600
+
 @description('Number of open letters above which an alert fires.')
 @minValue(0)
 @maxValue(100000000)
@@ -509,6 +514,7 @@ module alerts 'app/alerts.bicep' = {
     workspaceId: monitoring.outputs.workspaceId
     emails: alertEmails
     lagSeconds: alertLagSeconds
+    aggregationLagSeconds: alertAggregationLagSeconds
     openLetters: alertOpenLetters
     retentionPercent: alertRetentionPercent
     retentionHours: retentionHours

@@ -21,7 +21,7 @@ from core.transforms.aggregates import find_aggregate
 from jobs import lake
 from jobs.facts import rows_read, slice_facts
 from jobs.ranges import LedgerRange, replay_slices, replays, slices_of, spans_between
-from jobs.session import open_session
+from jobs.session import close_session, open_session
 from jobs.tables import OPEN, Result, Run, Tables, open_tables
 from jobs.transforms import corrected, partial_sums, parts, sliced, snapshot, windows_of
 
@@ -105,7 +105,7 @@ def main(arguments: list[str] | None = None) -> int:
         "job_seconds": round(perf_counter() - opened, 3),
     }
     print(json.dumps(figures), flush=True)
-    spark.stop()
+    close_session(spark)
     return 0
 
 

@@ -12,14 +12,15 @@ from core.model.aggregates import Aggregate
 from core.model.rows import row_table
 from jobs.ranges import CommitSpan, LedgerRange, Slice
 from jobs.row_texts import kinds_of
+from jobs.sign_in import SignIn
 from jobs.tables import (
     EVENT_KEY,
     LEDGER_COLUMNS,
     RUN_COLUMNS,
     Result,
     Run,
-    commits_where,
     event_form,
+    ledger_query,
     position_of,
     quoted,
     retracted_where,
@@ -28,8 +29,8 @@ from jobs.tables import (
 )
 from jobs.transforms import place_columns, source_columns, window_columns
 
+SPANS = 50  # partitions of one query of the ledger
 WRITERS = 8  # connections that stage at the same time
-SCOPE = "https://database.windows.net/.default"
 _TIMES = ("timestamp", "date")
 _FACTS = (
     "staging_id string, run_id string, slice int, windows bigint, whole_windows bigint, sums string, rows_hash bigint"
@@ -52,33 +53,13 @@ class Dialect:
     members: str = "JSON_VALUE(row, '$.{}')"
 
 
-def sign_in(user: str | None, password: str | None) -> dict[str, str]:
-    """Return the properties that sign a connection in: a name and a password, or else a token of Entra."""
-    if user is not None:
-        return {"user": user, "password": password or ""}
-    return {"accessToken": entra_token()}
-
-
-def entra_token() -> str:
-    """Return a token for Azure SQL: the workspace's where the job runs in one, or else that of azure-identity."""
-    try:
-        from notebookutils import credentials  # of Synapse and Fabric
-    except ImportError:
-        from azure.identity import DefaultAzureCredential
-
-        return str(DefaultAzureCredential().get_token(SCOPE).token)
-    return str(credentials.getToken(SCOPE.removesuffix(".default")))
-
-
 class JdbcTables:
     """The tables on a server."""
 
-    def __init__(
-        self, spark: SparkSession, url: str, properties: Mapping[str, str], dialect: Dialect | None = None
-    ) -> None:
+    def __init__(self, spark: SparkSession, url: str, sign_in: SignIn, dialect: Dialect | None = None) -> None:
         self._spark = spark
         self._url = url
-        self._properties = {"fetchsize": "10000", "batchsize": "10000", **properties}
+        self._sign_in = sign_in
         self._dialect = dialect or Dialect()
 
     def read_run(self, run_id: str) -> Run | None:
@@ -90,8 +71,14 @@ class JdbcTables:
         return str(found[0][0]) if found else "{}"
 
     def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
-        found = self._rows("batch_ledger", LEDGER_COLUMNS, [commits_where(span) for span in spans])
-        return [LedgerRange(*row) for row in found]
+        table, names = f"{self._dialect.prefix}batch_ledger", LEDGER_COLUMNS.split(", ")
+        ranges: list[LedgerRange] = []
+        for at in range(0, len(spans), SPANS):
+            source = f"({ledger_query(spans[at : at + SPANS], table)}) r"
+            found = self._spark.read.jdbc(self._url, source, properties=self._properties())
+            rows = found.toDF(*(name.lower() for name in found.columns)).select(*names).collect()
+            ranges += [LedgerRange(*row) for row in rows]
+        return ranges
 
     def read_checkpoints(self, stream_id: int) -> dict[str, int]:
         columns = "partition_id, sequence_number, stream_id"
@@ -126,6 +113,7 @@ class JdbcTables:
         return self._typed(of.staged, window_columns(of), where, "staging_id, ")
 
     def stage(self, of: Aggregate, windows: DataFrame, staging_id: str, run_id: str) -> None:
+        """Write windows that are computed already, so that every connection of the writers has a fresh token."""
         self._append(staged_form(of, windows, staging_id, run_id, "").coalesce(WRITERS), of.staged)
 
     def row_hash(self, text: Column) -> Column:
@@ -162,15 +150,18 @@ class JdbcTables:
         """Read rows of a table, with a task for each condition and lower-case names; no condition gives no row."""
         source = f"(SELECT {columns} FROM {self._dialect.prefix}{table}) r"
         found = self._spark.read.jdbc(
-            self._url, source, predicates=list(wanted) or ["1 = 0"], properties=self._properties
+            self._url, source, predicates=list(wanted) or ["1 = 0"], properties=self._properties()
         )
         return found.toDF(*(name.lower() for name in found.columns))
 
     def _rows(self, table: str, columns: str, wanted: Sequence[str]) -> list[Any]:
         return [tuple(row) for row in self._selected(table, columns, wanted).select(*columns.split(", ")).collect()]
 
+    def _properties(self) -> dict[str, str]:
+        return {"fetchsize": "10000", "batchsize": "10000", **self._sign_in()}
+
     def _append(self, rows: DataFrame, table: str) -> None:
-        rows.write.jdbc(self._url, f"{self._dialect.prefix}{table}", mode="append", properties=self._properties)
+        rows.write.jdbc(self._url, f"{self._dialect.prefix}{table}", mode="append", properties=self._properties())
 
 
 def _of_kind(name: str, kind: str) -> Any:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 ROWS_EACH = 150_000  # of a slice, so that a large partition becomes many tasks of similar length
+MOST_SLICES = 512  # of batches: slices of a long history are larger, so that the driver has few tasks to keep
+NUMBERS_EACH = 50_000  # sequence numbers of a merged range
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,8 @@ class CommitSpan:
 
 @dataclass(frozen=True, slots=True)
 class LedgerRange:
-    """One row of the batch ledger; only ranges of kind `batch` have no holes and cover the log in order."""
+    """One row of the batch ledger, or adjacent rows of kind `batch` that SQL has merged, under their last commit; only
+    ranges of kind `batch` have no holes and cover the log in order."""
 
     stream_id: int
     partition_id: str
@@ -58,12 +61,13 @@ def spans_between(cut_from: str, cut_to: str) -> list[CommitSpan]:
     return spans
 
 
-def slices_of(spans: Iterable[CommitSpan], ledger: Iterable[LedgerRange], rows_each: int = ROWS_EACH) -> list[Slice]:
+def slices_of(spans: Iterable[CommitSpan], ledger: Sequence[LedgerRange], rows_each: int | None = None) -> list[Slice]:
     """Return slices that hold every row of the spans' commits once.
 
     The batches of a span cover an unbroken range of sequence numbers; rows that later commits of the span wrote into it
     are read with it. From a retry or a replay, only the part before that range gets its own slice.
     """
+    rows_each = rows_each or max(ROWS_EACH, sum(one.rows_written for one in ledger) // MOST_SLICES)
     of_partition = {
         partition: list(ranges)
         for partition, ranges in groupby(sorted(ledger, key=_by_commit), lambda one: (one.stream_id, one.partition_id))

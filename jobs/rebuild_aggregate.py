@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from core.model.aggregates import Aggregate
 from core.transforms.aggregates import find_aggregate
 from jobs.aggregate import all_rows
-from jobs.session import open_session
+from jobs.session import close_session, open_session
 from jobs.tables import Tables, open_tables
 from jobs.transforms import differences, partial_sums, parts, sliced
 
@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(json.dumps({"cut": json.loads(found.cut), "windows": found.windows, "differing": found.differing}))
     for one in found.shown:
         print(f"difference: {one}", file=sys.stderr)
-    spark.stop()
+    close_session(spark)
     return found.exit_code
 
 

@@ -19,7 +19,7 @@ from core.model.rows import declared, row_table
 from core.transforms import load_transform
 from jobs.capture import EVENTS, LETTER, OUTCOMES, RANGE, Settling, Wanted, events_within, outcomes_with
 from jobs.ranges import CommitSpan, Slice
-from jobs.session import open_session
+from jobs.session import close_session, open_session
 from jobs.tables import Tables, open_tables
 
 POSITION = ["partition_id", "sequence_number", "ordinal"]
@@ -179,7 +179,7 @@ def main(arguments: list[str] | None = None) -> int:
     spark = open_session("replay-capture")
     tables = open_tables(spark, given.store or os.environ["STORE_CONNECTION"])
     print(json.dumps(asdict(replay(spark, tables, given))), flush=True)
-    spark.stop()
+    close_session(spark)
     return 0
 
 

@@ -13,12 +13,11 @@ from core.model.rows import row_table
 from jobs.ranges import CommitSpan, LedgerRange, Slice
 from jobs.tables import (
     EVENT_COLUMNS,
-    LEDGER_COLUMNS,
     RUN_COLUMNS,
     Result,
     Run,
-    commits_where,
     event_form,
+    ledger_query,
     position_of,
     retracted_where,
     rows_where,
@@ -34,7 +33,6 @@ BUSY = 60.0  # seconds that a statement waits for a different writer
 _RUN = f"SELECT {RUN_COLUMNS} FROM aggregation_run WHERE run_id = ?"
 _CHECKPOINTS = "SELECT partition_id, sequence_number FROM event_hub_checkpoint WHERE stream_id = ?"
 _CUT = "SELECT cut FROM aggregation_cut WHERE job = ?"
-_LEDGER = f"SELECT {LEDGER_COLUMNS} FROM batch_ledger WHERE "
 _STAGE_EVENTS = (
     f"INSERT INTO staged_event ({', '.join(EVENT_COLUMNS)}) VALUES ({', '.join('?' * len(EVENT_COLUMNS))})"
     " ON CONFLICT (stream_id, partition_id, sequence_number) DO NOTHING"
@@ -65,7 +63,7 @@ class SqliteTables:
         return str(found[0][0]) if found else "{}"
 
     def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
-        return [LedgerRange(*row) for span in spans for row in self._rows(_LEDGER + commits_where(span))]
+        return [LedgerRange(*row) for span in spans for row in self._rows(ledger_query([span]))]
 
     def read_checkpoints(self, stream_id: int) -> dict[str, int]:
         return dict(self._rows(_CHECKPOINTS, stream_id))

@@ -12,13 +12,24 @@ from core.model.aggregates import Aggregate
 from core.model.rows import row_table
 from core.remote.spark.jdbc import jdbc_address
 from jobs.facts import SliceFacts
-from jobs.ranges import CommitSpan, LedgerRange, Slice
+from jobs.ranges import NUMBERS_EACH, CommitSpan, LedgerRange, Slice
+from jobs.sign_in import sign_in_of
 
 EMBEDDED, JDBC = "sqlite:", "jdbc:"
 OPEN = ("submitting", "submitted")
 LEDGER_COLUMNS = (
     "stream_id, partition_id, commit_number, kind, first_sequence_number, last_sequence_number, rows_written"
 )
+# Adjacent batches become one range, so that a ledger of millions of commits never reaches the driver.
+_MERGED = """
+SELECT m.stream_id, m.partition_id, MAX(m.commit_number) AS commit_number, m.kind,
+       MIN(m.first_sequence_number) AS first_sequence_number, MAX(m.last_sequence_number) AS last_sequence_number,
+       SUM(CAST(m.rows_written AS bigint)) AS rows_written
+  FROM (SELECT {columns},
+               CASE WHEN kind = 'batch' THEN first_sequence_number / {each} ELSE -commit_number END AS part
+          FROM {table} WHERE {where}) AS m
+ GROUP BY m.stream_id, m.partition_id, m.kind, m.part
+"""
 EVENT_KEY = ("stream_id", "partition_id", "sequence_number")
 EVENT_COLUMNS = (*EVENT_KEY, "offset_token", "enqueued_at", "partition_key", "properties", "body")
 RUN_COLUMNS = "run_id, job, run_number, cut_from, cut_to, attempt, status"
@@ -66,7 +77,10 @@ class Tables(Protocol):
         """Return the cut of a job; "{}" before its first run."""
 
     def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
-        """Return the commits of these spans."""
+        """Return the commits of these spans, with adjacent batches merged by SQL.
+
+        A span from a partition's first commit has only its batches: they cover the rows of all other commits.
+        """
 
     def read_checkpoints(self, stream_id: int) -> dict[str, int]:
         """Return the checkpoint of each partition of a stream."""
@@ -108,12 +122,12 @@ def open_tables(spark: SparkSession, store: str) -> Tables:
         from jobs.sqlite_tables import SqliteTables
 
         return SqliteTables(spark, store.removeprefix(EMBEDDED))
-    from jobs.jdbc_tables import JdbcTables, sign_in
+    from jobs.jdbc_tables import JdbcTables
 
     if store.startswith(JDBC):
-        return JdbcTables(spark, store, sign_in(None, None))
+        return JdbcTables(spark, store, sign_in_of(None))
     address = jdbc_address(store)
-    return JdbcTables(spark, address.url, sign_in(address.user, address.password))
+    return JdbcTables(spark, address.url, sign_in_of(address))
 
 
 def rows_where(one: Slice, letters: str = "event_hub_dead_letter") -> str:
@@ -130,6 +144,17 @@ def commits_where(span: CommitSpan) -> str:
     """Return the SQL condition of a span's ledger rows."""
     place = f"stream_id = {span.stream_id} AND partition_id = {quoted(span.partition_id)}"
     return f"{place} AND commit_number > {span.after} AND commit_number <= {span.up_to}"
+
+
+def ledger_query(spans: Sequence[CommitSpan], table: str = "batch_ledger") -> str:
+    """Return the SQL of these spans' ledger in merged ranges, for every engine."""
+    where = " OR ".join(f"({_ledger_where(span)})" for span in spans)
+    return _MERGED.format(columns=LEDGER_COLUMNS, each=NUMBERS_EACH, table=table, where=where).strip()
+
+
+def _ledger_where(span: CommitSpan) -> str:
+    kinds = "kind = 'batch'" if span.after == 0 else "(rows_written > 0 OR kind <> 'retry')"
+    return f"{commits_where(span)} AND {kinds}"
 
 
 def position_of(row_class: type) -> tuple[str, ...]:

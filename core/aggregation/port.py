@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from core.aggregation.commit import Portion
-from core.aggregation.runs import AggregationRun, Staged, StagedSlice, Standing
+from core.aggregation.runs import AggregationRun, Cut, Failure, Reach, Staged, StagedSlice, Standing
 
 Window = TypeVar("Window")
 
@@ -19,17 +19,29 @@ class AggregationStore(Protocol):
     def read_standing(self, job: str) -> Standing:
         """Return the progress of a job and the cut that the checkpoints allow, both from one statement."""
 
-    def open_run(self, run: AggregationRun) -> bool:
-        """Write a run and the intent to submit it, if the run begins at the job's cut and no run is open."""
+    def read_reach(self, cut: Cut, most_rows: int) -> Reach | None:
+        """Return the end of a run that begins at a cut, after about `most_rows` rows; None without new commits.
 
-    def renew_intent(self, run: AggregationRun, attempt: int, intent_at: datetime) -> bool:
-        """Write the intent to submit an open run again, as the same attempt or the next."""
+        The commits of all partitions are taken side by side, and one commit at least.
+        """
+
+    def open_run(self, run: AggregationRun) -> bool:
+        """Write a run and the intent to submit it, if the run begins at the job's cut, no run is open, and
+        nobody has paused the job."""
+
+    def renew_intent(
+        self, run: AggregationRun, attempt: int, intent_at: datetime, failure: Failure | None = None
+    ) -> bool:
+        """Write the intent to submit an open run again, as the same attempt or the next, and why it is submitted."""
 
     def note_submitted(self, run: AggregationRun, engine_job_id: str, submitted_at: datetime) -> bool:
         """Write the id that the engine gave to this attempt."""
 
-    def fail_run(self, run: AggregationRun, failure: str, closed_at: datetime) -> bool:
-        """Close an open run without a result; the cut does not move."""
+    def note_failure(self, failure: Failure) -> None:
+        """Write why a submit gave no result, if nothing is written of it yet."""
+
+    def fail_run(self, run: AggregationRun, failure: str, closed_at: datetime, last: Failure | None = None) -> bool:
+        """Close an open run without a result, and write why its last submit gave none; the cut does not move."""
 
     def read_staged(self, run_id: str) -> Staged | None:
         """Return a complete staged result of this run, or None."""
@@ -47,7 +59,7 @@ class AggregationStore(Protocol):
         """Move the cut and close the run, whose slices are all committed, in one transaction."""
 
     def discard_staged(self, staged: Staged) -> bool:
-        """Delete a staged result, so that no tick commits it."""
+        """Take a staged result away, so that it is never committed."""
 
     def clear_staging(self) -> None:
         """Delete what closed runs have staged, in small transactions: no commit waits for it."""

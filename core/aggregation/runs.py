@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Literal, NewType
@@ -15,11 +15,19 @@ RunStatus = Literal["submitting", "submitted", "committed", "failed"]
 # A commit number for each partition, as canonical JSON: {"1/0":17}. Cuts are compared as text, so there is one form.
 Cut = NewType("Cut", str)
 NO_CUT = Cut("{}")
+MOST_COMMITS = 50_000  # of a partition in a run, whatever the number of their rows
 
 
 def cut_of(commit_numbers: Mapping[tuple[int, str], int]) -> Cut:
     """Return the cut at these commit numbers, by stream id and partition id."""
-    named = {f"{stream_id}/{partition_id}": number for (stream_id, partition_id), number in commit_numbers.items()}
+    return _cut(_named(commit_numbers))
+
+
+def _named(commit_numbers: Mapping[tuple[int, str], int]) -> dict[str, int]:
+    return {f"{stream_id}/{partition_id}": number for (stream_id, partition_id), number in commit_numbers.items()}
+
+
+def _cut(named: Mapping[str, int]) -> Cut:
     return Cut(json.dumps(named, sort_keys=True, separators=(",", ":")))
 
 
@@ -29,7 +37,8 @@ class AggregationRun:
 
     `intent_at`: the time of the last decision to submit it; `submits`: the number of submits over all attempts.
     `engine_job_id` is None until the engine's answer is known. The counts and the place in the lake are known when the
-    run is closed. The slices of its windows before `committed_slices` are committed.
+    run is closed. `rows_limit` bounded the rows of the run when it was planned, and the ledger counts `rows_planned` in
+    its commits. The slices of its windows before `committed_slices` are committed.
     """
 
     run_id: str
@@ -51,12 +60,23 @@ class AggregationRun:
     windows: int | None = None
     lake_path: str | None = None
     is_snapshot: bool = False
+    rows_limit: int | None = None
+    rows_planned: int | None = None
     committed_slices: int = 0
 
     @property
     def job_name(self) -> str:
         """The name of this attempt in the engine: the same in every process that submits it."""
         return f"agg-{self.run_id}-{self.attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A person has paused a job: nothing of it is planned, submitted or committed until somebody resumes it."""
+
+    at: datetime
+    who: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +87,7 @@ class Standing:
     number: int
     last_run: AggregationRun | None
     reached: Cut
+    pause: Pause | None = None
 
     @property
     def open_run(self) -> AggregationRun | None:
@@ -96,12 +117,28 @@ class StagedSlice:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """A submit of a run that gave no result: what happened, and the engine's words about its job."""
+
+    run_id: str
+    submit: int
+    attempt: int
+    at: datetime
+    why: str
+    engine_job_id: str | None = None
+    reason: str | None = None
+    log: str | None = None
+    link: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunLimits:
-    """The limits of a run: its times and its tries.
+    """The limits of a run: its times, its tries and its rows.
 
     `grace`: how long to wait before a submit without an answer, or a job that the engine does not list, counts as lost.
-    `deadline`: the longest time of a job. `rest`: the pause between a failed run and the next one. `commit`: how long
-    one tick commits slices.
+    `deadline`: the longest time of a job, and of an engine's silence about a submit. `rest`: the pause between a failed
+    run and the next one. `commit`: how long one tick commits slices. `rows`: the rows of the ledger's commits after
+    which a run ends.
     """
 
     grace: timedelta = timedelta(minutes=10)
@@ -110,6 +147,35 @@ class RunLimits:
     commit: timedelta = timedelta(minutes=3)
     attempts: int = 5
     submits: int = 10
+    rows: int = 10_000_000
+
+    def spent(self, run: AggregationRun) -> bool:
+        """Return True when a run has no further attempt. One that has committed slices always has: ADR 34."""
+        return not run.committed_slices and (run.attempt >= self.attempts or run.submits >= self.submits)
+
+    def rows_after(self, last: AggregationRun | None) -> int:
+        """Return the limit of the next run: half of that of a failed run, and twice that of a committed one.
+
+        It never falls below a thousandth of `rows`, so that it is soon back after an engine was away.
+        """
+        if last is None or last.rows_limit is None:
+            return self.rows
+        following = last.rows_limit // 2 if last.status == "failed" else 2 * last.rows_limit
+        return min(max(following, self.rows // 1000, 1), self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The end of a run: the last commit of each partition in it, the rows of its commits, and the limit of its rows."""
+
+    commit_numbers: Mapping[tuple[int, str], int]
+    rows: int
+    limit: int
+
+    def cut_after(self, cut: Cut) -> Cut:
+        """Return the cut at which a run ends that begins at `cut`."""
+        begun = dict(json.loads(cut))
+        return _cut({**begun, **_named(self.commit_numbers)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +183,13 @@ class EngineAnswer:
     """The engine's answer about an attempt of a run.
 
     `job_id` is None when the engine lists no job of this name, `state` when the engine was not asked for it; both are
-    None when the engine did not answer.
+    None when the engine did not answer, or refused to: then `fault` has its words.
     """
 
     job_id: str | None
     state: JobState | None
     answered: bool = True
+    fault: str | None = None
 
 
 class Step(Enum):
@@ -149,14 +216,14 @@ def next_step(
         return _step_after_submit(run, answer, now, limits)
     if _goes_on(run, answer, now, limits):
         return Step.WAIT
-    spent = run.attempt >= limits.attempts or run.submits >= limits.submits
-    return Step.GIVE_UP if spent and not run.committed_slices else Step.TRY_AGAIN
+    return Step.GIVE_UP if limits.spent(run) else Step.TRY_AGAIN
 
 
 def _step_after_submit(run: AggregationRun, answer: EngineAnswer, now: datetime, limits: RunLimits) -> Step:
     if answer.job_id is not None:
         return Step.ADOPT
-    if not answer.answered or now - run.intent_at <= limits.grace:
+    patience = limits.grace if answer.answered else limits.deadline
+    if now - run.intent_at <= patience:
         return Step.WAIT
     is_spent = run.submits >= limits.submits and not run.committed_slices
     return Step.GIVE_UP if is_spent else Step.SUBMIT_AGAIN
@@ -169,11 +236,15 @@ def _goes_on(run: AggregationRun, answer: EngineAnswer, now: datetime, limits: R
     return answer.state in (JobState.RUNNING, None) and waited <= limits.deadline
 
 
-def planned_run(job: str, standing: Standing, engine: str, now: datetime) -> AggregationRun | None:
-    """Return the run from the job's cut to the cut that the checkpoints allow; None when there are no new commits."""
-    if standing.reached == standing.cut:
+def planned_run(
+    job: str, standing: Standing, engine: str, now: datetime, reach: Reach | None = None
+) -> AggregationRun | None:
+    """Return the run from the job's cut, by default to the cut that the checkpoints allow; None without new commits."""
+    cut_to = standing.reached if reach is None else reach.cut_after(standing.cut)
+    if cut_to == standing.cut:
         return None
     number = standing.number + 1
-    source = json.dumps([job, number, standing.cut, standing.reached])
+    source = json.dumps([job, number, standing.cut, cut_to])
     run_id = hashlib.sha256(source.encode()).hexdigest()[:16]
-    return AggregationRun(run_id, job, number, standing.cut, standing.reached, engine, 1, 1, "submitting", now, now)
+    run = AggregationRun(run_id, job, number, standing.cut, cut_to, engine, 1, 1, "submitting", now, now)
+    return run if reach is None else replace(run, rows_limit=reach.limit, rows_planned=reach.rows)

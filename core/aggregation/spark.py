@@ -23,6 +23,15 @@ class JobState(Enum):
     LOST = "lost"
 
 
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """The engine's words about a job: its reason, the end of its log, and the place where a person reads more."""
+
+    reason: str | None = None
+    log: str | None = None
+    link: str | None = None
+
+
 class SparkEngine(Protocol):
     """Runs Spark jobs; the id of a job is an opaque text. Every method may raise EngineUnreachable or EngineRefused."""
 
@@ -44,3 +53,6 @@ class SparkEngine(Protocol):
 
     def cancel(self, job_id: str) -> None:
         """Ask the engine to end a job; a job that has ended or is lost is ignored."""
+
+    def report(self, job_id: str) -> JobReport:
+        """Return the engine's words about a job; an empty report for a job that it does not know."""

@@ -10,12 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from core.aggregation.attempts import ask, end_job, failure_of, refusal_of
 from core.aggregation.commit import commit_run
 from core.aggregation.lake import Lake, StoredPointer, empty_pointer, needs_snapshot, pointer_after
 from core.aggregation.port import AggregationStore
 from core.aggregation.runs import (
     AggregationRun,
     EngineAnswer,
+    Failure,
     RunLimits,
     Staged,
     Standing,
@@ -24,9 +26,10 @@ from core.aggregation.runs import (
     planned_run,
 )
 from core.aggregation.spark import JobRequest, SparkEngine
-from core.errors import EngineUnreachable, StagingRefused
+from core.errors import DataRefused, EngineRefused, EngineUnreachable, LakeUnreachable, StagingRefused
 
 PROGRAM = "aggregate.py"
+NOT_ASKED = EngineAnswer(None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +50,13 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class AggregationReport:
-    """The steps of a tick, in words, and the last run after it. `published`: the lake's pointer is up to date."""
+    """The steps of a tick, in words, and the last run after it. `published`: the lake's pointer is up to date; `fault`
+    has the words of a lake that does not answer."""
 
     did: tuple[str, ...]
     run: AggregationRun | None
     published: bool = True
+    fault: str | None = None
 
 
 def aggregate(own: Aggregation, job: str) -> AggregationReport:
@@ -61,14 +66,16 @@ def aggregate(own: Aggregation, job: str) -> AggregationReport:
     """
     did: list[str] = []
     standing = own.store.read_standing(job)
-    if standing.open_run is not None:
+    if standing.pause is None and standing.open_run is not None:
         did.append(_go_on(own, standing.open_run))
         standing = own.store.read_standing(job)
-    published = publish(own, job)
-    if standing.open_run is None:
+    published, fault = _published(own, job)
+    if standing.pause is not None:
+        did.append("is paused")
+    elif standing.open_run is None:
         did.append(_begin(own, job, standing))
         standing = own.store.read_standing(job)
-    return AggregationReport(tuple(did), standing.last_run, published)
+    return AggregationReport(tuple(did), standing.last_run, published, fault)
 
 
 def publish(own: Aggregation, job: str) -> bool:
@@ -84,12 +91,21 @@ def publish(own: Aggregation, job: str) -> bool:
     return not committed or following.number == committed[-1].number
 
 
+def _published(own: Aggregation, job: str) -> tuple[bool, str | None]:
+    """A lake that does not answer stops no run: a later run writes a snapshot there."""
+    try:
+        return publish(own, job), None
+    except LakeUnreachable as fault:
+        return False, str(fault)
+
+
 def _begin(own: Aggregation, job: str, standing: Standing) -> str:
     own.store.clear_staging()  # no run is open; a fault leaves it to the next tick
     last, now = standing.last_run, own.now()
     if last is not None and last.status == "failed" and now - (last.closed_at or now) < own.limits.rest:
         return "pauses after a failed run"
-    run = planned_run(job, standing, own.engine.name, now)
+    reach = own.store.read_reach(standing.cut, own.limits.rows_after(last))
+    run = None if reach is None else planned_run(job, standing, own.engine.name, now, reach)
     if run is None:
         return "has nothing new"
     if not own.store.open_run(run):
@@ -98,37 +114,52 @@ def _begin(own: Aggregation, job: str, standing: Standing) -> str:
 
 
 def _go_on(own: Aggregation, run: AggregationRun) -> str:
-    answer = _ask(own.engine, run)
-    staged = own.store.read_staged(run.run_id)  # after the answer: a job stages before it ends
+    """A staged result needs no engine: the engine is asked only while none is staged."""
+    staged, answer = own.store.read_staged(run.run_id), NOT_ASKED
+    if staged is None:
+        answer = ask(own.engine, run)
+        staged = own.store.read_staged(run.run_id)  # again after the answer: a job stages before it ends
     step = next_step(run, answer, staged, own.now(), own.limits)
     if step is Step.COMMIT and staged is not None:
         return _commit(own, run, staged)
     if step is Step.ADOPT and answer.job_id is not None:
         return _done(own.store.note_submitted(run, answer.job_id, own.now()), "adopted a job")
+    if step is Step.WAIT:
+        return "waits" if answer.fault is None else f"waits: {answer.fault}"
+    failure = failure_of(own.engine, run, answer, own.now())
+    end_job(own.engine, run, answer)
     if step is Step.GIVE_UP:
-        why = f"no result after {run.attempt} attempts and {run.submits} submits; the last one {_state(answer)}"
-        return _done(own.store.fail_run(run, why, own.now()), "gave up")
-    if step in (Step.SUBMIT_AGAIN, Step.TRY_AGAIN):
-        return _submit_again(own, run, run.attempt + (step is Step.TRY_AGAIN))
-    return "waits"
+        return _give_up(own, run, failure, _state(answer))
+    return _submit_again(own, run, run.attempt + (step is Step.TRY_AGAIN), failure)
 
 
 def _commit(own: Aggregation, run: AggregationRun, staged: Staged) -> str:
-    """Commit a result as far as the time goes; a refused one is discarded, and the next tick sees a failed attempt."""
+    """Commit a result as far as the time goes. A refused one is taken away, because it would be refused again."""
     try:
         return commit_run(own.store, run, staged, own.now, own.now() + own.limits.commit)
-    except StagingRefused as refused:
-        own.store.discard_staged(staged)
-        return f"discarded a result: {refused}"
+    except (DataRefused, StagingRefused) as refused:
+        why = f"the database refused its result {staged.staging_id}"
+        failure = refusal_of(run, why, str(refused), own.now())
+    own.store.note_failure(failure)
+    own.store.discard_staged(staged)
+    left = own.store.read_standing(run.job).open_run  # some slices may be committed
+    if own.limits.spent(left or run):
+        return _give_up(own, run, failure, "was refused by the database")
+    return _submit_again(own, run, run.attempt + 1, failure)
 
 
-def _submit_again(own: Aggregation, run: AggregationRun, attempt: int) -> str:
-    if run.engine_job_id is not None:
-        own.engine.cancel(run.engine_job_id)
+def _give_up(own: Aggregation, run: AggregationRun, failure: Failure, state: str) -> str:
+    why = f"no result after {run.attempt} attempts and {run.submits} submits; the last one {state}"
+    why = why if failure.reason is None else f"{why}: {failure.reason}"
+    return _done(own.store.fail_run(run, why, own.now(), failure), "gave up")
+
+
+def _submit_again(own: Aggregation, run: AggregationRun, attempt: int, failure: Failure) -> str:
     now = own.now()
-    if not own.store.renew_intent(run, attempt, now):
+    following = replace(run, engine=own.engine.name, engine_job_id=None)
+    if not own.store.renew_intent(following, attempt, now, failure):
         return "another tick was first"
-    return _submit(own, replace(run, attempt=attempt, intent_at=now, status="submitting"))
+    return _submit(own, replace(following, attempt=attempt, submits=run.submits + 1, intent_at=now))
 
 
 def _submit(own: Aggregation, run: AggregationRun) -> str:
@@ -137,6 +168,9 @@ def _submit(own: Aggregation, run: AggregationRun) -> str:
         job_id = own.engine.submit(JobRequest(run.job_name, PROGRAM, _arguments(own, run)))
     except EngineUnreachable:
         return "submitted, without an answer"
+    except EngineRefused as refused:
+        own.store.note_failure(refusal_of(run, "the engine refused the submit", str(refused), own.now()))
+        raise
     own.store.note_submitted(run, job_id, own.now())
     return "submitted"
 
@@ -145,19 +179,13 @@ def _arguments(own: Aggregation, run: AggregationRun) -> tuple[str, ...]:
     arguments = ("--run-id", run.run_id, "--attempt", str(run.attempt), *own.arguments)
     if own.lake is None:
         return arguments
-    stored: StoredPointer | None = own.lake.read_pointer(run.job)
+    try:
+        stored: StoredPointer | None = own.lake.read_pointer(run.job)
+    except LakeUnreachable:
+        return arguments  # the result goes to SQL only
     pointer = stored.pointer if stored else empty_pointer(run.job)
     snapshot = ("--snapshot",) if needs_snapshot(pointer, run) else ()
     return (*arguments, "--lake", own.lake.location, *snapshot)
-
-
-def _ask(engine: SparkEngine, run: AggregationRun) -> EngineAnswer:
-    try:
-        if run.engine_job_id is None:
-            return EngineAnswer(engine.find(run.job_name), None)
-        return EngineAnswer(run.engine_job_id, engine.state(run.engine_job_id))
-    except EngineUnreachable:
-        return EngineAnswer(None, None, answered=False)
 
 
 def _state(answer: EngineAnswer) -> str:
@@ -177,6 +205,8 @@ def report_facts(job: str, report: AggregationReport) -> dict[str, object]:
         "did": list(report.did),
         "published": report.published,
     }
+    if report.fault is not None:
+        facts["fault"] = report.fault
     if run is not None:
         facts |= {"run_id": run.run_id, "number": run.number, "attempt": run.attempt, "status": run.status}
     return facts

@@ -16,7 +16,7 @@ from core.model.events import Partition, PartitionId, Stream
 from core.model.hub import HubReader
 from core.model.spans import SequenceNumber
 
-# An alert fires when the watch is silent for this long, so no absent event goes unreported.
+# An alert fires when the watch is silent for this long, so no absent event and no failed job goes unreported.
 ABSENT_WITHIN = timedelta(minutes=15)
 STOPPED_AFTER = timedelta(minutes=5)  # as long as the longest likely invocation
 READ_FROM = timedelta(minutes=1)  # for a shorter lag, the checkpoint's time is close enough: the hub is not read
@@ -42,9 +42,23 @@ class WatchStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Pipeline:
+    """The aggregation: the time of the oldest commit that waits for it, and the submits that failed lately."""
+
+    oldest_at: datetime | None = None
+    failures: int = 0
+
+
+def no_pipeline(since: datetime) -> Pipeline:
+    """Return the state of an aggregation that is switched off: nothing waits for it, and nothing fails."""
+    return Pipeline()
+
+
+@dataclass(frozen=True, slots=True)
 class Watching:
-    """The sources of the watch. `letters` counts the letters, `enqueued_at` returns the time of a letter's event, and
-    `ends` reads the last number of each partition from the hub (-1: none yet)."""
+    """The sources of the watch. `letters` counts the letters, `enqueued_at` returns the time of a letter's event,
+    `ends` reads the last number of each partition from the hub (-1: none yet), and `pipeline` looks at the aggregation
+    and its failures since a time."""
 
     stream: Stream
     store: WatchStore
@@ -52,6 +66,7 @@ class Watching:
     letters: Callable[[], LetterBooks]
     enqueued_at: Callable[[LetterKey], datetime | None]
     ends: Callable[[], Mapping[PartitionId, int]]
+    pipeline: Callable[[datetime], Pipeline] = no_pipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +88,7 @@ class Observation:
     oldest_letter_at: datetime | None
     absent: int
     stops: int = 0
+    pipeline: Pipeline = Pipeline()
 
 
 def watch(own: Watching, now: datetime) -> dict[str, object]:
@@ -92,13 +108,14 @@ def observe(own: Watching, now: datetime) -> Observation:
         oldest_letter_at=None if oldest is None else own.enqueued_at(oldest),
         absent=own.store.count_absent(now - ABSENT_WITHIN),
         stops=sum(map(len, own.store.read_stops().values())),
+        pipeline=own.pipeline(now - ABSENT_WITHIN),
     )
 
 
 def watch_facts(event_hub: str, seen: Observation) -> dict[str, object]:
     """DECIDE the fields of the log line. Clocks differ, so negative seconds become 0."""
     waits = [_age(one.since, seen.at) for one in seen.lagging if one.since is not None]
-    letter_at = seen.oldest_letter_at
+    letter_at, commit_at = seen.oldest_letter_at, seen.pipeline.oldest_at
     return {
         "action": "watch",
         "event_hub": event_hub,
@@ -109,6 +126,8 @@ def watch_facts(event_hub: str, seen: Observation) -> dict[str, object]:
         "letters_open": seen.books.letters.open,
         "oldest_letter_seconds": 0.0 if letter_at is None else _age(letter_at, seen.at),
         "absent_new": seen.absent,
+        "aggregation_lag_seconds": 0.0 if commit_at is None else _age(commit_at, seen.at),
+        "aggregation_failures": seen.pipeline.failures,
     }
 
 

@@ -1,19 +1,31 @@
 """Aggregation runs in SQL: plans, results and the windows of the aggregate."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
 from core.aggregation.commit import Portion
-from core.aggregation.runs import AggregationRun, Cut, Staged, StagedSlice, Standing, cut_of
+from core.aggregation.runs import (
+    MOST_COMMITS,
+    AggregationRun,
+    Cut,
+    Failure,
+    Pause,
+    Reach,
+    Staged,
+    StagedSlice,
+    Standing,
+    cut_of,
+)
 from core.errors import StagingRefused
-from core.store.columns import cut, instant_of, instant_or_none, instant_text
+from core.store.columns import cut, instant_of, instant_or_none, instant_text, storable
 from core.store.database import Database, write
 from core.store.script import Script, Step, of_rows
 from core.store.windows import window_reader
 from core.transforms.aggregates import find_aggregate, load_aggregates
 
 FAILURE_LENGTH = 2_000  # characters that are stored of the reason of a failed run
+LOG_LENGTH, LINK_LENGTH = 4_000, 1_000  # characters that are stored of the end of a job's log, and of its address
 STAGED_CHUNK = 4_000  # rows of one deletion: SQL Server locks a whole table for 5,000
 PREFIX_END = "\x7f"  # sorts after every character that an id may have
 
@@ -21,7 +33,7 @@ PREFIX_END = "\x7f"  # sorts after every character that an id may have
 Window = TypeVar("Window")
 
 
-class _MovedOn(Exception):
+class MovedOn(Exception):
     """Another tick was first; nothing was written."""
 
 
@@ -39,22 +51,35 @@ class Aggregations:
         last_run = self._database.ask("read_last_run", job=job)
         numbers = self._database.ask("read_commit_numbers")
         reached = cut_of({(stream_id, partition_id): number for stream_id, partition_id, number in numbers})
-        return Standing(Cut(cut[0][0]), cut[0][1], _run_of(last_run[0]) if last_run else None, reached)
+        text, number, *pause = cut[0]
+        return Standing(Cut(text), number, run_of(last_run[0]) if last_run else None, reached, _pause_of(pause))
+
+    def read_reach(self, cut: Cut, most_rows: int) -> Reach | None:
+        found = self._database.ask("read_reach", cut=cut, most_rows=most_rows, most_commits=MOST_COMMITS)
+        numbers = {(stream_id, partition_id): number for stream_id, partition_id, number, _ in found}
+        return Reach(numbers, sum(row[3] for row in found), most_rows) if found else None
 
     def open_run(self, run: AggregationRun) -> bool:
         return self._is_first(plan_script(run))
 
-    def renew_intent(self, run: AggregationRun, attempt: int, intent_at: datetime) -> bool:
+    def renew_intent(
+        self, run: AggregationRun, attempt: int, intent_at: datetime, failure: Failure | None = None
+    ) -> bool:
         expected = {"expected_attempt": run.attempt, "expected_intent_at": instant_text(run.intent_at)}
-        return self._touched("renew_intent", run, attempt=attempt, intent_at=instant_text(intent_at), **expected)
+        values = {"engine": run.engine, "attempt": attempt, "intent_at": instant_text(intent_at), **expected}
+        return self._is_first(ended_script("renew_intent", run, values, failure))
 
     def note_submitted(self, run: AggregationRun, engine_job_id: str, submitted_at: datetime) -> bool:
         at = instant_text(submitted_at)
         return self._touched("note_submitted", run, attempt=run.attempt, engine_job_id=engine_job_id, submitted_at=at)
 
-    def fail_run(self, run: AggregationRun, failure: str, closed_at: datetime) -> bool:
-        at = instant_text(closed_at)
-        return self._touched("fail_run", run, attempt=run.attempt, failure=cut(failure, FAILURE_LENGTH), closed_at=at)
+    def note_failure(self, failure: Failure) -> None:
+        self._is_first(Script(f"failure of {failure.run_id}", (failure_step(failure),)))
+
+    def fail_run(self, run: AggregationRun, failure: str, closed_at: datetime, last: Failure | None = None) -> bool:
+        why = cut(failure, FAILURE_LENGTH)
+        values = {"attempt": run.attempt, "failure": why, "closed_at": instant_text(closed_at)}
+        return self._is_first(ended_script("fail_run", run, values, last))
 
     def read_staged(self, run_id: str) -> Staged | None:
         found = self._database.ask("read_staged", run_id=run_id)
@@ -85,10 +110,10 @@ class Aggregations:
             self._remove(staging_id, "remove_staging")
 
     def read_runs(self, job: str, before: int, limit: int) -> tuple[AggregationRun, ...]:
-        return tuple(map(_run_of, self._database.ask("read_runs", job=job, before_number=before, most=limit)))
+        return tuple(map(run_of, self._database.ask("read_runs", job=job, before_number=before, most=limit)))
 
     def read_committed_runs(self, job: str, after: int) -> tuple[AggregationRun, ...]:
-        return tuple(map(_run_of, self._database.ask("read_committed_runs", job=job, after_number=after)))
+        return tuple(map(run_of, self._database.ask("read_committed_runs", job=job, after_number=after)))
 
     def read_windows(
         self, aggregate: type[Window], key: str | int, since: datetime, until: datetime
@@ -118,7 +143,7 @@ class Aggregations:
     def _is_first(self, script: Script) -> bool:
         try:
             self._database.run(script)
-        except _MovedOn:
+        except MovedOn:
             return False
         return True
 
@@ -137,8 +162,10 @@ def plan_script(run: AggregationRun) -> Script:
         "submits": run.submits,
         "planned_at": instant_text(run.planned_at),
         "intent_at": instant_text(run.intent_at),
+        "rows_limit": -1 if run.rows_limit is None else run.rows_limit,
+        "rows_planned": -1 if run.rows_planned is None else run.rows_planned,
     }
-    first = Step("number_run", values, expect=1, otherwise=_MovedOn)
+    first = Step("number_run", values, expect=1, otherwise=MovedOn)
     return Script(f"plan of {run.run_id}", (first, Step("open_run", values)))
 
 
@@ -157,7 +184,7 @@ def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Scr
         "run_number": run.number,
     }
     steps = [
-        Step("mark_slices", values, expect=1, otherwise=_MovedOn),
+        Step("mark_slices", values, expect=1, otherwise=MovedOn),
         Step(
             of_rows("verify_slices", declared),
             values,
@@ -185,15 +212,48 @@ def close_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> Sc
         "closed_at": instant_text(closed_at),
     }
     steps = (
-        Step("move_cut", values, expect=1, otherwise=_MovedOn),
-        Step("close_run", values, expect=1, otherwise=_MovedOn),
+        Step("move_cut", values, expect=1, otherwise=MovedOn),
+        Step("close_run", values, expect=1, otherwise=MovedOn),
     )
     return Script(f"result of {run.run_id}", steps)
 
 
-def _run_of(row: Sequence[Any]) -> AggregationRun:
+def ended_script(statement: str, run: AggregationRun, values: Mapping[str, Any], failure: Failure | None) -> Script:
+    """Return the transaction that ends an attempt: the compare and set of its run, and why it gave no result."""
+    moved = Step(statement, {"run_id": run.run_id, **values}, expect=1, otherwise=MovedOn)
+    return Script(f"run {run.run_id}", (moved,) if failure is None else (moved, failure_step(failure)))
+
+
+def failure_step(failure: Failure) -> Step:
+    """Return the step that writes why a submit gave no result."""
+    values = {
+        "run_id": failure.run_id,
+        "submit_number": failure.submit,
+        "attempt": failure.attempt,
+        "failed_at": instant_text(failure.at),
+        "engine_job_id": failure.engine_job_id or "",
+        "why": cut(failure.why, FAILURE_LENGTH),
+        "reason": cut(failure.reason or "", FAILURE_LENGTH),
+        "log_tail": _tail(failure.log or ""),
+        "link": cut(failure.link or "", LINK_LENGTH),
+    }
+    return Step("record_failure", values, otherwise=MovedOn, races=("pk_aggregation_failure",))
+
+
+def _tail(log: str) -> str:
+    """Return the end of a log; SQL Server counts UTF-16 units."""
+    return storable(log).encode("utf-16-le")[-2 * LOG_LENGTH :].decode("utf-16-le", "ignore")
+
+
+def _pause_of(row: Sequence[Any]) -> Pause | None:
+    at, who, reason = row
+    return None if at is None else Pause(instant_of(at), who, reason)
+
+
+def run_of(row: Sequence[Any]) -> AggregationRun:
+    """Return the run in a row."""
     (run_id, job, number, cut_from, cut_to, engine, attempt, submits, status, planned_at, intent_at, *later) = row
-    engine_job_id, submitted_at, closed_at, failure, readings, windows, lake_path, is_snapshot, slices = later
+    engine_job_id, submitted_at, closed_at, failure, readings, windows, lake_path, is_snapshot, *rows = later
     return AggregationRun(
         run_id,
         job,
@@ -214,5 +274,5 @@ def _run_of(row: Sequence[Any]) -> AggregationRun:
         windows,
         lake_path,
         bool(is_snapshot),
-        slices,
+        *rows,
     )

@@ -1,83 +1,30 @@
 """Advance the aggregation on request, and list its runs."""
 
 import json
-from dataclasses import asdict, replace
-from datetime import datetime, timedelta
-from typing import Annotated, Any
+from dataclasses import replace
+from datetime import timedelta
 
 import msgspec
 
-from core.aggregation.runs import AggregationRun
-from core.transforms.aggregates import load_aggregates
+from core.aggregation.runs import Pause
 from handlers.aggregation import take_step
 from handlers.app import aggregation, app
+from handlers.operations.aggregation_shapes import (
+    AggregationBody,
+    AggregationsAnswer,
+    AggregationsQuery,
+    OrderAnswer,
+    PausedAnswer,
+    StepAnswer,
+    job_of,
+    run_answer,
+)
 from handlers.web.cursors import key_of, page_of, query_of
-from handlers.web.operation import Answer, Answered, Call, Cursor, Nothing, Shape, operation
-from handlers.web.problems import CONFLICT, Problem, invalid
+from handlers.web.operation import Answer, Call, Nothing, operation
+from handlers.web.problems import CONFLICT, Problem
 
-MOST_RUNS = 100
 NEWEST = 2**63 - 1
-JobName = Annotated[
-    str,
-    msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,39}$", description="The name of an aggregate of the app's transform."),
-]
-
-
-class AggregationBody(Shape):
-    """The job to advance by one step; by default the first by name."""
-
-    job: JobName | None = None
-
-
-class AggregationsQuery(Shape):
-    """A page of the runs of a job, by default the first by name; the newest first."""
-
-    job: JobName | None = None
-    cursor: Cursor | None = None
-    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_RUNS)] = 20
-
-
-class RunAnswer(Answered):
-    """A run. A cut holds the commit number of each stream and partition. New statuses may be added."""
-
-    run_id: str
-    job: str
-    number: int
-    cut_from: dict[str, int]
-    cut_to: dict[str, int]
-    engine: str
-    attempt: int
-    submits: int
-    status: str
-    planned_at: datetime
-    intent_at: datetime
-    engine_job_id: str | None
-    submitted_at: datetime | None
-    closed_at: datetime | None
-    failure: str | None
-    readings: int | None
-    windows: int | None
-    lake_path: str | None
-    is_snapshot: bool
-    committed_slices: int
-
-
-class StepAnswer(Answered):
-    """The actions of the step, and the newest run; `published` is true if the lake's pointer is up to date."""
-
-    did: list[str]
-    published: bool
-    run: RunAnswer | None
-
-
-class AggregationsAnswer(Answered):
-    """The committed cut, the checkpoints that are `reached`, and a page of runs."""
-
-    job: str
-    cut: dict[str, int]
-    reached: dict[str, int]
-    runs: list[RunAnswer]
-    next: str | None
+SHOWN_ORDERS = 20
 
 
 @operation("Advance the aggregation by one step now", "aggregations", {202: StepAnswer}, (CONFLICT,))
@@ -86,9 +33,9 @@ def start_aggregation(call: Call[Nothing, Nothing, AggregationBody]) -> Answer:
     own = aggregation()
     if own is None:
         raise Problem(CONFLICT, "SPARK_ENGINE is none: set an engine to aggregate with")
-    job = _job(call.body.job)
+    job = job_of(call.body.job)
     report = take_step(replace(own, limits=replace(own.limits, rest=timedelta())), job)
-    run = None if report.run is None else _run(report.run)
+    run = None if report.run is None else run_answer(report.run)
     answer = StepAnswer(did=list(report.did), published=report.published, run=run)
     return Answer(answer, 202, {"Location": "/api/aggregations"})
 
@@ -96,29 +43,29 @@ def start_aggregation(call: Call[Nothing, Nothing, AggregationBody]) -> Answer:
 @operation("The runs of the aggregation", "aggregations")
 def list_aggregations(call: Call[Nothing, AggregationsQuery, Nothing]) -> AggregationsAnswer:
     """List a page of runs; one run more is read, to see if there is a next page."""
-    query, bound_to, job = call.query, query_of(call.query), _job(call.query.job)
+    query, bound_to, job = call.query, query_of(call.query), job_of(call.query.job)
     before = NEWEST if query.cursor is None else key_of(bound_to, query.cursor, tuple[int])[0]
-    store = app().aggregation_store
-    standing = store.read_standing(job)
-    found = store.read_runs(job, before, query.limit + 1)
+    own = app()
+    standing = own.aggregation_store.read_standing(job)
+    found = own.aggregation_store.read_runs(job, before, query.limit + 1)
+    oldest = own.pipelines.read_oldest_commit(job)
     page, following = page_of(found, query.limit, bound_to, lambda run: (run.number,))
     return AggregationsAnswer(
         job=job,
         cut=json.loads(standing.cut),
         reached=json.loads(standing.reached),
-        runs=[_run(one) for one in page],
+        lag_seconds=0.0 if oldest is None else max(0.0, (call.at - oldest).total_seconds()),
+        paused=_paused(standing.pause),
+        history=_orders(own.pipelines.read_history(job)),
+        runs=[run_answer(one) for one in page],
         next=following,
     )
 
 
-def _job(requested: str | None) -> str:
-    """Return the requested job, or the first one of the app's transform."""
-    names = [one.name for one in load_aggregates(app().transform.row_classes)]
-    if requested in names or (requested is None and names):
-        return requested or names[0]
-    raise invalid("job", f"must be one of {', '.join(names)}" if names else "the app's transform has no aggregate")
+def _paused(pause: Pause | None) -> PausedAnswer | None:
+    return None if pause is None else PausedAnswer(at=pause.at, who=pause.who, reason=pause.reason)
 
 
-def _run(run: AggregationRun) -> RunAnswer:
-    cuts: dict[str, Any] = {"cut_from": json.loads(run.cut_from), "cut_to": json.loads(run.cut_to)}
-    return RunAnswer(**(asdict(run) | cuts))
+def _orders(history: str) -> list[OrderAnswer]:
+    newest = history.splitlines()[::-1][:SHOWN_ORDERS]
+    return [msgspec.json.decode(line, type=OrderAnswer) for line in newest]

@@ -1,22 +1,27 @@
-// The runs of the aggregation: its cut, the distance to the checkpoints, and the result of each run.
+// The runs of the aggregation: its cut, the distance to the checkpoints, the result of each run, and its failures.
 
 import { get, post } from "./api.js";
 import { confirm } from "./confirm.js";
-import { badge, button, card, count, el, fault, instant, plural, renew, table } from "./dom.js";
+import { badge, button, card, count, duration, el, fault, instant, plural, renew, table } from "./dom.js";
 
 const EVERY_MS = 5000;
 const PAGE = 20;
+const OPEN = ["submitting", "submitted"];
 
 export async function runs(place, left) {
   const head = el("div", {});
+  const detail = el("div", {});
   const list = el("div", {});
   const page = { cursor: "", before: [] };
-  place.append(el("h1", {}, "Aggregation"), head, list);
+  place.append(el("h1", {}, "Aggregation"), head, detail, list);
   const again = async () => {
     const found = await get("aggregations", { limit: PAGE, cursor: page.cursor });
     if (left.aborted) return;
     renew(head, standing(found, again));
     renew(list, listed(found, page, again));
+    const wanted = page.shown ?? found.runs.find((one) => OPEN.includes(one.status))?.run_id;
+    const one = wanted ? await get(`aggregations/${encodeURIComponent(wanted)}`) : null;
+    if (!left.aborted) renew(detail, one && inspected(one, again));
   };
   while (!left.aborted) {
     try {
@@ -33,11 +38,61 @@ function standing(found, again) {
   const commits = behind.reduce((sum, one) => sum + one, 0);
   return card("Cut",
     el("p", { class: `verdict ${commits ? "" : "good"}`, id: "cut" }, commits
-      ? `${plural(commits, "commit")} behind the checkpoints` : "Level with the checkpoints"),
+      ? `${plural(commits, "commit")} behind the checkpoints, the oldest for ${duration(found.lag_seconds)}`
+      : "Level with the checkpoints"),
+    found.paused ? el("p", { class: "fault", id: "paused" },
+      `Paused by ${found.paused.who}: ${found.paused.reason}`) : null,
     el("p", { class: "quiet" }, "A run covers the commits between two cuts. Its sums are added in the transaction that "
       + "moves the cut."),
-    el("div", { class: "row" }, button("Take a step now", () => step(again))));
+    el("div", { class: "row" }, button("Take a step now", () => step(again)),
+      found.paused ? button("Resume", () => ordered(RESUME, "aggregations/resume", {}, again))
+        : button("Pause", () => ordered(PAUSE, "aggregations/pause", {}, again))),
+    found.history.length ? el("details", {}, el("summary", {}, "Orders"),
+      table("Orders about the aggregation", ORDERS, found.history)) : null);
 }
+
+const ORDERS = [["When", (one) => instant(one.at)], ["Order", (one) => one.move.replaceAll("_", " ")],
+  ["By", (one) => one.by], ["Why", (one) => one.why, "wide"]];
+const PAUSE = { title: "Pause the aggregation", word: "Pause",
+  says: "Nothing is planned, submitted or committed until somebody resumes. A Spark job that runs goes on." };
+const RESUME = { title: "Resume the aggregation", word: "Resume", says: "The next step goes on where it stands." };
+const CANCEL = { title: "Cancel the job", word: "Cancel the job",
+  says: "The engine is asked to end the job. The next attempt of the run follows." };
+const DISCARD = { title: "Discard the run", word: "Discard the run", grave: true,
+  says: "The run is closed without a result. The next run takes over its commits, and is half as large." };
+const DISCARD_RESULT = { title: "Discard the staged result", word: "Discard the result", grave: true,
+  says: "The result is never committed. The next attempt of the run follows." };
+
+const ordered = (order, path, body, again) => confirm({ ...order, number: null, text: () => order.says,
+  act: async (_, reason) => {
+    await post(path, { ...body, reason });
+    return `Done: ${order.title.toLowerCase()}`;
+  } }).then((done) => { if (done) again(); });
+
+function inspected({ run, failures, staged_at: stagedAt }, again) {
+  const at = `aggregations/${encodeURIComponent(run.run_id)}`;
+  const discard = (order, what) => button(order.word, () => ordered(order, `${at}/discard`, { what }, again),
+    { class: "grave" });
+  return card(`Run ${count(run.number)}`,
+    el("p", {}, badge(run.status), ` attempt ${count(run.attempt)} `, stagedAt ? "with a staged result of " : "",
+      stagedAt ? instant(stagedAt) : ""),
+    failures.length ? table("Failures of the run", FAILURES, failures) : el("p", { class: "quiet" }, "No failure."),
+    OPEN.includes(run.status) ? el("div", { class: "row" },
+      run.engine_job_id ? button("Cancel the job", () => ordered(CANCEL, `${at}/cancel`, {}, again)) : null,
+      stagedAt ? discard(DISCARD_RESULT, "result") : null, discard(DISCARD, "run")) : null);
+}
+
+const FAILURES = [["When", (one) => instant(one.at)], ["Attempt", (one) => count(one.attempt), "amount"],
+  ["What", (one) => one.why], ["Reason of the engine", (one) => one.reason ?? "–"],
+  ["Log", (one) => [logOf(one), linkOf(one.link)], "wide"]];
+
+const logOf = (one) => (one.log
+  ? el("details", {}, el("summary", {}, "The end of the log"), el("pre", {}, one.log)) : null);
+
+/** Only a web address becomes a link; a folder is shown as text. */
+const linkOf = (link) => (link && /^https?:\/\//.test(link)
+  ? el("a", { href: link, rel: "noreferrer", target: "_blank" }, "Open it in the engine")
+  : el("span", { class: "mono" }, link ?? ""));
 
 const step = (again) => confirm({ title: "Advance the aggregation by a step", word: "Take a step", number: null,
   text: () => "The next step of the timer: plan, submit, check, or commit. A second request changes nothing.",
@@ -51,11 +106,12 @@ const TIME = { submitting: "intent_at", submitted: "submitted_at", committed: "c
 
 function listed(found, page, again) {
   const columns = [
-    ["Run", (one) => count(one.number), "amount"],
+    ["Run", (one) => button(count(one.number), () => { page.shown = one.run_id; again(); }), "amount"],
     ["Status", (one) => badge(one.status)],
     ["When", (one) => instant(one[TIME[one.status]] ?? one.planned_at)],
     ["Took", (one) => took(one), "amount"],
     ["Commits", (one) => count(commitsOf(one)), "amount"],
+    ["Rows", (one) => (one.rows_planned === null ? "–" : count(one.rows_planned)), "amount"],
     ["Readings", (one) => (one.readings === null ? "–" : count(one.readings)), "amount"],
     ["Windows", (one) => (one.windows === null ? "–" : count(one.windows)), "amount"],
     ["Attempt", (one) => count(one.attempt), "amount"],

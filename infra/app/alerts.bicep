@@ -32,6 +32,11 @@ param emails string[]
 @maxValue(604800)
 param lagSeconds int
 
+@description('Age in seconds of the oldest commit that waits for the aggregation; an alert fires above it.')
+@minValue(60)
+@maxValue(604800)
+param aggregationLagSeconds int
+
 @description('Number of open letters above which an alert fires.')
 @minValue(0)
 @maxValue(100000000)
@@ -91,6 +96,18 @@ var alerts = [
     severity: 1
     description: 'The oldest open letter nears the end of the retention; after that, the hub no longer has its event.'
     query: replace(loadTextContent('../alerts/letter-old.kql'), '{letter_seconds}', string(letterSeconds))
+  }
+  {
+    name: 'aggregation-lag'
+    severity: 2
+    description: 'Commits wait for the aggregation longer than the limit: its jobs fail, its engine does not answer, or a person has paused it. The page Aggregation says which.'
+    query: replace(loadTextContent('../alerts/aggregation-lag.kql'), '{aggregation_lag_seconds}', string(aggregationLagSeconds))
+  }
+  {
+    name: 'aggregation-failed'
+    severity: 2
+    description: 'A job of the aggregation gave no result. The app tries again by itself; /api/aggregations/{run_id} has the reason of the engine, the end of its log and a link.'
+    query: loadTextContent('../alerts/aggregation-failed.kql')
   }
   {
     name: 'watch-silent'

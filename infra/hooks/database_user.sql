@@ -1,4 +1,4 @@
--- Make an identity a user of the database, in the one role that it needs. Safe to run again; an identity that was created
+-- Make an identity a user of the database, in a role. Safe to run again; an identity that was created
 -- again under its old name replaces the old user. The SID of an Entra user is its client id, so the deployer needs no
 -- rights in the directory.
 SET NOCOUNT ON; SET XACT_ABORT ON;

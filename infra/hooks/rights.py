@@ -49,8 +49,9 @@ def allow_submitting(outputs: Outputs, rest: Calls) -> None:
 def database_users(outputs: Outputs, rest: Calls, environment: Mapping[str, str]) -> list[DatabaseUser]:
     """Return the users of the database: the app, and the identity of the Spark jobs where there is an engine."""
     users = [DatabaseUser(outputs.app_identity_name, outputs.app_identity_client_id, APP)]
-    if outputs.spark_engine == "synapse":
+    if outputs.spark_engine == "synapse":  # a job's token is the workspace's or the submitter's: both are admitted
         users.append(DatabaseUser(outputs.synapse_workspace, _client_id(outputs, rest), JOB))
+        users.append(DatabaseUser(outputs.app_identity_name, outputs.app_identity_client_id, JOB))
     if outputs.spark_engine == "databricks":
         users += _named_user(environment)
     return users

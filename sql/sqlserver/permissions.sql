@@ -29,6 +29,7 @@ GRANT SELECT, INSERT ON hubledger.retracted_row TO hubledger_app;
 GRANT SELECT, DELETE ON hubledger.staged_event TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.aggregation_cut TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.aggregation_run TO hubledger_app;
+GRANT SELECT, INSERT ON hubledger.aggregation_failure TO hubledger_app;
 GRANT SELECT, DELETE ON hubledger.staged_result TO hubledger_app;
 GRANT SELECT, UPDATE, DELETE ON hubledger.staged_slice TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.home_activity TO hubledger_app;

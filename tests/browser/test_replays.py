@@ -204,3 +204,44 @@ def test_the_cut_says_how_far_it_is_behind(page: "Page", aggregated: Run) -> Non
     aggregated.until(lambda status: status["accounted"] == before + 1)
     show(page, "#/runs")
     page.wait_for_selector("#cut:has-text('behind the checkpoints')")
+
+
+def test_a_run_is_paused_inspected_and_discarded_with_a_reason(page: "Page", aggregated: Run) -> None:
+    run_id = "00000000000000aa"
+    rows(
+        aggregated,
+        "INSERT INTO aggregation_run (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status,"
+        " planned_at, intent_at, engine_job_id, is_snapshot)"
+        " SELECT ?, job, run_number + 1, cut, cut, 'livy', 2, 2, 'submitted', '2026-11-21T12:00:00.000000Z',"
+        " '2026-11-21T12:00:00.000000Z', 'job-1', 0 FROM aggregation_cut",
+        run_id,
+    )
+    rows(
+        aggregated,
+        "INSERT INTO aggregation_failure VALUES (?, 1, 1, '2026-11-21T12:01:00.000000Z', 'job-0', 'its job failed',"
+        " ?, 'Traceback: the last line', 'javascript:alert(1)')",
+        run_id,
+        HOSTILE,
+    )
+    show(page, "#/runs")
+    failures = "table[aria-label='Failures of the run']"
+    page.wait_for_selector(f"{failures} td:has-text('its job failed')")
+    assert HOSTILE in page.inner_text(failures)
+    assert page.locator(f"{failures} a").count() == 0  # only a web address is a link
+    page.click(f"{failures} summary")
+    page.wait_for_selector(f"{failures} pre:has-text('the last line')")
+    page.click("text=Pause")
+    page.fill("dialog input[name=reason]", "peak hours")
+    page.click("dialog form button.main")
+    page.wait_for_selector("#paused:has-text('peak hours')")
+    page.click("text=Resume")
+    page.fill("dialog input[name=reason]", "they are over")
+    page.click("dialog form button.main")
+    page.wait_for_selector("#paused", state="detached")
+    page.click("button.grave:has-text('Discard the run')")
+    page.fill("dialog input[name=reason]", "smaller runs")
+    page.click("dialog form button.grave")
+    page.wait_for_selector("table[aria-label='Aggregation runs'] td:has-text('smaller runs')")
+    assert rows(aggregated, "SELECT status FROM aggregation_run WHERE run_id = ?", run_id) == [("failed",)]
+    rows(aggregated, "DELETE FROM aggregation_failure WHERE run_id = ?", run_id)
+    rows(aggregated, "DELETE FROM aggregation_run WHERE run_id = ?", run_id)

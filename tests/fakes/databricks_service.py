@@ -34,6 +34,8 @@ class DatabricksService(Service):
         if path == f"{ROOT}/cancel" and verb == "POST":
             batch.kill()
             return 200, {}
+        if path == f"{ROOT}/get-output":
+            return 200, {"error": "SystemExit: 3", "logs": "many lines", "error_trace": "Traceback"}
         return 200, _view(batch)
 
     def _submitted(self, body: Any) -> Batch:
@@ -55,4 +57,6 @@ def _view(batch: Batch) -> dict[str, Any]:
     if batch.code is not None:
         result = "CANCELED" if batch.killed else "SUCCESS" if batch.code == 0 else "FAILED"
         state = {"life_cycle_state": "TERMINATED", "result_state": result}
-    return {"run_id": int(batch.id), "run_name": batch.name, "state": state}
+        state["state_message"] = "Task job failed"
+    page = {"run_page_url": f"https://workspace/#job/1/run/{batch.id}", "tasks": [{"run_id": int(batch.id)}]}
+    return {"run_id": int(batch.id), "run_name": batch.name, "state": state, **page}

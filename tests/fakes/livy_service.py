@@ -30,7 +30,7 @@ class LivyService(Service):
         return verb == "POST"
 
     def answer(self, verb: str, path: str, query: Mapping[str, str], body: Any) -> Answer:
-        found = re.fullmatch(rf"{PATHS[self.dialect]}/batches(?:/([^/]+))?", path)
+        found = re.fullmatch(rf"{PATHS[self.dialect]}/batches(?:/([^/]+)(/log)?)?", path)
         if found is None:
             return 404, {"msg": "no such path"}
         if verb == "POST":
@@ -40,6 +40,8 @@ class LivyService(Service):
         batch = self.find(found[1])
         if batch is None:
             return 404, {"msg": f"Session '{found[1]}' not found."}
+        if found[2]:
+            return self._log(int(query["size"]))
         if verb == "DELETE":
             batch.kill()
         return 200, self._view(batch)
@@ -51,6 +53,11 @@ class LivyService(Service):
             return 400, {"msg": f"Rejected, Reason: Duplicate session name: Some({body['name']}) for session 1"}
         batch = self.start(body["name"], body["file"], body["args"], body)
         return (201 if self.dialect == "apache" else 200), self._view(batch)
+
+    def _log(self, size: int) -> Answer:
+        if self.dialect == "fabric":
+            return 403, {"msg": "no right to read logs"}
+        return 200, {"from": 0, "total": 500, "log": [f"line {number}" for number in range(500 - size, 500)]}
 
     def _list(self, first: int, size: int) -> Answer:
         shown = self.shown()
@@ -66,5 +73,8 @@ class LivyService(Service):
             "state": state,
         }
         if self.dialect != "apache":
-            view |= {"result": "Uncertain", "livyInfo": {"currentState": state}, "errorInfo": []}
-        return {**view, "appId": None, "log": []}
+            failed = [{"message": "exit code 3", "errorCode": "Spark_User_App", "source": "User"}]
+            errors = failed if state == "dead" else []
+            view |= {"result": "Uncertain", "livyInfo": {"currentState": state}, "errorInfo": errors}
+            view |= {"appInfo": {"driverLogUrl": f"https://logs/{batch.id}", "sparkUiUrl": None}}
+        return {**view, "appId": None, "log": ["the last line"]}

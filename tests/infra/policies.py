@@ -43,6 +43,8 @@ MUST: dict[str, dict[str, tuple[Any, ...]]] = {
 }
 CLOSABLE = ("Microsoft.Storage/storageAccounts", "Microsoft.EventHub/namespaces", "Microsoft.Sql/servers")
 ALERTS = {
+    "aggregation-failed",
+    "aggregation-lag",
     "events-absent",
     "lag",
     "ledger-unbalanced",

@@ -10,6 +10,7 @@ import pytest
 from core.aggregation.spark import JobRequest
 from core.errors import StoreUnavailable
 from core.remote.spark.livy import LivyJobs
+from core.remote.spark.package import package_version
 from core.store.queries import SQL
 from core.store.sqlserver.odbc import Session
 from infra.hooks import __main__ as hooks
@@ -137,11 +138,12 @@ class Container:
         self.blobs[name] = content.read()
 
 
-def test_the_files_that_a_batch_names_are_those_that_were_uploaded() -> None:
+def test_the_files_that_a_batch_names_are_those_that_were_uploaded(tmp_path: Path) -> None:
     container = Container()
-    assert lake.upload_jobs(container) == sorted(container.blobs)
-    batch = LivyJobs("jobs").batch(JobRequest("n", "aggregate.py", ()))
-    assert {batch["file"], *batch["pyFiles"]} <= set(container.blobs)
+    assert lake.upload_jobs(container, tmp_path) == sorted(container.blobs)
+    batch = LivyJobs(f"jobs/{package_version()}").batch(JobRequest("n", "aggregate.py", ()))
+    named = {batch["file"], *batch["pyFiles"], *(one.partition("#")[0] for one in batch["archives"])}
+    assert named <= set(container.blobs)
 
 
 def test_both_doors_for_passwords_are_closed() -> None:
@@ -163,9 +165,10 @@ def test_users_are_admitted_with_the_grants_of_their_roles_and_their_client_ids_
     assert connection.closed
 
 
-def test_with_synapse_the_workspaces_own_identity_gets_the_role_of_the_jobs() -> None:
+def test_with_synapse_the_workspaces_own_identity_and_that_of_the_submitter_get_the_role_of_the_jobs() -> None:
     cloud = Cloud({"properties": {"clientId": str(JOBS), "principalId": "p"}})
-    assert rights.database_users(outputs(), cloud, {}) == USERS
+    submitter = DatabaseUser("id-app", CLIENT, "hubledger_job")
+    assert rights.database_users(outputs(), cloud, {}) == [*USERS, submitter]
     assert cloud.asked == [
         "https://management.azure.com/subscriptions/s/resourceGroups/g/providers/Microsoft.Synapse/workspaces/w"
         "/providers/Microsoft.ManagedIdentity/identities/default?api-version=2023-01-31"

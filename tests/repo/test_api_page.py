@@ -6,7 +6,7 @@ from typing import get_args
 from core.ledger.faults import FaultKind
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
 from core.letters.moves import ORDER_LIMIT
-from handlers.operations.aggregations import MOST_RUNS
+from handlers.operations.aggregation_shapes import MOST_RUNS
 from handlers.operations.letter_orders import MOST_SELECTED
 from handlers.operations.letters import LARGEST_SHOWN, MOST_GROUPS, MOST_LETTERS
 from handlers.operations.replay_shapes import MOST_OF_A_PAGE

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, cast
 
-from core.aggregation.spark import JobRequest, JobState
+from core.aggregation.spark import JobReport, JobRequest, JobState
 from core.aggregation.tick import Aggregation, aggregate
 from core.errors import ReplayOverlap
 from core.ingest.gaps import Healing
@@ -194,6 +194,9 @@ class StagingEngine:
 
     def cancel(self, job_id: str) -> None:
         """Ignore the request: every job has ended."""
+
+    def report(self, job_id: str) -> JobReport:
+        return JobReport()
 
 
 def _tick(process: Process) -> None:

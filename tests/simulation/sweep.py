@@ -37,6 +37,7 @@ OWN_TO_A_TRY = {
     "attempts of sequence_gap",
     "attempts of partition_stop",
     "submits of aggregation_run",
+    "aggregation_failure",
     "history of replay_job",
     "ledger_checksum of batch_ledger",  # it covers the times
 }
@@ -162,7 +163,7 @@ def _statements(counts_commits: bool) -> list[tuple[str, str]]:
 
 
 def _is_kept(name: str, table: str, counts_commits: bool) -> bool:
-    if f"{name} of {table}" in OWN_TO_A_TRY or (not counts_commits and "commit_number" in name):
+    if {table, f"{name} of {table}"} & OWN_TO_A_TRY or (not counts_commits and "commit_number" in name):
         return False
     return name in STEADY or not name.endswith(VOLATILE)
 

@@ -20,7 +20,8 @@ from core.aggregation.spark import SparkEngine
 from core.remote.spark.databricks import DatabricksEngine
 from core.remote.spark.livy import LivyEngine, LivyJobs
 from core.remote.spark.local import LocalEngine, LocalSpark
-from jobs.package import ARCHIVE, write_package
+from core.remote.spark.package import ARCHIVE, package_version
+from jobs.package import write_package
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, committed
 from tests.fakes.databricks_service import DatabricksService
 from tests.fakes.livy_service import PATHS, LivyService
@@ -87,8 +88,8 @@ def all_ended(service: Service) -> Callable[[], bool]:
 
 
 def jobs_folder(tmp_path: Path) -> str:
-    write_package(tmp_path / "jobs")
-    return str(tmp_path / "jobs")
+    write_package(tmp_path / "jobs", [])  # this Python has the packages
+    return str(tmp_path / "jobs" / package_version())
 
 
 def livy(address: str, dialect: str, jobs: str) -> SparkEngine:

@@ -4,7 +4,7 @@ Derby has no DATEDIFF_BIG: its tables hold instants as microseconds already. Wha
 """
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -103,7 +103,7 @@ def derby(spark: Any) -> Derby:
 
 @pytest.fixture
 def tables(spark: Any, derby: Derby) -> JdbcTables:
-    return JdbcTables(spark, derby.url, {}, Dialect(micros="{}"))
+    return JdbcTables(spark, derby.url, dict, Dialect(micros="{}"))
 
 
 def test_a_run_is_read_added_up_and_staged_by_jdbc(spark: Any, derby: Derby, tables: JdbcTables) -> None:
@@ -189,14 +189,14 @@ class Recorder:
     def read(self) -> "Recorder":
         return self
 
-    def jdbc(self, url: str, table: str, predicates: list[str], properties: dict[str, str]) -> Any:
+    def jdbc(self, url: str, table: str, *, properties: dict[str, str], predicates: Sequence[str] = ("1 = 1",)) -> Any:
         self.statements += [f"SELECT a FROM {table} WHERE {predicate};" for predicate in predicates]
         raise LookupError
 
 
 def test_what_is_sent_to_sql_server_passes_the_parser() -> None:
     recorder = Recorder()
-    tables = JdbcTables(recorder, "jdbc:sqlserver://host", {})
+    tables = JdbcTables(recorder, "jdbc:sqlserver://host", dict)
     slices = [Slice(1, "0", 1, 9, 2, 3), Slice(1, "it's", 1, 9, 2, 3, letters_only=True)]
     asked: list[Callable[[], Any]] = [
         lambda: tables.read_run("r1"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.aggregation.lake import Lake
 from core.aggregation.runs import RunLimits
-from core.aggregation.spark import JobRequest, JobState
+from core.aggregation.spark import JobReport, JobRequest, JobState
 from core.aggregation.tick import Aggregation, AggregationReport, aggregate
 from core.errors import EngineUnreachable
 from core.model.aggregates import Aggregate, aggregate_table
@@ -100,6 +100,9 @@ class InProcessEngine:
 
     def cancel(self, job_id: str) -> None:
         self.jobs.pop(job_id, None)
+
+    def report(self, job_id: str) -> JobReport:
+        return JobReport()
 
     def _run(self, request: JobRequest, fate: Fate) -> JobState:
         given = dict(zip(request.arguments[::2], request.arguments[1::2], strict=False))

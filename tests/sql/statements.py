@@ -7,7 +7,8 @@ from functools import cache
 from itertools import product
 
 from core.aggregation.commit import Portion
-from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
+from core.aggregation.orders import Order
+from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
 from core.ledger.next_incarnation import Opening
 from core.model.aggregates import SLICES
 from core.model.commits import (
@@ -26,11 +27,13 @@ from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import JobMove, PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
-from core.store.aggregation import close_script, plan_script, portion_script
+from core.store.aggregation import close_script, ended_script, plan_script, portion_script
+from core.store.columns import instant_text
 from core.store.gaps import noting_script
 from core.store.incarnations import opening_script
 from core.store.letters import claim_script, move_script, retry_script, taking_script
 from core.store.partitions import batch_script
+from core.store.pipeline import discard_result_script, discard_run_script
 from core.store.queries import SQL, load_migrations, load_queries
 from core.store.replay_scripts import close_script as close_replay_script
 from core.store.replay_scripts import (
@@ -140,12 +143,20 @@ def jobs() -> Mapping[str, Script]:
 
 
 def aggregations() -> Mapping[str, Script]:
-    """Return the scripts of an aggregation run."""
-    closing = {"run plan": plan_script(RUN), "run result": close_script(RUN, STAGED, EPOCH)}
+    """Return the scripts of an aggregation run, and of a person's orders about it."""
+    failure, order = Failure("r", 1, 1, EPOCH, "why"), Order(HOME_ACTIVITY, "discard_run", "somebody", "because", EPOCH)
+    ended = {"attempt": 1, "failure": "why", "closed_at": instant_text(EPOCH)}
     runs = {one.name: replace(RUN, job=one.name) for one in load_aggregates()}
     parts = {f"run slices of {name}": portion_script(run, STAGED, PORTION) for name, run in runs.items()}
-    adding = replace(PORTION, has_whole=False)
-    return {**closing, **parts, "run slices": portion_script(RUN, STAGED, adding)}
+    return {
+        **parts,
+        "run slices": portion_script(RUN, STAGED, replace(PORTION, has_whole=False)),
+        "run plan": plan_script(RUN),
+        "run result": close_script(RUN, STAGED, EPOCH),
+        "run ended": ended_script("fail_run", RUN, ended, failure),
+        "run discarded": discard_run_script(order, RUN, failure),
+        "run result discarded": discard_result_script(order, STAGED, failure),
+    }
 
 
 def incarnations() -> Mapping[str, Script]:

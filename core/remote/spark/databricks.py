@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from core.aggregation.spark import JobRequest, JobState
-from core.errors import EngineUnreachable
+from core.aggregation.spark import JobReport, JobRequest, JobState
+from core.errors import EngineRefused, EngineUnreachable
 from core.remote.spark.http import JsonHttp, NotFound, Token
+from core.remote.spark.package import package_version, packages_wheel, wheel
 
 PAGE, MOST_PAGES = 25, 40
 TASK = "job"
@@ -56,8 +57,29 @@ class DatabricksEngine:
         except NotFound:
             return
 
+    def report(self, job_id: str) -> JobReport:
+        """Return the message of a run, the error and the end of the output of its task, and its page."""
+        try:
+            run = self._http.get("/get", run_id=job_id)
+        except NotFound:
+            return JobReport()
+        ended = (run.get("status") or {}).get("termination_details") or {}
+        message = (run.get("state") or {}).get("state_message") or ended.get("message")
+        output = self._output_of(run)
+        told = [text for text in (message, output.get("error")) if text]
+        log = "\n".join(text for text in (output.get("logs"), output.get("error_trace")) if text)
+        return JobReport("; ".join(told) or None, log or None, run.get("run_page_url"))
+
+    def _output_of(self, run: Mapping[str, Any]) -> Mapping[str, Any]:
+        tasks = run.get("tasks") or []
+        try:
+            return self._http.get("/get-output", run_id=tasks[-1]["run_id"]) if tasks else {}
+        except (EngineRefused, EngineUnreachable):
+            return {}
+
     def _body(self, request: JobRequest) -> dict[str, Any]:
         program = {"python_file": f"{self._jobs}/{request.program}", "parameters": list(request.arguments)}
-        libraries = [{"whl": f"{self._jobs}/hubledger-0.1.0-py3-none-any.whl"}]
+        version = package_version()
+        libraries = [{"whl": f"{self._jobs}/{name}"} for name in (packages_wheel(version), wheel(version))]
         task = {"task_key": TASK, "spark_python_task": program, "libraries": libraries, **self._cluster}
         return {"run_name": request.name, "idempotency_token": request.name, "tasks": [task]}

@@ -24,6 +24,10 @@ class JsonHttp:
         self._address = address
         self._token = token
 
+    def address_of(self, path: str) -> str:
+        """Return the whole address of a path."""
+        return self._address + path
+
     def get(self, path: str, **query: object) -> Mapping[str, Any]:
         """Return the answer to a GET. Raises NotFound, EngineRefused (a setting has to change) or EngineUnreachable."""
         return self._call("GET", path, params=query)

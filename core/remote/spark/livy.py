@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.aggregation.spark import JobRequest, JobState
+from core.aggregation.spark import JobReport, JobRequest, JobState
 from core.errors import EngineRefused, EngineUnreachable
 from core.remote.spark.http import JsonHttp, NotFound, Token
+from core.remote.spark.package import ARCHIVE, PACKAGES, UNPACKED
 
-PAGE, MOST_PAGES = 100, 50
+PAGE, MOST_PAGES, LOG_LINES = 100, 50, 100
 DUPLICATE = "Duplicate session name"  # the error of Apache Livy when a running batch has this name already
 SMALL = {"driverMemory": "28g", "driverCores": 4, "executorMemory": "28g", "executorCores": 4, "numExecutors": 2}
 CONF = {"spark.sql.session.timeZone": "UTC"}
@@ -35,7 +36,8 @@ class LivyJobs:
         return {
             "name": request.name,
             "file": f"{self.folder}/{request.program}",
-            "pyFiles": [f"{self.folder}/hubledger.zip"],
+            "pyFiles": [f"{self.folder}/{ARCHIVE}"],
+            "archives": [f"{self.folder}/{PACKAGES}#{UNPACKED}"],
             "args": list(request.arguments),
             **self.options,
             "conf": {**CONF, **self.options.get("conf", {})},
@@ -76,6 +78,26 @@ class LivyEngine:
             self._http.delete(f"/batches/{job_id}")
         except NotFound:
             return
+
+    def report(self, job_id: str) -> JobReport:
+        """Return the errors of a batch, the end of its log, and the address of its log or page, as far as there are."""
+        try:
+            batch = self._http.get(f"/batches/{job_id}", detailed="true")
+        except NotFound:
+            return JobReport()
+        told = [f"{one.get('errorCode') or 'error'}: {one.get('message')}" for one in batch.get("errorInfo") or []]
+        pages = batch.get("appInfo") or {}
+        link = pages.get("driverLogUrl") or pages.get("sparkUiUrl") or self._http.address_of(f"/batches/{job_id}")
+        reason = "; ".join(told) or f"the batch is {batch.get('state')}"
+        return JobReport(reason, "\n".join(self._log_of(job_id, batch)), link)
+
+    def _log_of(self, job_id: str, batch: Mapping[str, Any]) -> list[str]:
+        """Return the last lines of a batch; without an answer, the few that the batch itself holds."""
+        try:
+            lines = self._http.get(f"/batches/{job_id}/log", size=LOG_LINES).get("log")
+        except (EngineRefused, EngineUnreachable):
+            lines = None
+        return [str(line) for line in lines or batch.get("log") or []]
 
     def _batches(self) -> Iterator[Mapping[str, Any]]:
         first = 0

@@ -9,10 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from core.aggregation.spark import JobRequest, JobState
+from core.aggregation.spark import JobReport, JobRequest, JobState
 from core.errors import EngineRefused, EngineUnreachable
+from core.remote.spark.package import APP
 
-APP = Path(__file__).resolve().parents[3]
+TAIL = 8_000  # octets of a log that a report holds
 CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -85,6 +86,15 @@ class LocalEngine:
             with suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
 
+    def report(self, job_id: str) -> JobReport:
+        """Return the exit code of a job, the end of its standard error, and its folder."""
+        folder = self._spark.memory / job_id
+        if not folder.exists():
+            return JobReport()
+        code = _number_in(folder / "ended")
+        reason = "its processes were killed" if code is None else f"spark-submit ended with {code}"
+        return JobReport(reason, _tail(folder / "err") or _tail(folder / "out"), str(folder.resolve()))
+
     def _start(self, command: str, folder: Path, request: JobRequest) -> None:
         conf = [word for name, value in {**CONF, **self._spark.conf}.items() for word in ("--conf", f"{name}={value}")]
         program = str(self._spark.jobs.resolve() / request.program)
@@ -117,6 +127,15 @@ def _is_alive(group: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - TAIL))
+            return file.read().decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
 
 
 def _number_in(path: Path) -> int | None:

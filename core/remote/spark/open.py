@@ -11,7 +11,8 @@ from core.remote.spark.http import Token
 from core.remote.spark.jdbc import jdbc_address
 from core.remote.spark.lakes import BlobLake, FolderLake
 from core.remote.spark.livy import SMALL, LivyEngine, LivyJobs
-from core.remote.spark.local import APP, LocalEngine, LocalSpark
+from core.remote.spark.local import LocalEngine, LocalSpark
+from core.remote.spark.package import APP, package_version
 from core.settings import Settings, SparkSettings, embedded_path
 
 _SCOPES = {"synapse": tokens.SYNAPSE, "fabric": tokens.FABRIC}
@@ -75,4 +76,5 @@ def _token(spark: SparkSettings) -> Token:
 
 
 def _jobs(spark: SparkSettings) -> str:
-    return (spark.jobs or "").rstrip("/")
+    """Return the folder of the package of our own version."""
+    return f"{(spark.jobs or '').rstrip('/')}/{package_version()}"

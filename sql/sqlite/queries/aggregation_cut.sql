@@ -1,7 +1,7 @@
 -- name: read_cut
--- Read the cut of a job and the number of its run; there is no row before its first run.
+-- Read the cut of a job, the number of its run, and who paused it; there is no row before its first run.
 -- params: job
-SELECT c.cut, c.run_number
+SELECT c.cut, c.run_number, c.paused_at, c.paused_by, c.paused_why
   FROM aggregation_cut AS c
  WHERE c.job = :job;
 
@@ -11,6 +11,31 @@ SELECT c.cut, c.run_number
 SELECT c.stream_id, c.partition_id, c.commit_number
   FROM event_hub_checkpoint AS c;
 
+-- name: read_reach
+-- Read how far a run goes that begins at a cut: per partition the number of its last commit and the rows of its commits.
+-- The commits of all partitions are walked side by side, until those before have `most_rows`; at least one is taken.
+-- params: cut, most_rows, most_commits
+WITH pending AS (
+    SELECT l.stream_id, l.partition_id, l.commit_number, l.rows_written,
+           SUM(l.rows_written) OVER (PARTITION BY l.stream_id, l.partition_id ORDER BY l.commit_number
+                                     ROWS UNBOUNDED PRECEDING) - l.rows_written AS rows_before
+      FROM event_hub_checkpoint AS c
+      LEFT JOIN json_each(:cut) AS j ON j.key = c.stream_id || '/' || c.partition_id
+     CROSS JOIN batch_ledger AS l  -- in this order: by partition, and only the commits after its cut
+        ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id
+       AND l.commit_number > COALESCE(j.value, 0)
+       AND l.commit_number <= MIN(c.commit_number, COALESCE(j.value, 0) + :most_commits)
+), walked AS (
+    SELECT p.stream_id, p.partition_id, p.commit_number, p.rows_written,
+           SUM(p.rows_written) OVER (ORDER BY p.rows_before, p.stream_id, p.partition_id, p.commit_number
+                                     ROWS UNBOUNDED PRECEDING) - p.rows_written AS rows_before
+      FROM pending AS p
+)
+SELECT w.stream_id, w.partition_id, MAX(w.commit_number) AS commit_number, SUM(w.rows_written) AS rows_written
+  FROM walked AS w
+ WHERE w.rows_before < :most_rows
+ GROUP BY w.stream_id, w.partition_id;
+
 -- name: open_cut
 -- Insert a job's first cut, which is before every commit.
 -- params: job
@@ -19,11 +44,12 @@ SELECT :job, '{}', 0
  WHERE NOT EXISTS (SELECT 1 FROM aggregation_cut AS c WHERE c.job = :job);
 
 -- name: number_run
--- Compare and set, which locks a plan: touches no row when the cut moved, or another tick planned first.
+-- Compare and set, which locks a plan: touches no row when the cut moved, the job is paused, or another tick
+-- planned first.
 -- params: job, run_number, cut_from, expected_number
 UPDATE aggregation_cut
    SET run_number = :run_number
- WHERE job = :job AND cut = :cut_from AND run_number = :expected_number
+ WHERE job = :job AND cut = :cut_from AND run_number = :expected_number AND paused_at IS NULL
        AND NOT EXISTS (
            SELECT 1 FROM aggregation_run AS r
             WHERE r.job = :job AND r.status IN ('submitting', 'submitted'))

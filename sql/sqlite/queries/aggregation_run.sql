@@ -3,7 +3,7 @@
 -- params: job
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status, r.planned_at,
        r.intent_at, r.engine_job_id, r.submitted_at, r.closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.committed_slices
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices
   FROM aggregation_run AS r
  WHERE r.job = :job
  ORDER BY r.run_number DESC
@@ -14,7 +14,7 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
 -- params: job, before_number, most
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status, r.planned_at,
        r.intent_at, r.engine_job_id, r.submitted_at, r.closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.committed_slices
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices
   FROM aggregation_run AS r
  WHERE r.job = :job AND r.run_number < :before_number
  ORDER BY r.run_number DESC
@@ -25,26 +25,27 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
 -- params: job, after_number
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status, r.planned_at,
        r.intent_at, r.engine_job_id, r.submitted_at, r.closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.committed_slices
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices
   FROM aggregation_run AS r
  WHERE r.job = :job AND r.run_number > :after_number AND r.status = 'committed'
  ORDER BY r.run_number;
 
 -- name: open_run
 -- Insert a planned run, with the intent to submit it.
--- params: run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, planned_at, intent_at
+-- params: run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, planned_at, intent_at, rows_limit, rows_planned
 INSERT INTO aggregation_run
        (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status, planned_at, intent_at,
-        is_snapshot)
+        is_snapshot, rows_limit, rows_planned)
 VALUES (:run_id, :job, :run_number, :cut_from, :cut_to, :engine, :attempt, :submits, 'submitting',
-        :planned_at, :intent_at, 0);
+        :planned_at, :intent_at, 0, NULLIF(:rows_limit, -1),
+        NULLIF(:rows_planned, -1));
 
 -- name: renew_intent
 -- Compare and set: touches no row when another tick has decided on a submit since, or closed the run.
--- params: run_id, attempt, intent_at, expected_attempt, expected_intent_at
+-- params: run_id, engine, attempt, intent_at, expected_attempt, expected_intent_at
 UPDATE aggregation_run
-   SET attempt = :attempt, submits = submits + 1, status = 'submitting', intent_at = :intent_at,
-       engine_job_id = NULL, submitted_at = NULL
+   SET engine = :engine, attempt = :attempt, submits = submits + 1, status = 'submitting',
+       intent_at = :intent_at, engine_job_id = NULL, submitted_at = NULL
  WHERE run_id = :run_id AND status IN ('submitting', 'submitted') AND attempt = :expected_attempt
    AND intent_at = :expected_intent_at
 RETURNING run_id;

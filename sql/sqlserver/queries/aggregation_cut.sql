@@ -1,7 +1,7 @@
 -- name: read_cut
--- Read the cut of a job and the number of its run; there is no row before its first run.
+-- Read the cut of a job, the number of its run, and who paused it; there is no row before its first run.
 -- params: job varchar(8000)
-SELECT c.cut, c.run_number
+SELECT c.cut, c.run_number, CONVERT(varchar(33), c.paused_at, 126) AS paused_at, c.paused_by, c.paused_why
   FROM hubledger.aggregation_cut AS c
  WHERE c.job = @job;
 
@@ -10,6 +10,36 @@ SELECT c.cut, c.run_number
 -- params:
 SELECT c.stream_id, c.partition_id, c.commit_number
   FROM hubledger.event_hub_checkpoint AS c;
+
+-- name: read_reach
+-- Read how far a run goes that begins at a cut: per partition the number of its last commit and the rows of its commits.
+-- The commits of all partitions are walked side by side, until those before have `most_rows`; at least one is taken.
+-- params: cut nvarchar(max), most_rows bigint, most_commits bigint
+WITH begun AS (
+    SELECT c.stream_id, c.partition_id, c.commit_number AS reached, COALESCE(j.commit_number, 0) AS commit_number
+      FROM hubledger.event_hub_checkpoint AS c
+      LEFT JOIN (SELECT CONVERT(varchar(60), o.[key]) COLLATE Latin1_General_100_BIN2 AS place,
+                        CONVERT(bigint, o.value) AS commit_number
+                   FROM OPENJSON(@cut) AS o) AS j
+        ON j.place = CONCAT(c.stream_id, '/', c.partition_id)
+), pending AS (
+    SELECT l.stream_id, l.partition_id, l.commit_number, CONVERT(bigint, l.rows_written) AS rows_written,
+           SUM(CONVERT(bigint, l.rows_written)) OVER (PARTITION BY l.stream_id, l.partition_id ORDER BY l.commit_number
+                                                      ROWS UNBOUNDED PRECEDING) - l.rows_written AS rows_before
+      FROM begun AS b
+     INNER JOIN hubledger.batch_ledger AS l
+        ON l.stream_id = b.stream_id AND l.partition_id = b.partition_id AND l.commit_number > b.commit_number
+       AND l.commit_number <= b.reached AND l.commit_number <= b.commit_number + @most_commits
+), walked AS (
+    SELECT p.stream_id, p.partition_id, p.commit_number, p.rows_written,
+           SUM(p.rows_written) OVER (ORDER BY p.rows_before, p.stream_id, p.partition_id, p.commit_number
+                                     ROWS UNBOUNDED PRECEDING) - p.rows_written AS rows_before
+      FROM pending AS p
+)
+SELECT w.stream_id, w.partition_id, MAX(w.commit_number) AS commit_number, SUM(w.rows_written) AS rows_written
+  FROM walked AS w
+ WHERE w.rows_before < @most_rows
+ GROUP BY w.stream_id, w.partition_id;
 
 -- name: open_cut
 -- Insert a job's first cut, which is before every commit.
@@ -24,11 +54,12 @@ BEGIN CATCH
 END CATCH;
 
 -- name: number_run
--- Compare and set, which locks a plan: touches no row when the cut moved, or another tick planned first.
+-- Compare and set, which locks a plan: touches no row when the cut moved, the job is paused, or another tick
+-- planned first.
 -- params: job varchar(8000), run_number bigint, cut_from nvarchar(max), expected_number bigint
 UPDATE hubledger.aggregation_cut
    SET run_number = @run_number
- WHERE job = @job AND cut = @cut_from AND run_number = @expected_number
+ WHERE job = @job AND cut = @cut_from AND run_number = @expected_number AND paused_at IS NULL
        AND NOT EXISTS (
            SELECT 1 FROM hubledger.aggregation_run AS r
             WHERE r.job = @job AND r.status IN ('submitting', 'submitted'));

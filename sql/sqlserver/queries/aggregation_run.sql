@@ -5,7 +5,7 @@ SELECT TOP (1) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
        r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
        CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.committed_slices
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices
   FROM hubledger.aggregation_run AS r
  WHERE r.job = @job
  ORDER BY r.run_number DESC;
@@ -17,7 +17,7 @@ SELECT TOP (@most) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
        r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
        CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.committed_slices
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices
   FROM hubledger.aggregation_run AS r
  WHERE r.job = @job AND r.run_number < @before_number
  ORDER BY r.run_number DESC;
@@ -29,27 +29,27 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
        r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
        CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.committed_slices
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices
   FROM hubledger.aggregation_run AS r
  WHERE r.job = @job AND r.run_number > @after_number AND r.status = 'committed'
  ORDER BY r.run_number;
 
 -- name: open_run
 -- Insert a planned run, with the intent to submit it.
--- params: run_id varchar(8000), job varchar(8000), run_number bigint, cut_from nvarchar(max), cut_to nvarchar(max), engine varchar(8000), attempt int, submits int, planned_at datetime2(7), intent_at datetime2(7)
+-- params: run_id varchar(8000), job varchar(8000), run_number bigint, cut_from nvarchar(max), cut_to nvarchar(max), engine varchar(8000), attempt int, submits int, planned_at datetime2(7), intent_at datetime2(7), rows_limit bigint, rows_planned bigint
 INSERT INTO hubledger.aggregation_run
        (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status, planned_at, intent_at,
-        is_snapshot)
+        is_snapshot, rows_limit, rows_planned)
 VALUES (@run_id, @job, @run_number, @cut_from, @cut_to, @engine, @attempt, @submits, 'submitting',
-        @planned_at, @intent_at, 0);
+        @planned_at, @intent_at, 0, NULLIF(@rows_limit, -1),
+        NULLIF(@rows_planned, -1));
 
 -- name: renew_intent
 -- Compare and set: touches no row when another tick has decided on a submit since, or closed the run.
--- params: run_id varchar(8000), attempt int, intent_at datetime2(7), expected_attempt int, expected_intent_at datetime2(7)
+-- params: run_id varchar(8000), engine varchar(8000), attempt int, intent_at datetime2(7), expected_attempt int, expected_intent_at datetime2(7)
 UPDATE hubledger.aggregation_run
-   SET attempt = @attempt, submits = submits + 1, status = 'submitting', intent_at = @intent_at,
-       engine_job_id = NULL, submitted_at = NULL
-OUTPUT inserted.run_id
+   SET engine = @engine, attempt = @attempt, submits = submits + 1, status = 'submitting',
+       intent_at = @intent_at, engine_job_id = NULL, submitted_at = NULL
  WHERE run_id = @run_id AND status IN ('submitting', 'submitted') AND attempt = @expected_attempt
    AND intent_at = @expected_intent_at;
 

@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 from azure.storage.blob import ContainerClient
 
+from core.remote.spark.package import ARCHIVE, PACKAGES, package_version, packages_wheel, wheel
 from infra.hooks.lake import upload_jobs
-from jobs.package import ARCHIVE, PROGRAMS, WHEEL
+from jobs.package import PROGRAMS
 
-NAMES = sorted(f"jobs/{name}" for name in (*PROGRAMS, ARCHIVE, WHEEL))
+VERSION = package_version()
+FOLDER = f"jobs/{VERSION}"
+FILES = (*PROGRAMS, ARCHIVE, PACKAGES, wheel(VERSION), packages_wheel(VERSION))
+NAMES = sorted(f"{FOLDER}/{name}" for name in FILES)
 
 
 @pytest.fixture
@@ -22,10 +26,10 @@ def container(account: str, request: pytest.FixtureRequest) -> ContainerClient:
 def test_the_jobs_and_our_modules_are_uploaded_and_a_second_run_replaces_them(
     container: ContainerClient, tmp_path: Path
 ) -> None:
-    container.upload_blob(f"jobs/{ARCHIVE}", b"of an older deployment")
-    assert upload_jobs(container) == upload_jobs(container) == NAMES
+    container.upload_blob(f"{FOLDER}/{ARCHIVE}", b"of an older deployment")
+    assert upload_jobs(container, tmp_path) == upload_jobs(container, tmp_path) == NAMES
     assert sorted(container.list_blob_names()) == NAMES
     archive = tmp_path / "got.zip"
-    archive.write_bytes(container.download_blob(f"jobs/{ARCHIVE}").readall())
+    archive.write_bytes(container.download_blob(f"{FOLDER}/{ARCHIVE}").readall())
     with zipfile.ZipFile(archive) as packed:
         assert {"jobs/tables.py", "core/model/rows.py"} <= set(packed.namelist())

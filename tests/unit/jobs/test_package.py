@@ -1,5 +1,6 @@
-"""jobs/package.py: what an engine elsewhere gets is whole, the same each time, and knows no database of the app's."""
+"""jobs/package.py: the package of an engine elsewhere is whole, named by its content, and knows no database."""
 
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -11,48 +12,160 @@ from core.aggregation.spark import JobRequest
 from core.aggregation.tick import PROGRAM
 from core.remote.spark.databricks import DatabricksEngine
 from core.remote.spark.livy import LivyJobs
-from jobs.package import ARCHIVE, PROGRAMS, WHEEL, main, write_package
+from core.remote.spark.package import (
+    APP,
+    ARCHIVE,
+    PACKAGES,
+    REQUIRED,
+    package_version,
+    packages_wheel,
+    requirements,
+    wheel,
+)
+from jobs.package import PROGRAMS, PackageRefused, main, merged, write_package
+
+VERSION = package_version()
 
 
-def test_the_folder_holds_the_programs_and_both_archives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(tmp_path / "out")]) == 0
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted([*PROGRAMS, ARCHIVE, WHEEL])
-    assert str(tmp_path / "out" / ARCHIVE) in capsys.readouterr().out
+def brought(folder: Path, python: str, source: str = "x = 1") -> Path:
+    """Write the wheel of a package with a compiled module."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"thing-1.0-cp{python}-cp{python}-manylinux2014_x86_64.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("thing/__init__.py", source)
+        archive.writestr(f"thing/_core.cpython-{python}-x86_64-linux-gnu.so", python)
+        archive.writestr("thing-1.0.dist-info/WHEEL", f"Tag: cp{python}")
+    return path
+
+
+def names(path: Path) -> set[str]:
+    with zipfile.ZipFile(path) as archive:
+        return set(archive.namelist())
+
+
+def test_the_folder_of_the_version_holds_the_programs_and_the_archives(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brought(tmp_path / "wheels", "311")
+    assert main([str(tmp_path / "out"), "--wheels", str(tmp_path / "wheels")]) == 0
+    written = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*")} - {VERSION}
+    files = (*PROGRAMS, ARCHIVE, PACKAGES, wheel(VERSION), packages_wheel(VERSION))
+    assert written == {f"{VERSION}/{name}" for name in files}
+    assert str(tmp_path / "out" / VERSION / ARCHIVE) in capsys.readouterr().out
 
 
 def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
-    first, second = (write_package(tmp_path / name) for name in ("a", "b"))
+    wheels = [brought(tmp_path / "wheels", "311")]
+    first, second = (write_package(tmp_path / name, wheels) for name in ("a", "b"))
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 
+def test_the_version_is_a_hash_of_the_modules_and_of_the_required_packages(tmp_path: Path) -> None:
+    for name in ("core", "jobs"):
+        shutil.copytree(APP / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(APP / "requirements.txt", tmp_path)
+    versions = [VERSION, package_version(tmp_path)]
+    for name, text in (
+        ("core/store/memory.py", "# no job uses it"),
+        ("jobs/ranges.py", "# changed"),
+        ("requirements.txt", "msgspec==0.99.0\n"),
+    ):
+        package_version.cache_clear()
+        with (tmp_path / name).open("a") as file:
+            file.write(text)
+        versions.append(package_version(tmp_path))
+    assert versions[0] == versions[1] == versions[2]
+    assert len(set(versions)) == 3
+
+
 def test_the_archives_hold_our_modules_but_not_the_way_to_sql(tmp_path: Path) -> None:
-    write_package(tmp_path)
-    names = set(zipfile.ZipFile(tmp_path / ARCHIVE).namelist())
+    write_package(tmp_path, [])
+    found = names(tmp_path / VERSION / ARCHIVE)
     assert {
         "jobs/tables.py",
         "jobs/transforms.py",
         "core/settle/settle.py",
         "core/transforms/home_security.py",
-    } <= names
-    assert not any(name.startswith("core/store/") for name in names)
-    wheel = zipfile.ZipFile(tmp_path / WHEEL)
-    record = wheel.read("hubledger-0.1.0.dist-info/RECORD").decode()
-    assert {line.split(",")[0] for line in record.splitlines()} == set(wheel.namelist())
+    } <= found
+    assert not any(name.startswith("core/store/") for name in found)
+
+
+def test_the_archives_are_compressed(tmp_path: Path) -> None:
+    write_package(tmp_path, [])
+    with zipfile.ZipFile(tmp_path / VERSION / ARCHIVE) as archive:
+        assert all(one.compress_type == zipfile.ZIP_DEFLATED for one in archive.infolist())
+
+
+def test_a_wheel_records_its_files_under_its_own_name_and_version(tmp_path: Path) -> None:
+    write_package(tmp_path, [brought(tmp_path / "wheels", "311")])
+    for name in (wheel(VERSION), packages_wheel(VERSION)):
+        with zipfile.ZipFile(tmp_path / VERSION / name) as archive:
+            info = f"{name.split('-')[0]}-{VERSION}.dist-info"
+            record = archive.read(f"{info}/RECORD").decode()
+            assert {line.split(",")[0] for line in record.splitlines()} == set(archive.namelist())
+            assert f"Version: {VERSION}" in archive.read(f"{info}/METADATA").decode()
+
+
+def test_the_packages_that_the_modules_need_are_pinned() -> None:
+    assert sorted(line.partition("==")[0] for line in requirements()) == sorted(REQUIRED)
+
+
+def test_wheels_of_several_versions_of_python_are_one_set_of_files(tmp_path: Path) -> None:
+    wheels = [brought(tmp_path, "311"), brought(tmp_path, "313")]
+    assert set(merged(wheels)) == {
+        "thing/__init__.py",
+        "thing/_core.cpython-311-x86_64-linux-gnu.so",
+        "thing/_core.cpython-313-x86_64-linux-gnu.so",
+    }
+
+
+def test_wheels_that_differ_in_more_than_compiled_modules_are_refused(tmp_path: Path) -> None:
+    wheels = [brought(tmp_path, "311"), brought(tmp_path, "313", source="x = 2")]
+    with pytest.raises(PackageRefused, match=r"thing-1\.0-cp313.* has a different thing/__init__\.py"):
+        merged(wheels)
 
 
 def test_what_the_engines_name_is_what_is_written(tmp_path: Path) -> None:
-    write_package(tmp_path)
-    request = JobRequest("agg-1-1", PROGRAM, ())
-    batch = LivyJobs(str(tmp_path)).batch(request)
-    (task,) = DatabricksEngine("https://host", lambda: None, str(tmp_path), {})._body(request)["tasks"]
-    named = [batch["file"], *batch["pyFiles"], task["spark_python_task"]["python_file"], task["libraries"][0]["whl"]]
+    write_package(tmp_path, [])
+    request, folder = JobRequest("agg-1-1", PROGRAM, ()), str(tmp_path / VERSION)
+    batch = LivyJobs(folder).batch(request)
+    (task,) = DatabricksEngine("https://host", lambda: None, folder, {})._body(request)["tasks"]
+    named = [batch["file"], *batch["pyFiles"], *(one.partition("#")[0] for one in batch["archives"])]
+    named += [task["spark_python_task"]["python_file"], *(one["whl"] for one in task["libraries"])]
     assert [name for name in named if not Path(name).exists()] == []
 
 
+@pytest.mark.parametrize("first", ["core", "jobs"])
+def test_modules_find_the_packages_that_the_engine_has_unpacked_beside_them(tmp_path: Path, first: str) -> None:
+    """An engine unpacks the archive in the folder of the job, on the driver and on every executor."""
+    write_package(tmp_path, [brought(tmp_path / "wheels", "311")])
+    folder = tmp_path / VERSION
+    with zipfile.ZipFile(folder / PACKAGES) as archive:
+        archive.extractall(folder / "packages")
+    script = f"import {first}, thing; print(thing.__file__)"
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(folder / ARCHIVE)!r}); {script}"]
+    done = subprocess.run(command, cwd=folder, env={}, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stderr, done.stdout.strip()) == ("", str(folder / "packages" / "thing" / "__init__.py"))
+
+
 def test_the_archive_alone_is_enough_to_settle_events(tmp_path: Path) -> None:
-    write_package(tmp_path)
+    write_package(tmp_path, [])
     remote = "core.remote.spark.jdbc, core.remote.spark.lakes"
     script = f"import core.settle.settle, core.aggregation.lake, {remote}, core.transforms.home_security, jobs.ranges"
-    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path / ARCHIVE)!r}); {script}"]
+    archive = str(tmp_path / VERSION / ARCHIVE)
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {archive!r}); {script}"]
     done = subprocess.run(command, cwd=tmp_path, env={}, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_download_that_fails_says_so_and_names_the_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:1/simple")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+    assert main([str(tmp_path)]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("python -m jobs.package: the wheels were not downloaded: ")
+    assert "--wheels" in told

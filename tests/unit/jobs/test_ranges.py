@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 
-from jobs.ranges import CommitSpan, LedgerRange, Slice, replay_slices, slices_of, spans_between
+from jobs.ranges import MOST_SLICES, CommitSpan, LedgerRange, Slice, replay_slices, slices_of, spans_between
 from tests.offenders import holds_for
 
 SPAN = CommitSpan(1, "0", 0, 99)
@@ -30,6 +30,13 @@ def test_a_hot_partition_is_cut_by_rows_at_the_borders_of_commits() -> None:
     ledger = [batch(number, number * 10, number * 10 + 9) for number in range(10)]
     slices = slices_of([SPAN], ledger, rows_each=25)
     assert [(one.first, one.last) for one in slices] == [(0, 29), (30, 59), (60, 89), (90, 99)]
+
+
+def test_a_long_history_is_cut_into_few_slices() -> None:
+    ledger = [batch(number, number * 50_000, number * 50_000 + 49_999, 10**6) for number in range(2_000)]
+    slices = slices_of([SPAN], ledger)
+    assert len(slices) <= MOST_SLICES
+    assert (slices[0].first, slices[-1].last) == (0, 2_000 * 50_000 - 1)
 
 
 def test_what_a_retry_wrote_is_asked_for_before_the_batches_only_and_where_letters_are() -> None:

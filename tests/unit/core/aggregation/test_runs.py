@@ -51,8 +51,13 @@ def test_a_job_that_is_found_under_the_name_of_an_unanswered_submit_is_adopted()
 def test_an_unanswered_submit_is_repeated_only_when_the_engine_shows_nothing_for_longer_than_the_grace() -> None:
     assert step(SUBMITTING, NOT_SEEN, 10) is Step.WAIT
     assert step(SUBMITTING, NOT_SEEN, 10.01) is Step.SUBMIT_AGAIN
-    assert step(SUBMITTING, NO_ANSWER, 10_000) is Step.WAIT
+    assert step(SUBMITTING, NO_ANSWER, 120) is Step.WAIT
     assert step(replace(SUBMITTING, submits=5), NOT_SEEN, 11) is Step.GIVE_UP
+
+
+def test_an_engine_that_is_silent_about_a_submit_for_longer_than_the_deadline_gets_the_job_again() -> None:
+    assert step(SUBMITTING, NO_ANSWER, 120.01) is Step.SUBMIT_AGAIN
+    assert step(replace(SUBMITTING, submits=5), NO_ANSWER, 120.01) is Step.GIVE_UP
 
 
 @pytest.mark.parametrize("state", [JobState.FAILED, JobState.SUCCEEDED])

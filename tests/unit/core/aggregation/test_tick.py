@@ -10,10 +10,11 @@ import pytest
 
 import core.aggregation.commit
 from core.aggregation.runs import AggregationRun, RunLimits, Standing
-from core.aggregation.spark import JobRequest, JobState
+from core.aggregation.spark import JobReport, JobRequest, JobState
 from core.aggregation.tick import Aggregation, AggregationReport, aggregate, report_facts
-from core.errors import EngineRefused, EngineUnreachable, LakeUnreachable, StoreUnavailable
+from core.errors import EngineRefused, EngineUnreachable, StoreUnavailable
 from core.remote.spark.lakes import FolderLake
+from core.store.pipeline import Pipelines
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore, SqliteAggregation, finish, ingest, stage
@@ -34,6 +35,8 @@ class FakeEngine:
     states: dict[str, JobState] = field(default_factory=dict)
     cancelled: list[str] = field(default_factory=list)
     deaf: bool = False
+    refusing: EngineRefused | None = None
+    words: JobReport = JobReport()  # noqa: RUF009 - it is frozen
     name: str = "fake"
 
     def submit(self, request: JobRequest) -> str:
@@ -55,10 +58,17 @@ class FakeEngine:
 
     def cancel(self, job_id: str) -> None:
         self.cancelled.append(job_id)
+        self._hear()
+
+    def report(self, job_id: str) -> JobReport:
+        self._hear()
+        return self.words
 
     def _hear(self) -> None:
         if self.deaf:
             raise EngineUnreachable("no answer")
+        if self.refusing is not None:
+            raise self.refusing
 
 
 class World:
@@ -240,10 +250,11 @@ def test_a_result_that_was_changed_is_discarded_and_the_next_attempt_takes_its_p
     world.tick()
     world.finish("changed")
     world.database.change("UPDATE {p}home_activity_staged SET readings = readings + 1")
-    (did,) = world.tick()
-    assert did.startswith("discarded a result: staging changed is refused: the windows of slices 0 to 255 are not")
-    assert (world.run.status, world.readings(), world.database.count("staged_result")) == ("submitted", 0, 0)
     assert world.tick() == ("submitted",)
+    assert (world.run.status, world.readings(), world.database.count("staged_result")) == ("submitted", 0, 0)
+    (failure,) = Pipelines(world.store.database).read_failures(world.run.run_id)
+    assert failure.why == "the database refused its result changed"
+    assert "staging changed is refused: the windows of slices 0 to 255 are not" in (failure.reason or "")
     assert (world.run.attempt, len(world.engine.requests)) == (2, 2)
     world.finish("sound")
     assert world.tick()[0] == "committed"
@@ -341,30 +352,25 @@ def test_the_lake_is_told_to_jobs_and_its_pointer_follows_the_commit(world: Worl
     assert [run.path for run in stored.pointer.runs] == ["run"]
 
 
-def test_while_the_lake_does_not_answer_nothing_is_submitted_and_a_commit_waits_for_its_pointer(
+def test_a_lake_that_does_not_answer_stops_no_run_and_the_next_run_writes_a_snapshot_there(
     world: World, tmp_path: Path
 ) -> None:
     place = tmp_path / "lake"
     world.own = replace(world.own, lake=FolderLake(place))
     place.touch()  # a file where the folder has to be
-    with pytest.raises(LakeUnreachable):
-        world.tick()
-    world.clock.advance(900)
-    assert world.engine.requests == []
+    assert world.tick() == ("submitted",)
+    assert "--lake" not in world.engine.requests[0].arguments
+    world.finish()
+    ingest(world.store, [reading()])
+    report = aggregate(world.own, HOME_ACTIVITY)
+    assert (report.did, report.published, world.readings()) == (("committed", "submitted"), False, 1)
+    assert (report.fault or "").startswith("LAKE: ")
+    assert report_facts(HOME_ACTIVITY, report)["fault"] == report.fault
+    world.finish("second")
     place.unlink()
-    world.tick()
-    world.finish(str(place))
-    world.database.sqlite.sql("UPDATE staged_result SET lake_path = ?", f"{place}/run")
-    place.touch()
-    for _ in range(3):
-        with pytest.raises(LakeUnreachable):
-            world.tick()
-    assert (world.readings(), world.run.number, len(world.engine.requests)) == (1, 1, 1)
-    place.unlink()
-    world.tick()
-    stored = FolderLake(place).read_pointer(HOME_ACTIVITY)
-    assert stored is not None
-    assert [run.number for run in stored.pointer.runs] == [1]
+    ingest(world.store, [reading()])
+    assert aggregate(world.own, HOME_ACTIVITY).fault is None
+    assert world.engine.requests[2].arguments[4:] == ("--lake", str(place), "--snapshot")
 
 
 def test_a_report_is_one_line_of_facts(world: World) -> None:

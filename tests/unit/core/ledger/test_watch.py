@@ -8,7 +8,7 @@ import pytest
 
 from core.errors import HubUnreachable
 from core.ledger.books import LetterBooks, PartitionBooks
-from core.ledger.watch import ABSENT_WITHIN, READ_FROM, STOPPED_AFTER, Watching, watch
+from core.ledger.watch import ABSENT_WITHIN, READ_FROM, STOPPED_AFTER, Pipeline, Watching, watch
 from core.letters.listing import LetterKey
 from core.model.commits import PartitionStop
 from core.model.events import PartitionId
@@ -83,6 +83,8 @@ def test_where_all_is_accounted_for_nothing_waits_and_the_hub_is_not_asked() -> 
         "letters_open": 0,
         "oldest_letter_seconds": 0.0,
         "absent_new": 0,
+        "aggregation_lag_seconds": 0.0,
+        "aggregation_failures": 0,
     }
     assert hub.asked == []
 
@@ -176,3 +178,17 @@ def test_every_recorded_stop_is_counted_at_once() -> None:
     store = Books((books(14, timedelta()),), stops={P0: tuple(stops), P1: tuple(stops[:1])})
     facts = seen(store, hub_of(timedelta()))
     assert (facts["stops_recorded"], facts["partitions_stopped"]) == (3, 0)
+
+
+def test_the_aggregation_lags_by_the_age_of_the_oldest_commit_that_waits_for_it() -> None:
+    asked: list[datetime] = []
+
+    def look(since: datetime) -> Pipeline:
+        asked.append(since)
+        return Pipeline(NOW - timedelta(hours=2), 3)
+
+    hub = hub_of(timedelta(days=1))
+    sources = (STREAM, Books((books(14, timedelta(days=1)),)), hub, lambda: CALM, lambda key: None)
+    facts = watch(Watching(*sources, lambda: {P0: 14}, look), NOW)
+    assert (facts["aggregation_lag_seconds"], facts["aggregation_failures"]) == (7200.0, 3)
+    assert asked == [NOW - ABSENT_WITHIN]

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from core.aggregation.runs import Failure
 from core.errors import (
     CommitOutcomeUnknown,
     DataRefused,
@@ -147,6 +148,7 @@ class TestAnAggregation:
         "run plan": ("number_run", lambda runs: runs.open_run(RUN)),
         "run slices": ("mark_slices", lambda runs: runs.commit_portion(RUN, STAGED, PORTION)),
         "run result": ("move_cut", lambda runs: runs.close_run(RUN, STAGED, EPOCH)),
+        "run ended": ("fail_run", lambda runs: runs.fail_run(RUN, "why", EPOCH, Failure("r", 1, 1, EPOCH, "why"))),
     }
 
     @pytest.mark.parametrize("name", WRITES)
@@ -155,7 +157,7 @@ class TestAnAggregation:
     ) -> None:
         guard, write_run = self.WRITES[name]
         assert write_run(runs)
-        driver.server.refused = ("hubledger.aggregation_", unmet(every_run()[name][0], guard))
+        driver.server.refused = ("aggregation_run", unmet(every_run()[name][0], guard))
         assert not write_run(runs)
         assert len(driver.open) == 1
 
@@ -172,15 +174,13 @@ class TestAnAggregation:
     def test_that_fails_says_how(
         self, runs: Aggregations, driver: FakeDriver, name: str, error: Error, raised: type[Exception]
     ) -> None:
-        driver.server.refused = ("hubledger.aggregation_", error)
+        driver.server.refused = ("aggregation_run", error)
         with pytest.raises(raised):
             self.WRITES[name][1](runs)
         assert len(driver.open) == int(raised is not CommitOutcomeUnknown)
 
     def test_touches_what_comes_back(self, runs: Aggregations) -> None:
         assert not runs.note_submitted(RUN, "job", EPOCH)
-        assert not runs.renew_intent(RUN, 2, EPOCH)
-        assert not runs.fail_run(RUN, "why", EPOCH)
         assert runs.read_staged("r") is None
         assert runs.read_runs(RUN.job, 9, 9) == runs.read_committed_runs(RUN.job, 0) == ()
         assert runs.read_windows(HomeActivity, "home-1", EPOCH, EPOCH) == ()

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from core.aggregation.spark import JobRequest, JobState, SparkEngine
+from core.aggregation.spark import JobReport, JobRequest, JobState, SparkEngine
 from core.errors import EngineRefused, EngineUnreachable
 from core.remote.spark.databricks import DatabricksEngine
 from core.remote.spark.livy import LivyEngine, LivyJobs
+from core.remote.spark.package import package_version
 from tests.fakes.databricks_service import DatabricksService
 from tests.fakes.livy_service import PATHS, LivyService
 from tests.fakes.spark_service import Service, Serving
@@ -80,10 +81,12 @@ def test_a_job_is_submitted_with_its_program_and_arguments_and_ends(
         assert body["idempotency_token"] == body["run_name"] == "agg-1-1"
         (task,) = body["tasks"]
         assert task["spark_python_task"] == {"python_file": "dbfs:/jobs/job.py", "parameters": [WELL]}
-        assert (task["existing_cluster_id"], len(task["libraries"])) == ("c", 1)
+        wheels = [f"dbfs:/jobs/hubledger{kind}-{package_version()}-py3-none-any.whl" for kind in ("_packages", "")]
+        assert (task["existing_cluster_id"], task["libraries"]) == ("c", [{"whl": one} for one in wheels])
     else:
         assert (body["name"], body["file"], body["args"]) == ("agg-1-1", "abfss://jobs/job.py", [WELL])
         assert body["pyFiles"] == ["abfss://jobs/hubledger.zip"]
+        assert body["archives"] == ["abfss://jobs/packages.zip#packages"]
         assert body["conf"] == {"spark.sql.session.timeZone": "UTC", "a": "b"}
 
 
@@ -121,6 +124,29 @@ def test_a_job_runs_until_it_is_cancelled(engine: SparkEngine) -> None:
 def test_a_job_that_the_service_does_not_know_is_lost_and_cancelling_it_is_nothing(engine: SparkEngine) -> None:
     assert engine.state("999") is JobState.LOST
     engine.cancel("999")
+
+
+def test_a_failed_job_is_explained_with_the_reason_the_end_of_its_log_and_a_link(
+    engine: SparkEngine, serving: Serving, kind: str
+) -> None:
+    job_id = engine.submit(request(ending=BADLY))
+    ended(engine, job_id)
+    lines = "\n".join(f"line {number}" for number in range(400, 500))
+    assert (
+        engine.report(job_id)
+        == {
+            "apache": JobReport("the batch is dead", lines, f"{serving.address}/batches/{job_id}"),
+            "synapse": JobReport("Spark_User_App: exit code 3", lines, f"https://logs/{job_id}"),
+            "fabric": JobReport("Spark_User_App: exit code 3", "the last line", f"https://logs/{job_id}"),
+            "databricks": JobReport(
+                "Task job failed; SystemExit: 3", "many lines\nTraceback", f"https://workspace/#job/1/run/{job_id}"
+            ),
+        }[kind]
+    )
+
+
+def test_a_job_that_the_service_does_not_know_has_an_empty_report(engine: SparkEngine) -> None:
+    assert engine.report("999") == JobReport()
 
 
 def test_of_two_submits_under_one_name_databricks_starts_one_and_apache_livy_refuses_the_second(
@@ -163,6 +189,7 @@ def test_nobody_at_the_address_is_unreachable(kind: str) -> None:
         lambda: engine.submit(request()),
         lambda: engine.find("a"),
         lambda: engine.state("1"),
+        lambda: engine.report("1"),
     ]
     for call in calls:
         with pytest.raises(EngineUnreachable):

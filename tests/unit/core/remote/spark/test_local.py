@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.aggregation.spark import JobRequest, JobState
+from core.aggregation.spark import JobReport, JobRequest, JobState
 from core.errors import EngineRefused
 from core.remote.spark.local import LocalEngine, LocalSpark
 
@@ -82,6 +82,22 @@ def test_a_job_whose_processes_are_all_killed_has_failed(engine: LocalEngine, me
     job_id = engine.submit(request("long"))
     os.killpg(int((memory / job_id / "group").read_text()), signal.SIGKILL)
     assert ended(engine, job_id) is JobState.FAILED
+
+
+def test_a_job_is_explained_by_its_exit_code_the_end_of_its_errors_and_its_folder(
+    engine: LocalEngine, memory: Path
+) -> None:
+    ended(engine, engine.submit(request("3")))
+    folder = memory / "agg-1-1"
+    assert engine.report("agg-1-1").log == (folder / "out").read_text().strip()
+    (folder / "err").write_text("x" * 20_000 + "\nthe reason\n")
+    report = engine.report("agg-1-1")
+    assert (report.reason, report.link) == ("spark-submit ended with 3", str(folder))
+    assert report.log is not None
+    assert (len(report.log), report.log[-11:]) == (8_000 - 1, "\nthe reason")
+    (folder / "ended").unlink()
+    assert engine.report("agg-1-1").reason == "its processes were killed"
+    assert engine.report("agg-2-1") == JobReport()
 
 
 def test_a_job_that_never_began_is_not_found_and_lost(engine: LocalEngine, memory: Path) -> None:

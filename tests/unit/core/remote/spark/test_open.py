@@ -10,6 +10,7 @@ from core.remote.spark.lakes import BlobLake, FolderLake
 from core.remote.spark.livy import LivyEngine
 from core.remote.spark.local import LocalEngine
 from core.remote.spark.open import job_arguments, open_engine, open_lake
+from core.remote.spark.package import package_version
 from core.settings import Settings, read_settings
 
 GOOD = {
@@ -68,3 +69,10 @@ def test_jobs_elsewhere_are_told_where_the_store_is_and_nothing_secret() -> None
 def test_a_job_elsewhere_cannot_reach_an_embedded_store() -> None:
     with pytest.raises(SettingsRefused, match="STORE_CONNECTION: the connection string names no Server"):
         job_arguments(settings(SPARK_ENGINE="livy"))
+
+
+@pytest.mark.parametrize("engine", ["livy", "databricks"])
+def test_a_remote_engine_finds_the_package_of_our_own_version(engine: str) -> None:
+    opened = open_engine(settings(SPARK_ENGINE=engine))
+    folder = f"abfss://jobs@acc.dfs.core.windows.net/{package_version()}"
+    assert folder in (getattr(opened, "_jobs", None), getattr(getattr(opened, "_jobs", None), "folder", None))

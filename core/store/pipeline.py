@@ -1,0 +1,101 @@
+"""The pipeline in SQL, as operators and the watch see it: orders, failures, and the age of waiting commits."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from core.aggregation.orders import Order
+from core.aggregation.runs import AggregationRun, Failure, Staged
+from core.store.aggregation import FAILURE_LENGTH, MovedOn, ended_script, failure_step, run_of
+from core.store.columns import WHO_LENGTH, WHY_LENGTH, cut, instant_of, instant_or_none, instant_text
+from core.store.database import Database, write
+from core.store.script import Script, Step
+
+
+class Pipelines:
+    """A PipelineStore over a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find_run(self, job: str, run_id: str) -> AggregationRun | None:
+        found = self._database.ask("find_run", job=job, run_id=run_id)
+        return run_of(found[0]) if found else None
+
+    def read_staged(self, run_id: str) -> Staged | None:
+        found = self._database.ask("read_staged", run_id=run_id)
+        if not found:
+            return None
+        staging_id, of_run, attempt, staged_at, windows = found[0]
+        return Staged(staging_id, of_run, attempt, instant_of(staged_at), windows)
+
+    def read_failures(self, run_id: str) -> tuple[Failure, ...]:
+        return tuple(map(_failure_of, self._database.ask("read_failures", run_id=run_id)))
+
+    def read_history(self, job: str) -> str:
+        found = self._database.ask("read_history", job=job)
+        return str(found[0][0]) if found else ""
+
+    def read_oldest_commit(self, job: str) -> datetime | None:
+        found = self._database.ask("read_oldest_commit", job=job)
+        return instant_or_none(found[0][0]) if found else None
+
+    def count_failures(self, since: datetime) -> int:
+        return int(self._database.ask("count_failures", since_at=instant_text(since))[0][0])
+
+    def pause(self, order: Order) -> bool:
+        write(self._database, order.job, "open_cut", job=order.job)
+        who, why = cut(order.who, WHO_LENGTH), cut(order.reason, WHY_LENGTH)
+        paused = {"paused_at": instant_text(order.at), "paused_by": who, "paused_why": why}
+        return bool(write(self._database, order.job, "pause_job", **_entry(order), **paused))
+
+    def resume(self, order: Order) -> bool:
+        return bool(write(self._database, order.job, "resume_job", **_entry(order)))
+
+    def note_order(self, order: Order) -> None:
+        write(self._database, order.job, "note_order", **_entry(order))
+
+    def discard_run(self, order: Order, run: AggregationRun, failure: Failure) -> bool:
+        return self._is_first(discard_run_script(order, run, failure))
+
+    def discard_result(self, order: Order, staged: Staged, failure: Failure) -> bool:
+        return self._is_first(discard_result_script(order, staged, failure))
+
+    def _is_first(self, script: Script) -> bool:
+        try:
+            self._database.run(script)
+        except MovedOn:
+            return False
+        return True
+
+
+def discard_run_script(order: Order, run: AggregationRun, failure: Failure) -> Script:
+    """Return the transaction that closes an open run without a result."""
+    closed = {"attempt": run.attempt, "failure": cut(failure.why, FAILURE_LENGTH), "closed_at": instant_text(order.at)}
+    return _script(order, _noted(order), *ended_script("fail_run", run, closed, failure).steps)
+
+
+def discard_result_script(order: Order, staged: Staged, failure: Failure) -> Script:
+    """Return the transaction that takes a staged result away."""
+    removed = Step("remove_staging", {"staging_id": staged.staging_id}, expect=1, otherwise=MovedOn)
+    return _script(order, _noted(order), removed, failure_step(failure))
+
+
+def _script(order: Order, *steps: Step) -> Script:
+    return Script(f"{order.move} of {order.job}", steps)
+
+
+def _noted(order: Order) -> Step:
+    return Step("note_order", _entry(order), expect=1, otherwise=MovedOn)
+
+
+def _entry(order: Order) -> dict[str, Any]:
+    line = {"at": instant_text(order.at), "move": order.move, "by": cut(order.who, WHO_LENGTH)}
+    told = {**line, "why": cut(order.reason, WHY_LENGTH), "run_id": order.run_id}
+    return {"job": order.job, "entry": json.dumps(told) + "\n"}
+
+
+def _failure_of(row: Sequence[Any]) -> Failure:
+    run_id, submit, attempt, at, engine_job_id, why, reason, log, link = row
+    return Failure(run_id, submit, attempt, instant_of(at), why, engine_job_id, reason, log, link)

@@ -1,0 +1,119 @@
+"""Show a run with its failures; pause and resume the aggregation, cancel a job, discard a run or its staged result."""
+
+from collections.abc import Callable
+
+from core.aggregation import orders
+from core.aggregation.orders import Move, Order
+from core.aggregation.runs import AggregationRun, Failure
+from core.aggregation.spark import SparkEngine
+from core.errors import AggregationConflict
+from handlers.app import aggregation, app
+from handlers.operations.aggregation_shapes import (
+    CancelShape,
+    DiscardShape,
+    FailureAnswer,
+    PausedAnswer,
+    PauseShape,
+    RunDetailAnswer,
+    RunPath,
+    job_of,
+    run_answer,
+)
+from handlers.web.operation import Answered, Call, Nothing, operation
+from handlers.web.problems import CONFLICT, NOT_FOUND, Problem, not_found
+
+
+class PauseAnswer(Answered):
+    """The job, and who paused it; null when it goes on."""
+
+    job: str
+    paused: PausedAnswer | None
+
+
+@operation("One run of the aggregation with its failures", "aggregations", problems=(NOT_FOUND,))
+def show_aggregation(call: Call[RunPath, Nothing, Nothing]) -> RunDetailAnswer:
+    """Show a run."""
+    return _detail(_found(call.path.run_id))
+
+
+@operation("Pause the aggregation", "aggregations", problems=(CONFLICT,))
+def pause_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PauseAnswer:
+    """Plan, submit and commit nothing until somebody resumes; a Spark job that runs goes on."""
+    body, job = call.body, job_of(call.body.job)
+    order = Order(job, "pause", call.who, body.reason, call.at)
+    _carry_out(lambda: orders.pause(order, app().pipelines))
+    return PauseAnswer(job=job, paused=PausedAnswer(at=call.at, who=call.who, reason=body.reason))
+
+
+@operation("Resume the aggregation", "aggregations", problems=(CONFLICT,))
+def resume_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PauseAnswer:
+    """Go on with the next tick."""
+    job = job_of(call.body.job)
+    order = Order(job, "resume", call.who, call.body.reason, call.at)
+    _carry_out(lambda: orders.resume(order, app().pipelines))
+    return PauseAnswer(job=job, paused=None)
+
+
+@operation("Cancel the job of an open run; its next attempt follows", "aggregations", problems=(NOT_FOUND, CONFLICT))
+def cancel_aggregation(call: Call[RunPath, Nothing, CancelShape]) -> RunDetailAnswer:
+    """Ask the engine to end the job."""
+    run = _found(call.path.run_id)
+    order = Order(run.job, "cancel", call.who, call.body.reason, call.at, run.run_id)
+    _carry_out(lambda: orders.cancel(order, run, app().pipelines, open_spark()))
+    return _detail(_found(run.run_id))
+
+
+@operation("Discard an open run, or its staged result", "aggregations", problems=(NOT_FOUND, CONFLICT))
+def discard_aggregation(call: Call[RunPath, Nothing, DiscardShape]) -> RunDetailAnswer:
+    """Close the run without a result, or take the result away; nothing is lost, because the cut stays."""
+    run = _found(call.path.run_id)
+    move: Move = "discard_run" if call.body.what == "run" else "discard_result"
+    order = Order(run.job, move, call.who, call.body.reason, call.at, run.run_id)
+    if call.body.what == "run":
+        _carry_out(lambda: orders.discard_run(order, run, app().pipelines, open_spark()))
+    else:
+        _carry_out(lambda: orders.discard_result(order, run, app().pipelines))
+    return _detail(_found(run.run_id))
+
+
+def open_spark() -> SparkEngine | None:
+    """Return the engine that SPARK_ENGINE names; None for `none`."""
+    own = aggregation()
+    return None if own is None else own.engine
+
+
+def _carry_out(order: Callable[[], None]) -> None:
+    try:
+        order()
+    except AggregationConflict as conflict:
+        raise Problem(CONFLICT, str(conflict)) from conflict
+
+
+def _found(run_id: str) -> AggregationRun:
+    for job in app().jobs:
+        run = app().pipelines.find_run(job, run_id)
+        if run is not None:
+            return run
+    raise not_found("run_id", f"there is no run {run_id}")
+
+
+def _detail(run: AggregationRun) -> RunDetailAnswer:
+    store = app().pipelines
+    staged = store.read_staged(run.run_id)
+    failures = [_failure(one) for one in store.read_failures(run.run_id)]
+    return RunDetailAnswer(
+        run=run_answer(run), staged_at=None if staged is None else staged.staged_at, failures=failures
+    )
+
+
+def _failure(one: Failure) -> FailureAnswer:
+    return FailureAnswer(
+        submit=one.submit,
+        attempt=one.attempt,
+        at=one.at,
+        why=one.why,
+        engine_job_id=one.engine_job_id,
+        reason=one.reason,
+        log=one.log,
+        link=one.link,
+    )

@@ -1,0 +1,163 @@
+"""The shapes of requests about the aggregation, and of their answers."""
+
+import json
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from core.aggregation.runs import AggregationRun
+from handlers.app import app
+from handlers.web.operation import Answered, Cursor, Reason, Shape
+from handlers.web.problems import invalid
+
+MOST_RUNS = 100
+JobName = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,39}$", description="The name of an aggregate of the app's transform."),
+]
+RunText = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}$", description="A run's id.")]
+
+
+class AggregationBody(Shape):
+    """The job to advance by one step; by default the first by name."""
+
+    job: JobName | None = None
+
+
+class AggregationsQuery(Shape):
+    """A page of the runs of a job, by default the first by name; the newest first."""
+
+    job: JobName | None = None
+    cursor: Cursor | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_RUNS)] = 20
+
+
+class PauseShape(Shape):
+    """The job to pause or resume, and the reason."""
+
+    reason: Reason
+    job: JobName | None = None
+
+
+class RunPath(Shape):
+    """A run."""
+
+    run_id: RunText
+
+
+class CancelShape(Shape):
+    """The reason to cancel the job of a run."""
+
+    reason: Reason
+
+
+class DiscardShape(Shape):
+    """The reason to discard a run, or only its staged result."""
+
+    reason: Reason
+    what: Literal["run", "result"]
+
+
+class RunAnswer(Answered):
+    """A run. A cut holds the commit number of each stream and partition; `rows_planned` are the rows that the ledger
+    counts between them, and `rows_limit` is the number after which the run was ended. New statuses may be added."""
+
+    run_id: str
+    job: str
+    number: int
+    cut_from: dict[str, int]
+    cut_to: dict[str, int]
+    engine: str
+    attempt: int
+    submits: int
+    status: str
+    planned_at: datetime
+    intent_at: datetime
+    engine_job_id: str | None
+    submitted_at: datetime | None
+    closed_at: datetime | None
+    failure: str | None
+    readings: int | None
+    windows: int | None
+    lake_path: str | None
+    is_snapshot: bool
+    committed_slices: int
+    rows_limit: int | None
+    rows_planned: int | None
+
+
+class StepAnswer(Answered):
+    """The actions of the step, and the newest run; `published` is true if the lake's pointer is up to date."""
+
+    did: list[str]
+    published: bool
+    run: RunAnswer | None
+
+
+class PausedAnswer(Answered):
+    """Who paused the job, when and why."""
+
+    at: datetime
+    who: str
+    reason: str
+
+
+class OrderAnswer(Answered):
+    """An order about the job or one of its runs: by whom, when and why."""
+
+    at: datetime
+    move: str
+    by: str
+    why: str
+    run_id: str | None
+
+
+class AggregationsAnswer(Answered):
+    """The committed cut, the checkpoints that are `reached`, and a page of runs. `lag_seconds` is the age of the oldest
+    commit that is not in the aggregate; `history` has the newest orders first."""
+
+    job: str
+    cut: dict[str, int]
+    reached: dict[str, int]
+    lag_seconds: float
+    paused: PausedAnswer | None
+    history: list[OrderAnswer]
+    runs: list[RunAnswer]
+    next: str | None
+
+
+class FailureAnswer(Answered):
+    """A submit of a run that gave no result: what happened, the engine's own reason, the end of its log, and a link."""
+
+    submit: int
+    attempt: int
+    at: datetime
+    why: str
+    engine_job_id: str | None
+    reason: str | None
+    log: str | None
+    link: str | None
+
+
+class RunDetailAnswer(Answered):
+    """A run with its failures, the newest first, and the time at which a result of it was staged."""
+
+    run: RunAnswer
+    staged_at: datetime | None
+    failures: list[FailureAnswer]
+
+
+def run_answer(run: AggregationRun) -> RunAnswer:
+    """Return a run as it is shown."""
+    cuts: dict[str, Any] = {"cut_from": json.loads(run.cut_from), "cut_to": json.loads(run.cut_to)}
+    return RunAnswer(**(asdict(run) | cuts))
+
+
+def job_of(requested: str | None) -> str:
+    """Return the requested job, or the first one of the app's transform."""
+    names = app().jobs
+    if requested in names or (requested is None and names):
+        return requested or names[0]
+    raise invalid("job", f"must be one of {', '.join(names)}" if names else "the app's transform has no aggregate")

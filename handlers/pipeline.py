@@ -1,0 +1,145 @@
+"""`python -m handlers.pipeline`: show the aggregation, pause and resume it, cancel a job, discard a run or its result.
+
+The commands do the same as the routes under /api/aggregations, and need the app's settings in the environment.
+"""
+
+import argparse
+import getpass
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from core.aggregation import orders
+from core.aggregation.orders import Move, Order
+from core.aggregation.runs import AggregationRun
+from core.errors import AggregationConflict, HubledgerError
+from handlers.app import CLOCK, aggregation, app
+
+REFUSED = 1
+JOB = "the name of an aggregate; default: the first of the transform by name"
+EPILOG = """
+exit codes: 0 done, 1 refused or failed (one line on standard error), 2 a bad argument
+
+examples:
+  python -m handlers.pipeline show
+  python -m handlers.pipeline pause --reason "the database is restored"
+  python -m handlers.pipeline cancel 4f1e2f2b52c84c5f --reason "the job hangs"
+  python -m handlers.pipeline discard 4f1e2f2b52c84c5f --what run --reason "smaller runs"
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Return 0 when it was done, 1 with a line on standard error when it was refused, 2 for a bad argument."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    try:
+        print("\n".join(COMMANDS[given.command](given)))  # noqa: T201
+    except HubledgerError as refusal:
+        print(f"{parser.prog}: {refusal}", file=sys.stderr)  # noqa: T201
+        return REFUSED
+    return 0
+
+
+def _show(given: argparse.Namespace) -> list[str]:
+    own, job = app(), _job(given)
+    standing = own.aggregation_store.read_standing(job)
+    pause = standing.pause
+    lines = [f"cut {standing.cut}", f"checkpoints {standing.reached}"]
+    lines += [] if pause is None else [f"paused since {pause.at.isoformat()} by {pause.who}: {pause.reason}"]
+    for run in own.aggregation_store.read_runs(job, standing.number + 1, given.runs):
+        lines.append(f"run {run.number} {run.run_id}: {run.status}, attempt {run.attempt} {run.failure or ''}".rstrip())
+        for failure in own.pipelines.read_failures(run.run_id):
+            lines.append(
+                f"  submit {failure.submit}: {failure.why}: {failure.reason or 'no reason'} {failure.link or ''}"
+            )
+    return lines
+
+
+def _pause(given: argparse.Namespace) -> list[str]:
+    orders.pause(_order("pause", given), app().pipelines)
+    return [f"{_job(given)} is paused"]
+
+
+def _resume(given: argparse.Namespace) -> list[str]:
+    orders.resume(_order("resume", given), app().pipelines)
+    return [f"{_job(given)} goes on with the next tick"]
+
+
+def _cancel(given: argparse.Namespace) -> list[str]:
+    run, own = _run(given), aggregation()
+    orders.cancel(_order("cancel", given, run), run, app().pipelines, None if own is None else own.engine)
+    return [f"the engine was asked to end the job {run.engine_job_id} of run {run.number}; the next attempt follows"]
+
+
+def _discard(given: argparse.Namespace) -> list[str]:
+    run, own = _run(given), aggregation()
+    if given.what == "result":
+        orders.discard_result(_order("discard_result", given, run), run, app().pipelines)
+        return [f"the staged result of run {run.number} was discarded; the next attempt follows"]
+    engine = None if own is None else own.engine
+    orders.discard_run(_order("discard_run", given, run), run, app().pipelines, engine)
+    return [f"run {run.number} was discarded; the next run takes over its commits"]
+
+
+COMMANDS: Mapping[str, Callable[[Any], list[str]]] = {
+    "show": _show,
+    "pause": _pause,
+    "resume": _resume,
+    "cancel": _cancel,
+    "discard": _discard,
+}
+
+
+def _order(move: Move, given: argparse.Namespace, run: AggregationRun | None = None) -> Order:
+    who = f"command:{getpass.getuser()}"
+    job = _job(given) if run is None else run.job
+    return Order(job, move, who, given.reason, CLOCK.now(), None if run is None else run.run_id)
+
+
+def _run(given: argparse.Namespace) -> AggregationRun:
+    for job in app().jobs:
+        run = app().pipelines.find_run(job, given.run_id)
+        if run is not None:
+            return run
+    raise AggregationConflict(f"there is no run {given.run_id}: python -m handlers.pipeline show lists them")
+
+
+def _job(given: argparse.Namespace) -> str:
+    """Return the named job, or the first one of the app's transform."""
+    names = app().jobs
+    if given.job in names or (given.job is None and names):
+        return str(given.job or names[0])
+    raise AggregationConflict(f"--job is one of {', '.join(names)}" if names else "the transform has no aggregate")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m handlers.pipeline",
+        description=__doc__,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    show = commands.add_parser("show", help="show the cut, the newest runs and their failures")
+    show.add_argument("--runs", type=int, default=5, choices=range(1, 101), metavar="N", help="1 to 100; default: 5")
+    show.add_argument("--job", help=JOB)
+    for name in ("pause", "resume", "cancel", "discard"):
+        command = commands.add_parser(name)
+        if name in ("cancel", "discard"):
+            command.add_argument("run_id", help="the id of the run, as show prints it")
+        else:
+            command.add_argument("--job", help=JOB)
+        if name == "discard":
+            command.add_argument("--what", choices=("run", "result"), required=True)
+        command.add_argument("--reason", required=True, type=_reason, help="it is stored; 3 to 400 characters")
+    return parser
+
+
+def _reason(text: str) -> str:
+    if not 3 <= len(text) <= 400:
+        raise argparse.ArgumentTypeError(f"a reason has 3 to 400 characters, and this one has {len(text)}")
+    return text
+
+
+if __name__ == "__main__":
+    sys.exit(main())

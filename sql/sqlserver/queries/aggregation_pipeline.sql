@@ -1,0 +1,56 @@
+-- name: pause_job
+-- Compare and set: touches no row when the job is paused already.
+-- params: job varchar(8000), paused_at datetime2(7), paused_by nvarchar(4000), paused_why nvarchar(4000), entry nvarchar(max)
+UPDATE hubledger.aggregation_cut
+   SET paused_at = @paused_at, paused_by = @paused_by, paused_why = @paused_why, history = history + @entry
+OUTPUT inserted.job
+ WHERE job = @job AND paused_at IS NULL;
+
+-- name: resume_job
+-- Compare and set: touches no row when the job is not paused.
+-- params: job varchar(8000), entry nvarchar(max)
+UPDATE hubledger.aggregation_cut
+   SET paused_at = NULL, paused_by = NULL, paused_why = NULL, history = history + @entry
+OUTPUT inserted.job
+ WHERE job = @job AND paused_at IS NOT NULL;
+
+-- name: note_order
+-- Add a line to the history of a job.
+-- params: job varchar(8000), entry nvarchar(max)
+UPDATE hubledger.aggregation_cut
+   SET history = history + @entry
+ WHERE job = @job;
+
+-- name: read_history
+-- Read the history of a job: a JSON object per line.
+-- params: job varchar(8000)
+SELECT c.history
+  FROM hubledger.aggregation_cut AS c
+ WHERE c.job = @job;
+
+-- name: find_run
+-- Read one run of a job.
+-- params: job varchar(8000), run_id varchar(8000)
+SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status,
+       CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
+       r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
+       CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices
+  FROM hubledger.aggregation_run AS r
+ WHERE r.job = @job AND r.run_id = @run_id;
+
+-- name: read_oldest_commit
+-- Read the time of the oldest commit that is not in the aggregate; none when all are.
+-- params: job varchar(8000)
+WITH begun AS (
+    SELECT CONVERT(varchar(60), o.[key]) COLLATE Latin1_General_100_BIN2 AS place,
+           CONVERT(bigint, o.value) AS commit_number
+      FROM hubledger.aggregation_cut AS a
+     CROSS APPLY OPENJSON(a.cut) AS o
+     WHERE a.job = @job
+)
+SELECT CONVERT(varchar(33), MIN(l.committed_at), 126) AS committed_at
+  FROM hubledger.event_hub_checkpoint AS c
+  LEFT JOIN begun AS b ON b.place = CONCAT(c.stream_id, '/', c.partition_id)
+ INNER JOIN hubledger.batch_ledger AS l
+    ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id AND l.commit_number = COALESCE(b.commit_number, 0) + 1;

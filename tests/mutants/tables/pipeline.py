@@ -1,0 +1,126 @@
+"""Mutants of the pipeline: runs that end in time, engines that refuse, a person's orders, and the jobs' own ways."""
+
+from tests.mutants.mutant import in_file
+
+UNIT = "tests/unit/core"
+
+MUTANTS = (
+    *in_file(
+        "core/aggregation/runs.py",
+        f"{UNIT}/aggregation/test_never_stuck.py",
+        (
+            "a run is as large as the one before it that failed",
+            'last.rows_limit // 2 if last.status == "failed"',
+            'last.rows_limit if last.status == "failed"',
+        ),
+        ("a bounded run forgets the partitions without new commits", "{**begun, **_named(", "{**_named("),
+    ),
+    *in_file(
+        "sql/sqlite/queries/aggregation_cut.sql",
+        "tests/contract/test_pipeline.py",
+        (
+            "a paused job plans a run",
+            " AND run_number = :expected_number AND paused_at IS NULL",
+            " AND run_number = :expected_number",
+        ),
+        (
+            "the rows of a run are counted for each partition alone",
+            "SUM(p.rows_written) OVER (ORDER BY p.rows_before, p.stream_id, p.partition_id, p.commit_number",
+            "SUM(p.rows_written) OVER (PARTITION BY p.partition_id ORDER BY p.rows_before, p.commit_number",
+        ),
+        (
+            "a run takes any number of commits",
+            "AND l.commit_number <= MIN(c.commit_number, COALESCE(j.value, 0) + :most_commits)",
+            "AND l.commit_number <= c.commit_number AND :most_commits > 0",
+        ),
+    ),
+    *in_file(
+        "sql/sqlite/queries/aggregation_failure.sql",
+        "tests/contract/test_pipeline.py",
+        (
+            "a second reason of a submit is an error",
+            " WHERE NOT EXISTS (\n       SELECT 1 FROM aggregation_failure AS f WHERE f.run_id = :run_id",
+            " WHERE NOT EXISTS (\n       SELECT 1 FROM aggregation_failure AS f WHERE f.run_id = ''",
+        ),
+    ),
+    *in_file(
+        "core/store/pipeline.py",
+        "tests/contract/test_pipeline.py",
+        (
+            "a discarded run keeps no order",
+            "return _script(order, _noted(order), *ended_script(",
+            "return _script(order, *ended_script(",
+        ),
+    ),
+    *in_file(
+        "core/aggregation/tick.py",
+        f"{UNIT}/aggregation/test_never_stuck.py",
+        (
+            "a result that the database refuses is tried again and again",
+            "    own.store.discard_staged(staged)\n",
+            "",
+        ),
+        (
+            "a tick asks the engine although a result is staged",
+            "    if staged is None:\n        answer = ask",
+            "    if True:\n        answer = ask",
+        ),
+    ),
+    *in_file(
+        "core/aggregation/attempts.py",
+        f"{UNIT}/aggregation/test_never_stuck.py",
+        (
+            "a job that is given up goes on in the engine",
+            "            engine.cancel(run.engine_job_id)\n",
+            "            pass\n",
+        ),
+        (
+            "a job that has ended is cancelled",
+            " and answer.state in (JobState.RUNNING, None):",
+            ":",
+        ),
+        (
+            "an engine that refuses to cancel stops the next attempt",
+            "        with suppress(EngineUnreachable, EngineRefused):\n            engine",
+            "        with suppress(EngineUnreachable):\n            engine",
+        ),
+        (
+            "an engine that refuses to answer fails the tick",
+            "    except (EngineUnreachable, EngineRefused) as fault:\n        return EngineAnswer",
+            "    except EngineUnreachable as fault:\n        return EngineAnswer",
+        ),
+    ),
+    *in_file(
+        "jobs/tables.py",
+        "tests/unit/jobs/test_ledger_query.py",
+        ("a merged range forgets rows", "SUM(CAST(m.rows_written AS bigint))", "MAX(m.rows_written)"),
+        ("retries are merged with their neighbours", "ELSE -commit_number END", "ELSE -1 END"),
+        ("a first run reads each replay of the history", "if span.after == 0 else", "if span.after < 0 else"),
+    ),
+    *in_file(
+        "jobs/sign_in.py",
+        "tests/unit/jobs/test_sign_in.py",
+        ("Synapse is asked for an address", 'getToken("DW") or', "getToken(RESOURCE) or"),
+        ("a first failure ends the sign-in", "            continue\n", "            raise\n"),
+        ("an empty token is used", "        if token:\n", "        if token is not None:\n"),
+    ),
+    *in_file(
+        "core/remote/spark/package.py",
+        "tests/unit/jobs/test_package.py",
+        (
+            "a changed module keeps the version",
+            '        content.update(f"{name}\\0{text}\\0".encode())\n',
+            "        content.update(name.encode())\n",
+        ),
+    ),
+    *in_file(
+        "jobs/package.py",
+        "tests/unit/jobs/test_package.py",
+        (
+            "wheels that differ are merged",
+            "    if found.setdefault(name, content) != content:",
+            "    if not found.setdefault(name, content):",
+        ),
+        ("modules do not look for the packages of the batch", "    sys.path.insert(0, _packages)\n", "    pass\n"),
+    ),
+)

@@ -1,0 +1,90 @@
+"""jobs/tables.py: the ledger in merged ranges holds every row of the commits once, as the ledger itself does."""
+
+import random
+import sqlite3
+from collections import Counter
+
+import pytest
+
+pytest.importorskip("pyspark", reason="jobs/requirements.txt is not installed")
+
+from jobs.ranges import CommitSpan, LedgerRange, Slice, replays, slices_of
+from jobs.tables import LEDGER_COLUMNS, ledger_query
+from tests.offenders import holds_for
+
+TABLE = (
+    "CREATE TABLE batch_ledger (stream_id, partition_id, commit_number INTEGER, kind, first_sequence_number INTEGER,"
+    " last_sequence_number INTEGER, rows_written INTEGER)"
+)
+Row = tuple[int, str, int, str, int, int, int]
+
+
+def read(rows: list[Row], *spans: CommitSpan) -> list[LedgerRange]:
+    """Return the ranges that SQL gives of a ledger."""
+    with sqlite3.connect(":memory:") as connection:
+        connection.execute(TABLE)
+        connection.executemany("INSERT INTO batch_ledger VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        found = connection.execute(ledger_query(spans)).fetchall()
+    connection.close()
+    return sorted((LedgerRange(*one) for one in found), key=lambda one: one.commit_number)
+
+
+def batch(number: int, first: int, last: int, of: str = "0") -> Row:
+    return 1, of, number, "batch", first, last, last - first + 1
+
+
+def test_adjacent_batches_are_one_range_and_other_commits_stay_alone() -> None:
+    rows = [batch(number, 100 * number, 100 * number + 99) for number in range(1, 1_000)]
+    rows += [(1, "0", 1_000, "retry", 5, 9, 2), (1, "0", 1_001, "replay", 5, 9, 0), (1, "0", 1_002, "retry", 5, 9, 0)]
+    assert read(rows, CommitSpan(1, "0", 2, 2_000)) == [
+        LedgerRange(1, "0", 499, "batch", 300, 49_999, 49_700),
+        LedgerRange(1, "0", 999, "batch", 50_000, 99_999, 50_000),
+        LedgerRange(1, "0", 1_000, "retry", 5, 9, 2),
+        LedgerRange(1, "0", 1_001, "replay", 5, 9, 0),
+    ]
+
+
+def test_a_span_from_the_first_commit_has_only_its_batches() -> None:
+    rows = [batch(1, 0, 9), (1, "0", 2, "replay", 3, 4, 2), batch(1, 0, 9, "1"), (1, "1", 2, "replay", 3, 4, 2)]
+    found = read(rows, CommitSpan(1, "0", 0, 9), CommitSpan(1, "1", 1, 9))
+    assert {(one.partition_id, one.kind) for one in found} == {("0", "batch"), ("1", "replay")}
+    assert len(replays(found)) == 1
+
+
+def test_partitions_and_streams_are_told_apart() -> None:
+    rows = [batch(1, 0, 9), batch(1, 0, 9, "it's"), (2, "0", 1, "batch", 0, 9, 10)]
+    spans = [CommitSpan(1, "0", 0, 1), CommitSpan(1, "it's", 0, 1)]
+    assert {(one.stream_id, one.partition_id) for one in read(rows, *spans)} == {(1, "0"), (1, "it's")}
+
+
+@holds_for(range(100))
+def test_slices_of_merged_ranges_hold_the_same_rows_as_those_of_the_ledger_itself(seed: int) -> None:
+    chance, end, rows = random.Random(seed), 0, list[Row]()
+    for number in range(1, chance.randrange(2, 40)):
+        if end and chance.random() < 0.3:
+            kind, first = chance.choice(["retry", "replay"]), chance.randrange(end)
+            rows.append((1, "0", number, kind, first, min(end - 1, first + chance.randrange(40_000)), 1))
+        else:
+            length = chance.choice([1, 10, 30_000, 120_000])
+            rows.append((1, "0", number, "batch", end, end + length - 1, length))
+            end += length
+    begin, stop = sorted((chance.randrange(0, 40), chance.randrange(0, 40)))
+    span = CommitSpan(1, "0", begin, stop)
+    whole = [LedgerRange(*row) for row in rows if begin < row[2] <= stop]
+    assert _covered(slices_of([span], read(rows, span), 1)) == _covered(slices_of([span], whole, 1))
+    assert f"{LEDGER_COLUMNS}," in ledger_query([span])
+
+
+def _covered(slices: list[Slice]) -> Counter[tuple[int, int, int, bool]]:
+    """Return how often each number is read of which commits: by the borders of the slices, merged where they touch."""
+    found: Counter[tuple[int, int, int, bool]] = Counter()
+    edges: dict[tuple[int, int, bool], list[tuple[int, int]]] = {}
+    for one in sorted(slices, key=lambda one: one.first):
+        held = edges.setdefault((one.after, one.up_to, one.letters_only), [])
+        if held and held[-1][1] + 1 == one.first:
+            held[-1] = (held[-1][0], one.last)
+        else:
+            held.append((one.first, one.last))
+    for (after, up_to, letters_only), spans in edges.items():
+        found.update((first, last, 10**6 * after + up_to, letters_only) for first, last in spans)
+    return found
