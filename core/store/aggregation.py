@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from core.aggregation.commit import Portion
+from core.aggregation.commit import Portion, refusal
 from core.aggregation.runs import AggregationRun, Cut, Staged, StagedSlice, Standing, cut_of
-from core.errors import StagingRefused
 from core.store.columns import cut, instant_of, instant_or_none, instant_text
 from core.store.database import Database, write
 from core.store.script import Script, Step, of_rows
@@ -162,8 +161,8 @@ def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Scr
             of_rows("verify_slices", declared),
             values,
             expect=portion.staged,
-            otherwise=lambda: StagingRefused(
-                staged.staging_id, f"the windows of slices {portion.first} to {portion.last} are not those of its job"
+            otherwise=lambda: refusal(
+                staged, f"the windows of slices {portion.first} to {portion.last} are not those of its job"
             ),
         ),
     ]
