@@ -265,9 +265,6 @@ class CommitOutcomeUnknown(StoreFault):
 class StagingRefused(StoreFault):
     """A staged result differs from the facts of its job: rows were changed, deleted or added since."""
 
-    def __init__(self, staging_id: str, what: str) -> None:
-        super().__init__(f"staging {staging_id} is refused: {what}; the next attempt of the run stages it again")
-
 
 class DataRefused(StoreFault):
     """The database refuses this commit: a value does not fit its column, or breaks a constraint."""

@@ -48,7 +48,7 @@ def commit_run(
     """
     slices = store.read_slices(staged)
     if sum(one.windows for one in slices) != staged.windows or any(one.number >= SLICES for one in slices):
-        raise StagingRefused(staged.staging_id, "the facts of some slices are missing or changed")
+        raise refusal(staged, "the facts of some slices are missing or changed")
     for portion in portions(slices, run.committed_slices):
         if now() >= until:
             return f"committed {run.committed_slices} of {SLICES} slices"
@@ -56,6 +56,13 @@ def commit_run(
             return "another tick was first"
         run = replace(run, committed_slices=portion.last + 1)
     return "committed" if store.close_run(run, staged, now()) else "another tick was first"
+
+
+def refusal(staged: Staged, what: str) -> StagingRefused:
+    """Return the error of a result that is not what its job staged."""
+    return StagingRefused(
+        f"staging {staged.staging_id} is refused: {what}; the next attempt of the run stages it again"
+    )
 
 
 def portions(slices: Sequence[StagedSlice], committed: int) -> list[Portion]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from core.aggregation.commit import Portion
+from core.aggregation.commit import Portion, refusal
 from core.aggregation.runs import (
     MOST_COMMITS,
     AggregationRun,
@@ -17,7 +17,6 @@ from core.aggregation.runs import (
     Standing,
     cut_of,
 )
-from core.errors import StagingRefused
 from core.store.columns import cut, instant_of, instant_or_none, instant_text, storable
 from core.store.database import Database, write
 from core.store.script import Script, Step, of_rows
@@ -189,8 +188,8 @@ def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Scr
             of_rows("verify_slices", declared),
             values,
             expect=portion.staged,
-            otherwise=lambda: StagingRefused(
-                staged.staging_id, f"the windows of slices {portion.first} to {portion.last} are not those of its job"
+            otherwise=lambda: refusal(
+                staged, f"the windows of slices {portion.first} to {portion.last} are not those of its job"
             ),
         ),
     ]
