@@ -63,7 +63,7 @@ class JdbcTables:
         return str(found[0][0]) if found else "{}"
 
     def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
-        table, names = f"{self._dialect.prefix}batch_ledger", LEDGER_COLUMNS.split(", ")
+        table, names = self._dialect.prefix + "batch_ledger", LEDGER_COLUMNS.split(", ")
         ranges: list[LedgerRange] = []
         for at in range(0, len(spans), SPANS):
             source = f"({ledger_query(spans[at : at + SPANS], table)}) r"
