@@ -1,5 +1,6 @@
 """Aggregation runs in SQL: plans, results and the windows of the aggregate."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -54,7 +55,7 @@ class Aggregations:
         return Standing(Cut(text), number, run_of(last_run[0]) if last_run else None, reached, _pause_of(pause))
 
     def read_reach(self, cut: Cut, most_rows: int) -> Reach | None:
-        found = self._database.ask("read_reach", cut=cut, most_rows=most_rows, most_commits=MOST_COMMITS)
+        found = self._database.ask("read_reach", begun=begun_json(cut), most_rows=most_rows, most_commits=MOST_COMMITS)
         numbers = {(stream_id, partition_id): number for stream_id, partition_id, number, _ in found}
         return Reach(numbers, sum(row[3] for row in found), most_rows) if found else None
 
@@ -215,6 +216,12 @@ def close_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> Sc
         Step("close_run", values, expect=1, otherwise=MovedOn),
     )
     return Script(f"result of {run.run_id}", steps)
+
+
+def begun_json(cut: Cut) -> str:
+    """Return a cut in the form that both engines read: a JSON array of stream, partition and commit number."""
+    places = ((name.partition("/"), number) for name, number in json.loads(cut).items())
+    return json.dumps([[int(stream_id), partition_id, number] for (stream_id, _, partition_id), number in places])
 
 
 def ended_script(statement: str, run: AggregationRun, values: Mapping[str, Any], failure: Failure | None) -> Script:

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from core.aggregation.orders import Order
-from core.aggregation.runs import AggregationRun, Failure, Staged
-from core.store.aggregation import FAILURE_LENGTH, MovedOn, ended_script, failure_step, run_of
+from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
+from core.store.aggregation import FAILURE_LENGTH, MovedOn, begun_json, ended_script, failure_step, run_of
 from core.store.columns import WHO_LENGTH, WHY_LENGTH, cut, instant_of, instant_or_none, instant_text
 from core.store.database import Database, write
 from core.store.script import Script, Step
@@ -38,8 +38,9 @@ class Pipelines:
         return str(found[0][0]) if found else ""
 
     def read_oldest_commit(self, job: str) -> datetime | None:
-        found = self._database.ask("read_oldest_commit", job=job)
-        return instant_or_none(found[0][0]) if found else None
+        found = self._database.ask("read_cut", job=job)
+        begun = begun_json(Cut(found[0][0]) if found else NO_CUT)
+        return instant_or_none(self._database.ask("read_oldest_commit", begun=begun)[0][0])
 
     def count_failures(self, since: datetime) -> int:
         return int(self._database.ask("count_failures", since_at=instant_text(since))[0][0])

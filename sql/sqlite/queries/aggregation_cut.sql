@@ -14,17 +14,18 @@ SELECT c.stream_id, c.partition_id, c.commit_number
 -- name: read_reach
 -- Read how far a run goes that begins at a cut: per partition the number of its last commit and the rows of its commits.
 -- The commits of all partitions are walked side by side, until those before have `most_rows`; at least one is taken.
--- params: cut, most_rows, most_commits
+-- `begun` has the stream, the partition and the commit number of each place in the cut.
+-- params: begun, most_rows, most_commits
 WITH pending AS (
     SELECT l.stream_id, l.partition_id, l.commit_number, l.rows_written,
            SUM(l.rows_written) OVER (PARTITION BY l.stream_id, l.partition_id ORDER BY l.commit_number
                                      ROWS UNBOUNDED PRECEDING) - l.rows_written AS rows_before
       FROM event_hub_checkpoint AS c
-      LEFT JOIN json_each(:cut) AS j ON j.key = c.stream_id || '/' || c.partition_id
+      LEFT JOIN json_each(:begun) AS j ON j.value ->> 0 = c.stream_id AND j.value ->> 1 = c.partition_id
      CROSS JOIN batch_ledger AS l  -- in this order: by partition, and only the commits after its cut
         ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id
-       AND l.commit_number > COALESCE(j.value, 0)
-       AND l.commit_number <= MIN(c.commit_number, COALESCE(j.value, 0) + :most_commits)
+       AND l.commit_number > COALESCE(j.value ->> 2, 0)
+       AND l.commit_number <= MIN(c.commit_number, COALESCE(j.value ->> 2, 0) + :most_commits)
 ), walked AS (
     SELECT p.stream_id, p.partition_id, p.commit_number, p.rows_written,
            SUM(p.rows_written) OVER (ORDER BY p.rows_before, p.stream_id, p.partition_id, p.commit_number

@@ -39,12 +39,11 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
  WHERE r.job = :job AND r.run_id = :run_id;
 
 -- name: read_oldest_commit
--- Read the time of the oldest commit that is not in the aggregate; none when all are.
--- params: job
+-- Read the time of the oldest commit that is not in the aggregate; none when all are. `begun` has the stream, the
+-- partition and the commit number of each place in the cut.
+-- params: begun
 SELECT MIN(l.committed_at) AS committed_at
-  FROM aggregation_cut AS a
- CROSS JOIN event_hub_checkpoint AS c
-  LEFT JOIN json_each(a.cut) AS j ON j.key = c.stream_id || '/' || c.partition_id
+  FROM event_hub_checkpoint AS c
+  LEFT JOIN json_each(:begun) AS j ON j.value ->> 0 = c.stream_id AND j.value ->> 1 = c.partition_id
  CROSS JOIN batch_ledger AS l  -- in this order: one commit of each partition
-    ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id AND l.commit_number = COALESCE(j.value, 0) + 1
- WHERE a.job = :job;
+    ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id AND l.commit_number = COALESCE(j.value ->> 2, 0) + 1;

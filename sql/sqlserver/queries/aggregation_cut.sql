@@ -14,14 +14,14 @@ SELECT c.stream_id, c.partition_id, c.commit_number
 -- name: read_reach
 -- Read how far a run goes that begins at a cut: per partition the number of its last commit and the rows of its commits.
 -- The commits of all partitions are walked side by side, until those before have `most_rows`; at least one is taken.
--- params: cut nvarchar(max), most_rows bigint, most_commits bigint
+-- `begun` has the stream, the partition and the commit number of each place in the cut.
+-- params: begun nvarchar(max), most_rows bigint, most_commits bigint
 WITH begun AS (
     SELECT c.stream_id, c.partition_id, c.commit_number AS reached, COALESCE(j.commit_number, 0) AS commit_number
       FROM hubledger.event_hub_checkpoint AS c
-      LEFT JOIN (SELECT CONVERT(varchar(60), o.[key]) COLLATE Latin1_General_100_BIN2 AS place,
-                        CONVERT(bigint, o.value) AS commit_number
-                   FROM OPENJSON(@cut) AS o) AS j
-        ON j.place = CONCAT(c.stream_id, '/', c.partition_id)
+      LEFT JOIN OPENJSON(@begun) WITH (
+                    stream_id int '$[0]', partition_id varchar(40) '$[1]', commit_number bigint '$[2]') AS j
+        ON j.stream_id = c.stream_id AND j.partition_id = c.partition_id
 ), pending AS (
     SELECT l.stream_id, l.partition_id, l.commit_number, CONVERT(bigint, l.rows_written) AS rows_written,
            SUM(CONVERT(bigint, l.rows_written)) OVER (PARTITION BY l.stream_id, l.partition_id ORDER BY l.commit_number

@@ -40,17 +40,14 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
  WHERE r.job = @job AND r.run_id = @run_id;
 
 -- name: read_oldest_commit
--- Read the time of the oldest commit that is not in the aggregate; none when all are.
--- params: job varchar(8000)
-WITH begun AS (
-    SELECT CONVERT(varchar(60), o.[key]) COLLATE Latin1_General_100_BIN2 AS place,
-           CONVERT(bigint, o.value) AS commit_number
-      FROM hubledger.aggregation_cut AS a
-     CROSS APPLY OPENJSON(a.cut) AS o
-     WHERE a.job = @job
-)
+-- Read the time of the oldest commit that is not in the aggregate; none when all are. `begun` has the stream, the
+-- partition and the commit number of each place in the cut.
+-- params: begun nvarchar(max)
 SELECT CONVERT(varchar(33), MIN(l.committed_at), 126) AS committed_at
   FROM hubledger.event_hub_checkpoint AS c
-  LEFT JOIN begun AS b ON b.place = CONCAT(c.stream_id, '/', c.partition_id)
+  LEFT JOIN OPENJSON(@begun) WITH (
+                stream_id int '$[0]', partition_id varchar(40) '$[1]', commit_number bigint '$[2]') AS j
+    ON j.stream_id = c.stream_id AND j.partition_id = c.partition_id
  INNER JOIN hubledger.batch_ledger AS l
-    ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id AND l.commit_number = COALESCE(b.commit_number, 0) + 1;
+    ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id
+   AND l.commit_number = COALESCE(j.commit_number, 0) + 1;

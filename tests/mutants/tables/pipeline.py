@@ -30,7 +30,7 @@ MUTANTS = (
         ),
         (
             "a run takes any number of commits",
-            "AND l.commit_number <= MIN(c.commit_number, COALESCE(j.value, 0) + :most_commits)",
+            "AND l.commit_number <= MIN(c.commit_number, COALESCE(j.value ->> 2, 0) + :most_commits)",
             "AND l.commit_number <= c.commit_number AND :most_commits > 0",
         ),
     ),

@@ -69,8 +69,10 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
     assert sorted(index()) == [
         "aggregate",
         "audit_ledger",
+        "cancel_aggregation",
         "cancel_replay",
         "claim_letters",
+        "discard_aggregation",
         "discard_letters",
         "drive_replay",
         "explain_number",
@@ -92,14 +94,17 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
         "openapi",
         "ops",
         "ops_file",
+        "pause_aggregation",
         "pause_replay",
         "replay_pieces",
         "request_audit",
+        "resume_aggregation",
         "resume_replay",
         "retry_letters",
         "retry_letters_now",
         "run_audits",
         "show_activity",
+        "show_aggregation",
         "show_audit",
         "show_letter",
         "show_replay",
@@ -182,8 +187,18 @@ def test_a_timer_watches_that_replays_are_driven() -> None:
         assert [one["type"] for one in index()[activity]["bindings"]] == ["activityTrigger"]
 
 
-def test_aggregation_is_a_timer_every_five_minutes_a_route_to_read_and_one_that_asks_for_the_master_key() -> None:
+def test_aggregation_is_a_timer_every_five_minutes_and_changed_with_the_key_of_an_administrator() -> None:
     assert binding("aggregate", "timerTrigger")["schedule"] == "0 */5 * * * *"
-    for function, method, level in (("start_aggregation", "POST", "ADMIN"), ("list_aggregations", "GET", "FUNCTION")):
-        trigger = binding(function, "httpTrigger")
-        assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == ("aggregations", [method], level)
+    routes = {
+        "list_aggregations": ("aggregations", "GET"),
+        "show_aggregation": ("aggregations/{run_id}", "GET"),
+        "start_aggregation": ("aggregations", "POST"),
+        "pause_aggregation": ("aggregations/pause", "POST"),
+        "resume_aggregation": ("aggregations/resume", "POST"),
+        "cancel_aggregation": ("aggregations/{run_id}/cancel", "POST"),
+        "discard_aggregation": ("aggregations/{run_id}/discard", "POST"),
+    }
+    for name, (route, method) in routes.items():
+        trigger = binding(name, "httpTrigger")
+        level = "FUNCTION" if method == "GET" else "ADMIN"
+        assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == (route, [method], level)
