@@ -21,12 +21,12 @@ LEDGER_COLUMNS = (
 )
 EVENT_KEY = ("stream_id", "partition_id", "sequence_number")
 EVENT_COLUMNS = (*EVENT_KEY, "offset_token", "enqueued_at", "partition_key", "properties", "body")
-RUN_COLUMNS = "run_id, job, run_number, cut_from, cut_to, attempt, status"
+RUN_COLUMNS = "run_id, job, run_number, cut_from, cut_to, attempt, status, committed_slices"
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A row of aggregation_run."""
+    """A row of aggregation_run; the slices before `committed_slices` are in the aggregate already."""
 
     run_id: str
     job: str
@@ -35,6 +35,7 @@ class Run:
     cut_to: str
     attempt: int
     status: str
+    committed_slices: int
 
 
 @dataclass(frozen=True, slots=True)
