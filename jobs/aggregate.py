@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from time import perf_counter
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from core.model.aggregates import Aggregate
 from core.transforms.aggregates import find_aggregate
@@ -47,8 +48,10 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
     facts, rows = slice_facts(of, windows, tables.row_hash), rows_read(of, windows)
     lake_path = None
     if execution.lake is not None:
-        result = windows.drop("slice")
-        whole = snapshot(of, tables.windows(of), result) if execution.is_snapshot else result
+        whole = windows.drop("slice")
+        if execution.is_snapshot:
+            left = windows.where(F.col("slice") >= run.committed_slices).drop("slice")
+            whole = snapshot(of, tables.windows(of), left)
         lake_path = lake.write_run(whole, execution.lake, f"{of.name}/run={run.run_id}/{staging_id}")
     tables.stage(of, windows, staging_id, run.run_id)
     staged = Result(

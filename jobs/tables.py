@@ -32,12 +32,12 @@ SELECT m.stream_id, m.partition_id, MAX(m.commit_number) AS commit_number, m.kin
 """
 EVENT_KEY = ("stream_id", "partition_id", "sequence_number")
 EVENT_COLUMNS = (*EVENT_KEY, "offset_token", "enqueued_at", "partition_key", "properties", "body")
-RUN_COLUMNS = "run_id, job, run_number, cut_from, cut_to, attempt, status"
+RUN_COLUMNS = "run_id, job, run_number, cut_from, cut_to, attempt, status, committed_slices"
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A row of aggregation_run."""
+    """A row of aggregation_run; the slices before `committed_slices` are in the aggregate already."""
 
     run_id: str
     job: str
@@ -46,6 +46,7 @@ class Run:
     cut_to: str
     attempt: int
     status: str
+    committed_slices: int
 
 
 @dataclass(frozen=True, slots=True)

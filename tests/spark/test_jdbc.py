@@ -29,7 +29,7 @@ WINDOW = (
 TABLES = {
     "aggregation_run": (
         "run_id VARCHAR(40), job VARCHAR(40), run_number BIGINT, cut_from VARCHAR(400), cut_to VARCHAR(400),"
-        " attempt INT, status VARCHAR(12)"
+        " attempt INT, status VARCHAR(12), committed_slices INT"
     ),
     "aggregation_cut": "job VARCHAR(40), cut VARCHAR(400)",
     "batch_ledger": (
@@ -108,7 +108,7 @@ def tables(spark: Any, derby: Derby) -> JdbcTables:
 
 def test_a_run_is_read_added_up_and_staged_by_jdbc(spark: Any, derby: Derby, tables: JdbcTables) -> None:
     cuts = """'{"1/0":1}', '{"1/0":4}'"""
-    derby.run(f"INSERT INTO hubledger.aggregation_run VALUES ('r1', 'home_activity', 2, {cuts}, 1, 'submitted')")
+    derby.run(f"INSERT INTO hubledger.aggregation_run VALUES ('r1', 'home_activity', 2, {cuts}, 1, 'submitted', 0)")
     for number, kind, first, last in (
         (1, "batch", 0, 9),
         (2, "batch", 10, 11),
@@ -136,9 +136,9 @@ def test_a_run_is_read_added_up_and_staged_by_jdbc(spark: Any, derby: Derby, tab
 
 
 def test_a_run_that_is_closed_or_at_another_attempt_is_left_alone(spark: Any, derby: Derby, tables: JdbcTables) -> None:
-    derby.run("INSERT INTO hubledger.aggregation_run VALUES ('r1', 'home_activity', 2, '{}', '{}', 2, 'submitted')")
-    derby.run("INSERT INTO hubledger.aggregation_run VALUES ('r2', 'home_activity', 3, '{}', '{}', 1, 'committed')")
-    assert tables.read_run("r1") == Run("r1", "home_activity", 2, "{}", "{}", 2, "submitted")
+    derby.run("INSERT INTO hubledger.aggregation_run VALUES ('r1', 'home_activity', 2, '{}', '{}', 2, 'submitted', 0)")
+    derby.run("INSERT INTO hubledger.aggregation_run VALUES ('r2', 'home_activity', 3, '{}', '{}', 1, 'committed', 0)")
+    assert tables.read_run("r1") == Run("r1", "home_activity", 2, "{}", "{}", 2, "submitted", 0)
     assert [aggregate(spark, tables, Execution(run_id, 1)) for run_id in ("r1", "r2", "none")] == [None] * 3
     assert derby.select("staging_id", "staged_result") == []
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+import core.aggregation.commit
 import core.aggregation.lake
+from core.aggregation.commit import portions
 from core.aggregation.lake import StoredPointer
 from core.aggregation.tick import aggregate
 from core.remote.spark.lakes import FolderLake
@@ -109,3 +111,25 @@ def test_a_pointer_that_lists_too_much_is_folded_into_one_run(
         world.settle()
     assert [run.number for run in pointer(folder).pointer.runs] == [3, 4]
     assert in_lake(spark, folder) == in_sql(world) != []
+
+
+def test_a_snapshot_of_a_run_that_has_committed_slices_counts_them_once(
+    world: World, folder: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core.aggregation.commit, "PORTION", 1)
+    homes = [f"home-{number}" for number in range(6)]
+    world.commit([gas(home) for home in homes])
+    world.settle()
+    other = folder.with_name("other")
+    world.own = replace(world.own, lake=FolderLake(other))
+    world.commit([gas(home) for home in homes])
+    world.tick()
+    (run,) = world.store.read_runs(HOME_ACTIVITY, 10, 1)
+    staged = world.store.read_staged(run.run_id)
+    assert staged is not None
+    assert world.store.commit_portion(run, staged, portions(world.store.read_slices(staged), 0)[0])
+    assert world.store.discard_staged(staged)
+    world.settle()
+    assert [one.number for one in pointer(other).pointer.runs] == [2]
+    assert in_lake(spark, other) == in_sql(world) != []
+    world.prove()

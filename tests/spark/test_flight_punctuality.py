@@ -1,0 +1,94 @@
+"""The second aggregate, whose windows are days and whose time is a date, by the same job and the same commit."""
+
+import json
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from core.aggregation.runs import AggregationRun, planned_run
+from core.model.aggregates import aggregate_table
+from core.transforms.aggregates.flight_punctuality import FlightPunctuality
+from core.transforms.flight_info import FlightChange
+from jobs.aggregate import Execution, aggregate
+from jobs.rebuild_aggregate import rebuild
+from tests.fakes.aggregation_engines import committed
+from tests.fakes.builders import EPOCH
+from tests.spark.readings import NOON
+from tests.spark.world import FAR, World
+
+JOB = "flight_punctuality"
+MONDAY, TUESDAY = date(2026, 2, 9), date(2026, 2, 10)
+
+
+def change(carrier: str, number: int, day: date, status: str, at: datetime = NOON) -> FlightChange:
+    return FlightChange(carrier, number, day, status, None, None, None, at)
+
+
+def run_once(world: World, spark: Any) -> AggregationRun:
+    run = planned_run(JOB, world.store.read_standing(JOB), "local", world.clock.now())
+    assert run is not None
+    assert world.store.open_run(run)
+    assert aggregate(spark, world.tables, Execution(run.run_id, 1)) is not None
+    staged = world.store.read_staged(run.run_id)
+    assert staged is not None
+    assert committed(world.store, run, staged, world.clock.now())
+    return run
+
+
+def stored(world: World) -> list[FlightPunctuality]:
+    return [one for key in ("AA", "LH") for one in world.store.read_windows(FlightPunctuality, key, EPOCH, FAR)]
+
+
+def recounted(world: World) -> list[FlightPunctuality]:
+    """Return the expected aggregate: the changes, counted by plain Python."""
+    rows = world.sqlite.sql("SELECT carrier, departure_date, status, changed_at FROM flight_change")
+    found = []
+    for carrier, day in sorted({row[:2] for row in rows}):
+        of_day = [row for row in rows if row[:2] == (carrier, day)]
+        statuses = Counter(row[2] for row in of_day)
+        names = ("delayed", "cancelled", "diverted", "departed", "arrived")
+        delayed, cancelled, diverted, departed, arrived = (statuses[name] for name in names)
+        counts = (len(of_day), delayed, cancelled, diverted, departed, arrived)
+        times = [datetime.fromisoformat(row[3]) for row in of_day]
+        begin = datetime.fromisoformat(day).replace(tzinfo=UTC)
+        found.append(FlightPunctuality(carrier, begin, *counts, min(times), max(times)))
+    return found
+
+
+def retract(world: World, number: int) -> None:
+    """Take a row away as a replay does."""
+    sql = world.sqlite.sql
+    place = "partition_id = '0' AND sequence_number = ?"
+    ((carrier, day),) = sql(f"SELECT carrier, departure_date FROM flight_change WHERE {place}", number)
+    sql(f"DELETE FROM flight_change WHERE {place}", number)
+    sql("UPDATE event_hub_checkpoint SET commit_number = commit_number + 1 WHERE partition_id = '0'")
+    ((commit_number,),) = sql("SELECT commit_number FROM event_hub_checkpoint WHERE partition_id = '0'")
+    row = json.dumps({"carrier": carrier, "departure_date": day})
+    columns = "stream_id, partition_id, commit_number, table_name, sequence_number, ordinal, row_commit_number, row"
+    sql(
+        f"INSERT INTO retracted_row ({columns}) VALUES (1, '0', ?, 'flight_change', ?, 0, 1, ?)",
+        *(commit_number, number, row),
+    )
+    sql(
+        "INSERT INTO batch_ledger VALUES (1, '0', ?, 'replay', ?, ?, 0, 0, 0, 0, 0, 0, 't', 'i', 'at', 0, NULL, NULL)",
+        *(commit_number, number, number),
+    )
+
+
+def test_changes_are_counted_by_carrier_and_day_and_a_retracted_one_is_taken_back(world: World, spark: Any) -> None:
+    late = NOON + timedelta(hours=3, microseconds=7)
+    world.commit([change("LH", 1, MONDAY, "delayed"), change("LH", 1, MONDAY, "departed", late)])
+    world.commit([change("AA", 2, TUESDAY, "cancelled"), change("LH", 3, TUESDAY, "arrived")], of="4")
+    run_once(world, spark)
+    american, monday, tuesday = stored(world)
+    assert (american.cancelled, american.window_start.date()) == (1, TUESDAY)
+    assert (monday.changes, monday.delayed, monday.departed, monday.last_changed_at) == (2, 1, 1, late)
+    assert (tuesday.arrived, tuesday.window_start.hour) == (1, 0)
+    assert stored(world) == recounted(world)
+    retract(world, 1)
+    world.commit([change("LH", 1, MONDAY, "diverted")])
+    run_once(world, spark)
+    assert [one.changes for one in stored(world)] == [1, 2, 1]
+    assert stored(world) == recounted(world)
+    comparison = rebuild(world.tables, aggregate_table(FlightPunctuality))
+    assert (comparison.differing, comparison.windows) == (0, 3)
