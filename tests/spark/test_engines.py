@@ -21,8 +21,8 @@ from core.aggregation.tick import HOME_ACTIVITY
 from core.remote.spark.databricks import DatabricksEngine
 from core.remote.spark.livy import LivyEngine, LivyJobs
 from core.remote.spark.local import LocalEngine, LocalSpark
-from core.remote.spark.package import package_version
-from jobs.package import ARCHIVE, write_package
+from core.remote.spark.package import ARCHIVE, package_version
+from jobs.package import write_package
 from tests.fakes.databricks_service import DatabricksService
 from tests.fakes.livy_service import PATHS, LivyService
 from tests.fakes.spark_service import Service, Serving
