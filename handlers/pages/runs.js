@@ -20,7 +20,7 @@ export async function runs(place, left) {
     renew(head, standing(found, again));
     renew(list, listed(found, page, again));
     const wanted = page.shown ?? found.runs.find((one) => OPEN.includes(one.status))?.run_id;
-    const one = wanted ? await get(`aggregations/${encodeURIComponent(wanted)}`) : null;
+    const one = wanted ? await get(`aggregations/runs/${encodeURIComponent(wanted)}`) : null;
     if (!left.aborted) renew(detail, one && inspected(one, again));
   };
   while (!left.aborted) {
@@ -70,7 +70,7 @@ const ordered = (order, path, body, again) => confirm({ ...order, number: null, 
   } }).then((done) => { if (done) again(); });
 
 function inspected({ run, failures, staged_at: stagedAt }, again) {
-  const at = `aggregations/${encodeURIComponent(run.run_id)}`;
+  const at = `aggregations/runs/${encodeURIComponent(run.run_id)}`;
   const discard = (order, what) => button(order.word, () => ordered(order, `${at}/discard`, { what }, again),
     { class: "grave" });
   return card(`Run ${count(run.number)}`,

@@ -106,7 +106,7 @@ var alerts = [
   {
     name: 'aggregation-failed'
     severity: 2
-    description: 'A job of the aggregation gave no result. The app tries again by itself; /api/aggregations/{run_id} has the reason of the engine, the end of its log and a link.'
+    description: 'A job of the aggregation gave no result. The app tries again by itself; /api/aggregations/runs/{run_id} has the reason of the engine, the end of its log and a link.'
     query: loadTextContent('../alerts/aggregation-failed.kql')
   }
   {

@@ -191,12 +191,12 @@ def test_aggregation_is_a_timer_every_five_minutes_and_changed_with_the_key_of_a
     assert binding("aggregate", "timerTrigger")["schedule"] == "0 */5 * * * *"
     routes = {
         "list_aggregations": ("aggregations", "GET"),
-        "show_aggregation": ("aggregations/{run_id}", "GET"),
+        "show_aggregation": ("aggregations/runs/{run_id}", "GET"),
         "start_aggregation": ("aggregations", "POST"),
         "pause_aggregation": ("aggregations/pause", "POST"),
         "resume_aggregation": ("aggregations/resume", "POST"),
-        "cancel_aggregation": ("aggregations/{run_id}/cancel", "POST"),
-        "discard_aggregation": ("aggregations/{run_id}/discard", "POST"),
+        "cancel_aggregation": ("aggregations/runs/{run_id}/cancel", "POST"),
+        "discard_aggregation": ("aggregations/runs/{run_id}/discard", "POST"),
     }
     for name, (route, method) in routes.items():
         trigger = binding(name, "httpTrigger")
