@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from core.aggregation.tick import HOME_ACTIVITY
+from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.spark.stream import Stream, as_they_are, gas_event, motion_event, moved, refusing, registered
 from tests.spark.world import Fate, World
 
