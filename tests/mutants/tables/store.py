@@ -110,7 +110,11 @@ MUTANTS = (
     *in_file(
         "core/store/database.py",
         f"{UNIT}/test_patience.py",
-        ("patience repeats a write whose outcome is unknown", "except StoreUnavailable as fault:", "except Exception:"),
+        (
+            "patience repeats a write whose outcome is unknown",
+            "except StoreUnavailable as fault:",
+            "except Exception as fault:",
+        ),
         (
             "patience outlasts the invocation",
             "min(self._waiting.monotonic() + self._patience, _ends_at.get())",
