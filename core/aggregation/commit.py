@@ -16,6 +16,7 @@ from core.errors import StagingRefused
 from core.model.aggregates import SLICES
 
 PORTION = 8_000  # windows of a transaction, if a slice has no more: a tenth of a second into SQLite
+HELD = "another tick was first, or a person has paused the job"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,9 @@ def commit_run(
         if now() >= until:
             return f"committed {run.committed_slices} of {SLICES} slices"
         if not store.commit_portion(run, staged, portion):
-            return "another tick was first"
+            return HELD
         run = replace(run, committed_slices=portion.last + 1)
-    return "committed" if store.close_run(run, staged, now()) else "another tick was first"
+    return "committed" if store.close_run(run, staged, now()) else HELD
 
 
 def refusal(staged: Staged, what: str) -> StagingRefused:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import core.aggregation.commit
-from core.aggregation.commit import Portion, commit_run, portions
+from core.aggregation.commit import HELD, Portion, commit_run, portions
 from core.aggregation.port import AggregationStore
 from core.aggregation.runs import AggregationRun, RunLimits, Staged, StagedSlice, Step, next_step, planned_run
 from core.aggregation.runs import EngineAnswer as Answer
@@ -131,6 +131,39 @@ def test_a_result_that_is_not_what_its_job_staged_is_refused_and_another_result_
     again = staged_result(store, database, run, "again")
     assert committed(store, standing_run(store), again, NOW)
     assert stored(store) == WINDOWS
+
+
+def test_a_pause_holds_a_run_between_its_slices_until_somebody_resumes(
+    store: AggregationStore, database: AggregationEngine, single: None
+) -> None:
+    run = opened_run(store)
+    staged = staged_result(store, database, run)
+    asked = 0
+
+    def paused_before_the_third() -> datetime:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            database.change("UPDATE {p}aggregation_cut SET paused_at = '2026-01-01T00:00:00.000000'")
+        return NOW
+
+    assert commit_run(store, run, staged, paused_before_the_third, NOW + timedelta(1)) == HELD
+    assert standing_run(store).committed_slices == NUMBERS[1] + 1
+    database.change("UPDATE {p}aggregation_cut SET paused_at = NULL")
+    assert committed(store, standing_run(store), staged, NOW)
+    assert stored(store) == WINDOWS
+
+
+def test_a_pause_holds_the_cut(store: AggregationStore, database: AggregationEngine) -> None:
+    run = opened_run(store)
+    staged = staged_result(store, database, run)
+    portion = portions(store.read_slices(staged), 0)[0]
+    assert store.commit_portion(run, staged, portion)
+    whole = replace(run, committed_slices=SLICES)
+    database.change("UPDATE {p}aggregation_cut SET paused_at = '2026-01-01T00:00:00.000000'")
+    assert not store.close_run(whole, staged, NOW)
+    database.change("UPDATE {p}aggregation_cut SET paused_at = NULL")
+    assert store.close_run(whole, staged, NOW)
 
 
 def test_a_key_with_an_end_of_a_line_or_marks_of_our_own_is_no_tampering(

@@ -57,9 +57,9 @@ UPDATE aggregation_cut
 RETURNING run_number;
 
 -- name: move_cut
--- Compare and set: touches no row when the cut is not where the run begins.
+-- Compare and set: touches no row when the cut is not where the run begins, or a person has paused the job.
 -- params: job, cut_from, cut_to
 UPDATE aggregation_cut
    SET cut = :cut_to
- WHERE job = :job AND cut = :cut_from
+ WHERE job = :job AND cut = :cut_from AND paused_at IS NULL
 RETURNING run_number;

@@ -68,12 +68,15 @@ UPDATE aggregation_run
 RETURNING run_id;
 
 -- name: mark_slices
--- Compare and set, which locks the run: touches no row when another tick has committed slices since, or closed the run.
+-- Compare and set, which locks the run: touches no row when another tick has committed slices since, the
+-- run is closed, or a person has paused the job.
 -- params: run_id, cut_from, expected_slices, committed_slices
 UPDATE aggregation_run
    SET committed_slices = :committed_slices
  WHERE run_id = :run_id AND cut_from = :cut_from AND status IN ('submitting', 'submitted')
    AND committed_slices = :expected_slices
+   AND NOT EXISTS (
+       SELECT 1 FROM aggregation_cut AS c WHERE c.job = aggregation_run.job AND c.paused_at IS NOT NULL)
 RETURNING run_id;
 
 -- name: close_run

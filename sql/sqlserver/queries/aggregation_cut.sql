@@ -65,8 +65,8 @@ UPDATE hubledger.aggregation_cut
             WHERE r.job = @job AND r.status IN ('submitting', 'submitted'));
 
 -- name: move_cut
--- Compare and set: touches no row when the cut is not where the run begins.
+-- Compare and set: touches no row when the cut is not where the run begins, or a person has paused the job.
 -- params: job varchar(8000), cut_from nvarchar(max), cut_to nvarchar(max)
 UPDATE hubledger.aggregation_cut
    SET cut = @cut_to
- WHERE job = @job AND cut = @cut_from;
+ WHERE job = @job AND cut = @cut_from AND paused_at IS NULL;

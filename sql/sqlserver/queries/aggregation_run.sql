@@ -71,12 +71,15 @@ OUTPUT inserted.run_id
  WHERE run_id = @run_id AND status IN ('submitting', 'submitted') AND attempt = @attempt AND committed_slices = 0;
 
 -- name: mark_slices
--- Compare and set, which locks the run: touches no row when another tick has committed slices since, or closed the run.
+-- Compare and set, which locks the run: touches no row when another tick has committed slices since, the
+-- run is closed, or a person has paused the job.
 -- params: run_id varchar(8000), cut_from nvarchar(max), expected_slices int, committed_slices int
 UPDATE hubledger.aggregation_run
    SET committed_slices = @committed_slices
  WHERE run_id = @run_id AND cut_from = @cut_from AND status IN ('submitting', 'submitted')
-   AND committed_slices = @expected_slices;
+   AND committed_slices = @expected_slices
+   AND NOT EXISTS (
+       SELECT 1 FROM hubledger.aggregation_cut AS c WHERE c.job = aggregation_run.job AND c.paused_at IS NOT NULL);
 
 -- name: close_run
 -- Compare and set: touches no row when the run is closed, or has a different number of slices. Its figures are those of

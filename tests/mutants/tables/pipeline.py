@@ -35,6 +35,24 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "sql/sqlite/queries/aggregation_cut.sql",
+        "tests/contract/test_slices.py",
+        (
+            "a paused job moves its cut",
+            "WHERE job = :job AND cut = :cut_from AND paused_at IS NULL",
+            "WHERE job = :job AND cut = :cut_from",
+        ),
+    ),
+    *in_file(
+        "sql/sqlite/queries/aggregation_run.sql",
+        "tests/contract/test_slices.py",
+        (
+            "a paused job commits slices",
+            "c.job = aggregation_run.job AND c.paused_at IS NOT NULL",
+            "c.job = aggregation_run.job AND c.paused_at = ''",
+        ),
+    ),
+    *in_file(
         "sql/sqlite/queries/aggregation_failure.sql",
         "tests/contract/test_pipeline.py",
         (
