@@ -89,12 +89,13 @@ check-types:
 	@$(BIN)/lint-imports --no-cache > $(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
 
 # One process a part collects its own tests only, where each worker of xdist collects all; each part takes about as long
-# as any other. Asserts are rewritten only for the tests that fail, which run again to say why: to rewrite all takes as
-# long as to collect all twice.
+# as any other. Python keeps its bytecode for the next run, whatever the environment says. Property tests try fewer
+# examples than in `make test`. Asserts are rewritten only for the tests that fail, which run again to say why: to rewrite
+# all takes as long as to collect all twice.
 check-stores: PART = tests/contract tests/simulation
 check-core: PART = tests/unit/core tests/property
 check-app: PART = tests/unit tests/repo --ignore=tests/unit/core
-check-stores check-core check-app: FAST = $(IN_MEMORY) $(BIN)/python -m pytest -n 0 -m "not slow" -o cache_dir=.local-run/pytest-$@ $(PART)
+check-stores check-core check-app: FAST = $(IN_MEMORY) PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 0 -m "not slow" --hypothesis-profile=quick -o cache_dir=.local-run/pytest-$@ $(PART)
 check-stores check-core check-app:
 	@$(FAST) --assert=plain || { $(FAST) --last-failed --last-failed-no-failures none; exit 1; }
 

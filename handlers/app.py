@@ -178,7 +178,7 @@ def _open_app() -> App:
 
 
 def in_time() -> AbstractContextManager[None]:
-    """Let no wait for the database hold this invocation until the host ends it, and the process with it."""
+    """End every wait for the database before the host ends this invocation, and the process with it."""
     return invocation(WAITING_LIMIT)
 
 

@@ -50,11 +50,11 @@ def ingest(events: List[func.EventHubEvent], context: func.Context) -> None:  # 
 
 
 def _log_fault(batch: "EventBatch", fault: StoreFault) -> None:
-    """Log a fault that came back with its count; the host's own log has the first one."""
+    """Log a repeated fault with its count; the host's own log has the first one."""
     from core.ingest.recurrence import recurrence_facts
 
     if batch.retries:
-        log.warning("a fault of the database came back; will retry", extra=recurrence_facts(batch, fault))
+        log.warning("a fault of the database repeated; will retry", extra=recurrence_facts(batch, fault))
 
 
 def _log(report: "IngestReport") -> None:

@@ -20,6 +20,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
+settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=20)  # of `make check`
 settings.load_profile("repeatable")
 
 

@@ -1,4 +1,4 @@
-"""Faults of the database that come back on one partition: they are counted, recorded and shown.
+"""Count, record and show the faults of the database that repeat on one partition.
 
 A partition may be held for ever by a fault that is taken for a passing one: a lock that nobody releases, a statement
 that never ends in time, an error that the store does not know; or by a commit that is refused even without the rows of
@@ -18,7 +18,7 @@ RECURRENT = 5  # failures in a row; the pauses of the host between them grow to 
 
 @contextmanager
 def noting_recurrence(batch: EventBatch, store: IngestStore, clock: Clock) -> Iterator[None]:
-    """Record a fault that has held the batch too often as the stop `store`; if that fails too, the next retry does."""
+    """Record a fault that failed the batch too often as the stop `store`; if this fails too, the next retry does it."""
     try:
         yield
     except StoreFault as fault:
@@ -31,7 +31,7 @@ def noting_recurrence(batch: EventBatch, store: IngestStore, clock: Clock) -> It
 
 
 def recurrence_facts(batch: EventBatch, fault: StoreFault) -> dict[str, object]:
-    """Return the fields of the log line of a fault that came back on a batch."""
+    """Return the fields of the log line of a fault that repeated on a batch."""
     error = f"{type(fault).__name__}: {fault}"
-    facts: dict[str, object] = {"action": "fault_came_back", "partition": str(batch.partition), "error": error}
+    facts: dict[str, object] = {"action": "fault_repeated", "partition": str(batch.partition), "error": error}
     return {**facts, "count": batch.retries + 1, "invocation_id": batch.invocation_id}

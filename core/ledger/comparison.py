@@ -65,7 +65,7 @@ class ComparisonStore(Protocol):
     """Compares the tables of one partition; every method returns the first `most` differences."""
 
     def find_absent_faults(self, partition_id: PartitionId, commits: Commits, most: int) -> tuple[AbsentFault, ...]:
-        """Return ranges of some commits that count a different number of absent numbers than the absent gaps that begin
+        """Return ranges of some commits whose count of absent numbers is not the sum of the absent gaps that begin
         in them."""
 
     def find_stray_gaps(self, partition_id: PartitionId, most: int) -> tuple[Span, ...]:

@@ -37,7 +37,7 @@ class RangeSum(Outcomes):
         return RangeSum(piece.commit_number, first, max(self.last, piece.last), **added)
 
     def equals(self, other: "RangeSum") -> bool:
-        """Return whether both sums are of the same ranges and outcomes."""
+        """Return True when both sums are of the same ranges and outcomes."""
         return all(getattr(self, name) == getattr(other, name) for name in ("first", "last", *COUNTS))
 
 

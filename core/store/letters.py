@@ -92,7 +92,7 @@ class Letters(Partitions):
         return instant_or_none(found[0][0]) if found else None
 
     def _ask_remembered(self, stream: Stream, statement: str, values: Values) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement that has none for a closed stream; none when the stream is not remembered."""
+        """Return the rows of a statement that answers nothing for a closed stream; none for an unremembered stream."""
         stream_id = self._memory.last_stream_id_of(stream) if self._memory else None
         if self._memory is None or stream_id is None:
             return []

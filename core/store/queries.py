@@ -94,6 +94,12 @@ def load_queries(engine: str) -> Mapping[str, Query]:
     return queries
 
 
+@cache
+def optional_params(engine: str) -> Mapping[str, frozenset[str]]:
+    """Return the optional parameters of each statement of an engine that has any."""
+    return {name: query.optional for name, query in load_queries(engine).items() if query.optional}
+
+
 def parse_queries(text: str, where: str) -> Iterator[Query]:
     """Return the statements of one file, in order."""
     headers = list(_HEADER.finditer(text))

@@ -1,4 +1,4 @@
-"""What every store promises of the marks of attempts."""
+"""Promises of every store about the marks of attempts."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What every store promises of claims: what is due, once, until the lease ends."""
+"""Promises of every store about claims: what is due, once, until the lease ends."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What every store promises of a commit: once, whole, and only where the checkpoint is expected."""
+"""Promises of every store about a commit: once, whole, and only where the checkpoint is expected."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What every store promises of properties: a retry and a replay get the very values, of the same types."""
+"""Promises of every store about properties: a retry and a replay get the very values, of the same types."""
 
 from collections.abc import Mapping
 from dataclasses import replace

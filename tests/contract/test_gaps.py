@@ -1,4 +1,4 @@
-"""What every store promises of anchors, absent numbers and gaps."""
+"""Promises of every store about anchors, absent numbers and gaps."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What every store promises of held letters: each is freed when the one before it of its key is settled, no sooner."""
+"""Promises of every store about held letters: each is freed when the one before it of its key is settled, no sooner."""
 
 from collections.abc import Iterable
 from dataclasses import replace

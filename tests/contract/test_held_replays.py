@@ -1,4 +1,4 @@
-"""What every store promises of a replay where the events of a key are kept in order."""
+"""Promises of every store about a replay where the events of a key are kept in order."""
 
 import json
 from collections.abc import Callable, Iterable

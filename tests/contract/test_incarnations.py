@@ -1,4 +1,4 @@
-"""What every store promises of incarnations: one at a time is open, and nothing is committed to a closed one."""
+"""Promises of every store about incarnations: one at a time is open, and nothing is committed to a closed one."""
 
 from dataclasses import replace
 from datetime import timedelta

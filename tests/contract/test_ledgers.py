@@ -1,4 +1,4 @@
-"""What every store promises of the books: every partition's sums, in order, and whether they balance."""
+"""Promises of every store about the books: every partition's sums, in order, and whether they balance."""
 
 from core.ledger.books import PartitionLedger
 from tests.fakes.builders import commit, event, home, letter, partition, reading, settled

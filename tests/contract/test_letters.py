@@ -1,4 +1,4 @@
-"""What every store promises of dead letters: the event is kept whole, with the reason."""
+"""Promises of every store about dead letters: the event is kept whole, with the reason."""
 
 from dataclasses import replace
 from datetime import timedelta

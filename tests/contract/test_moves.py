@@ -1,4 +1,4 @@
-"""What every store promises of moves: the table is kept, each has an attempt, and twice is as good as once."""
+"""Promises of every store about moves: the table is kept, each has an attempt, and twice is as good as once."""
 
 from collections.abc import Callable
 from dataclasses import replace

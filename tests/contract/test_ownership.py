@@ -1,4 +1,4 @@
-"""What every store promises of ownership: compare and set on the etag, so that one of several claimers wins."""
+"""Promises of every store about ownership: compare and set on the etag, so that one of several claimers wins."""
 
 import json
 from collections.abc import Callable

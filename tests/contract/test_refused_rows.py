@@ -1,4 +1,4 @@
-"""What every store promises when a row is refused: its event becomes a letter with the database's words, no other."""
+"""Promises of every store when a row is refused: its event becomes a letter with the database's words, no other."""
 
 from dataclasses import dataclass
 

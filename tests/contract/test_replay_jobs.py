@@ -1,4 +1,4 @@
-"""What every store promises of a replay's job: pieces done once, one job a range, and moves as the table has them."""
+"""Promises of every store about a replay's job: pieces done once, one job a range, and moves as the table has them."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

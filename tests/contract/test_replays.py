@@ -1,4 +1,4 @@
-"""What every store promises of replays: what an event wrote is replaced, once, and the checkpoint stays."""
+"""Promises of every store about replays: what an event wrote is replaced, once, and the checkpoint stays."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What every store promises of a retry: rows, outcomes, attempts and ledger together, for letters still held."""
+"""Promises of every store about a retry: rows, outcomes, attempts and ledger together, for letters still held."""
 
 from collections.abc import Callable
 from dataclasses import replace

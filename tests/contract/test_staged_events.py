@@ -1,4 +1,4 @@
-"""What every store promises of staged events: a replay takes them where no letter has its event, and forgets them."""
+"""Promises of every store about staged events: a replay takes them where no letter has its event, and forgets them."""
 
 from collections.abc import Iterable
 from dataclasses import replace

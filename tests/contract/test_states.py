@@ -1,4 +1,4 @@
-"""What every store promises of states: the newest stands, and references find exactly what stands."""
+"""Promises of every store about states: the newest stands, and references find exactly what stands."""
 
 from collections.abc import Callable, Sequence
 

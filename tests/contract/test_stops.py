@@ -1,4 +1,4 @@
-"""What every store promises of partitions that are stopped on purpose."""
+"""Promises of every store about partitions that are stopped on purpose."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -37,7 +37,7 @@ def test_a_stop_is_cleared_alone(store: Store) -> None:
     assert [stop.reason for stop in store.read_partition(P).stops] == ["incarnation"]
 
 
-def test_a_fault_that_comes_back_is_a_stop_among_others(store: Store) -> None:
+def test_a_fault_that_repeats_is_a_stop_among_others(store: Store) -> None:
     state = store.read_partition(P)
     store.note_stop(state, "store", "it failed 5 times", LATER)
     store.note_stop(state, "store", "it failed 6 times", LATER + timedelta(minutes=1))

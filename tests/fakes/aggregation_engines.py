@@ -68,8 +68,7 @@ class SqliteAggregation:
 
     def insert(self, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
         marks = ", ".join("?" * len(columns.split(", ")))
-        for row in rows:
-            self.sqlite.sql(f"INSERT INTO {table} ({columns}) VALUES ({marks})", *row)
+        self.sqlite.sql_of_many(f"INSERT INTO {table} ({columns}) VALUES ({marks})", rows)
 
     def count(self, table: str) -> int:
         return int(self.sqlite.sql(f"SELECT COUNT(*) FROM {table}")[0][0])

@@ -104,7 +104,7 @@ def test_one_killer_anywhere_in_a_batch_costs_few_deaths(count: int, at: float) 
     assert life.deaths >= UNFINISHED
 
 
-@settings(max_examples=30)
+@settings(max_examples=min(30, settings().max_examples))
 @given(count=st.integers(1, 500), killers=st.sets(st.integers(0, 499), max_size=6))
 def test_several_killers_of_a_batch_are_found_one_after_the_other(count: int, killers: set[int]) -> None:
     own = frozenset(number for number in killers if number < count)

@@ -22,7 +22,7 @@ ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(mi
 MOMENTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30, 23, 59, 59, 999_999), timezones=ZONES)  # noqa: DTZ001
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=32)  # of one to four bytes each
 ASTRAL = st.text(st.characters(min_codepoint=0x1_0000), max_size=16)
-MANY, SOME = 50, 15  # examples: each is a commit
+MANY, SOME = min(50, settings().max_examples), 15  # examples: each is a commit
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the documents name is there."""
+"""Every file, function and setting that the documents name exists."""
 
 import ast
 import json

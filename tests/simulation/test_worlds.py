@@ -10,6 +10,7 @@ from tests.fakes.engines import SqliteEngine
 from tests.simulation import expected, oracle, tables
 from tests.simulation.kinds import ENOUGH, missing, table
 from tests.simulation.runner import run_world
+from tests.simulation.seeds import seeds
 from tests.simulation.watch import WatchedStore, watched_image
 from tests.simulation.world import World
 
@@ -46,12 +47,12 @@ class EmptiedWorld(World):
         super()._heal()
 
 
-def test_a_world_whose_last_hub_is_empty_has_books_of_that_hub() -> None:
-    for seed in range(10):
-        engine = WatchedStore()
-        world = EmptiedWorld(seed, engine, engine.open())
-        world.run()
-        assert [one.last for one in world.truths()].count(-1) == len(world.hub.log), seed
+@pytest.mark.parametrize("seed", seeds(range(10), 3), ids="seed{}".format)
+def test_a_world_whose_last_hub_is_empty_has_books_of_that_hub(seed: int) -> None:
+    engine = WatchedStore()
+    world = EmptiedWorld(seed, engine, engine.open())
+    world.run()
+    assert [one.last for one in world.truths()].count(-1) == len(world.hub.log)
 
 
 def test_the_oracle_shares_no_code_with_the_product() -> None:

@@ -1,4 +1,4 @@
-"""The syntax gates: what reads T-SQL without a server. Each takes texts by name and gives the faults of each."""
+"""The syntax gates, which read T-SQL without a server. Each takes texts by name and gives the faults of each."""
 
 import json
 import os

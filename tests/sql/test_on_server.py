@@ -1,4 +1,4 @@
-"""What only a T-SQL server can show; MSSQL_CONNECTION names it, and all is done in a schema of its own."""
+"""Behaviour that only a T-SQL server can show: MSSQL_CONNECTION names it, and the tests have a schema of their own."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What becomes of events that a trigger, XML or a clash of types refuses on the T-SQL server of MSSQL_CONNECTION."""
+"""Events that a trigger, XML or a clash of types refuses become letters, on the T-SQL server of MSSQL_CONNECTION."""
 
 import os
 from collections.abc import Callable, Iterator

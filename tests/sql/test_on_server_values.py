@@ -1,4 +1,4 @@
-"""What a T-SQL server takes, refuses and gives back, in tables of one's own; MSSQL_CONNECTION names it."""
+"""Values that a T-SQL server takes, refuses and gives back, in tables of the tests; MSSQL_CONNECTION names it."""
 
 import os
 from collections.abc import Iterator

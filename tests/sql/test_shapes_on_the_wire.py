@@ -1,4 +1,4 @@
-"""How many plans the app's batches cost a server: each pair of a text and its parameters' types is a plan.
+"""Count the plans that the app's batches cost a server: each pair of a text and its parameters' types is a plan.
 
 The driver is Microsoft's, and the server is tests/fakes/tds_server.py: it sees the types that the driver declares.
 """

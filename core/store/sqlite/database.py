@@ -10,7 +10,7 @@ from typing import Any
 
 from core.errors import CommitOutcomeUnknown, DataRefused, StoreUnavailable
 from core.store.checksum import added
-from core.store.queries import load_queries
+from core.store.queries import load_queries, optional_params
 from core.store.script import Named, Outcome, Script, Step
 from core.store.sqlite.rows import EXACT_FLOAT, checksum_of_values, many_values, rows_text
 from core.store.sqlite.schema import check_columns, open_checked
@@ -34,7 +34,7 @@ class SqliteDatabase:
         self._path = path
         self._connect = connect or (lambda: open_checked(path, busy_timeout))
         self._queries = load_queries("sqlite")
-        self._optional = {name: query.optional for name, query in self._queries.items() if query.optional}
+        self._optional = optional_params("sqlite")
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._writing = threading.Lock()  # fair between threads; SQLite's own waiting polls

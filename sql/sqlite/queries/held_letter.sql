@@ -104,7 +104,7 @@ UPDATE event_hub_dead_letter
    AND status = 'waiting' AND due_at = :freed_at AND claimed_by = :freed_by;
 
 -- name: read_taken
--- Read whole the letters that a retry has freed and claimed, those that were held after these.
+-- Read the letters that a retry has freed and claimed, with their events: they were held after these letters.
 -- params: stream_id, partition_id, sequence_numbers, claimed_by, claimed_until
 SELECT d.sequence_number, d.offset_token, d.enqueued_at, d.partition_key, d.properties, d.body, d.body_kept, d.attempts,
        d.lost_claims

@@ -29,8 +29,8 @@ SELECT COUNT(*) AS incarnations, MIN(e.incarnation) AS first_incarnation, MAX(e.
  WHERE e.event_hub = @event_hub AND e.consumer_group = @consumer_group;
 
 -- name: find_absent_faults
--- Find ranges of some commits of a partition that count a different number of absent numbers than the absent gaps
--- that begin in them.
+-- Find ranges of some commits of a partition whose count of absent numbers is not the sum of the absent gaps that begin
+-- in them.
 -- params: stream_id int, partition_id varchar(8000), after_commit bigint, last_commit bigint, most int
 WITH counted AS (
     SELECT l.commit_number, l.first_sequence_number, l.last_sequence_number, l.absent,

@@ -113,7 +113,7 @@ UPDATE d
    AND d.status = 'waiting' AND d.due_at = @freed_at AND d.claimed_by = @freed_by;
 
 -- name: read_taken
--- Read whole the letters that a retry has freed and claimed, those that were held after these.
+-- Read the letters that a retry has freed and claimed, with their events: they were held after these letters.
 -- params: stream_id int, partition_id varchar(8000), sequence_numbers nvarchar(max), claimed_by nvarchar(4000), claimed_until datetime2(7)
 SELECT d.sequence_number, d.offset_token, d.enqueued_at, d.partition_key, d.properties, d.body, d.body_kept, d.attempts,
        d.lost_claims

@@ -1,5 +1,5 @@
 -- name: note_partition_fault
--- Store a fault that comes back on a partition, for the first time or once more.
+-- Store the repeated fault of a partition, or count it again if the partition has one.
 -- params: stream_id int, partition_id varchar(8000), detail nvarchar(4000), stopped_at datetime2(7)
 UPDATE hubledger.partition_fault
    SET detail = @detail, attempts = attempts + 1
@@ -16,7 +16,7 @@ BEGIN CATCH
 END CATCH;
 
 -- name: clear_partition_fault
--- Delete a fault that came back: the partition goes on.
+-- Delete the repeated fault of a partition after a commit.
 -- params: stream_id int, partition_id varchar(8000)
 DELETE FROM hubledger.partition_fault
  WHERE stream_id = @stream_id AND partition_id = @partition_id;

@@ -1,5 +1,5 @@
 -- name: read_stops
--- Read the stops of a partition, with the fault that comes back as the stop of reason store.
+-- Read the stops of a partition, with its repeated fault as the stop of reason store.
 -- params: stream_id int, partition_id varchar(8000)
 SELECT s.reason, s.detail, s.attempts, s.stopped_at
   FROM hubledger.partition_stop AS s
@@ -11,7 +11,7 @@ SELECT 'store', f.detail, f.attempts, f.stopped_at
  ORDER BY reason;
 
 -- name: read_stream_stops
--- Read the stops of all partitions of a stream, with the faults that come back as stops of reason store.
+-- Read the stops of all partitions of a stream, with their repeated faults as stops of reason store.
 -- params: stream_id int
 SELECT n.partition_id, n.reason, n.detail, n.attempts, n.stopped_at
   FROM (SELECT s.partition_id, s.reason, s.detail, s.attempts, s.stopped_at

@@ -1,4 +1,4 @@
-"""What every store promises of the books: summed once, the same as summed from the first range."""
+"""Promises of every store about the books: summed once, the same as summed from the first range."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What every store promises of idempotency keys: one request claims a key, and its answer stays for a day."""
+"""Promises of every store about idempotency keys: one request claims a key, and its answer stays for a day."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

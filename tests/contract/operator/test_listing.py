@@ -1,4 +1,4 @@
-"""What every store promises of letters as operators look at them: filters, pages, groups, one whole."""
+"""Promises of every store about letters as operators look at them: filters, pages, groups, one whole."""
 
 import random
 from dataclasses import replace

@@ -116,12 +116,12 @@ MUTANTS = (
     *in_file(
         "core/model/commits.py",
         f"{UNIT}/ingest/test_recurrence.py",
-        ("a fault that came back stays recorded", '"store": True}', '"store": False}'),
+        ("a repeated fault stays recorded", '"store": True}', '"store": False}'),
     ),
     *in_file(
         "core/ingest/recurrence.py",
         f"{UNIT}/ingest/test_recurrence.py",
-        ("a fault that comes back is not recorded", "if count >= RECURRENT:", "if count >= 10 * RECURRENT:"),
+        ("a repeated fault is not recorded", "if count >= RECURRENT:", "if count >= 10 * RECURRENT:"),
         (
             "a commit that is refused without rows is no fault",
             "from core.errors import StoreFault\n",
@@ -136,7 +136,7 @@ MUTANTS = (
     *in_file(
         "handlers/ingest.py",
         "tests/unit/handlers/test_ingest.py",
-        ("a fault that comes back has no line in the log", "    if batch.retries:\n", "    if batch.retries > 99:\n"),
+        ("a repeated fault has no line in the log", "    if batch.retries:\n", "    if batch.retries > 99:\n"),
         ("a batch waits past the end of its invocation", "        with in_time():\n", "        if in_time():\n"),
     ),
     *in_file(

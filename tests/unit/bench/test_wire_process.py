@@ -1,4 +1,4 @@
-"""bench/wire_process.py: the counter passes on what a call that holds the GIL waits for."""
+"""bench/wire_process.py: the counter passes on the answer that a call waits for while it holds the GIL."""
 
 import ctypes
 import socket

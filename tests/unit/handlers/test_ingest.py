@@ -73,7 +73,7 @@ def test_a_fault_of_the_database_escapes_so_that_the_host_retries(running: Runni
     assert running.lines == []
 
 
-def test_a_fault_of_the_database_that_comes_back_is_logged_with_its_count_and_shown_in_the_status(
+def test_a_fault_of_the_database_that_repeats_is_logged_with_its_count_and_shown_in_the_status(
     running: Running,
 ) -> None:
     running.ingest([0], [HOME])
@@ -82,7 +82,7 @@ def test_a_fault_of_the_database_that_comes_back_is_logged_with_its_count_and_sh
         with pytest.raises(StoreUnavailable):
             running.ingest([1], [HOME], retries=retries)
     running.sqlite.sql("ALTER TABLE away RENAME TO batch_ledger")
-    lines = [line for line in running.lines if line["action"] == "fault_came_back"]
+    lines = [line for line in running.lines if line["action"] == "fault_repeated"]
     assert [(line["count"], line["partition"], line["levelname"]) for line in lines] == [
         (count, "telemetry/cg/1", "WARNING") for count in (2, 3, 4, 5)
     ]

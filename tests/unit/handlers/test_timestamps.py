@@ -136,13 +136,13 @@ def test_stamps_of_the_hub_are_read_as_the_library_reads_them(moment: datetime, 
 
 
 @given(MOMENTS, FRACTIONS, ZONES)
-@settings(max_examples=40)
+@settings(max_examples=min(40, settings().max_examples))
 def test_stamps_with_slashes_are_read_as_the_library_reads_them(moment: datetime, fraction: str, zone: str) -> None:
     assert_same(f"{moment:%m/%d/%Y %H:%M:%S}{fraction}{zone}")
 
 
 @given(MOMENTS, FRACTIONS, st.integers(-1500, 1500))
-@settings(max_examples=40)
+@settings(max_examples=min(40, settings().max_examples))
 def test_stamps_of_other_zones_are_read_as_the_library_reads_them(
     moment: datetime, fraction: str, minutes: int
 ) -> None:
@@ -151,7 +151,7 @@ def test_stamps_of_other_zones_are_read_as_the_library_reads_them(
 
 
 @given(st.text("0123456789-:.TZ+ ", max_size=32))
-@settings(max_examples=150)
+@settings(max_examples=min(150, settings().max_examples))
 def test_garbage_is_refused_as_the_library_refuses_it(stamp: str) -> None:
     assert_same(stamp)
 

@@ -1,4 +1,4 @@
-"""core/ingest/recurrence.py: a fault of the database that comes back on a partition is recorded until a commit."""
+"""core/ingest/recurrence.py: a fault of the database that repeats on a partition is recorded until a commit."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -55,7 +55,7 @@ def test_a_fault_that_passes_soon_is_not_recorded(world: World) -> None:
     assert world.stops() == ()
 
 
-def test_a_fault_that_comes_back_is_recorded_with_its_count_and_its_last_words(world: World) -> None:
+def test_a_fault_that_repeats_is_recorded_with_its_count_and_its_last_words(world: World) -> None:
     for retries in range(RECURRENT + 2):
         fault = world.fail(retries)
     assert world.stops() == (PartitionStop("store", DETAIL.format(RECURRENT + 2) + str(fault), 3, NOON),)
@@ -115,6 +115,6 @@ def test_the_check_of_silent_partitions_ends_a_record_that_a_different_owner_lef
 def test_the_log_line_of_a_fault_has_its_count_and_its_partition() -> None:
     given = replace(batch(LOG[:5]), retries=6)
     assert recurrence_facts(given, StoreUnavailable("no answer")) == {
-        "action": "fault_came_back", "partition": str(partition()), "error": "StoreUnavailable: no answer", "count": 7,
+        "action": "fault_repeated", "partition": str(partition()), "error": "StoreUnavailable: no answer", "count": 7,
         "invocation_id": "invocation-1",
     }  # fmt: skip

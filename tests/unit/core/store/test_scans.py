@@ -77,7 +77,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Measured,
 
 
 def status(of: Measured) -> None:
-    """Read what the status, the page, the health and the watch show."""
+    """Read the values that the status, the page, the health and the watch show."""
     own = of.desk.ledger
     assert all(one.balanced for one in own.read_books())
     own.read_stops(), own.read_incarnation(), own.count_letters(), own.find_oldest_letter(OPEN)
