@@ -1,5 +1,5 @@
--- Partitions that a repeated fault of the database holds, though the fault should have passed: the stop of reason 'store'.
--- It has a table of its own because the check of the reasons of a stop cannot be changed everywhere.
+-- Partitions on which a fault of the database comes back, that should have passed: the stop of reason 'store'. It has a
+-- table of its own because the check of the reasons of a stop cannot be changed everywhere.
 
 CREATE TABLE partition_fault (
     stream_id    INTEGER NOT NULL,
