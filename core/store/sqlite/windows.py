@@ -23,9 +23,9 @@ LINE = b"\n"
 NEXT = ",\n       "
 
 
-def rows_hash(lines: str) -> int:
+def rows_hash(lines: bytes) -> int:
     """Return the hash of the texts of rows, one to a line."""
-    return sum(map(crc32, lines.encode().split(LINE)))
+    return sum(map(crc32, lines.split(LINE)))
 
 
 def windows_text(of: OfRows, sql: Dialect) -> str:
@@ -36,14 +36,15 @@ def windows_text(of: OfRows, sql: Dialect) -> str:
 
 def _verify_slices(one: Aggregate, sql: Dialect) -> str:
     sums = _printed([f"SUM(g.{quoted(name)})" for name in summed(one)], {})
-    texts = [f"replace(g.{quoted(name)}, char(10), ' ') || '{SEPARATOR}' || " for name in texts_of_row(one)]
+    texts = f" || '{SEPARATOR}' || ".join(f"g.{quoted(name)}" for name in texts_of_row(one))
+    blanked = f"replace({texts}, char(10), ' ') || '{SEPARATOR}' || " if texts else ""
     numbers = ("is_whole", *(each.name for each in one.measures if each.kind == "count"))
     places = dict.fromkeys(numbers, "%d")  # faster than %s, but 0 for NULL
-    text = "".join(texts) + _printed([f"g.{quoted(name)}" for name in others_of_row(one)], places)
+    text = blanked + _printed([f"g.{quoted(name)}" for name in others_of_row(one)], places)
     return (
         "UPDATE staged_slice AS d\n   SET is_verified = 1\n"
         f"  FROM (SELECT g.slice, COUNT(*) AS windows, SUM(COUNT(*)) OVER () AS portion_windows, {sums} AS sums,\n"
-        f"               {ROWS_HASH}(group_concat({text}, char(10))) AS rows_hash\n"
+        f"               {ROWS_HASH}(CAST(group_concat({text}, char(10)) AS BLOB)) AS rows_hash\n"
         f"          FROM {one.staged} AS g\n         WHERE {of_portion('g', sql)}\n         GROUP BY g.slice) AS f\n"
         " WHERE d.staging_id = :staging_id AND d.slice = f.slice AND d.windows = f.windows AND d.sums = f.sums\n"
         f"   AND d.rows_hash = f.rows_hash AND f.portion_windows = :portion_windows"
