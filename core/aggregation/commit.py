@@ -8,14 +8,17 @@ moves when all slices are in.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from core.aggregation.runs import AggregationRun, Staged, StagedSlice
 from core.errors import StagingRefused
 from core.model.aggregates import SLICES
 
-PORTION = 8_000  # windows of a transaction, if a slice has no more: a tenth of a second into SQLite
+PORTION = 8_000  # windows of a transaction at most, if a slice has no more: a tenth of a second into SQLite
+LEAST = 500  # windows, on the slowest disk
+SLOW = timedelta(milliseconds=150)  # a transaction that took longer is followed by one of half as many windows
+FAST = SLOW / 3  # a transaction that took less is followed by one of twice as many
 HELD = "another tick was first, or a person has paused the job"
 
 
@@ -50,12 +53,14 @@ def commit_run(
     slices = store.read_slices(staged)
     if sum(one.windows for one in slices) != staged.windows or any(one.number >= SLICES for one in slices):
         raise refusal(staged, "the facts of some slices are missing or changed")
-    for portion in portions(slices, run.committed_slices):
-        if now() >= until:
+    size, at = PORTION, now()
+    while left := portions(slices, run.committed_slices, size):
+        if at >= until:
             return f"committed {run.committed_slices} of {SLICES} slices"
-        if not store.commit_portion(run, staged, portion):
+        if not store.commit_portion(run, staged, left[0]):
             return HELD
-        run = replace(run, committed_slices=portion.last + 1)
+        run, begun, at = replace(run, committed_slices=left[0].last + 1), at, now()
+        size = size_after(size, at - begun)
     return "committed" if store.close_run(run, staged, now()) else HELD
 
 
@@ -66,12 +71,19 @@ def refusal(staged: Staged, what: str) -> StagingRefused:
     )
 
 
-def portions(slices: Sequence[StagedSlice], committed: int) -> list[Portion]:
-    """Return the portions of the slices from the number `committed` on; the last one ends with the last slice."""
+def size_after(size: int, taken: timedelta) -> int:
+    """Return the windows of the next transaction after one that took this time, so that no writer waits long."""
+    wanted = size // 2 if taken > SLOW else 2 * size if taken < FAST else size
+    return min(PORTION, max(LEAST, wanted))
+
+
+def portions(slices: Sequence[StagedSlice], committed: int, size: int = PORTION) -> list[Portion]:
+    """Return the portions of the slices from the number `committed` on, of `size` windows at most if a slice has no
+    more; the last one ends with the last slice."""
     found: list[Portion] = []
     first, windows, members = committed, 0, list[StagedSlice]()
     for one in (one for one in slices if one.number >= committed):
-        if members and windows + one.windows > PORTION:
+        if members and windows + one.windows > size:
             found.append(_portion(first, members[-1].number, members))
             first, windows, members = members[-1].number + 1, 0, []
         windows += one.windows
