@@ -135,7 +135,8 @@ class Aggregations:
     def _removed_windows(self, aggregate: type, staging_id: str) -> int:
         values = {"staging_id": staging_id, "most": STAGED_CHUNK}
         step = Step(of_rows("remove_staged", aggregate), values, counts="removed")
-        return self._database.run(Script(f"staging {staging_id}", (step,), may_repeat=True)).kept["removed"]
+        script = Script(f"staging {staging_id}", (step,), may_repeat=True, durable=False)
+        return self._database.run(script).kept["removed"]
 
     def _touched(self, statement: str, run: AggregationRun, **values: Any) -> bool:
         return bool(write(self._database, f"run {run.run_id}", statement, run_id=run.run_id, **values))
@@ -170,7 +171,11 @@ def plan_script(run: AggregationRun) -> Script:
 
 
 def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Script:
-    """Return the transaction of a portion of slices: its mark, which is its lock, its check, and its windows."""
+    """Return the transaction of a portion of slices: its mark, which is its lock, its check, and its windows.
+
+    It is not durable: a loss of power takes mark and windows back together, and the run continues from the mark that
+    is left. The transaction that closes the run is durable, and so are then all before it.
+    """
     declared = find_aggregate(run.job).of
     values = {
         "run_id": run.run_id,
@@ -197,7 +202,7 @@ def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Scr
     if portion.has_whole:
         steps.append(Step(of_rows("replace_windows", declared), values))
     steps.append(Step(of_rows("add_windows", declared), values))
-    return Script(f"slices {portion.first} to {portion.last} of {run.run_id}", tuple(steps))
+    return Script(f"slices {portion.first} to {portion.last} of {run.run_id}", tuple(steps), durable=False)
 
 
 def close_script(run: AggregationRun, staged: Staged, closed_at: datetime) -> Script:

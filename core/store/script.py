@@ -87,12 +87,14 @@ class Script:
     """The steps of one transaction, in lock order; `subject` names it in errors.
 
     `may_repeat`: running it twice does no more than running it once, so a lost answer is StoreUnavailable, which is
-    retried.
+    retried. Without `durable`, a loss of power may take the transaction back, together with every later one, until the
+    next durable transaction is committed: only for work that somebody repeats who reads the database afterwards.
     """
 
     subject: str
     steps: tuple[Step, ...]
     may_repeat: bool = False
+    durable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

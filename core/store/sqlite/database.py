@@ -1,4 +1,4 @@
-"""The embedded database: stdlib sqlite3, WAL, synchronous=FULL, one connection per thread, one writer at a time."""
+"""The embedded database: stdlib sqlite3, WAL, one writer at a time, and one connection per thread and durability."""
 
 import sqlite3
 import threading
@@ -15,6 +15,9 @@ from core.store.script import Named, Outcome, Script, Step
 from core.store.sqlite.rows import EXACT_FLOAT, checksum_of_values, many_values, rows_text
 from core.store.sqlite.schema import check_columns, open_checked
 from core.store.sqlite.windows import ROWS_HASH, rows_hash
+
+NOT_DURABLE = ("PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0")  # of a connection: no commit waits
+CHECKPOINT_AFTER = 4  # such commits: a portion of a run writes 600 to 1,100 pages, and a checkpoint waits for the disk
 
 sqlite3.register_adapter(Decimal, lambda number: f"{number:f}")  # exact, as text
 
@@ -38,6 +41,7 @@ class SqliteDatabase:
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._writing = threading.Lock()  # fair between threads; SQLite's own waiting polls
+        self._unchecked = 0  # transactions that are not durable since the last checkpoint
 
     def ask(self, statement: Named, **values: Any) -> list[tuple[Any, ...]]:
         with _faults():
@@ -53,6 +57,8 @@ class SqliteDatabase:
                 rows = found if step.answers else rows
             if rehearse:
                 raise _RolledBack
+        if not script.durable:
+            self._checkpoint()
         return Outcome(kept, rows)
 
     def close(self) -> None:
@@ -88,7 +94,7 @@ class SqliteDatabase:
 
     @contextmanager
     def _transaction(self, script: Script) -> Iterator[sqlite3.Connection]:
-        connection = self._connection()
+        connection = self._connection(script.durable)
         connection.execute("BEGIN IMMEDIATE")
         try:
             yield connection
@@ -99,24 +105,41 @@ class SqliteDatabase:
         try:
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            self._drop(connection)
+            self._drop(script)
             fault = StoreUnavailable if script.may_repeat else CommitOutcomeUnknown
             raise fault(f"{script.subject}: the commit was not answered: {error}") from error
 
-    def _connection(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._connect()
-            connection.create_function(EXACT_FLOAT, 1, _exact_float, deterministic=True)
-            connection.create_function(ROWS_HASH, 1, rows_hash, deterministic=True)
-            self._connections.append(connection)
-            self._local.connection = connection
-            if len(self._connections) == 1:  # once in a process, as a rule
-                check_columns(connection)
+    def _checkpoint(self) -> None:
+        """Now and then copy the log into the file, while others may write; a reader or a full disk only delays it."""
+        self._unchecked += 1
+        if self._unchecked >= CHECKPOINT_AFTER:
+            self._unchecked = 0
+            with suppress(sqlite3.Error):
+                self._connection(durable=False).execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def _connection(self, durable: bool = True) -> sqlite3.Connection:
+        found = self._opened().get(durable)
+        return self._open(durable) if found is None else found
+
+    def _open(self, durable: bool) -> sqlite3.Connection:
+        connection = self._connect()
+        connection.create_function(EXACT_FLOAT, 1, _exact_float, deterministic=True)
+        connection.create_function(ROWS_HASH, 1, rows_hash, deterministic=True)
+        for pragma in () if durable else NOT_DURABLE:
+            connection.execute(pragma)
+        self._connections.append(connection)
+        self._opened()[durable] = connection
+        if len(self._connections) == 1:  # once in a process, as a rule
+            check_columns(connection)
         return connection
 
-    def _drop(self, connection: sqlite3.Connection) -> None:
-        self._local.connection = None
+    def _opened(self) -> dict[bool, sqlite3.Connection]:
+        """Return the connections of this thread, by durability."""
+        opened: dict[bool, sqlite3.Connection] = self._local.__dict__.setdefault("opened", {})
+        return opened
+
+    def _drop(self, script: Script) -> None:
+        connection = self._opened().pop(script.durable)
         self._connections.remove(connection)
         connection.close()
 
