@@ -1,0 +1,192 @@
+"""A loss of power while a run is committed into SQLite leaves a prefix of its transactions, and the run continues."""
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import core.aggregation.commit
+from core.aggregation.commit import Portion
+from core.aggregation.runs import AggregationRun, Staged, planned_run
+from core.model.aggregates import SLICES, aggregate_table
+from core.store.sqlite.database import CHECKPOINT_AFTER, SqliteDatabase
+from core.store.sqlite.schema import open_checked
+from core.transforms.aggregates.home_activity import HomeActivity
+from tests.fakes.aggregation_engines import (
+    HOME_ACTIVITY,
+    AggregatingStore,
+    SqliteAggregation,
+    committed,
+    finish,
+    ingest,
+    stage,
+)
+from tests.fakes.builders import EPOCH, reading
+from tests.fakes.engines import SqliteEngine
+
+NOW = EPOCH + timedelta(days=1)
+HOMES = [f"home-{number}" for number in range(12)]
+NUMBERS = sorted({aggregate_table(HomeActivity).slice_of(home) for home in HOMES})
+HEADER, FRAME_HEADER = 32, 24  # bytes of the log, and of each of its frames, which has a page after them
+
+
+def window(home_id: str, readings: int) -> HomeActivity:
+    return HomeActivity(home_id, EPOCH, "carbon_monoxide", readings, 1, 500, 200, 300, EPOCH, EPOCH)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The bytes of the database and of its log at one moment."""
+
+    database: bytes
+    log: bytes
+
+    @property
+    def frame(self) -> int:
+        return FRAME_HEADER + int.from_bytes(self.log[8:12], "big")
+
+    def commits(self) -> list[int]:
+        """Return the ends of the transactions in the log, without those that were there before its last restart."""
+        ends = []
+        for start in range(HEADER, len(self.log), self.frame):
+            if self.log[start + 8 : start + 16] != self.log[16:24]:
+                break
+            if self.log[start + 4 : start + 8] != bytes(4):
+                ends.append(start + self.frame)
+        return ends
+
+    def without_power(self) -> Iterator[bytes]:
+        """Return logs that a loss of power may leave: an end, whole or torn, or a frame that is lost before others."""
+        yield b""
+        for end in self.commits():
+            yield self.log[:end]
+            yield self.log[: end - self.frame // 2]
+            yield self.log[: end - self.frame] + bytes(self.frame) + self.log[end:]
+
+
+class Photographed(AggregatingStore):
+    """A store that keeps the files after each transaction of a run, and commits one event in the midst."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.files = [read_files(path)]
+        super().__init__(SqliteDatabase(path))
+
+    def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool:
+        done = super().commit_portion(run, staged, portion)
+        self.files.append(read_files(self.path))
+        if len(self.files) == len(NUMBERS) // 2:
+            ingest(self, [reading()])
+        return done
+
+
+def read_files(path: Path) -> Files:
+    log = Path(f"{path}-wal")
+    return Files(path.read_bytes(), log.read_bytes() if log.exists() else b"")
+
+
+def stored(store: AggregatingStore) -> dict[str, int]:
+    found = (one for home in HOMES for one in store.read_windows(HomeActivity, home, EPOCH, NOW))
+    return {one.home_id: one.readings for one in found}
+
+
+def opened_run(store: AggregatingStore, engine: SqliteAggregation, name: str) -> tuple[AggregationRun, Staged]:
+    """Open a run with a result that adds 2 to each home."""
+    ingest(store, [reading()])
+    run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", NOW)
+    assert run is not None
+    assert store.open_run(run)
+    stage(engine, name, run.run_id, [window(home, 2) for home in HOMES])
+    finish(engine, name, run.run_id, NOW)
+    staged = store.read_staged(run.run_id)
+    assert staged is not None
+    return run, staged
+
+
+@pytest.fixture
+def single(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each slice be a transaction of its own."""
+    monkeypatch.setattr(core.aggregation.commit, "PORTION", 1)
+
+
+def test_a_run_continues_from_every_prefix_that_a_loss_of_power_leaves(tmp_path: Path, single: None) -> None:
+    engine = SqliteAggregation(SqliteEngine(tmp_path / "store.db"))
+    with closing(engine.open()) as first:
+        assert committed(first, *opened_run(first, engine, "before"), NOW)
+    with closing(engine.open()) as second:
+        run, staged = opened_run(second, engine, "s")
+    store = Photographed(tmp_path / "store.db")
+    assert committed(store, run, staged, NOW)
+    before, found, tried = store.files[0], set(), 0
+    for files in store.files[1:]:
+        # A checkpoint first writes its log to the disk: then no shorter log can be left beside the changed file.
+        logs = files.without_power() if files.database == before.database else iter([files.log])
+        for log in logs:
+            found.add(continued(tmp_path / "left", Files(files.database, log), staged))
+            tried += 1
+        before = files
+    store.close()
+    assert tried > 2 * len(NUMBERS)
+    assert len(found) == len(NUMBERS) + 1  # each number of slices was left once, none and all among them
+
+
+def continued(place: Path, files: Files, staged: Staged) -> int:
+    """Start on the files that are left, and commit the rest; return the slices that were committed before."""
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    (place / "store.db").write_bytes(files.database)
+    (place / "store.db-wal").write_bytes(files.log)
+    with closing(SqliteAggregation(SqliteEngine(place / "store.db")).open()) as store:
+        left = store.read_standing(HOME_ACTIVITY).last_run
+        assert left is not None
+        done = sum(number < left.committed_slices for number in NUMBERS)
+        of = aggregate_table(HomeActivity)
+        assert stored(store) == {home: 4 if of.slice_of(home) < left.committed_slices else 2 for home in HOMES}
+        assert committed(store, left, staged, NOW)
+        assert stored(store) == dict.fromkeys(HOMES, 4)
+        closed = store.read_standing(HOME_ACTIVITY)
+        assert closed.last_run is not None
+        assert (closed.last_run.committed_slices, closed.cut) == (SLICES, left.cut_to)
+    return done
+
+
+class Noting(sqlite3.Connection):
+    """A connection that notes how each commit is synchronous, and each checkpoint."""
+
+    notes: list[str]
+
+    def execute(self, text: str, *given: Any) -> sqlite3.Cursor:
+        if text == "COMMIT":
+            self.notes.append({1: "normal", 2: "full"}[super().execute("PRAGMA synchronous").fetchone()[0]])
+        if "wal_checkpoint" in text:
+            self.notes.append("checkpoint")
+        return super().execute(text, *given)
+
+
+def test_only_the_portions_of_a_run_do_not_wait_for_the_disk(tmp_path: Path, single: None) -> None:
+    engine = SqliteAggregation(SqliteEngine(tmp_path / "store.db"))
+    with closing(engine.open()) as other:
+        run, staged = opened_run(other, engine, "s")
+    notes: list[str] = []
+
+    def connect() -> sqlite3.Connection:
+        open_checked(engine.sqlite.path, 5.0).close()
+        connection = sqlite3.connect(engine.sqlite.path, isolation_level=None, factory=Noting)
+        connection.notes = notes
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+    with closing(AggregatingStore(SqliteDatabase(engine.sqlite.path, connect=connect))) as store:
+        ingest(store, [reading()])
+        assert committed(store, run, staged, NOW)
+        ingest(store, [reading()])
+    portions = [note for note in notes[1:-2] if note != "checkpoint"]
+    assert portions == ["normal"] * len(NUMBERS)
+    assert notes.count("checkpoint") == len(NUMBERS) // CHECKPOINT_AFTER
+    assert (notes[0], notes[-2:]) == ("full", ["full", "full"])  # events, and the transaction that closes the run
