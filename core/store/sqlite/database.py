@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
@@ -17,6 +18,7 @@ from core.store.sqlite.schema import check_columns, open_checked
 from core.store.sqlite.windows import ROWS_HASH, rows_hash
 
 NOT_DURABLE = ("PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0")  # of a connection: no commit waits
+PAUSE = 0.002  # seconds
 CHECKPOINT_AFTER = 4  # such commits: a portion of a run writes 600 to 1,100 pages, and a checkpoint waits for the disk
 
 sqlite3.register_adapter(Decimal, lambda number: f"{number:f}")  # exact, as text
@@ -58,7 +60,7 @@ class SqliteDatabase:
             if rehearse:
                 raise _RolledBack
         if not script.durable:
-            self._checkpoint()
+            self._let_others_write()
         return Outcome(kept, rows)
 
     def close(self) -> None:
@@ -109,13 +111,18 @@ class SqliteDatabase:
             fault = StoreUnavailable if script.may_repeat else CommitOutcomeUnknown
             raise fault(f"{script.subject}: the commit was not answered: {error}") from error
 
-    def _checkpoint(self) -> None:
-        """Now and then copy the log into the file, while others may write; a reader or a full disk only delays it."""
+    def _let_others_write(self) -> None:
+        """Pause, or copy the log into the file, before the next of such transactions: neither keeps a writer waiting.
+
+        A reader or a full disk only delays the copy.
+        """
         self._unchecked += 1
-        if self._unchecked >= CHECKPOINT_AFTER:
-            self._unchecked = 0
-            with suppress(sqlite3.Error):
-                self._connection(durable=False).execute("PRAGMA wal_checkpoint(PASSIVE)")
+        if self._unchecked < CHECKPOINT_AFTER:
+            time.sleep(PAUSE)
+            return
+        self._unchecked = 0
+        with suppress(sqlite3.Error):
+            self._connection(durable=False).execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def _connection(self, durable: bool = True) -> sqlite3.Connection:
         found = self._opened().get(durable)
