@@ -1,0 +1,67 @@
+"""core/aggregation/commit.py: the size of the transactions follows the disk; tests/contract has the rest."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from core.aggregation.commit import LEAST, PORTION, SLOW, Portion, commit_run, size_after
+from core.aggregation.runs import AggregationRun, Cut, Staged, StagedSlice
+from core.model.aggregates import SLICES
+from tests.fakes.builders import EPOCH
+
+WINDOWS = 1_000  # of each slice
+RUN = AggregationRun("r", "j", 1, Cut("{}"), Cut("{}"), "local", 1, 1, "submitted", EPOCH, EPOCH)
+
+
+@dataclass
+class Disk:
+    """A store whose transactions take some time for each window, and a clock that shows it."""
+
+    cost: timedelta
+    at: datetime = EPOCH
+    committed: list[int] = field(default_factory=list)
+    better_after: int = SLICES
+
+    def now(self) -> datetime:
+        return self.at
+
+    def read_slices(self, staged: Staged) -> tuple[StagedSlice, ...]:
+        return tuple(StagedSlice(number, WINDOWS, 0) for number in range(SLICES))
+
+    def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool:
+        assert run.committed_slices == portion.first == sum(self.committed) // WINDOWS
+        cost = self.cost if portion.first < self.better_after else timedelta(0)
+        self.at += cost * portion.windows
+        self.committed.append(portion.windows)
+        return True
+
+    def close_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
+        return run.committed_slices == SLICES
+
+
+def committed(disk: Disk) -> list[int]:
+    staged = Staged("s", "r", 1, EPOCH, WINDOWS * SLICES)
+    assert commit_run(disk, RUN, staged, disk.now, EPOCH + timedelta(hours=1)) == "committed"
+    assert sum(disk.committed) == staged.windows
+    return disk.committed
+
+
+def test_a_fast_disk_takes_whole_portions() -> None:
+    assert set(committed(Disk(timedelta(microseconds=8)))) == {PORTION}
+
+
+def test_a_slow_disk_takes_smaller_portions_until_none_takes_long() -> None:
+    sizes = committed(Disk(timedelta(microseconds=70)))
+    assert sizes[:3] == [PORTION, PORTION // 2, PORTION // 4]
+    assert set(sizes[2:]) == {PORTION // 4}
+
+
+def test_portions_grow_again_on_a_disk_that_is_fast_again() -> None:
+    sizes = committed(Disk(timedelta(microseconds=70), better_after=20))
+    assert sizes[2] == PORTION // 4
+    assert sizes[-2] == PORTION
+
+
+def test_a_portion_has_a_least_and_a_largest_size() -> None:
+    assert size_after(LEAST, SLOW * 2) == LEAST
+    assert size_after(PORTION, timedelta(0)) == PORTION
+    assert size_after(PORTION, SLOW) == PORTION
