@@ -141,4 +141,40 @@ MUTANTS = (
         ),
         ("modules do not look for the packages of the batch", "    sys.path.insert(0, _packages)\n", "    pass\n"),
     ),
+    *in_file(
+        "core/store/aggregation.py",
+        "tests/unit/core/store/test_power_loss.py",
+        (
+            "the mark of slices is a transaction of its own",
+            "        return self._is_first(portion_script(run, staged, portion))",
+            "        whole = portion_script(run, staged, portion)\n"
+            "        mark, *others = (Script(whole.subject, (step,), durable=False) for step in whole.steps)\n"
+            "        return self._is_first(mark) and all(self._is_first(other) for other in others)",
+        ),
+        (
+            "the cut moves without a wait for the disk",
+            '    return Script(f"result of {run.run_id}", steps)',
+            '    return Script(f"result of {run.run_id}", steps, durable=False)',
+        ),
+    ),
+    *in_file(
+        "core/store/sqlite/database.py",
+        "tests/unit/core/store/test_power_loss.py",
+        (
+            "every portion waits for the disk",
+            "connection = self._connection(script.durable)",
+            "connection = self._connection()",
+        ),
+        (
+            "no transaction waits for the disk",
+            "for pragma in () if durable else NOT_DURABLE:",
+            "for pragma in NOT_DURABLE:",
+        ),
+    ),
+    *in_file(
+        "core/aggregation/commit.py",
+        "tests/unit/core/aggregation/test_commit.py",
+        ("a slow disk takes portions as before", "size // 2 if taken > SLOW", "size if taken > SLOW"),
+        ("a small portion stays small", "2 * size if taken < FAST", "size if taken < FAST"),
+    ),
 )
