@@ -2,16 +2,14 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from local.aggregate_recount import Recounted, added_up, begins_at
 from local.recount import recounting
 
 WINDOW_US = 15 * 60 * 1_000_000
-SHOWN = 20  # the limit of named windows
 
 # The published readings, with the least and the greatest number of copies.
 _PUBLISHED = """
@@ -29,7 +27,6 @@ SELECT home_id, kind, instant(window_start), readings, active, ppm_hundredths, l
     most_ppm_hundredths, instant(first_observed_at), instant(last_observed_at)
 FROM home_activity
 """
-_RUNS = "SELECT COUNT(*) FROM aggregation_run WHERE status = 'committed'"
 
 
 class Window(NamedTuple):
@@ -41,8 +38,7 @@ class Window(NamedTuple):
 
     def __str__(self) -> str:
         """Return the window in a form for people."""
-        start = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self.start_us)
-        return f"{self.home_id} {self.kind} {start:%Y-%m-%d %H:%M}"
+        return f"{self.home_id} {self.kind} {begins_at(self.start_us):%Y-%m-%d %H:%M}"
 
 
 class Sums(NamedTuple):
@@ -57,51 +53,20 @@ class Sums(NamedTuple):
     last_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class Recounted:
-    """Both sides of the recount: the windows by the record, the windows in the store, and the number of runs."""
-
-    expected: Mapping[Window, Sums]
-    found: Mapping[Window, Sums]
-    runs: int
-
-    @property
-    def differences(self) -> list[str]:
-        """The differing windows: the first ones with their values, then the number of all further ones."""
-        differing = sorted(one for one in {*self.expected, *self.found} if self._differs(one))
-        shown = [f"home_activity: {one}: {self._difference(one)}" for one in differing[:SHOWN]]
-        more = len(differing) - len(shown)
-        return [*shown, f"home_activity: and {more} more windows differ"] if more else shown
-
-    @property
-    def busiest_home(self) -> str | None:
-        """The home with the most readings in the aggregate; None when nothing was aggregated."""
-        readings: Counter[str] = Counter()
-        for window, sums in self.found.items():
-            readings[window.home_id] += sums.readings
-        return max(readings, key=lambda home_id: (readings[home_id], home_id), default=None)
-
-    def _differs(self, window: Window) -> bool:
-        return self.expected.get(window) != self.found.get(window)
-
-    def _difference(self, window: Window) -> str:
-        expected, found = self.expected.get(window), self.found.get(window)
-        if found is None or expected is None:
-            return "it is missing" if found is None else "nothing was published for it"
-        names = [name for name in Sums._fields if getattr(found, name) != getattr(expected, name)]
-        return ", ".join(f"{name} {getattr(found, name)} instead of {getattr(expected, name)}" for name in names)
-
-
 def recount_activity(store: Path, record: Path) -> Recounted:
     """Add up the published readings, and read the aggregate of the store."""
     with recounting(store, record) as connection:
-        expected: dict[Window, Sums] = {}
-        for window, one, copies in _readings(connection):
-            for _ in range(copies):
-                standing = expected.get(window)
-                expected[window] = one if standing is None else _added(standing, one)
+        expected = added_up(_readings(connection), _added)
         found = {Window(*row[:3]): Sums(*row[3:]) for row in connection.execute(_ACTIVITY)}
-        return Recounted(expected, found, connection.execute(_RUNS).fetchone()[0])
+        return Recounted("home_activity", expected, found)
+
+
+def busiest_home(recounted: Recounted) -> str | None:
+    """Return the home with the most readings in the aggregate; None when nothing was aggregated."""
+    readings: Counter[str] = Counter()
+    for window, sums in recounted.found.items():
+        readings[window.home_id] += sums.readings
+    return max(readings, key=lambda home_id: (readings[home_id], home_id), default=None)
 
 
 def _readings(connection: sqlite3.Connection) -> Iterator[tuple[Window, Sums, int]]:

@@ -1,4 +1,4 @@
-"""The demo's aggregation: run Spark until nothing is new, and recount the aggregate."""
+"""The demo's aggregation: runs on Spark until nothing is new, one job killed, and one replay in the last run."""
 
 import argparse
 import http.client
@@ -8,16 +8,19 @@ import shutil
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from core.remote.spark.local import LocalEngine, LocalSpark
-from local.activity_recount import recount_activity
-from local.feed.domains import HOMES
+from local.aggregates import shown_of
+from local.feed.domains import HOMES, Domain
+from local.job_killer import JobKiller
 from local.processes import Pause, tail
+from local.replaying import committed_range, replay
+from local.stack import Place
 
 SUBMIT = Path(sys.executable).parent / "spark-submit"
 SETTINGS = {
@@ -27,9 +30,8 @@ SETTINGS = {
     "AGGREGATION_GRACE_SECONDS": "20",  # short, so that the submit of a killed host delays the demo little
 }
 STEP_EVERY, PROGRESS_EVERY = 1.0, 5.0  # seconds
-PATIENCE = 240.0  # the limit of seconds for one step of a run
+PATIENCE = 480.0  # the limit of seconds for one step of a run; a job takes 15 where nothing else runs
 ANSWER = 60.0  # seconds until the host must answer
-SERVED_AT = "http://localhost:7071"  # the address of `make serve`
 NO_SPARK = "Spark is missing: install Java, then run make .venv/spark.done"
 NO_JAVA = "Java is missing: apt-get install openjdk-17-jre-headless, or set JAVA_HOME"
 
@@ -38,9 +40,25 @@ class NotAggregated(Exception):
     """Aggregation did not finish; the message holds its last step."""
 
 
-def homes_for(events: int) -> int:
-    """Return a number of homes so small that each publishes for more than an hour of event time, for its page."""
-    return max(40, events // 400)
+def senders_for(options: argparse.Namespace) -> int:
+    """Return the usual number of senders; of homes so few that each publishes for more than an hour, for its page."""
+    events, domain = options.events, options.transform
+    return max(40, events // 400) if domain is HOMES else int(domain.senders_for(events))
+
+
+def settings_for(options: argparse.Namespace) -> Mapping[str, str]:
+    """Return settings of the host: a run has half of the rows at most, so two runs or more come before the replay."""
+    if not options.aggregate:
+        return {}
+    rows = options.events * shown_of(options.transform).rows_per_event / 2
+    return {**SETTINGS, "AGGREGATION_ROWS": str(max(1, round(rows)))}
+
+
+def job_killer(options: argparse.Namespace, place: Place) -> AbstractContextManager[object]:
+    """Return the killer of one Spark job, for a demo that aggregates."""
+    if not options.aggregate:
+        return nullcontext()
+    return JobKiller(place.store, place.folder / "spark", shown_of(options.transform).name)
 
 
 def refuse_unable(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
@@ -49,8 +67,6 @@ def refuse_unable(parser: argparse.ArgumentParser, options: argparse.Namespace) 
         return
     if options.workers:
         parser.error("argument --aggregate: it needs the functions host, whose timer aggregates: leave --workers out")
-    if options.transform is not HOMES:
-        parser.error(f"argument --aggregate: only {HOMES.name} has readings to aggregate")
     if lacking := _lacking():
         parser.error(f"argument --aggregate: {lacking}")
 
@@ -73,11 +89,21 @@ def jobs_ended(folder: Path) -> Iterator[None]:
             engine.cancel(job.name)
 
 
-def aggregate_all(address: str, folder: Path, pause: Pause) -> None:
+def aggregate_and_replay(address: str, place: Place, domain: Domain, pause: Pause) -> None:
+    """Aggregate all that is committed, replay events whose rows are in the aggregate, and aggregate the replay too."""
+    shown = shown_of(domain)
+    aggregate_all(address, shown.name, place.folder, pause)
+    chosen = committed_range(place.store, shown)
+    if chosen is not None:  # otherwise the proof reports that the replay is missing
+        replay(address, chosen, pause, lambda line: print(line, flush=True))
+        aggregate_all(address, shown.name, place.folder, pause)
+
+
+def aggregate_all(address: str, job: str, folder: Path, pause: Pause) -> None:
     """Have the host take steps until nothing is new; raise NotAggregated when a step fails or takes too long."""
     began = printed_at = moved_at = time.monotonic()
     last = ""
-    while (standing := _step(address)) != "has nothing new":
+    while (standing := _step(address, job)) != "has nothing new":
         now = time.monotonic()
         if "failed" in standing or now - moved_at > PATIENCE:
             raise NotAggregated(f"aggregation: {standing}; the newest job's last lines:\n{_last_words(folder)}")
@@ -89,28 +115,10 @@ def aggregate_all(address: str, folder: Path, pause: Pause) -> None:
         pause(STEP_EVERY)
 
 
-def prove_aggregate(store: Path, record: Path, show: Callable[[str], object]) -> tuple[dict[str, object], list[str]]:
-    """Return the figures of the aggregate and its differences; show the address of a home's page."""
-    recounted = recount_activity(store, record)
-    differences, home_id = recounted.differences, recounted.busiest_home
-    if home_id is None:
-        differences.append("home_activity: it is empty")
-    page = None if home_id is None else f"{SERVED_AT}/api/homes/{home_id}"
-    if page is not None:
-        show(f"a home's page: {page}   once `make serve FOLDER={store.parent}` says that it is ready")
-    aggregate = {
-        "equals_recount": not differences,
-        "windows": len(recounted.found),
-        "readings": sum(sums.readings for sums in recounted.found.values()),
-        "runs": recounted.runs,
-    }
-    return {"aggregate": aggregate, "home_page": page}, differences
-
-
-def _step(address: str) -> str:
+def _step(address: str, job: str) -> str:
     """Return the result of one step and the status of the newest run, or the reason of a missing answer."""
     try:
-        status, body = _post(address)
+        status, body = _post(address, job)
     except (OSError, http.client.HTTPException) as error:
         return f"no answer: {str(error) or type(error).__name__}"
     if status != 202:
@@ -128,11 +136,11 @@ def _why(failure: str | None) -> str:
     return f": {failure}" if failure else ""
 
 
-def _post(address: str) -> tuple[int, bytes]:
+def _post(address: str, job: str) -> tuple[int, bytes]:
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=ANSWER)
     headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex}
     try:
-        connection.request("POST", "/api/aggregations", b"{}", headers)
+        connection.request("POST", "/api/aggregations", json.dumps({"job": job}), headers)
         answer = connection.getresponse()
         return answer.status, answer.read()
     finally:

@@ -1,7 +1,6 @@
 """`make demo`: a bounded run of everything, with kills, and the proof that every event is accounted for."""
 
 import argparse
-import json
 import shutil
 import sys
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from random import Random
 
 from local import aggregating
 from local.accounting import NOTHING, Accounted, Accounting, NoProgress, Waited
+from local.aggregate_proof import prove_aggregate
 from local.chaos import DANGEROUS, DUPLICATES, KILLS, LATER, SETTINGS, Chaos, Strikes, blow_plan, kills_alone
 from local.consumers import Consumers, Host, Workers
 from local.dangerous import DEADLY
@@ -20,7 +20,8 @@ from local.folders import LOCAL_RUN, fresh_folder
 from local.interruption import Interrupted, Interruption
 from local.operator import NotOpened, Operator, open_next_incarnation
 from local.processes import Child, ChildFailed, Children, Pause
-from local.proof import Finished, Proof, prove
+from local.proof import Finished, Proof, prove, report
+from local.replaying import NotReplayed
 from local.server import ServerRefused, add_store, prepared
 from local.stack import Asked, Place, Stack
 
@@ -61,7 +62,10 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         "the database refuses, keep the order of each home, and recreate the hub; the app must heal every gap",
     )
     parser.add_argument(
-        "--aggregate", action="store_true", help="aggregate with Spark, and recount the aggregate; implies --keep"
+        "--aggregate",
+        action="store_true",
+        help="aggregate with Spark in three runs or more, kill a job of one, replay rows that are in the aggregate, "
+        "and recount it; implies --keep",
     )
     add_domain(parser)
     add_store(parser)
@@ -71,8 +75,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, default=LOCAL_RUN / "demo", metavar="DIR", help="default: %(default)s")
     parser.add_argument("--keep", action="store_true", help="keep the run's files until the next demo")
     options = parser.parse_args(arguments)
-    usual = aggregating.homes_for if options.aggregate else options.transform.senders_for
-    choose_senders(parser, options, usual(options.events))
+    usual = options.transform.senders_for(options.events)
+    choose_senders(parser, options, aggregating.senders_for(options) if options.aggregate else usual)
     if options.chaos and options.workers:
         parser.error(
             "argument --chaos: it needs the functions host, because workers lose no batches: leave --workers out"
@@ -98,21 +102,18 @@ def _in_folder(options: argparse.Namespace, folder: Path, pause: Pause) -> int:
     place, record = Place(folder, server=options.store), folder / "record.db"
     try:
         with prepared(place.server, pause=pause), aggregating.jobs_ended(folder), Children(folder) as children:
-            more = {**_chaos_settings(options), **(aggregating.SETTINGS if options.aggregate else {})}
+            more = {**_chaos_settings(options), **aggregating.settings_for(options)}
             finished = _run(options, Stack(place, children, pause, more), record)
             if place.server:
                 place.server.copy(place.store)
-    except (ChildFailed, NoProgress, NotOpened, ServerRefused, aggregating.NotAggregated) as error:
+    except (ChildFailed, NoProgress, NotOpened, ServerRefused, NotReplayed, aggregating.NotAggregated) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     proof = prove(finished, place.store, record)
     if options.aggregate:
-        figures, differences = aggregating.prove_aggregate(place.store, record, print)
+        figures, differences = prove_aggregate(options.transform, place.store, record, print)
         proof = Proof({**proof.figures, **figures}, proof.differences + differences)
-    for difference in proof.differences:
-        print(f"difference: {difference}", file=sys.stderr)
-    print(json.dumps(proof.figures), flush=True)
-    return 1 if proof.differences else 0
+    return report(proof)
 
 
 def _run(options: argparse.Namespace, stack: Stack, record: Path) -> Finished:
@@ -121,7 +122,7 @@ def _run(options: argparse.Namespace, stack: Stack, record: Path) -> Finished:
     stack.create_store()
     consumers, strikes = _consumers(options, stack, emulator)
     run = _Run(options, stack, record, consumers, emulator)
-    with consumers.watch, run.operator():
+    with consumers.watch, run.operator(), aggregating.job_killer(options, stack.place):
         accounting = run.part(options.events)
         senders = f"{options.senders:,} {options.transform.senders}"
         print(f"publishing {options.events:,} events of {senders}; {consumers}", flush=True)
@@ -131,7 +132,7 @@ def _run(options: argparse.Namespace, stack: Stack, record: Path) -> Finished:
             later = run.in_recreated_hub(consumers, accounted)
             accounted = accounted.followed_by(later)
         if isinstance(consumers, Host) and options.aggregate:
-            aggregating.aggregate_all(consumers.address, stack.place.folder, stack.pause)
+            aggregating.aggregate_and_replay(consumers.address, stack.place, options.transform, stack.pause)
     consumers.end()
     return Finished(*accounted, accounting.struck, options.workers, consumers.logs, _is_dangerous(options))
 

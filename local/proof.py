@@ -1,6 +1,7 @@
 """The proof of a demo: its figures, and every difference between the published events and the app's results."""
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -31,6 +32,14 @@ class Proof:
 
     figures: dict[str, object]
     differences: list[str]
+
+
+def report(proof: Proof) -> int:
+    """Print the differences, and the figures as the last line; return the exit code: 1 when there is a difference."""
+    for difference in proof.differences:
+        print(f"difference: {difference}", file=sys.stderr)
+    print(json.dumps(proof.figures), flush=True)
+    return 1 if proof.differences else 0
 
 
 def prove(finished: Finished, store: Path, record: Path) -> Proof:

@@ -12,10 +12,10 @@ import pytest
 
 from local.aggregating import SUBMIT
 from local.processes import APP
-from tests.acceptance.demo.started import KEYS, Start, free_port, wait_until
+from tests.acceptance.demo.started import KEYS, Ended, Start, free_port, wait_until
 from tests.spark.here import lacking
 
-SPARK_DEADLINE = 400.0  # seconds: Spark starts several times, perhaps beside other tests
+SPARK_DEADLINE = 1500.0  # seconds: Spark starts four times or more, perhaps beside other tests
 WHY = lacking() or (None if SUBMIT.exists() else f"{SUBMIT} is missing")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(WHY is not None, reason=f"the demo cannot aggregate: {WHY}")]
 
@@ -31,6 +31,16 @@ def get(address: str) -> tuple[int, str]:
         connection.close()
 
 
+def assert_worked(ended: Ended, aggregation: dict[str, int]) -> None:
+    """Check that three runs were committed, with a replay and after a kill, and that a line names each."""
+    assert list(aggregation) == ["runs", "replays", "killed", "windows"]
+    assert aggregation["runs"] >= 3 and aggregation["replays"] == 1 and aggregation["killed"] >= 1
+    assert any(f"aggregating: run {aggregation['runs']}, attempt " in line for line in ended.out)
+    assert any(line.startswith("killing Spark, process ") for line in ended.out)
+    (replayed,) = [line for line in ended.out if line.startswith("replayed ")]
+    assert re.fullmatch(r"replayed [\d,]+ events: [1-9][\d,]* rows were replaced", replayed)
+
+
 def test_a_demo_that_aggregates_proves_it_and_its_files_are_served(start: Start, tmp_path: Path) -> None:
     demo = start("local.demo", "--events", "3000", "--kill", "1", "--aggregate", "--folder", str(tmp_path))
     ended = demo.wait(SPARK_DEADLINE)
@@ -40,13 +50,14 @@ def test_a_demo_that_aggregates_proves_it_and_its_files_are_served(start: Start,
     assert [name for name in figures if name not in ("kills", "gaps")] == [
         *(name for name in KEYS if name != "gaps"),
         "aggregate",
+        "aggregation",
         "home_page",
     ]
     assert (figures["kills"], figures["published"], figures["accounted"]) == (1, 3_000, 3_000)
-    aggregate = figures["aggregate"]
-    assert aggregate["equals_recount"] is True and aggregate["runs"] >= 1
-    assert 2_000 < aggregate["readings"] < 3_000 and 0 < aggregate["windows"] <= aggregate["readings"]
-    assert any(f"aggregating: run {aggregate['runs']}, attempt " in line for line in ended.out)
+    aggregate, aggregation = figures["aggregate"], figures["aggregation"]
+    assert (aggregate["name"], aggregate["equals_recount"]) == ("home_activity", True)
+    assert 2_000 < aggregate["rows"] < 3_000 and 0 < aggregation["windows"] <= aggregate["rows"]
+    assert_worked(ended, aggregation)
     (line,) = [line for line in ended.out if line.startswith("a home's page: ")]
     assert figures["home_page"] in line
     (folder,) = re.findall(r"make serve FOLDER=(\S+?)`", line)
@@ -64,10 +75,26 @@ def test_a_demo_that_aggregates_proves_it_and_its_files_are_served(start: Start,
     books = json.loads(body)
     assert (status, books["accounted"], books["ledger_balanced"]) == (200, 3_000, True)
     status, body = get(f"http://localhost:{port}/api/aggregations")
-    assert (json.loads(body)["cut"], len(json.loads(body)["runs"])) == (json.loads(body)["reached"], aggregate["runs"])
+    assert (json.loads(body)["cut"], len(json.loads(body)["runs"])) == (
+        json.loads(body)["reached"],
+        aggregation["runs"],
+    )
     serve.stop(signal.SIGINT)
     assert serve.wait().code == 0
     assert serve.left() == []
+
+
+def test_a_demo_of_flights_aggregates_their_punctuality(start: Start, tmp_path: Path) -> None:
+    options = ("--events", "2000", "--transform", "flight_info", "--aggregate", "--folder", str(tmp_path))
+    demo = start("local.demo", *options)
+    ended = demo.wait(SPARK_DEADLINE)
+    assert ended.code == 0, ended.err
+    assert demo.left() == []
+    figures = json.loads(ended.out[-1])
+    aggregate, aggregation = figures["aggregate"], figures["aggregation"]
+    assert (aggregate["name"], aggregate["equals_recount"]) == ("flight_punctuality", True)
+    assert aggregate["rows"] == figures["written"] > 1_900 and "home_page" not in figures
+    assert_worked(ended, aggregation)
 
 
 def test_a_demo_that_is_stopped_while_spark_works_leaves_no_process_behind(start: Start, tmp_path: Path) -> None:

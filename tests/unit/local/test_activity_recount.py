@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from local.activity_recount import SHOWN, recount_activity
-from local.aggregating import prove_aggregate
+from local.activity_recount import busiest_home, recount_activity
+from local.aggregate_recount import SHOWN
 from local.feed.record import ONCE, Copies
 from tests.unit.local.feed.builders import story
 from tests.unit.local.stores import Files, ingest, settle_letters, write_record
@@ -118,30 +118,14 @@ def test_events_whose_answers_were_lost_count_as_often_as_they_are_stored(tmp_pa
     assert aggregated.differences != []
 
 
-def test_the_proof_names_the_page_of_the_home_with_most_readings(aggregated: Aggregated) -> None:
-    aggregated.change(
-        "INSERT INTO aggregation_run (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status,"
-        " planned_at, intent_at, is_snapshot)"
-        " VALUES ('r', 'home_activity', 1, '{}', '{}', 'local', 1, 1, 'committed', 'at', 'at', 0)"
-    )
-    shown: list[str] = []
-    figures, differences = prove_aggregate(aggregated.store, aggregated.record, shown.append)
+def test_the_busiest_home_has_the_most_readings(aggregated: Aggregated) -> None:
     most = "SELECT home_id FROM home_activity GROUP BY home_id ORDER BY SUM(readings) DESC, home_id DESC LIMIT 1"
     ((home_id,),) = aggregated.change(most)
-    ((windows, readings),) = aggregated.change("SELECT COUNT(*), SUM(readings) FROM home_activity")
-    assert differences == []
-    assert figures == {
-        "aggregate": {"equals_recount": True, "windows": windows, "readings": readings, "runs": 1},
-        "home_page": f"http://localhost:7071/api/homes/{home_id}",
-    }
-    (line,) = shown
-    assert (
-        f"http://localhost:7071/api/homes/{home_id}" in line and f"make serve FOLDER={aggregated.store.parent}" in line
-    )
+    found = recount_activity(aggregated.store, aggregated.record)
+    assert busiest_home(found) == home_id
+    assert [(found.rows,)] == aggregated.change("SELECT SUM(readings) FROM home_activity")
 
 
-def test_an_aggregate_that_is_empty_proves_nothing(aggregated: Aggregated) -> None:
+def test_an_empty_aggregate_has_no_busiest_home(aggregated: Aggregated) -> None:
     aggregated.change("DELETE FROM home_activity")
-    figures, differences = prove_aggregate(aggregated.store, aggregated.record, print)
-    assert differences[-1] == "home_activity: it is empty"
-    assert figures["home_page"] is None and figures["aggregate"]["equals_recount"] is False  # type: ignore[index]
+    assert busiest_home(recount_activity(aggregated.store, aggregated.record)) is None

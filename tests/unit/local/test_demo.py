@@ -16,17 +16,19 @@ def test_an_impossible_demo_is_refused_with_one_clear_error(capsys: pytest.Captu
         "--chaos=often": "ignored explicit argument 'often'",
         "--chaos --workers=2": "argument --chaos: it needs the functions host",
         "--aggregate --workers=2": "it needs the functions host",
-        "--aggregate --transform=flight_info": "only home_security has readings",
+        "--aggregate --workers=2 --transform=flight_info": "it needs the functions host",
     }.items():
         with pytest.raises(SystemExit):
             main(options.split())
         assert why in capsys.readouterr().err, options
 
 
-def test_help_names_chaos(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_chaos_and_the_parts_of_an_aggregation(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert "--chaos" in capsys.readouterr().out
+    help_text = " ".join(capsys.readouterr().out.split())
+    assert "--chaos" in help_text
+    assert "aggregate with Spark in three runs or more, kill a job of one, replay rows" in help_text
 
 
 def test_without_java_a_demo_that_aggregates_is_refused_with_the_way_to_get_it(

@@ -1,65 +1,25 @@
 """local/operator.py: an operator over HTTP, against a server that notes the requests."""
 
-import http.server
-import json
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from core.store.sqlite.schema import migrate_sqlite
 from local.operator import NotOpened, Operator, open_next_incarnation
+from tests.unit.local.listed_host import Host
 
 STOPPED = {"incarnation": 1, "partitions": [{"stops": [{"reason": "incarnation"}]}]}
 DRY = {"incarnation": 2, "hub_created_at": "2026-01-01T00:00:00Z", "evidence": "it is younger"}
-
-
-class Host:
-    """A host that answers from a list, and notes what it is asked."""
-
-    def __init__(self) -> None:
-        self.posts: list[tuple[str, dict[str, Any]]] = []
-        self.posted = threading.Event()
-        self.status: list[dict[str, Any]] = []
-        self.answers: list[tuple[int, dict[str, Any]]] = []
-        own = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.reply(200, own.status.pop(0) if len(own.status) > 1 else own.status[0])
-
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                assert self.headers["Idempotency-Key"]
-                own.posts.append((self.path, body))
-                own.posted.set()
-                self.reply(*(own.answers.pop(0) if own.answers else (200, {})))
-
-            def reply(self, code: int, answer: dict[str, Any]) -> None:
-                content = json.dumps(answer).encode()
-                self.send_response(code)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
-        self.address = f"http://127.0.0.1:{self.server.server_port}"
 
 
 @pytest.fixture
 def host() -> Iterator[Host]:
     made = Host()
     yield made
-    made.server.shutdown()
-    made.server.server_close()
+    made.close()
 
 
 def test_the_next_incarnation_is_opened_after_a_dry_run_once_the_stop_is_reported(host: Host) -> None:

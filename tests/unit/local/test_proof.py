@@ -14,7 +14,7 @@ import pytest
 from local.books import Books
 from local.chaos import Kind
 from local.feed.record import ONCE, Copies
-from local.proof import Finished, prove, redelivered
+from local.proof import Finished, Proof, prove, redelivered, report
 from tests.unit.local.feed.builders import story
 from tests.unit.local.stores import Files, write_record
 
@@ -137,3 +137,11 @@ def test_redelivered_events_are_summed_over_the_logs_of_all_hosts(tmp_path: Path
     logs[0].write_text(f"{json.dumps(line)}\n{json.dumps(other)}\n{json.dumps(line)[:-4]}")
     logs[1].write_text(f"{json.dumps(line)}\n")
     assert redelivered(logs) == 10
+
+
+def test_the_exit_code_tells_whether_the_proof_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    figures: dict[str, object] = {"published": 1, "aggregation": {"runs": 2}}
+    assert report(Proof(figures, [])) == 0
+    assert capsys.readouterr() == (json.dumps(figures) + "\n", "")
+    assert report(Proof(figures, ["aggregation: 2 runs are committed"])) == 1
+    assert capsys.readouterr() == (json.dumps(figures) + "\n", "difference: aggregation: 2 runs are committed\n")

@@ -1,0 +1,84 @@
+"""Kill the Spark process of one job of a demo while the job runs; the next attempt of its run does the work."""
+
+import os
+import signal
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from types import TracebackType
+
+from core.aggregation.tick import PROGRAM
+from local.aggregate_proof import KILLED
+
+LOOK_EVERY = 0.2  # seconds
+SPARK, LAUNCHER = "org.apache.spark.deploy.SparkSubmit", "org.apache.spark.launcher.Main"
+_FAILED = "SELECT COUNT(*) FROM aggregation_failure WHERE reason IN (?, ?)"
+_SUBMITTED = "SELECT run_id, run_number, attempt FROM aggregation_run WHERE job = ? AND status = 'submitted'"
+
+
+class JobKiller:
+    """Kills jobs of an aggregate in the background of a `with` block, each once, until the app has noted one as killed.
+
+    `jobs` is the folder with a folder for each job.
+    """
+
+    def __init__(self, store: Path, jobs: Path, aggregate: str, look_every: float = LOOK_EVERY) -> None:
+        self._store = store
+        self._jobs = jobs
+        self._aggregate = aggregate
+        self._look_every = look_every
+        self._struck: set[str] = set()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def __enter__(self) -> "JobKiller":
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        is_noted = False
+        while not is_noted and not self._ended.wait(self._look_every):
+            with suppress(sqlite3.Error, OSError):  # the store is locked, or the process has just ended
+                is_noted = self.look()
+
+    def look(self) -> bool:
+        """Kill the job that runs, and return True once the app has noted a killed one."""
+        with closing(sqlite3.connect(f"{self._store.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            if connection.execute(_FAILED, KILLED).fetchone()[0]:
+                return True
+            submitted = connection.execute(_SUBMITTED, (self._aggregate,)).fetchall()
+        for run_id, number, attempt in submitted:
+            name = f"agg-{run_id}-{attempt}"
+            pid = None if name in self._struck else spark_process(self._jobs / name)
+            if pid is not None:
+                self._struck.add(name)
+                print(f"killing Spark, process {pid}, in run {number}, attempt {attempt}", flush=True)
+                os.kill(pid, signal.SIGKILL)
+        return False
+
+
+def spark_process(folder: Path) -> int | None:
+    """Return the id of a job's Spark process while the job's program runs; None before and after."""
+    try:
+        group = int((folder / "group").read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # it is not started yet
+        return None
+    processes = dict(_members(group))
+    if not any(Path(words[1]).name == PROGRAM for words in processes.values() if len(words) > 1):
+        return None
+    return next((pid for pid, words in processes.items() if SPARK in words and LAUNCHER not in words), None)
+
+
+def _members(group: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the processes of a process group, with the words of their commands."""
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):  # not a process, or one that has just ended
+            _, _, fields = (entry / "stat").read_text().rpartition(") ")
+            if entry.name.isdigit() and int(fields.split()[2]) == group:
+                yield int(entry.name), (entry / "cmdline").read_text().split("\0")

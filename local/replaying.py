@@ -1,0 +1,88 @@
+"""The replay of a demo: events whose rows are in committed runs are replayed through the API."""
+
+import http.client
+import json
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local.aggregates import Shown
+from local.books import BooksUnavailable, get
+from local.operator import post
+from local.processes import Pause
+
+LOOK_EVERY = 0.5  # seconds
+PATIENCE = 120.0  # seconds until the replay must be done
+
+# The partition of the newest incarnation with the most rows in committed runs, from its first event to the last one of
+# these runs. A range from the first event on gives each event the states of its time, so the rows are the same.
+_RANGE = """
+SELECT l.partition_id, MIN(l.first_sequence_number), MAX(l.last_sequence_number), (
+    SELECT COUNT(*) FROM {source} AS r
+    WHERE r.stream_id = l.stream_id AND r.partition_id = l.partition_id AND r.commit_number <= j.value
+) AS committed_rows
+FROM aggregation_cut AS c JOIN json_each(c.cut) AS j
+    JOIN batch_ledger AS l ON l.stream_id || '/' || l.partition_id = j.key AND l.commit_number <= j.value
+WHERE c.job = ? AND l.kind = 'batch' AND l.stream_id = (SELECT MAX(stream_id) FROM event_stream)
+GROUP BY l.partition_id ORDER BY committed_rows DESC, l.partition_id LIMIT 1
+"""
+
+
+class NotReplayed(Exception):
+    """The replay did not end well; the message holds the last answer of the app."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The events of a partition from the first to the last number, which have `rows` in committed runs."""
+
+    partition_id: str
+    first: int
+    last: int
+    rows: int
+
+
+def committed_range(store: Path, shown: Shown) -> Range | None:
+    """Return the range that a demo replays; None when no committed run has a row of it."""
+    with closing(sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        found = connection.execute(_RANGE.format(source=shown.source), (shown.name,)).fetchone()
+    return None if found is None or not found[3] else Range(*found)
+
+
+def replay(address: str, chosen: Range, pause: Pause, show: Callable[[str], object]) -> None:
+    """Replay a range for good, and wait until it is done; raise NotReplayed when it ends in a different way."""
+    numbers = f"numbers {chosen.first} to {chosen.last} of partition {chosen.partition_id}"
+    show(f"replaying {numbers}, with {chosen.rows:,} rows in committed runs")
+    order = {
+        "partitions": [chosen.partition_id],
+        "from": {"sequence_number": str(chosen.first)},
+        "to": {"sequence_number": str(chosen.last)},
+        "dry_run": False,
+        "reason": "the demo replays rows that are in the aggregate",
+    }
+    code, job = post(address, "/api/replays", order)
+    if code != 202:
+        raise NotReplayed(f"POST /api/replays answers {code}: {job}")
+    counts = _ended(address, job["job_id"], pause)["counts"]
+    show(f"replayed {counts['events']:,} events: {counts['rows_retracted']:,} rows were replaced")
+
+
+def _ended(address: str, job_id: str, pause: Pause) -> dict[str, Any]:
+    deadline, last = time.monotonic() + PATIENCE, ""
+    while time.monotonic() < deadline:
+        try:
+            job: dict[str, Any] = json.loads(get(address, f"/api/replays/{job_id}"))
+        except (BooksUnavailable, OSError, http.client.HTTPException, ValueError) as error:
+            last = str(error)
+        else:
+            if job["status"] == "done":
+                return job
+            last = f"it is {job['status']}: {job['fault'] or 'no fault is noted'}"
+            if job["status"] in ("failed", "cancelled"):
+                break
+        pause(LOOK_EVERY)
+    raise NotReplayed(f"replay {job_id} is not done: {last}")

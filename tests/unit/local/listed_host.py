@@ -1,0 +1,46 @@
+"""A host that gives its answers from lists."""
+
+import http.server
+import json
+import threading
+from typing import Any
+
+
+class Host:
+    """A host that answers from a list, and notes what it is asked."""
+
+    def __init__(self) -> None:
+        self.posts: list[tuple[str, dict[str, Any]]] = []
+        self.posted = threading.Event()
+        self.status: list[dict[str, Any]] = []
+        self.answers: list[tuple[int, dict[str, Any]]] = []
+        own = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.reply(200, own.status.pop(0) if len(own.status) > 1 else own.status[0])
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                assert self.headers["Idempotency-Key"]
+                own.posts.append((self.path, body))
+                own.posted.set()
+                self.reply(*(own.answers.pop(0) if own.answers else (200, {})))
+
+            def reply(self, code: int, answer: dict[str, Any]) -> None:
+                content = json.dumps(answer).encode()
+                self.send_response(code)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+        self.address = f"http://127.0.0.1:{self.server.server_port}"
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
