@@ -30,7 +30,7 @@ SETTINGS = {
     "AGGREGATION_GRACE_SECONDS": "20",  # short, so that the submit of a killed host delays the demo little
 }
 STEP_EVERY, PROGRESS_EVERY = 1.0, 5.0  # seconds
-PATIENCE = 480.0  # the limit of seconds for one step of a run; a job takes 15 where nothing else runs
+PATIENCE = 240.0  # the limit of seconds without a new step and without a word in the log of a job
 ANSWER = 60.0  # seconds until the host must answer
 NO_SPARK = "Spark is missing: install Java, then run make .venv/spark.done"
 NO_JAVA = "Java is missing: apt-get install openjdk-17-jre-headless, or set JAVA_HOME"
@@ -102,16 +102,16 @@ def aggregate_and_replay(address: str, place: Place, domain: Domain, pause: Paus
 def aggregate_all(address: str, job: str, folder: Path, pause: Pause) -> None:
     """Have the host take steps until nothing is new; raise NotAggregated when a step fails or takes too long."""
     began = printed_at = moved_at = time.monotonic()
-    last = ""
+    last = ("", 0)
     while (standing := _step(address, job)) != "has nothing new":
         now = time.monotonic()
         if "failed" in standing or now - moved_at > PATIENCE:
             raise NotAggregated(f"aggregation: {standing}; the newest job's last lines:\n{_last_words(folder)}")
-        if standing != last or now - printed_at > PROGRESS_EVERY:
+        if standing != last[0] or now - printed_at > PROGRESS_EVERY:
             print(f"{now - began:6.1f} s  aggregating: {standing}", flush=True)
             printed_at = now
-        if standing != last:
-            last, moved_at = standing, now
+        if last != (last := (standing, _logged(folder))):
+            moved_at = now
         pause(STEP_EVERY)
 
 
@@ -145,6 +145,11 @@ def _post(address: str, job: str) -> tuple[int, bytes]:
         return answer.status, answer.read()
     finally:
         connection.close()
+
+
+def _logged(folder: Path) -> int:
+    """Return the length of the logs of all jobs."""
+    return sum(path.stat().st_size for path in (folder / "spark").glob("*/err"))
 
 
 def _last_words(folder: Path) -> str:

@@ -2,6 +2,7 @@
 
 from tests.mutants.tables import (
     around,
+    demo,
     engines,
     held,
     ingest,
@@ -32,4 +33,5 @@ MUTANTS = (
     *servers.MUTANTS,
     *shapes.MUTANTS,
     *around.MUTANTS,
+    *demo.MUTANTS,
 )
