@@ -40,6 +40,16 @@ class NotAggregated(Exception):
     """Aggregation did not finish; the message holds its last step."""
 
 
+def add_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option for a demo that aggregates."""
+    parser.add_argument(
+        "--aggregate",
+        action="store_true",
+        help="aggregate with Spark in three runs or more, kill a job of one, replay rows that are in the aggregate, "
+        "and recount it; implies --keep",
+    )
+
+
 def senders_for(options: argparse.Namespace) -> int:
     """Return the usual number of senders; of homes so few that each publishes for more than an hour, for its page."""
     events, domain = options.events, options.transform

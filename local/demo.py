@@ -61,12 +61,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         "publish a thousandth of the events twice; with homes, also publish an event that kills the host and some that "
         "the database refuses, keep the order of each home, and recreate the hub; the app must heal every gap",
     )
-    parser.add_argument(
-        "--aggregate",
-        action="store_true",
-        help="aggregate with Spark in three runs or more, kill a job of one, replay rows that are in the aggregate, "
-        "and recount it; implies --keep",
-    )
+    aggregating.add_option(parser)
     add_domain(parser)
     add_store(parser)
     parser.add_argument("--rate", type=_rate, default="full", metavar="R", help="events a second; default: full speed")
