@@ -9,22 +9,20 @@ import json
 import os
 import sys
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from core.model.aggregates import Aggregate
 from core.transforms.aggregates import find_aggregate
 from jobs import lake
 from jobs.facts import rows_read, slice_facts
-from jobs.ranges import LedgerRange, replay_slices, replays, slices_of, spans_between
+from jobs.retraction import delta_of, windows_after
 from jobs.session import close_session, open_session
-from jobs.tables import OPEN, Result, Run, Tables, open_tables
-from jobs.transforms import corrected, partial_sums, parts, sliced, snapshot, windows_of
+from jobs.tables import OPEN, Result, Tables, open_tables
+from jobs.transforms import sliced, snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
         return None
     of = find_aggregate(run.job)
     staging_id = f"{run.run_id}-{run.attempt}-{uuid.uuid4().hex}"
-    windows = sliced(of, result_of(tables, of, run)).persist()
+    windows = sliced(of, windows_after(tables, of, delta_of(tables, of, run), run)).persist()
     facts, rows = slice_facts(of, windows, tables.row_hash), rows_read(of, windows)
     lake_path = None
     if execution.lake is not None:
@@ -60,28 +58,6 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
     tables.finish(staged)
     windows.unpersist()
     return staged
-
-
-def result_of(tables: Tables, of: Aggregate, run: Run) -> DataFrame:
-    """Return the windows of a run: parts to add, and whole windows where a replay removed rows."""
-    spans = spans_between(run.cut_from, run.cut_to)
-    ledger = tables.read_ledger(spans)
-    sums = partial_sums(of, tables.rows(of, slices_of(spans, ledger)))
-    if not replays(ledger):
-        return parts(of, sums)
-    return corrected(of, sums, _touched(tables, of, ledger), all_rows(tables, of, run.cut_to))
-
-
-def all_rows(tables: Tables, of: Aggregate, cut: str) -> DataFrame:
-    """Return all rows up to a cut."""
-    spans = spans_between("{}", cut)
-    return tables.rows(of, slices_of(spans, tables.read_ledger(spans)))
-
-
-def _touched(tables: Tables, of: Aggregate, ledger: Sequence[LedgerRange]) -> DataFrame:
-    """Return the windows of the rows that replays wrote or removed."""
-    written = windows_of(of, tables.rows(of, replay_slices(ledger)))
-    return written.union(windows_of(of, tables.retracted(of, replays(ledger)))).distinct()
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,8 +1,8 @@
 """SQL Server and Azure SQL, which Spark's JDBC source reads and writes with one connection for each slice of rows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -10,8 +10,19 @@ from pyspark.sql import functions as F
 
 from core.model.aggregates import Aggregate
 from core.model.rows import row_table
+from jobs.as_of import (
+    Window,
+    counted_where,
+    counting,
+    portions,
+    removed,
+    removed_where,
+    rows_of_windows,
+    standing_windows,
+)
 from jobs.ranges import CommitSpan, LedgerRange, Slice
 from jobs.row_texts import kinds_of
+from jobs.server_words import TIMES, ServerWords
 from jobs.sign_in import SignIn
 from jobs.tables import (
     EVENT_KEY,
@@ -23,44 +34,44 @@ from jobs.tables import (
     ledger_query,
     position_of,
     quoted,
-    retracted_where,
     rows_where,
     staged_form,
 )
-from jobs.transforms import place_columns, source_columns, window_columns
+from jobs.transforms import schema_of, source_columns, window_columns
 
 SPANS = 50  # partitions of one query of the ledger
 WRITERS = 8  # connections that stage at the same time
-_TIMES = ("timestamp", "date")
 _FACTS = (
     "staging_id string, run_id string, slice int, windows bigint, whole_windows bigint, sums string, rows_hash bigint"
 )
 _RESULT = (
     "staging_id string, run_id string, attempt int, windows bigint, rows_read bigint, is_snapshot int, staged_at string"
 )
-MICROS = "CONVERT(bigint, DATEDIFF_BIG(microsecond, CONVERT(datetime2(7), '1970-01-01'), {}))"
+_SNAPSHOTS = "(SELECT name, is_read_committed_snapshot_on FROM sys.databases WHERE database_id = DB_ID()) r"
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """The SQL that differs between servers: the prefix of tables, an instant in microseconds since 1970, a JSON member.
-
-    An instant never travels as a JDBC timestamp, because Java reads that in the time zone of its machine.
-    """
-
-    prefix: str = "hubledger."
-    micros: str = MICROS
-    members: str = "JSON_VALUE(row, '$.{}')"
+class NoSnapshots(Exception):
+    """A statement of the database does not read one moment."""
 
 
 class JdbcTables:
     """The tables on a server."""
 
-    def __init__(self, spark: SparkSession, url: str, sign_in: SignIn, dialect: Dialect | None = None) -> None:
+    def __init__(self, spark: SparkSession, url: str, sign_in: SignIn, words: ServerWords | None = None) -> None:
         self._spark = spark
         self._url = url
         self._sign_in = sign_in
-        self._dialect = dialect or Dialect()
+        self._words = words or ServerWords()
+
+    def require_snapshots(self) -> None:
+        """Raise NoSnapshots unless each statement reads one moment: then a row that a replay moves is read once."""
+        found = self._spark.read.jdbc(self._url, _SNAPSHOTS, properties=self._properties())
+        name, is_on = found.collect()[0]
+        if not is_on:
+            raise NoSnapshots(
+                f"the database {name} does not read row versions, so a job may miss rows that a replay moves:"
+                f" run ALTER DATABASE [{name}] SET READ_COMMITTED_SNAPSHOT ON, and submit the job again"
+            )
 
     def read_run(self, run_id: str) -> Run | None:
         found = self._rows("aggregation_run", RUN_COLUMNS, [f"run_id = {quoted(run_id)}"])
@@ -71,7 +82,7 @@ class JdbcTables:
         return str(found[0][0]) if found else "{}"
 
     def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
-        table, names = self._dialect.prefix + "batch_ledger", LEDGER_COLUMNS.split(", ")
+        table, names = self._words.prefix + "batch_ledger", LEDGER_COLUMNS.split(", ")
         ranges: list[LedgerRange] = []
         for at in range(0, len(spans), SPANS):
             source = f"({ledger_query(spans[at : at + SPANS], table)}) r"
@@ -85,17 +96,23 @@ class JdbcTables:
         return {row[0]: row[1] for row in self._rows("event_hub_checkpoint", columns, [f"stream_id = {stream_id}"])}
 
     def rows(self, of: Aggregate, slices: Sequence[Slice]) -> DataFrame:
-        letters = f"{self._dialect.prefix}event_hub_dead_letter"
-        wanted = [rows_where(one, letters) for one in slices]
-        lineage = "stream_id, partition_id, sequence_number, commit_number, "
-        return self._typed(row_table(of.source).name, source_columns(of), wanted, lineage)
+        letters = f"{self._words.prefix}event_hub_dead_letter"
+        found = self._read(counting(of, self._words), [counted_where(one, letters) for one in slices])
+        return _decoded(found, source_columns(of))
 
-    def retracted(self, of: Aggregate, replays: Sequence[LedgerRange]) -> DataFrame:
-        columns = place_columns(of)
-        members = ", ".join(f"{self._dialect.members.format(name)} AS {name}" for name in columns)
-        lineage = "stream_id, partition_id, commit_number, table_name"
-        found = self._selected("retracted_row", f"{lineage}, {members}", [retracted_where(of, one) for one in replays])
-        return found.select(*(F.col(name).cast(kind).alias(name) for name, kind in columns.items()))
+    def removed(self, of: Aggregate, spans: Sequence[CommitSpan]) -> DataFrame:
+        found = self._read(removed(of, self._words), [removed_where(one) for one in spans])
+        return _decoded(found, source_columns(of))
+
+    def rows_of_windows(self, of: Aggregate, windows: Sequence[Window], cut: Sequence[CommitSpan]) -> DataFrame:
+        queries = [rows_of_windows(of, some, cut, self._words) for some in portions(windows)]
+        return self._union(queries, source_columns(of))
+
+    def standing(self, of: Aggregate, windows: Sequence[Window] | None) -> DataFrame:
+        columns = {**window_columns(of), "run_number": "bigint"}
+        if windows is None:
+            return self._typed(of.name, columns, ["1 = 1"])
+        return self._union([standing_windows(of, some, self._words) for some in portions(windows)], columns)
 
     def windows(self, of: Aggregate) -> DataFrame:
         return self._typed(of.name, window_columns(of), ["1 = 1"])
@@ -139,18 +156,25 @@ class JdbcTables:
 
     def _typed(self, table: str, columns: Mapping[str, str], wanted: Sequence[str], before: str = "") -> DataFrame:
         """Read columns of a table, given with their types; instants and days travel as microseconds."""
-        sent = [self._micros(name) if kind in _TIMES else name for name, kind in columns.items()]
+        sent = [self._micros(name) if kind in TIMES else name for name, kind in columns.items()]
         found = self._selected(table, before + ", ".join(sent), wanted)
-        return found.select(*(_of_kind(name, kind) for name, kind in columns.items()))
+        return _decoded(found, columns)
 
     def _micros(self, column: str) -> str:
-        return f"{self._dialect.micros.format(column)} AS {column}_micros"
+        return f"{self._words.micros.format(column)} AS {column}_micros"
 
     def _selected(self, table: str, columns: str, wanted: Sequence[str]) -> DataFrame:
         """Read rows of a table, with a task for each condition and lower-case names; no condition gives no row."""
-        source = f"(SELECT {columns} FROM {self._dialect.prefix}{table}) r"
+        return self._read(f"SELECT {columns} FROM {self._words.prefix}{table}", wanted)
+
+    def _union(self, queries: Sequence[str], columns: Mapping[str, str]) -> DataFrame:
+        none = self._spark.createDataFrame([], schema_of(columns))
+        found = (_decoded(self._read(query, ["1 = 1"]), columns) for query in queries)
+        return reduce(DataFrame.unionByName, found, none)
+
+    def _read(self, query: str, wanted: Sequence[str]) -> DataFrame:
         found = self._spark.read.jdbc(
-            self._url, source, predicates=list(wanted) or ["1 = 0"], properties=self._properties()
+            self._url, f"({query}) r", predicates=list(wanted) or ["1 = 0"], properties=self._properties()
         )
         return found.toDF(*(name.lower() for name in found.columns))
 
@@ -161,11 +185,15 @@ class JdbcTables:
         return {"fetchsize": "10000", "batchsize": "10000", **self._sign_in()}
 
     def _append(self, rows: DataFrame, table: str) -> None:
-        rows.write.jdbc(self._url, f"{self._dialect.prefix}{table}", mode="append", properties=self._properties())
+        rows.write.jdbc(self._url, f"{self._words.prefix}{table}", mode="append", properties=self._properties())
+
+
+def _decoded(found: DataFrame, columns: Mapping[str, str]) -> DataFrame:
+    return found.select(*(_of_kind(name, kind) for name, kind in columns.items()))
 
 
 def _of_kind(name: str, kind: str) -> Any:
-    found = F.timestamp_micros(f"{name}_micros") if kind in _TIMES else F.col(name)
+    found = F.timestamp_micros(f"{name}_micros") if kind in TIMES else F.col(name)
     return found.cast(kind).alias(name)
 
 

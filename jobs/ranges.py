@@ -38,6 +38,7 @@ class LedgerRange:
 class Slice:
     """The rows of a partition at sequence numbers `first` to `last` whose commit is after `after` and up to `up_to`.
 
+    They count at the commit `cut`: a row that only a later replay removed is one of them; None: they stand now.
     `letters_only` limits them to the sequence numbers of dead letters, the only ones where a retry writes.
     """
 
@@ -48,6 +49,7 @@ class Slice:
     after: int
     up_to: int
     letters_only: bool = False
+    cut: int | None = None
 
 
 def spans_between(cut_from: str, cut_to: str) -> list[CommitSpan]:
@@ -77,18 +79,14 @@ def slices_of(spans: Iterable[CommitSpan], ledger: Sequence[LedgerRange], rows_e
         ranges = of_partition.get((span.stream_id, span.partition_id), [])
         batches = [one for one in ranges if one.kind == "batch"]
         found += _cut_by_rows(span, batches, rows_each)
-        found += _before(batches, [one for one in ranges if one.kind != "batch"])
+        found += _before(span, batches, [one for one in ranges if one.kind != "batch"])
     return found
 
 
-def replay_slices(ledger: Iterable[LedgerRange]) -> list[Slice]:
-    """Return the slices of the rows that the replays among these commits wrote."""
-    return [_written_by(one, one.last) for one in replays(ledger)]
-
-
-def replays(ledger: Iterable[LedgerRange]) -> list[LedgerRange]:
-    """Return the commits of replays, which remove rows as well as add them."""
-    return [one for one in ledger if one.kind == "replay"]
+def replayed_spans(spans: Iterable[CommitSpan], ledger: Iterable[LedgerRange]) -> list[CommitSpan]:
+    """Return the spans that have a replay among their commits: only a replay removes rows."""
+    partitions = {(one.stream_id, one.partition_id) for one in ledger if one.kind == "replay"}
+    return [span for span in spans if (span.stream_id, span.partition_id) in partitions]
 
 
 def _cut_by_rows(span: CommitSpan, batches: Sequence[LedgerRange], rows_each: int) -> Iterator[Slice]:
@@ -97,20 +95,18 @@ def _cut_by_rows(span: CommitSpan, batches: Sequence[LedgerRange], rows_each: in
         rows += batch.rows_written
         first = batch.first if first is None else first
         if rows >= rows_each or at == len(batches) - 1:
-            yield Slice(span.stream_id, span.partition_id, first, batch.last, span.after, span.up_to)
+            place = (span.stream_id, span.partition_id, first, batch.last)
+            yield Slice(*place, span.after, span.up_to, cut=span.up_to)
             rows, first = 0, None
 
 
-def _before(batches: Sequence[LedgerRange], others: Iterable[LedgerRange]) -> Iterator[Slice]:
+def _before(span: CommitSpan, batches: Sequence[LedgerRange], others: Iterable[LedgerRange]) -> Iterator[Slice]:
     for one in others:
         last = min(one.last, batches[0].first - 1) if batches else one.last
         if one.rows_written and one.first <= last:
-            yield _written_by(one, last)
-
-
-def _written_by(one: LedgerRange, last: int) -> Slice:
-    number = one.commit_number
-    return Slice(one.stream_id, one.partition_id, one.first, last, number - 1, number, one.kind == "retry")
+            number, letters_only = one.commit_number, one.kind == "retry"
+            place = (one.stream_id, one.partition_id, one.first, last)
+            yield Slice(*place, number - 1, number, letters_only, span.up_to)
 
 
 def _by_commit(one: LedgerRange) -> tuple[int, str, int]:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from core.model.aggregates import Aggregate
 from core.transforms.aggregates import find_aggregate
-from jobs.aggregate import all_rows
+from jobs.retraction import all_rows
 from jobs.session import close_session, open_session
 from jobs.tables import Tables, open_tables
 from jobs.transforms import differences, partial_sums, parts, sliced

@@ -10,7 +10,18 @@ from pyspark.sql import functions as F
 
 from core.model.aggregates import Aggregate
 from core.model.rows import row_table
+from jobs.as_of import (
+    Window,
+    counted_where,
+    counting,
+    portions,
+    removed,
+    removed_where,
+    rows_of_windows,
+    standing_windows,
+)
 from jobs.ranges import CommitSpan, LedgerRange, Slice
+from jobs.sqlite_words import SqliteWords
 from jobs.tables import (
     EVENT_COLUMNS,
     RUN_COLUMNS,
@@ -19,16 +30,16 @@ from jobs.tables import (
     event_form,
     ledger_query,
     position_of,
-    retracted_where,
     rows_where,
     staged_columns,
     staged_form,
 )
-from jobs.transforms import place_columns, schema_of, source_columns, window_columns
+from jobs.transforms import schema_of, source_columns, window_columns
 
 FETCHED = 20_000  # rows at a time
 WRITTEN = 5_000  # rows in a transaction: the app writes to the same file
 BUSY = 60.0  # seconds that a statement waits for a different writer
+WORDS = SqliteWords()
 
 _RUN = f"SELECT {RUN_COLUMNS} FROM aggregation_run WHERE run_id = ?"
 _CHECKPOINTS = "SELECT partition_id, sequence_number FROM event_hub_checkpoint WHERE stream_id = ?"
@@ -70,13 +81,23 @@ class SqliteTables:
 
     def rows(self, of: Aggregate, slices: Sequence[Slice]) -> DataFrame:
         columns = source_columns(of)
-        select = f"SELECT {', '.join(map(_named, columns))} FROM {row_table(of.source).name} WHERE "
-        return self._selected([select + rows_where(one) for one in slices], schema_of(columns))
+        select = f"SELECT {', '.join(map(WORDS.named, columns))} FROM ({counting(of, WORDS)}) WHERE "
+        return self._selected([select + counted_where(one) for one in slices], schema_of(columns))
 
-    def retracted(self, of: Aggregate, replays: Sequence[LedgerRange]) -> DataFrame:
-        columns = place_columns(of)
-        select = f"SELECT {', '.join(_member(name) for name in columns)} FROM retracted_row WHERE "
-        return self._selected([select + retracted_where(of, one) for one in replays], schema_of(columns))
+    def removed(self, of: Aggregate, spans: Sequence[CommitSpan]) -> DataFrame:
+        columns = source_columns(of)
+        select = f"SELECT {', '.join(map(WORDS.named, columns))} FROM ({removed(of, WORDS)}) WHERE "
+        return self._selected([select + removed_where(one) for one in spans], schema_of(columns))
+
+    def rows_of_windows(self, of: Aggregate, windows: Sequence[Window], cut: Sequence[CommitSpan]) -> DataFrame:
+        statements = [rows_of_windows(of, some, cut, WORDS) for some in portions(windows)]
+        return self._selected(statements, schema_of(source_columns(of)))
+
+    def standing(self, of: Aggregate, windows: Sequence[Window] | None) -> DataFrame:
+        columns = {**window_columns(of), "run_number": "bigint"}
+        every = f"SELECT {', '.join(map(WORDS.named, columns))} FROM {of.name}"
+        some = [every] if windows is None else [standing_windows(of, each, WORDS) for each in portions(windows)]
+        return self._selected(some, schema_of(columns))
 
     def windows(self, of: Aggregate) -> DataFrame:
         return self._windows(of, of.name, "1 = 1")
@@ -97,8 +118,8 @@ class SqliteTables:
     def stage(self, of: Aggregate, windows: DataFrame, staging_id: str, run_id: str) -> None:
         columns = staged_columns(of)
         statement = (
-            f"INSERT INTO {of.staged} ({', '.join(map(_named, columns))}) VALUES ({', '.join('?' * len(columns))})"
-            f" ON CONFLICT ({', '.join(map(_named, ('staging_id', 'slice', *of.key)))}) DO NOTHING"
+            f"INSERT INTO {of.staged} ({', '.join(map(WORDS.named, columns))}) VALUES ({', '.join('?' * len(columns))})"
+            f" ON CONFLICT ({', '.join(map(WORDS.named, ('staging_id', 'slice', *of.key)))}) DO NOTHING"
         )
         rows = staged_form(of, windows, staging_id, run_id, "Z")
         self._write(rows.sortWithinPartitions("slice", *of.key), statement)  # in the order of the table
@@ -121,7 +142,7 @@ class SqliteTables:
         self._write(event_form(events, stream_id, "Z"), _STAGE_EVENTS)
 
     def _windows(self, of: Aggregate, table: str, where: str) -> DataFrame:
-        select = f"SELECT {', '.join(map(_named, of.columns))} FROM {table} WHERE {where}"
+        select = f"SELECT {', '.join(map(WORDS.named, of.columns))} FROM {table} WHERE {where}"
         return self._selected([select], schema_of(window_columns(of)))
 
     def _write(self, rows: DataFrame, statement: str) -> None:
@@ -136,14 +157,6 @@ class SqliteTables:
     def _rows(self, statement: str, *values: object) -> list[Any]:
         with closing(_open(self._path)) as connection:
             return connection.execute(statement, values).fetchall()
-
-
-def _named(column: str) -> str:
-    return f"[{column}]"
-
-
-def _member(name: str) -> str:
-    return f"\"row\" ->> '{name}'"
 
 
 def _reader(path: str, schema: str) -> Callable[[Iterable[Any]], Iterator[Any]]:

@@ -1,9 +1,9 @@
 """The tables of a store for the jobs: all reading and writing of SQL, and nothing else."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -87,10 +87,21 @@ class Tables(Protocol):
         """Return the checkpoint of each partition of a stream."""
 
     def rows(self, of: Aggregate, slices: Sequence[Slice]) -> DataFrame:
-        """Return the columns that an aggregate reads of its source's rows in these slices, with a task for each."""
+        """Return the columns that an aggregate reads of its source's rows in these slices, with a task for each.
 
-    def retracted(self, of: Aggregate, replays: Sequence[LedgerRange]) -> DataFrame:
-        """Return the columns that decide the window of the source's rows that these replays removed."""
+        The rows are those that count at the cuts of their slices.
+        """
+
+    def removed(self, of: Aggregate, spans: Sequence[CommitSpan]) -> DataFrame:
+        """Return the same columns of the rows that counted before these spans, and that their replays removed."""
+
+    def rows_of_windows(
+        self, of: Aggregate, windows: Sequence[Mapping[str, Any]], cut: Sequence[CommitSpan]
+    ) -> DataFrame:
+        """Return the same columns of the rows of some windows that count at a cut, by seeks."""
+
+    def standing(self, of: Aggregate, windows: Sequence[Mapping[str, Any]] | None) -> DataFrame:
+        """Return the stored windows among some (None: all) with the `run_number` that touched each last, by seeks."""
 
     def windows(self, of: Aggregate) -> DataFrame:
         """Return the stored windows of an aggregate."""
@@ -125,10 +136,10 @@ def open_tables(spark: SparkSession, store: str) -> Tables:
         return SqliteTables(spark, store.removeprefix(EMBEDDED))
     from jobs.jdbc_tables import JdbcTables
 
-    if store.startswith(JDBC):
-        return JdbcTables(spark, store, sign_in_of(None))
-    address = jdbc_address(store)
-    return JdbcTables(spark, address.url, sign_in_of(address))
+    address = None if store.startswith(JDBC) else jdbc_address(store)
+    tables = JdbcTables(spark, store if address is None else address.url, sign_in_of(address))
+    tables.require_snapshots()
+    return tables
 
 
 def rows_where(one: Slice, letters: str = "event_hub_dead_letter") -> str:
@@ -161,13 +172,6 @@ def _ledger_where(span: CommitSpan) -> str:
 def position_of(row_class: type) -> tuple[str, ...]:
     """Return the columns of an appended row's position; none for a state, which follows its newest event."""
     return () if row_table(row_class).key else ("partition_id", "sequence_number", "ordinal")
-
-
-def retracted_where(of: Aggregate, replay: LedgerRange) -> str:
-    """Return the SQL condition of the rows of an aggregate's source that a replay removed."""
-    table = quoted(row_table(of.source).name)
-    place = f"stream_id = {replay.stream_id} AND partition_id = {quoted(replay.partition_id)}"
-    return f"{place} AND commit_number = {replay.commit_number} AND table_name = {table}"
 
 
 def quoted(text: str) -> str:

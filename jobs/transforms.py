@@ -5,6 +5,7 @@ the order of rows and runs does not matter: increments and a rebuild agree to th
 that Spark 3.5 and 4.1 share.
 """
 
+from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from typing import Any, get_args, get_type_hints
 
@@ -23,19 +24,13 @@ def source_columns(of: Aggregate) -> dict[str, str]:
     return {name: _kind(hints[name]) for name in dict.fromkeys(names)}
 
 
-def place_columns(of: Aggregate) -> dict[str, str]:
-    """Return the columns of the source that decide the window of a row, with their types in Spark."""
-    names = [*(one.name for one in of.grouped_by), of.at]
-    return {name: kind for name, kind in source_columns(of).items() if name in names}
-
-
 def window_columns(of: Aggregate) -> dict[str, str]:
     """Return the columns of the aggregate's table, with their types in Spark."""
     kinds = {one.name: _KINDS[one.kind] for one in of.keys}
     return kinds | {one.name: _KINDS[one.holds] for one in of.measures}
 
 
-def schema_of(columns: dict[str, str]) -> str:
+def schema_of(columns: Mapping[str, str]) -> str:
     """Return columns as a schema of Spark."""
     return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
@@ -63,10 +58,10 @@ def added(of: Aggregate, windows: DataFrame) -> DataFrame:
     return windows.groupBy(*of.key).agg(*values).select(*of.columns)
 
 
-def windows_of(of: Aggregate, rows: DataFrame) -> DataFrame:
-    """Return the windows of rows with the columns of `place_columns`, each window once."""
+def in_windows(of: Aggregate, rows: DataFrame, windows: DataFrame) -> DataFrame:
+    """Return the rows that belong to some windows."""
     begin = F.timestamp_micros(_window_micros(of, _at_micros(of)))
-    return rows.withColumn(WINDOW_START, begin).select(*of.key).distinct()
+    return rows.withColumn(WINDOW_START, begin).join(windows, list(of.key), how="left_semi").drop(WINDOW_START)
 
 
 def parts(of: Aggregate, windows: DataFrame) -> DataFrame:
@@ -74,20 +69,9 @@ def parts(of: Aggregate, windows: DataFrame) -> DataFrame:
     return windows.select(*of.key, F.lit(False).alias("is_whole"), *of.values)
 
 
-def corrected(of: Aggregate, windows: DataFrame, touched: DataFrame, rows: DataFrame) -> DataFrame:
-    """Return windows that lost a row as whole, to replace the stored windows, and all others as parts to add.
-
-    `rows` are all rows up to the cut. A window that lost its last row is whole, and counts no row.
-    """
-    keys, key = F.broadcast(touched), list(of.key)
-    begin = F.timestamp_micros(_window_micros(of, _at_micros(of)))
-    of_touched = rows.withColumn(WINDOW_START, begin).join(keys, key, how="left_semi")
-    whole = touched.join(partial_sums(of, of_touched.drop(WINDOW_START)), key, how="left")
-    for one in of.measures:
-        if one.kind == "count":
-            whole = whole.withColumn(one.name, F.coalesce(F.col(one.name), F.lit(0)))
-    replacing = whole.select(*of.key, F.lit(True).alias("is_whole"), *of.values)
-    return parts(of, windows.join(keys, key, how="left_anti")).unionByName(replacing)
+def whole(of: Aggregate, windows: DataFrame) -> DataFrame:
+    """Mark windows as whole, to replace the stored windows; one that counts no row removes it."""
+    return windows.select(*of.key, F.lit(True).alias("is_whole"), *of.values)
 
 
 def snapshot(of: Aggregate, standing: DataFrame, result: DataFrame) -> DataFrame:

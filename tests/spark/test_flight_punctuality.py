@@ -59,14 +59,15 @@ def retract(world: World, number: int) -> None:
     """Take a row away as a replay does."""
     sql = world.sqlite.sql
     place = "partition_id = '0' AND sequence_number = ?"
-    ((carrier, day),) = sql(f"SELECT carrier, departure_date FROM flight_change WHERE {place}", number)
+    columns = ("carrier", "flight_number", "departure_date", "status", "changed_at")
+    (values,) = sql(f"SELECT {', '.join(columns)} FROM flight_change WHERE {place}", number)
     sql(f"DELETE FROM flight_change WHERE {place}", number)
     sql("UPDATE event_hub_checkpoint SET commit_number = commit_number + 1 WHERE partition_id = '0'")
     ((commit_number,),) = sql("SELECT commit_number FROM event_hub_checkpoint WHERE partition_id = '0'")
-    row = json.dumps({"carrier": carrier, "departure_date": day})
-    columns = "stream_id, partition_id, commit_number, table_name, sequence_number, ordinal, row_commit_number, row"
+    row = json.dumps(dict(zip(columns, values, strict=True)))
     sql(
-        f"INSERT INTO retracted_row ({columns}) VALUES (1, '0', ?, 'flight_change', ?, 0, 1, ?)",
+        "INSERT INTO retracted_row (stream_id, partition_id, commit_number, table_name, sequence_number, ordinal,"
+        " row_commit_number, row) VALUES (1, '0', ?, 'flight_change', ?, 0, 1, ?)",
         *(commit_number, number, row),
     )
     sql(

@@ -15,8 +15,9 @@ from core.transforms.aggregates.home_activity import HomeActivity
 from core.transforms.home_security import Home, HomeAlert, SensorReading
 from jobs.aggregate import Execution, aggregate
 from jobs.capture import EVENTS
-from jobs.jdbc_tables import Dialect, JdbcTables
-from jobs.ranges import CommitSpan, LedgerRange, Slice
+from jobs.jdbc_tables import JdbcTables, NoSnapshots
+from jobs.ranges import CommitSpan, Slice
+from jobs.server_words import ServerWords
 from jobs.tables import Run
 from tests.sql.gates import gates
 
@@ -43,9 +44,14 @@ TABLES = {
         " home_id VARCHAR(32), sensor_id VARCHAR(64), kind VARCHAR(20), state VARCHAR(10), ppm BIGINT,"
         " observed_at BIGINT"
     ),
+    "retracted_row": (
+        "stream_id INT, partition_id VARCHAR(40), commit_number BIGINT, table_name VARCHAR(40), sequence_number BIGINT,"
+        " ordinal INT, row_commit_number BIGINT, home_id VARCHAR(32), kind VARCHAR(20), state VARCHAR(10), ppm BIGINT,"
+        " observed_at BIGINT"
+    ),
     "home_activity": (
         f"home_id VARCHAR(32), window_start BIGINT, kind VARCHAR(20), {WINDOW}, first_observed_at BIGINT,"
-        " last_observed_at BIGINT"
+        " last_observed_at BIGINT, run_number BIGINT"
     ),
     "home_activity_staged": (
         "staging_id VARCHAR(80), slice INT, home_id VARCHAR(32), window_start VARCHAR(40), kind VARCHAR(20),"
@@ -64,6 +70,17 @@ TABLES = {
         " enqueued_at VARCHAR(40), partition_key CLOB, properties VARCHAR(400), body BLOB"
     ),
 }
+
+KINDS = ("string", "bigint", "timestamp")
+DERBY = ServerWords(  # it has no JSON, so its removed rows have columns
+    micros="{}",
+    name="{}",
+    opened="",
+    members=dict.fromkeys(KINDS, "r.{}"),
+    instant="{micros}",
+    text="{}",
+    by_code_point="",
+)
 
 
 class Derby:
@@ -95,6 +112,14 @@ class Derby:
             f" 'carbon_monoxide', NULL, {ppm}, {micros})"
         )
 
+    def removed(self, number: int, written: int, by: int, ppm: int = 5, at: datetime = NOON) -> None:
+        """Store a reading that the commit `written` wrote, and the replay `by` removed."""
+        micros = (at - EPOCH) // timedelta(microseconds=1)
+        self.run(
+            f"INSERT INTO hubledger.retracted_row VALUES (1, '0', {by}, 'sensor_reading', {number}, 0, {written},"
+            f" 'home-1', 'carbon_monoxide', NULL, {ppm}, {micros})"
+        )
+
 
 @pytest.fixture
 def derby(spark: Any) -> Derby:
@@ -103,7 +128,7 @@ def derby(spark: Any) -> Derby:
 
 @pytest.fixture
 def tables(spark: Any, derby: Derby) -> JdbcTables:
-    return JdbcTables(spark, derby.url, dict, Dialect(micros="{}"))
+    return JdbcTables(spark, derby.url, dict, DERBY)
 
 
 def test_a_run_is_read_added_up_and_staged_by_jdbc(spark: Any, derby: Derby, tables: JdbcTables) -> None:
@@ -133,6 +158,56 @@ def test_a_run_is_read_added_up_and_staged_by_jdbc(spark: Any, derby: Derby, tab
     assert derby.select("slice, windows, whole_windows, sums", "staged_slice") == [(number, 2, 0, "3|0|1200|500|700")]
     columns = "staging_id, attempt, windows, rows_read, is_snapshot"
     assert derby.select(columns, "staged_result") == [(result.staging_id, 1, 2, 3, 0)]
+
+
+def test_rows_that_a_replay_moved_are_read_as_of_the_cut_and_windows_and_their_rows_are_sought(
+    derby: Derby, tables: JdbcTables
+) -> None:
+    span = CommitSpan(1, "0", 2, 5)
+    derby.reading(1, 1, ppm="1")
+    derby.reading(2, 4, ppm="2")
+    derby.reading(3, 7, ppm="3")
+    derby.removed(3, written=2, by=7, ppm=30)  # counted before, and still counts
+    derby.removed(4, written=4, by=6, ppm=40)  # counts at the cut
+    derby.removed(5, written=3, by=5, ppm=50)  # came and went
+    derby.removed(6, written=2, by=5, ppm=60)  # taken away
+    slices = [Slice(1, "0", 0, 9, 2, 5, cut=5)]
+    assert sorted(row.ppm for row in tables.rows(OF, slices).collect()) == [2, 40]
+    assert [row.ppm for row in tables.removed(OF, [span]).collect()] == [60]
+    window = {"home_id": "home-1", "kind": "carbon_monoxide", "window_start": NOON}
+    other = {**window, "home_id": "it's"}
+    rows = tables.rows_of_windows(OF, [window, other], [CommitSpan(1, "0", 0, 5)])
+    assert sorted(row.ppm for row in rows.collect()) == [1, 2, 30, 40]
+    assert tables.rows_of_windows(OF, [other], [span]).collect() == []
+    micros = (NOON - EPOCH) // timedelta(microseconds=1)
+    derby.run(
+        f"INSERT INTO hubledger.home_activity VALUES ('home-1', {micros}, 'carbon_monoxide', 2, 0, 6, 1, 5, 0, 9, 3)"
+    )
+    ((readings, number),) = tables.standing(OF, [window, other]).select("readings", "run_number").collect()
+    assert (readings, number) == (2, 3)
+    assert tables.standing(OF, []).collect() == []
+    assert tables.standing(OF, None).count() == 1
+
+
+class Snapshots:
+    """A reader of the one row that says whether a database reads row versions."""
+
+    def __init__(self, is_on: bool) -> None:
+        self.read = self
+        self._is_on = is_on
+
+    def jdbc(self, url: str, table: str, *, properties: dict[str, str]) -> "Snapshots":
+        assert "is_read_committed_snapshot_on FROM sys.databases WHERE database_id = DB_ID()" in table
+        return self
+
+    def collect(self) -> list[tuple[str, bool]]:
+        return [("ledger", self._is_on)]
+
+
+def test_a_database_whose_statements_do_not_read_one_moment_is_refused_with_the_remedy() -> None:
+    JdbcTables(Snapshots(True), "jdbc:sqlserver://host", dict).require_snapshots()
+    with pytest.raises(NoSnapshots, match=r"ALTER DATABASE \[ledger\] SET READ_COMMITTED_SNAPSHOT ON"):
+        JdbcTables(Snapshots(False), "jdbc:sqlserver://host", dict).require_snapshots()
 
 
 def test_a_run_that_is_closed_or_at_another_attempt_is_left_alone(spark: Any, derby: Derby, tables: JdbcTables) -> None:
@@ -189,6 +264,9 @@ class Recorder:
     def read(self) -> "Recorder":
         return self
 
+    def createDataFrame(self, rows: list[Any], schema: str) -> None:  # noqa: N802 - the name of Spark
+        """Return no frame."""
+
     def jdbc(self, url: str, table: str, *, properties: dict[str, str], predicates: Sequence[str] = ("1 = 1",)) -> Any:
         self.statements += [f"SELECT a FROM {table} WHERE {predicate};" for predicate in predicates]
         raise LookupError
@@ -198,12 +276,16 @@ def test_what_is_sent_to_sql_server_passes_the_parser() -> None:
     recorder = Recorder()
     tables = JdbcTables(recorder, "jdbc:sqlserver://host", dict)
     slices = [Slice(1, "0", 1, 9, 2, 3), Slice(1, "it's", 1, 9, 2, 3, letters_only=True)]
+    window = {"home_id": "it's", "kind": "motion", "window_start": NOON}
     asked: list[Callable[[], Any]] = [
         lambda: tables.read_run("r1"),
         lambda: tables.read_cut("home_activity"),
         lambda: tables.read_ledger([CommitSpan(1, "0", 2, 3)]),
         lambda: tables.rows(OF, slices),
-        lambda: tables.retracted(OF, [LedgerRange(1, "0", 2, "replay", 1, 9, 3)]),
+        lambda: tables.removed(OF, [CommitSpan(1, "0", 2, 9)]),
+        lambda: tables.rows_of_windows(OF, [window], [CommitSpan(1, "it's", 0, 9)]),
+        lambda: tables.standing(OF, [window]),
+        tables.require_snapshots,
         lambda: tables.windows(OF),
         lambda: tables.staged(OF, "s1"),
         lambda: tables.read_checkpoints(1),

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from core.model.aggregates import Aggregate
-from core.store.aggregate_ddl import ENGINES, Engine, main, tables_text
+from core.store.aggregate_ddl import ENGINES, Engine, main, migration_text, source_index_text, tables_text
 from core.store.queries import load_migrations
 from core.transforms.aggregates import load_aggregates
 
@@ -72,8 +72,23 @@ def test_the_command_prints_both_dialects_or_one_and_names_an_unknown_aggregate(
     (one,) = (one for one in load_aggregates() if one.name == "flight_punctuality")
     assert main(["flight_punctuality"]) == 0
     both = capsys.readouterr().out
-    assert all(tables_text(one, engine) in both for engine in ENGINES)
+    assert all(migration_text(one, engine) in both for engine in ENGINES)
     assert main(["flight_punctuality", "--engine", "sqlite"]) == 0
-    assert capsys.readouterr().out == tables_text(one, "sqlite")
+    assert capsys.readouterr().out == migration_text(one, "sqlite")
     assert main(["nothing"]) == 1
     assert "no aggregate is named nothing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_migrations_make_the_index_of_the_source_of_every_aggregate(engine: Engine) -> None:
+    migrated = " ".join(" ".join(one.text for one in load_migrations(engine)).split())
+    lacking = [
+        one.name for one in load_aggregates() if " ".join(source_index_text(one, engine).split()) not in migrated
+    ]
+    assert lacking == []
+
+
+def test_the_index_of_a_source_seeks_a_time_of_a_partition_and_holds_the_key() -> None:
+    (one,) = (one for one in load_aggregates() if one.name == "home_activity")
+    columns = "(stream_id, partition_id, observed_at, home_id, kind)"
+    assert source_index_text(one, "sqlite") == f"CREATE INDEX ix_home_activity_source\n    ON sensor_reading {columns};"

@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 
-from jobs.ranges import MOST_SLICES, CommitSpan, LedgerRange, Slice, replay_slices, slices_of, spans_between
+from jobs.ranges import MOST_SLICES, CommitSpan, LedgerRange, Slice, replayed_spans, slices_of, spans_between
 from tests.offenders import holds_for
 
 SPAN = CommitSpan(1, "0", 0, 99)
@@ -23,7 +23,7 @@ def test_spans_are_the_partitions_that_moved() -> None:
 
 
 def test_batches_are_one_unbroken_range() -> None:
-    assert slices_of([SPAN], [batch(1, 0, 9), batch(2, 10, 19)]) == [Slice(1, "0", 0, 19, 0, 99)]
+    assert slices_of([SPAN], [batch(1, 0, 9), batch(2, 10, 19)]) == [Slice(1, "0", 0, 19, 0, 99, cut=99)]
 
 
 def test_a_hot_partition_is_cut_by_rows_at_the_borders_of_commits() -> None:
@@ -41,7 +41,10 @@ def test_a_long_history_is_cut_into_few_slices() -> None:
 
 def test_what_a_retry_wrote_is_asked_for_before_the_batches_only_and_where_letters_are() -> None:
     ledger = [later(3, "retry", 2, 60), batch(4, 50, 59)]
-    assert slices_of([SPAN], ledger) == [Slice(1, "0", 50, 59, 0, 99), Slice(1, "0", 2, 49, 2, 3, letters_only=True)]
+    assert slices_of([SPAN], ledger) == [
+        Slice(1, "0", 50, 59, 0, 99, cut=99),
+        Slice(1, "0", 2, 49, 2, 3, letters_only=True, cut=99),
+    ]
 
 
 def test_a_retry_within_the_batches_and_one_that_wrote_nothing_are_not_asked_for() -> None:
@@ -51,7 +54,13 @@ def test_a_retry_within_the_batches_and_one_that_wrote_nothing_are_not_asked_for
 
 def test_without_batches_a_replay_is_asked_for_whole() -> None:
     ledger = [later(7, "replay", 3, 8)]
-    assert slices_of([SPAN], ledger) == replay_slices(ledger) == [Slice(1, "0", 3, 8, 6, 7)]
+    assert slices_of([SPAN], ledger) == [Slice(1, "0", 3, 8, 6, 7, cut=99)]
+
+
+def test_only_a_span_with_a_replay_can_have_removed_rows() -> None:
+    spans = [SPAN, CommitSpan(1, "1", 0, 9), CommitSpan(2, "0", 0, 9)]
+    ledger = [batch(1, 0, 9), later(2, "retry", 0, 9), LedgerRange(2, "0", 3, "replay", 0, 9, 0)]
+    assert replayed_spans(spans, ledger) == [spans[2]]
 
 
 def test_a_span_without_commits_has_no_slice() -> None:

@@ -1,0 +1,172 @@
+"""The SQL of the rows that count at a cut, for every engine.
+
+A row has the commit that wrote it, and, once a replay removed it, the commit of that replay. It counts at the cut C of
+its partition when written <= C, and not removed or removed > C. A run (f, t] adds the rows with f < written <= t that
+count at t, and takes away the rows that counted at f and were removed in (f, t]. So its result follows from its cuts,
+whenever it is computed. Rows that stand and rows that were removed are read in one statement, which sees one moment:
+no replay moves a row from one table to the other between two reads.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from core.model.aggregates import WINDOW_START, Aggregate
+from core.model.rows import row_table
+from jobs.ranges import CommitSpan, Slice
+from jobs.tables import quoted, rows_where
+from jobs.transforms import source_columns, window_columns
+
+NEVER = 2**63 - 1  # `removed_by` of a row that stands
+EACH = 1_000  # windows of a statement
+SINCE, UNTIL = "since_at", "until_at"  # the columns of a wanted window, with those of the key
+Window = Mapping[str, Any]  # the key of a window
+
+
+class Words(Protocol):
+    """The SQL in which engines differ: the prefix of tables, and the join that keeps the order where there is a choice.
+
+    A column is given with its type in Spark.
+    """
+
+    @property
+    def prefix(self) -> str: ...
+
+    @property
+    def join(self) -> str: ...
+
+    def named(self, column: str) -> str:
+        """Return a column's name in SQL."""
+
+    def sent(self, value: str, column: str, kind: str) -> str:
+        """Return a value in the form in which it travels, under the name of its column."""
+
+    def documents(self, columns: Mapping[str, str]) -> str:
+        """Return the join that opens the documents of removed rows, if the engine needs one."""
+
+    def member(self, column: str, kind: str) -> str:
+        """Return a column of a removed row."""
+
+    def places(self, cut: Sequence[CommitSpan]) -> str:
+        """Return the table of the last commits of partitions, with the alias c."""
+
+    def wanted(self, kinds: Mapping[str, str], windows: Sequence[Window]) -> str:
+        """Return the table of wanted windows, with the alias k."""
+
+    def same(self, column: str, wanted: str, kind: str) -> str:
+        """Return the condition that a column has the value of a wanted window."""
+
+
+def counting(of: Aggregate, sql: Words) -> str:
+    """Return the query of all rows of an aggregate's source: those that stand, and those that replays removed."""
+    columns = _sent(source_columns(of), "s", sql)
+    standing = f"s.stream_id, s.partition_id, s.sequence_number, s.commit_number, {NEVER} AS removed_by"
+    return f"SELECT {standing}, {columns} FROM {_source(of, sql)} AS s UNION ALL {removed(of, sql)}"
+
+
+def removed(of: Aggregate, sql: Words) -> str:
+    """Return the query of the rows of an aggregate's source that replays removed."""
+    columns = source_columns(of)
+    members = ", ".join(sql.sent(sql.member(name, kind), name, kind) for name, kind in columns.items())
+    table, name = f"{sql.prefix}retracted_row AS r {sql.documents(columns)}", quoted(row_table(of.source).name)
+    lineage = "r.stream_id, r.partition_id, r.sequence_number, r.row_commit_number AS commit_number"
+    return f"SELECT {lineage}, r.commit_number AS removed_by, {members} FROM {table} WHERE r.table_name = {name}"
+
+
+def counted_where(one: Slice, letters: str = "event_hub_dead_letter") -> str:
+    """Return the condition of a slice's rows that count at its cut.
+
+    The sign keeps an index of removals away: by its number, a slice seeks no more removed rows than it holds.
+    """
+    cut = NEVER - 1 if one.cut is None else one.cut
+    return f"{rows_where(one, letters)} AND +removed_by > {cut}"
+
+
+def removed_where(span: CommitSpan) -> str:
+    """Return the condition of the rows that counted before a span, and that its replays removed."""
+    return (
+        f"{_place(span)} AND commit_number <= {span.after} AND removed_by > {span.after} AND removed_by <= {span.up_to}"
+    )
+
+
+def rows_of_windows(of: Aggregate, windows: Sequence[Window], cut: Sequence[CommitSpan], sql: Words) -> str:
+    """Return the query of the rows of some windows that count at a cut, which is a span from each first commit.
+
+    Each partition seeks each time once, however many windows have it, and the keys match within the index.
+    """
+    kinds = source_columns(of)
+    wanted_kinds = _wanted_kinds(of, kinds[of.at])
+    wanted = sql.wanted(wanted_kinds, [_with_ends(of, one) for one in windows])
+    times = f"(SELECT DISTINCT {SINCE}, {UNTIL} FROM {wanted}) AS t"
+    standing = {name: f"s.{sql.named(name)}" for name in kinds}
+    gone = {name: sql.member(name, kind) for name, kind in kinds.items()}
+    members = ", ".join(sql.sent(gone[name], name, kind) for name, kind in kinds.items())
+    places, join, after = sql.places(cut), sql.join, "r.row_commit_number <= c.up_to AND r.commit_number > c.up_to"
+    return (
+        f"SELECT {_sent(kinds, 's', sql)} FROM {places} {join} {times}"
+        f" {join} {_source(of, sql)} AS s ON {_of_place('s', sql)} AND {_in_time(of, standing[of.at], 't')}"
+        f" {join} {wanted} ON k.{SINCE} = t.{SINCE} AND {_of_key(of, standing, sql)}"
+        f" WHERE s.commit_number <= c.up_to"
+        f" UNION ALL SELECT {members} FROM {places}"
+        f" {join} {sql.prefix}retracted_row AS r ON {_of_place('r', sql)} AND {after} {sql.documents(kinds)}"
+        f" INNER JOIN {wanted} ON {_of_key(of, gone, sql)} AND {_in_time(of, gone[of.at], 'k')}"
+        f" WHERE r.table_name = {quoted(row_table(of.source).name)}"
+    )
+
+
+def standing_windows(of: Aggregate, windows: Sequence[Window], sql: Words) -> str:
+    """Return the query of the stored windows among some, with the run that touched each last."""
+    kinds = window_columns(of)
+    wanted = sql.wanted(_wanted_kinds(of, "timestamp"), [_with_ends(of, one) for one in windows])
+    names = {one.name: sql.named(one.name) for one in of.grouped_by}
+    keys = [sql.same(f"a.{text}", f"k.{text}", kinds[name]) for name, text in names.items()]
+    match = " AND ".join([*keys, f"a.{WINDOW_START} = k.{SINCE}"])
+    return (
+        f"SELECT {_sent(kinds, 'a', sql)}, a.run_number FROM {wanted} {sql.join} {sql.prefix}{of.name} AS a ON {match}"
+    )
+
+
+def portions(windows: Sequence[Window]) -> Iterable[Sequence[Window]]:
+    """Return windows in portions of few times, one for each statement."""
+    by_time = sorted(windows, key=lambda one: one[WINDOW_START])
+    return (by_time[at : at + EACH] for at in range(0, len(by_time), EACH))
+
+
+def _of_place(alias: str, sql: Words) -> str:
+    partition = sql.same(f"{alias}.partition_id", "c.partition_id", "string")
+    return f"{alias}.stream_id = c.stream_id AND {partition}"
+
+
+def _of_key(of: Aggregate, columns: Mapping[str, str], sql: Words) -> str:
+    kinds = source_columns(of)
+    keys = [sql.same(columns[one.name], f"k.{sql.named(one.name)}", kinds[one.name]) for one in of.grouped_by]
+    return " AND ".join(keys)
+
+
+def _in_time(of: Aggregate, at: str, alias: str) -> str:
+    end = "<" if source_columns(of)[of.at] == "timestamp" else "<="  # of a day, the last one
+    return f"{at} >= {alias}.{SINCE} AND {at} {end} {alias}.{UNTIL}"
+
+
+def _wanted_kinds(of: Aggregate, at: str) -> dict[str, str]:
+    kinds = source_columns(of)
+    return {**{one.name: kinds[one.name] for one in of.grouped_by}, SINCE: at, UNTIL: at}
+
+
+def _with_ends(of: Aggregate, window: Window) -> Window:
+    begin: datetime = window[WINDOW_START]
+    is_day = source_columns(of)[of.at] == "date"
+    last = begin + of.window - (timedelta(microseconds=1) if is_day else timedelta())
+    return {**window, SINCE: begin, UNTIL: last}
+
+
+def _sent(columns: Mapping[str, str], alias: str, sql: Words) -> str:
+    return ", ".join(sql.sent(f"{alias}.{sql.named(name)}", name, kind) for name, kind in columns.items())
+
+
+def _source(of: Aggregate, sql: Words) -> str:
+    return f"{sql.prefix}{row_table(of.source).name}"
+
+
+def _place(one: CommitSpan) -> str:
+    return f"stream_id = {one.stream_id} AND partition_id = {quoted(one.partition_id)}"
