@@ -17,6 +17,7 @@ from bench import (
     letters,
     local_run,
     replay,
+    replayed,
     spark,
     sqlserver,
 )
@@ -37,6 +38,7 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     "aggregation": aggregation.measure,
     "spark": spark.measure,
     "history": history.measure,
+    "replayed": replayed.measure,
 }
 
 

@@ -39,19 +39,26 @@ _CONF = {
 }
 
 
-def measure() -> Iterator[Figure]:
-    """Measure the start of the session, and then rates and ratios without it."""
+def open_spark() -> Any:
+    """Open a session; None, with a line that says so, where Java or pyspark is absent."""
     if find_spec("pyspark") is None or not (shutil.which("java") or os.environ.get("JAVA_HOME")):
         print("spark: skipped, it needs Java (apt-get install openjdk-17-jre-headless) and jobs/requirements.txt")
-        return
+        return None
     os.environ |= {
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])
+    return _session()
+
+
+def measure() -> Iterator[Figure]:
+    """Measure the start of the session, and then rates and ratios without it."""
     started = perf_counter()
-    spark = _session()
+    spark = open_spark()
+    if spark is None:
+        return
     spark.range(10).count()
     yield Figure("spark, session and first query", perf_counter() - started, "s", "", None)
     with tempfile.TemporaryDirectory(dir=".") as folder:

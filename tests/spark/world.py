@@ -73,18 +73,23 @@ class DyingTables:
 
 @dataclass
 class InProcessEngine:
-    """A SparkEngine. `fates` holds the fate of each submit to come; later jobs run well."""
+    """A SparkEngine. `fates` holds the fate of each submit to come; later jobs run well. `meanwhile` happens
+    once, between a submit and the reads of its job."""
 
     spark: Any
     tables: SqliteTables
     fates: list[Fate] = field(default_factory=list)
     jobs: dict[str, JobState] = field(default_factory=dict)
     name: str = "local"
+    meanwhile: Callable[[], object] | None = None
 
     def submit(self, request: JobRequest) -> str:
         fate = self.fates.pop(0) if self.fates else Fate.WELL
         if fate is Fate.REFUSED_AT_THE_DOOR:
             raise EngineUnreachable("503")
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
         self.jobs[request.name] = self._run(request, fate)
         if fate is Fate.UNANSWERED:
             raise EngineUnreachable("the answer was lost")
@@ -154,6 +159,20 @@ class World:
             *(of, number, kind, *span, len(rows), len(rows), _text(EPOCH)),
         )
         return int(number)
+
+    def remove(self, numbers: Iterable[int], of: str) -> None:
+        """Remove the rows of events as a replay does whose transform gives none."""
+        sql, place = self.sqlite.sql, "stream_id = 1 AND partition_id = ? AND sequence_number = ?"
+        for at in numbers:
+            ((row, written),) = sql(
+                "SELECT json_object('home_id', home_id, 'kind', kind, 'state', state, 'ppm', ppm, 'observed_at',"
+                f" observed_at), commit_number FROM sensor_reading WHERE {place}",
+                *(of, at),
+            )
+            number = self.correct("replay", {}, (at, at), of)
+            values = (of, number, at, written, row)
+            sql("INSERT INTO retracted_row VALUES (1, ?, ?, 'sensor_reading', ?, 0, ?, ?)", *values)
+            sql(f"DELETE FROM sensor_reading WHERE {place}", of, at)
 
     def tick(self, patience: timedelta = timedelta(minutes=11)) -> AggregationReport:
         """Tick once, and let time pass."""

@@ -1,0 +1,223 @@
+"""Retraction is arithmetic, and a run has the same result at whatever moment it is computed."""
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from core.aggregation import commit
+from core.aggregation.commit import commit_run
+from core.aggregation.runs import AggregationRun, planned_run
+from core.model.aggregates import SLICES, aggregate_table
+from core.transforms.aggregates.home_activity import HomeActivity
+from jobs.aggregate import Execution, aggregate
+from jobs.facts import SliceFacts, slice_facts
+from jobs.retraction import Delta, delta_of, subtracted, windows_after
+from jobs.tables import Run
+from jobs.transforms import partial_sums, sliced
+from tests.fakes.aggregation_engines import HOME_ACTIVITY
+from tests.fakes.replaying import order
+from tests.spark.readings import NOON, gas, switch
+from tests.spark.stream import Stream, as_they_are, fewer, gas_event, motion_event, moved, refusing, registered, twice
+from tests.spark.world import Fate, World
+
+OF = aggregate_table(HomeActivity)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+Reading = tuple[Any, ...]  # home, kind, microseconds, state, parts per million
+WINDOWS = 600
+
+
+def micros(at: datetime) -> int:
+    return (at - EPOCH) // timedelta(microseconds=1)
+
+
+def windows_of(spark: Any, readings: Sequence[Reading]) -> DataFrame:
+    schema = "home_id string, kind string, at bigint, state string, ppm bigint"
+    rows = spark.createDataFrame(readings, schema)
+    return partial_sums(OF, rows.withColumn("observed_at", F.timestamp_micros("at")))
+
+
+def by_chance(chance: random.Random, home: str, least: int, most: int) -> list[Reading]:
+    """Return readings of few different values, so that many of them tie."""
+    return [
+        (
+            home,
+            "gas",
+            micros(NOON) + chance.randrange(4),
+            chance.choice(["active", "idle"]),
+            chance.choice([None, 0, 5, 9]),
+        )
+        for _ in range(chance.randrange(least, most))
+    ]
+
+
+def values_of(readings: Sequence[Reading]) -> tuple[Any, ...]:
+    """Return the measures of readings in plain Python."""
+    if not readings:
+        return (0, 0, None, None, None, None, None)
+    ppm = [100 * one[4] for one in readings if one[4] is not None]
+    gas = (sum(ppm), min(ppm), max(ppm)) if ppm else (None, None, None)
+    times = [one[2] for one in readings]
+    return (len(readings), sum(one[3] == "active" for one in readings), *gas, min(times), max(times))
+
+
+def test_arithmetic_gives_the_values_of_a_recount_or_says_that_it_cannot(spark: Any) -> None:
+    chance = random.Random(5)
+    stood, gone, new, after = (defaultdict[str, list[Reading]](list) for _ in range(4))
+    for number in range(WINDOWS):
+        home = f"home-{number}"
+        stood[home] = by_chance(chance, home, 1, 6)
+        gone[home] = chance.sample(stood[home], chance.randrange(1, len(stood[home]) + 1))
+        new[home] = by_chance(chance, home, 0, 3)
+        left = list(stood[home])
+        for one in gone[home]:
+            left.remove(one)
+        after[home] = left + new[home]
+    stored, removed, added = (
+        windows_of(spark, [one for some in each.values() for one in some]) for each in (stood, gone, new)
+    )
+    found = subtracted(OF, stored.withColumn("run_number", F.lit(6)), Delta(added, removed), 7)
+    times = [F.unix_micros(name).alias(name) for name in ("first_observed_at", "last_observed_at")]
+    rows = found.select("home_id", "is_lost", *OF.values[:5], *times).collect()
+    assert len(rows) == WINDOWS
+    sound = {row[0]: tuple(row[2:]) for row in rows if not row[1]}
+    assert sound == {home: values_of(after[home]) for home in sound}
+    lost = {row[0] for row in rows} - set(sound)
+    assert {home for home in lost if not is_open(stood[home], gone[home], new[home])} == set()
+    assert min(len(sound), len(lost)) > WINDOWS // 10
+
+
+def is_open(stood: list[Reading], gone: list[Reading], new: list[Reading]) -> bool:
+    """Return True when a removed reading held an extreme that no new one restores, or the sum comes to nothing."""
+    for place in (2, 4):
+        was, took, got = ([one[place] for one in each if one[place] is not None] for each in (stood, gone, new))
+        if took and (min(took) == min(was) and (not got or min(got) > min(was))):
+            return True
+        if took and (max(took) == max(was) and (not got or max(got) < max(was))):
+            return True
+    values = [[one[4] or 0 for one in each] for each in (stood, gone, new)]
+    return sum(values[0]) - sum(values[1]) + sum(values[2]) == 0 and any(one[4] is not None for one in gone)
+
+
+def test_a_window_that_the_run_has_touched_or_that_lacks_removed_rows_is_not_computed_from_itself(spark: Any) -> None:
+    at = micros(NOON)
+    reading: Reading = ("home-1", "gas", at, "active", 5)
+    many = [reading, ("home-1", "gas", at + 5, "idle", 7), ("home-1", "gas", at - 5 + 1_000_000, None, 3)]
+    delta = Delta(windows_of(spark, []), windows_of(spark, [reading]))
+
+    def outcome(stood: Sequence[Reading], run_number: int) -> list[tuple[bool, int]]:
+        stored = windows_of(spark, stood).withColumn("run_number", F.lit(run_number))
+        return [tuple(row) for row in subtracted(OF, stored, delta, 7).select("is_lost", "readings").collect()]
+
+    assert outcome(many, 7) == [(False, 3)]
+    assert outcome([reading], 6) == [(False, 0)]
+    assert [is_lost for is_lost, _ in outcome([], 6)] == [True]
+    assert [is_lost for is_lost, _ in outcome([("home-1", "gas", at, "idle", 5)], 6)] == [True]
+
+
+def opened(world: World) -> AggregationRun:
+    run = planned_run(HOME_ACTIVITY, world.store.read_standing(HOME_ACTIVITY), "local", world.clock.now())
+    assert run is not None
+    assert world.store.open_run(run)
+    return run
+
+
+def facts_of(world: World, run: AggregationRun) -> list[SliceFacts]:
+    read = world.tables.read_run(run.run_id)
+    assert isinstance(read, Run)
+    windows = windows_after(world.tables, OF, delta_of(world.tables, OF, read), read)
+    return slice_facts(OF, sliced(OF, windows), world.tables.row_hash)
+
+
+@pytest.fixture
+def stream(world: World) -> Stream:
+    made = Stream(world)
+    made.take(registered("home-1"), registered("home-9"), *(gas_event("home-1", ppm) for ppm in (90, 10, 30, 30)))
+    made.take(motion_event("home-1"), motion_event("home-9", NOON - timedelta(days=8)), gas_event("home-9", 7))
+    made.take(registered("home-3"), gas_event("home-3", 60), motion_event("home-3"), of="4")
+    world.settle()
+    return made
+
+
+def test_a_run_has_the_same_result_before_and_after_replays_and_commits_of_its_own_slices(
+    stream: Stream, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = stream.world
+    stream.deploy(fewer, "mended/1")
+    stream.replay()
+    stream.take(gas_event("home-1", 70), gas_event("home-3", 20), of="4")
+    run = opened(world)
+    before = facts_of(world, run)
+    assert sum(one.whole_windows for one in before) > 2
+    stream.deploy(moved, "mended/2")
+    stream.replay()  # it removes rows that the run adds, and rows that counted before
+    assert facts_of(world, run) == before
+    stream.deploy(twice, "mended/3")
+    stream.replay()
+    assert aggregate(spark, world.tables, Execution(run.run_id, 1)) is not None
+    staged = world.store.read_staged(run.run_id)
+    assert staged is not None
+    monkeypatch.setattr(commit, "PORTION", 1)
+    half = iter([world.clock.now(), world.clock.now(), world.clock.now() + timedelta(hours=1)])
+    said = commit_run(world.store, run, staged, lambda: next(half), world.clock.now() + timedelta(minutes=1))
+    assert said.startswith("committed ")
+    assert said.endswith(f" of {SLICES} slices")
+    assert facts_of(world, run) == before
+    world.store.discard_staged(staged)
+    world.settle()
+    assert world.store.read_standing(HOME_ACTIVITY).number == 3
+    world.prove()
+
+
+def test_a_replay_between_the_plan_of_a_run_and_its_job_belongs_to_the_next_run_alone(stream: Stream) -> None:
+    world = stream.world
+    stream.take(gas_event("home-1", 99), gas_event("home-9", 1))
+    stream.deploy(fewer, "mended/1")
+    world.engine.meanwhile = stream.replay
+    world.settle()
+    second, first = world.store.read_runs(HOME_ACTIVITY, 10, 2)
+    assert (first.number, first.readings, second.number) == (2, 2, 3)
+    world.prove()
+
+
+def test_a_window_without_a_value_left_has_no_sum_and_one_that_lost_its_last_row_is_gone(world: World) -> None:
+    half = switch("home-5", kind="carbon_monoxide")  # a reading without parts per million
+    first = world.commit([gas("home-5", ppm=0), half, gas("home-6", ppm=4)], of="1")
+    world.settle()
+    world.remove([first, first + 2], "1")
+    world.settle()
+    (window,) = [one for one in world.activity() if one.home_id in ("home-5", "home-6")]
+    assert (window.home_id, window.readings, window.ppm_hundredths) == ("home-5", 1, None)
+    world.prove()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_any_order_of_commits_retries_and_replays_while_jobs_wait_die_and_repeat_ends_with_the_recount(
+    world: World, seed: int
+) -> None:
+    print(f"seed {seed}")
+    chance, stream = random.Random(seed), Stream(world)
+    for turn in range(10):
+        homes = [f"home-{chance.randrange(4)}" for _ in range(8)]
+        at = NOON + timedelta(minutes=chance.choice([0, 0, 15, -400]))
+        bodies = [gas_event(home, chance.choice([0, 5, 60]), at) for home in homes[:5]]
+        stream.take(*bodies, *map(motion_event, homes[5:]), registered(homes[0]), of=chance.choice("04"))
+        stream.deploy(chance.choice([as_they_are, moved, fewer, twice, refusing]), f"mended/{turn}")
+        if chance.random() < 0.3:
+            stream.retry()
+        if chance.random() < 0.5:
+            stream.replay()
+        if chance.random() < 0.7:
+            others: list[Callable[[], object]] = [stream.replay, stream.retry, lambda: stream.replay(order(["0"]))]
+            world.engine.meanwhile = chance.choice(others)
+        world.engine.fates = [chance.choice(list(Fate))]
+        for _ in range(chance.randrange(3)):
+            world.tick(timedelta(minutes=chance.choice([1, 11])))
+    world.settle()
+    world.prove()
