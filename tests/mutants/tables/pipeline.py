@@ -6,6 +6,33 @@ UNIT = "tests/unit/core"
 
 MUTANTS = (
     *in_file(
+        "jobs/as_of.py",
+        "tests/unit/jobs/test_as_of.py",
+        ("a row counts that a replay had removed at the cut", "AND +removed_by > {cut}", "AND +removed_by > 0 * {cut}"),
+        (
+            "a run takes away rows that it has never added",
+            "commit_number <= {span.after}",
+            "commit_number <= {span.up_to}",
+        ),
+        (
+            "a window is recomputed without the rows that a later replay removed",
+            "AND r.commit_number > c.up_to",
+            "AND r.commit_number < 0 * c.up_to",
+        ),
+        (
+            "a window has rows of commits after the cut",
+            "s.commit_number <= c.up_to",
+            "s.commit_number <= 9999 * c.up_to",
+        ),
+        ("a day has the rows of the next one", "if is_day else timedelta()", "if not is_day else timedelta()"),
+    ),
+    *in_file(
+        "jobs/ranges.py",
+        "tests/unit/jobs/test_as_of.py",
+        ("the rows of a replay count at its own commit", "letters_only, span.up_to)", "letters_only, number)"),
+        ("the rows of a batch count as they stand now", "span.up_to, cut=span.up_to)", "span.up_to)"),
+    ),
+    *in_file(
         "core/aggregation/runs.py",
         f"{UNIT}/aggregation/test_never_stuck.py",
         (
