@@ -68,7 +68,7 @@ def blocking(migration: Migration) -> list[str]:
     for step in STEP.finditer(re.sub(r"--.*", "", migration.text)):
         made |= {step["made"]} - {None}
         changed |= {step["changed"]} - made - {None}
-        if step["indexed"] and step["indexed"] not in made | changed and "WITH (ONLINE = ON)" not in step["rest"]:
+        if step["indexed"] and step["indexed"] not in made | changed and "WITH (ONLINE = ON" not in step["rest"]:
             found.append(f"{migration.title}: {step['index']} is not built online")
         if step["rows"] and changed:
             found.append(f"{migration.title}: {step['rows']} runs after {', '.join(changed)} was changed and locked")

@@ -14,7 +14,7 @@ from tests.sql.statements import every_batch, without_comments
 from tests.sql.values import ROW_CLASSES
 
 ROOT = Path(__file__).parents[2]
-JOBS = (ROOT / "jobs" / "jdbc_tables.py").read_text(encoding="utf-8")
+JOBS = "".join((ROOT / "jobs" / name).read_text(encoding="utf-8") for name in ("jdbc_tables.py", "as_of.py"))
 MADE = set(re.findall(r"CREATE TABLE hubledger\.(\w+)", " ".join(one.text for one in load_migrations("sqlserver"))))
 NEEDED = rights_of_statements(ROW_CLASSES)
 OF_OWNERS = re.compile(
@@ -31,7 +31,7 @@ def granted(role: str) -> set[Use]:
 
 def needed_by_jobs() -> set[Use]:
     """Return the uses of the tables that the jobs name, and of those of row classes, which they compare."""
-    named = {*re.findall(r'"(\w+)"', JOBS), *re.findall(r"\}(event_hub_dead_letter)", JOBS)} & MADE
+    named = {*re.findall(r'"(\w+)"', JOBS), *re.findall(r"\}(event_hub_dead_letter|retracted_row)", JOBS)} & MADE
     staged = {one.staged for one in load_aggregates()}
     read = named | {row_table(each).name for each in ROW_CLASSES} | {one.name for one in load_aggregates()} | staged
     appended = {*re.findall(r'_append\(.*"(\w+)"\)$', JOBS, re.M), *staged}
