@@ -80,15 +80,18 @@ def subtracted(of: Aggregate, stored: DataFrame, delta: Delta, run_number: int) 
         .join(_named(of, stored, "s", "run_number"), key, how="left")
         .join(_named(of, delta.added, "a"), key, how="left")
     )
-    is_done = F.coalesce(F.col("s_run_number") == run_number, F.lit(False))
-    is_empty = _after(of, of.count) == 0
+    counts = [_changed(name).alias(f"n_{name}") for name in _counts(of)]
+    is_own = F.coalesce(F.col("s_run_number") == run_number, F.lit(False)).alias("is_done")
+    joined = joined.select("*", *counts, is_own)  # an expression of its own, so that Spark's code stays short
+    joined = joined.select("*", (F.col(f"n_{of.count}") == 0).alias("is_empty"), _is_consistent(of).alias("is_sound"))
+    is_done, is_empty = F.col("is_done"), F.col("is_empty")
     values = [
         F.when(is_done, F.col(f"s_{one.name}"))
         .when(~is_empty | F.lit(one.kind == "count"), _after(of, one.name))
         .alias(one.name)
         for one in of.measures
     ]
-    is_lost = ~is_done & (~_is_consistent(of) | (~is_empty & _any([_is_lost(one) for one in of.measures])))
+    is_lost = ~is_done & (~F.col("is_sound") | (~is_empty & _any([_is_lost(one) for one in of.measures])))
     return joined.select(*key, F.coalesce(is_lost, F.lit(True)).alias("is_lost"), *values)
 
 
@@ -136,8 +139,14 @@ def _after(of: Aggregate, name: str) -> Column:
         return F.least(stored, added)
     if one.kind == "most":
         return F.greatest(stored, added)
-    changed = F.coalesce(added, F.lit(0)) - F.coalesce(removed, F.lit(0))
-    return F.when(stored.isNull() & removed.isNull(), added).otherwise(stored + changed)
+    if one.kind == "count":
+        return F.col(f"n_{name}")
+    return F.when(stored.isNull() & removed.isNull(), added).otherwise(_changed(name))
+
+
+def _changed(name: str) -> Column:
+    stored, added, removed = (F.col(f"{prefix}_{name}") for prefix in "sar")
+    return stored + F.coalesce(added, F.lit(0)) - F.coalesce(removed, F.lit(0))
 
 
 def _is_lost(one: Measure) -> Column:
@@ -158,8 +167,8 @@ def _is_lost(one: Measure) -> Column:
 
 def _is_consistent(of: Aggregate) -> Column:
     """Return True where the stored window held the removed rows: no count is negative, and an empty window has none."""
-    counts = [_after(of, name) for name in _counts(of)]
-    rows = _after(of, of.count)
+    rows = F.col(f"n_{of.count}")
+    counts = [F.col(f"n_{name}") for name in _counts(of)]
     return reduce(Column.__and__, [(each >= 0) & (each <= rows) for each in counts])
 
 
