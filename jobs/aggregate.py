@@ -9,7 +9,8 @@ import json
 import os
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
@@ -24,7 +25,7 @@ from jobs.facts import rows_read, slice_facts
 from jobs.ranges import LedgerRange, replay_slices, replays, slices_of, spans_between
 from jobs.session import close_session, open_session
 from jobs.tables import OPEN, Result, Run, Tables, open_tables
-from jobs.transforms import corrected, partial_sums, parts, sliced, snapshot, windows_of
+from jobs.transforms import corrected, partial_sums, parts, rolled, sliced, snapshot, stored_at, windows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,33 +44,51 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
     if run is None or run.status not in OPEN or run.attempt != execution.attempt:
         return None
     of = find_aggregate(run.job)
-    staging_id = f"{run.run_id}-{run.attempt}-{uuid.uuid4().hex}"
-    windows = sliced(of, result_of(tables, of, run)).persist()
-    facts, rows = slice_facts(of, windows, tables.row_hash), rows_read(of, windows)
+    with results_of(tables, of, run) as results:
+        return _staged(tables, execution, run, results)
+
+
+def _staged(tables: Tables, execution: Execution, run: Run, results: Sequence[tuple[Aggregate, DataFrame]]) -> Result:
+    """Stage the windows of all levels; all are computed before the first one is written."""
+    of, staging_id = results[0][0], f"{run.run_id}-{run.attempt}-{uuid.uuid4().hex}"
+    computed = [(level, sliced(level, windows).persist()) for level, windows in results]
+    levels = [(level, stored_at(level, windows, run.planned_at)) for level, windows in computed]
+    facts = [fact for level, windows in levels for fact in slice_facts(level, windows, tables.row_hash)]
+    rows = rows_read(of, computed[0][1])
     lake_path = None
     if execution.lake is not None:
+        windows = levels[0][1]
         whole = windows.drop("slice")
         if execution.is_snapshot:
             left = windows.where(F.col("slice") >= run.committed_slices).drop("slice")
             whole = snapshot(of, tables.windows(of), left)
         lake_path = lake.write_run(whole, execution.lake, f"{of.name}/run={run.run_id}/{staging_id}")
-    tables.stage(of, windows, staging_id, run.run_id)
-    staged = Result(
-        staging_id, run.run_id, run.attempt, tuple(facts), rows, lake_path, execution.is_snapshot, datetime.now(UTC)
-    )
+    for level, windows in levels:
+        tables.stage(level, windows, staging_id, run.run_id)
+    place, names = (staging_id, run.run_id, run.attempt), tuple(level.name for level in of.levels)
+    staged = Result(*place, tuple(facts), rows, lake_path, execution.is_snapshot, datetime.now(UTC), names)
     tables.finish(staged)
-    windows.unpersist()
+    for _, windows in computed:
+        windows.unpersist()
     return staged
 
 
-def result_of(tables: Tables, of: Aggregate, run: Run) -> DataFrame:
-    """Return the windows of a run: parts to add, and whole windows where a replay removed rows."""
+@contextmanager
+def results_of(tables: Tables, of: Aggregate, run: Run) -> Iterator[list[tuple[Aggregate, DataFrame]]]:
+    """Hold the windows of a run by level: parts to add, and whole windows where a replay removed rows.
+
+    The rows of the run are read once: a level is added up from the finest windows.
+    """
     spans = spans_between(run.cut_from, run.cut_to)
     ledger = tables.read_ledger(spans)
-    sums = partial_sums(of, tables.rows(of, slices_of(spans, ledger)))
-    if not replays(ledger):
-        return parts(of, sums)
-    return corrected(of, sums, _touched(tables, of, ledger), all_rows(tables, of, run.cut_to))
+    sums = partial_sums(of, tables.rows(of, slices_of(spans, ledger))).persist()
+    levels = [(level, sums if level is of else rolled(level, sums)) for level in of.levels]
+    if replays(ledger):
+        rows = all_rows(tables, of, run.cut_to)
+        yield [(level, corrected(level, windows, _touched(tables, level, ledger), rows)) for level, windows in levels]
+    else:
+        yield [(level, parts(level, windows)) for level, windows in levels]
+    sums.unpersist()
 
 
 def all_rows(tables: Tables, of: Aggregate, cut: str) -> DataFrame:

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.model.aggregates import Aggregate
+from core.model.aggregates import EPOCH, Aggregate
 from core.model.rows import row_table
 from jobs.ranges import CommitSpan, LedgerRange, Slice
 from jobs.row_texts import kinds_of
@@ -20,6 +20,7 @@ from jobs.tables import (
     Result,
     Run,
     event_form,
+    fact_values,
     ledger_query,
     position_of,
     quoted,
@@ -33,10 +34,12 @@ SPANS = 50  # partitions of one query of the ledger
 WRITERS = 8  # connections that stage at the same time
 _TIMES = ("timestamp", "date")
 _FACTS = (
-    "staging_id string, run_id string, slice int, windows bigint, whole_windows bigint, sums string, rows_hash bigint"
+    "staging_id string, run_id string, level string, slice int, windows bigint, whole_windows bigint, sums string,"
+    " rows_hash bigint"
 )
 _RESULT = (
-    "staging_id string, run_id string, attempt int, windows bigint, rows_read bigint, is_snapshot int, staged_at string"
+    "staging_id string, run_id string, attempt int, windows bigint, levels string, rows_read bigint, is_snapshot int,"
+    " staged_at string"
 )
 MICROS = "CONVERT(bigint, DATEDIFF_BIG(microsecond, CONVERT(datetime2(7), '1970-01-01'), {}))"
 
@@ -63,8 +66,9 @@ class JdbcTables:
         self._dialect = dialect or Dialect()
 
     def read_run(self, run_id: str) -> Run | None:
-        found = self._rows("aggregation_run", RUN_COLUMNS, [f"run_id = {quoted(run_id)}"])
-        return Run(*found[0]) if found else None
+        columns = f"{RUN_COLUMNS}, {self._micros('planned_at')}"
+        found = self._selected("aggregation_run", columns, [f"run_id = {quoted(run_id)}"]).collect()
+        return _run_of(found[0]) if found else None
 
     def read_cut(self, job: str) -> str:
         found = self._rows("aggregation_cut", "cut, job", [f"job = {quoted(job)}"])
@@ -123,9 +127,10 @@ class JdbcTables:
     def finish(self, result: Result) -> None:
         staged_at = result.staged_at.strftime("%Y-%m-%dT%H:%M:%S.%f")
         place = (result.staging_id, result.run_id)
-        facts = [(*place, one.number, one.windows, one.whole_windows, one.sums, one.rows_hash) for one in result.slices]
+        facts = [(*place, *fact_values(one)) for one in result.slices]
         self._append(self._spark.createDataFrame(facts, _FACTS).coalesce(1), "staged_slice")
-        row = (*place, result.attempt, result.windows, result.rows_read, int(result.is_snapshot), staged_at)
+        figures = (result.attempt, result.windows, result.levels_text, result.rows_read)
+        row = (*place, *figures, int(result.is_snapshot), staged_at)
         rows = self._spark.createDataFrame([row], _RESULT).coalesce(1)
         if result.lake_path is not None:  # drivers differ in how they send a text without a value
             rows = rows.withColumn("lake_path", F.lit(result.lake_path))
@@ -162,6 +167,11 @@ class JdbcTables:
 
     def _append(self, rows: DataFrame, table: str) -> None:
         rows.write.jdbc(self._url, f"{self._dialect.prefix}{table}", mode="append", properties=self._properties())
+
+
+def _run_of(row: Any) -> Run:
+    *values, micros = row
+    return Run(*values, planned_at=EPOCH + timedelta(microseconds=micros))
 
 
 def _of_kind(name: str, kind: str) -> Any:

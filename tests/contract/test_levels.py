@@ -192,8 +192,7 @@ def migrate_again(database: AggregationEngine) -> None:
     """Empty the rollups, and fill them as a migration does."""
     for level in OF.rollups:
         database.change(f"DELETE FROM {{p}}{level.name}")
-    engine = "sqlite" if isinstance(database, SqliteAggregation) else "sqlserver"
-    text = added_text(OF, engine, ["hour", "day"])
+    text = added_text(OF, "sqlite" if isinstance(database, SqliteAggregation) else "sqlserver", ["hour", "day"])
     for statement in (one for one in text.split(";\n") if one.strip().startswith(("INSERT", "UPDATE"))):
         database.change(statement.strip().replace("hubledger.", "{p}"))
 
