@@ -60,7 +60,7 @@ def _level(one: Aggregate, engine: Engine) -> str:
     if one.keep is None:
         return text
     index = f"CREATE INDEX ix_{one.name}_{WINDOW_START} ON {_PREFIX[engine]}{one.name} ({WINDOW_START});"
-    return f"{text}\n{index}  -- by which old windows are removed\n"
+    return f"{text}\n-- By this index, old windows are found.\n{index}\n"
 
 
 def _of_job(one: Aggregate, engine: Engine) -> str:
