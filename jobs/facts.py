@@ -39,7 +39,7 @@ def slice_facts(of: Aggregate, windows: DataFrame, hashed: Callable[[Column], Co
             F.sum("row_hash").alias("rows_hash"),
         )
     )
-    return [SliceFacts(*row, level=of.name) for row in found.orderBy("slice").collect()]
+    return [SliceFacts(*[*row, of.name]) for row in found.orderBy("slice").collect()]
 
 
 def rows_read(of: Aggregate, windows: DataFrame) -> int:

@@ -171,7 +171,7 @@ class JdbcTables:
 
 def _run_of(row: Any) -> Run:
     *values, micros = row
-    return Run(*values, planned_at=EPOCH + timedelta(microseconds=micros))
+    return Run(*[*values, EPOCH + timedelta(microseconds=micros)])
 
 
 def _of_kind(name: str, kind: str) -> Any:

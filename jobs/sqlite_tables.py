@@ -58,7 +58,7 @@ class SqliteTables:
 
     def read_run(self, run_id: str) -> Run | None:
         found = self._rows(_RUN, run_id)
-        return Run(*found[0][:-1], planned_at=datetime.fromisoformat(found[0][-1])) if found else None
+        return Run(*[*found[0][:-1], datetime.fromisoformat(found[0][-1])]) if found else None
 
     def read_cut(self, job: str) -> str:
         found = self._rows(_CUT, job)

@@ -163,6 +163,19 @@ def test_a_wrong_row_in_the_staging_of_any_level_is_refused_and_no_level_is_writ
     assert (stored(store), agree(store)) == (FIRST, True)
 
 
+@pytest.mark.parametrize("level", OF.levels, ids=lambda level: level.name)
+def test_a_slice_of_a_level_that_lacks_its_rows_and_their_facts_is_missed(
+    store: AggregationStore, database: AggregationEngine, level: Any
+) -> None:
+    run = opened_run(store)
+    staged = staged_result(store, database, run, with_levels(FIRST))
+    database.change(f"DELETE FROM {{p}}{level.staged} WHERE home_id = 'home-3'")
+    database.change(f"DELETE FROM {{p}}staged_slice WHERE level = '{level.name}' AND slice = {OF.slice_of('home-3')}")
+    with pytest.raises(StagingRefused, match="the facts of some slices are missing"):
+        committed(store, run, staged, FAR)
+    assert stored(store) == []
+
+
 def test_a_result_of_a_job_that_knew_other_levels_is_refused(
     store: AggregationStore, database: AggregationEngine
 ) -> None:

@@ -29,7 +29,7 @@ def run_at(world: World, spark: Any, now: datetime) -> int:
     return closed.readings or 0
 
 
-def stored(world: World, level: type = KeptActivity) -> list[tuple[datetime, int]]:
+def stored(world: World, level: type[KeptActivity] = KeptActivity) -> list[tuple[datetime, int]]:
     return [(one.window_start, one.readings) for one in world.store.read_windows(level, "home-1", NOON - 99 * DAY, FAR)]
 
 

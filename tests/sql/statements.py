@@ -64,6 +64,9 @@ def portion_of(job: str, *, has_whole: bool) -> Portion:
     return Portion(0, SLICES - 1, tuple(Part(one.name, 2, 2, has_whole) for one in find_aggregate(job).levels))
 
 
+PORTION = portion_of(HOME_ACTIVITY, has_whole=True)
+
+
 @cache
 def every_batch() -> Mapping[str, str]:
     """Return the text of each, as it is sent."""

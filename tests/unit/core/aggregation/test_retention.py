@@ -61,7 +61,7 @@ class World:
             row = (f"home-{number % 7}", instant_text(at), 1, instant_text(at), 1, 0)
             self.sqlite.sql(f"INSERT INTO {level} VALUES (?, ?, ?, ?, ?, ?)", *row)
 
-    def starts(self, level: type = KeptActivity) -> list[datetime]:
+    def starts(self, level: type[KeptActivity] = KeptActivity) -> list[datetime]:
         homes = [f"home-{number}" for number in range(7)]
         found = (self.store.read_windows(level, home, MIDNIGHT - 900 * DAY, FAR) for home in homes)
         return sorted(one.window_start for windows in found for one in windows)
