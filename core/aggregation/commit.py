@@ -44,6 +44,11 @@ class Portion:
     last: int
     parts: tuple[Part, ...]
 
+    @property
+    def windows(self) -> int:
+        """The number of windows of all levels."""
+        return sum(one.windows for one in self.parts)
+
 
 class Committing(Protocol):
     """The part of the store that a commit needs."""

@@ -91,5 +91,4 @@ ALTER TABLE hubledger.aggregation_run
 
 ALTER TABLE hubledger.home_activity ADD slice int;  -- of its key; NULL: no run has touched it since there are slices
 
-ALTER TABLE hubledger.aggregation_cut
-    ADD levels varchar(4000) COLLATE Latin1_General_100_BIN2 NOT NULL CONSTRAINT df_aggregation_cut_levels DEFAULT '';  -- the names of the tables, the finest first
+ALTER TABLE hubledger.aggregation_cut ADD levels varchar(4000) COLLATE Latin1_General_100_BIN2 NOT NULL CONSTRAINT df_aggregation_cut_levels DEFAULT '';  -- the names of the tables, the finest first

@@ -311,16 +311,6 @@ MUTANTS = (
             'first = Step("number_run", values, expect=1, otherwise=MovedOn)',
             'first = Step("number_run", values)',
         ),
-        (
-            "windows are not added",
-            '    steps.append(Step(of_rows("add_windows", declared), values))\n',
-            "",
-        ),
-        (
-            "a result leaves the windows that it replaces",
-            '        steps.append(Step(of_rows("replace_windows", declared), values))\n',
-            "        pass\n",
-        ),
     ),
     *in_file(
         "core/store/windows.py",

@@ -48,6 +48,16 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "core/store/levels.py",
+        "tests/contract/test_aggregation.py",
+        ("windows are not added", '    yield Step(of_rows("add_windows", level), values)\n', ""),
+        (
+            "a result leaves the windows that it replaces",
+            '        yield Step(of_rows("replace_windows", level), values)\n',
+            "        pass\n",
+        ),
+    ),
+    *in_file(
         "core/store/aggregate_ddl.py",
         "tests/sql/test_aggregate_ddl.py",
         ("a filled level has the least of all values", '"most": "MAX"', '"most": "MIN"'),
