@@ -1,5 +1,6 @@
 """The commit of an aggregation run into SQLite: verified, slice by slice, against a bare upsert of the same rows."""
 
+import json
 import os
 import sqlite3
 import tempfile
@@ -112,9 +113,9 @@ def _stage(
         f"INSERT INTO {of.staged} ({columns}) VALUES ({given})", ((staging, "r", *row) for row in rows)
     )
     connection.executemany(
-        "INSERT INTO staged_slice (staging_id, run_id, slice, windows, whole_windows, sums, rows_hash)"
-        " VALUES (?, 'r', ?, ?, ?, ?, ?)",
-        ((staging, *one) for one in facts),
+        "INSERT INTO staged_slice (staging_id, run_id, level, slice, windows, whole_windows, sums, rows_hash)"
+        " VALUES (?, 'r', ?, ?, ?, ?, ?, ?)",
+        ((staging, of.name, *one) for one in facts),
     )
     connection.execute("COMMIT")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -154,10 +155,10 @@ def _committed(path: Path, connection: sqlite3.Connection, of: Aggregate, stagin
     if run is None or not store.open_run(run):
         raise RuntimeError("nothing to aggregate")
     connection.execute(
-        "INSERT INTO staged_result (staging_id, run_id, attempt, windows, rows_read, is_snapshot, staged_at)"
-        " SELECT ?, ?, 1, COUNT(*), 0, 0, '2026-02-10T00:00:00.000000Z'"
+        "INSERT INTO staged_result (staging_id, run_id, attempt, windows, levels, rows_read, is_snapshot, staged_at)"
+        " SELECT ?, ?, 1, COUNT(*), json_set(?, '$.' || ?, COUNT(*)), 0, 0, '2026-02-10T00:00:00.000000Z'"
         f" FROM {of.staged} WHERE staging_id = ?",
-        (staging, run.run_id, staging),
+        (staging, run.run_id, json.dumps({one.name: 0 for one in of.levels}), of.name, staging),
     )
     staged = store.read_staged(run.run_id)
     if staged is None:

@@ -9,20 +9,23 @@ import json
 import os
 import sys
 import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from core.model.aggregates import Aggregate
 from core.transforms.aggregates import find_aggregate
 from jobs import lake
 from jobs.facts import rows_read, slice_facts
-from jobs.retraction import delta_of, windows_after
+from jobs.retraction import Delta, delta_of, windows_after
 from jobs.session import close_session, open_session
-from jobs.tables import OPEN, Result, Tables, open_tables
-from jobs.transforms import sliced, snapshot
+from jobs.tables import OPEN, Result, Run, Tables, open_tables
+from jobs.transforms import rolled, sliced, snapshot, stored_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +44,48 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
     if run is None or run.status not in OPEN or run.attempt != execution.attempt:
         return None
     of = find_aggregate(run.job)
-    staging_id = f"{run.run_id}-{run.attempt}-{uuid.uuid4().hex}"
-    windows = sliced(of, windows_after(tables, of, delta_of(tables, of, run), run)).persist()
-    facts, rows = slice_facts(of, windows, tables.row_hash), rows_read(of, windows)
+    with results_of(tables, of, run) as results:
+        return _staged(tables, execution, run, results)
+
+
+def _staged(tables: Tables, execution: Execution, run: Run, results: Sequence[tuple[Aggregate, DataFrame]]) -> Result:
+    """Stage the windows of all levels; all are computed before the first one is written."""
+    of, staging_id = results[0][0], f"{run.run_id}-{run.attempt}-{uuid.uuid4().hex}"
+    computed = [(level, sliced(level, windows).persist()) for level, windows in results]
+    levels = [(level, stored_at(level, windows, run.planned_at)) for level, windows in computed]
+    facts = [fact for level, windows in levels for fact in slice_facts(level, windows, tables.row_hash)]
+    rows = rows_read(of, computed[0][1])
     lake_path = None
     if execution.lake is not None:
+        windows = levels[0][1]
         whole = windows.drop("slice")
         if execution.is_snapshot:
             left = windows.where(F.col("slice") >= run.committed_slices).drop("slice")
             whole = snapshot(of, tables.windows(of), left)
         lake_path = lake.write_run(whole, execution.lake, f"{of.name}/run={run.run_id}/{staging_id}")
-    tables.stage(of, windows, staging_id, run.run_id)
-    staged = Result(
-        staging_id, run.run_id, run.attempt, tuple(facts), rows, lake_path, execution.is_snapshot, datetime.now(UTC)
-    )
+    for level, windows in levels:
+        tables.stage(level, windows, staging_id, run.run_id)
+    place, names = (staging_id, run.run_id, run.attempt), tuple(level.name for level in of.levels)
+    staged = Result(*place, tuple(facts), rows, lake_path, execution.is_snapshot, datetime.now(UTC), names)
     tables.finish(staged)
-    windows.unpersist()
+    for _, windows in computed:
+        windows.unpersist()
     return staged
+
+
+@contextmanager
+def results_of(tables: Tables, of: Aggregate, run: Run) -> Iterator[list[tuple[Aggregate, DataFrame]]]:
+    """Hold the windows of a run by level. Its rows are read once: a level is added up from the finest windows."""
+    delta = delta_of(tables, of, run)
+    finest = Delta(delta.added.persist(), delta.removed)
+    yield [(level, windows_after(tables, level, _at_level(finest, level, of), run)) for level in of.levels]
+    finest.added.unpersist()
+
+
+def _at_level(delta: Delta, level: Aggregate, finest: Aggregate) -> Delta:
+    if level is finest:
+        return delta
+    return Delta(rolled(level, delta.added), None if delta.removed is None else rolled(level, delta.removed))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""The facts about a staged result by slice: the number of its windows, their sums, and a hash of their rows.
+"""The facts about a staged result by level and slice: the number of its windows, their sums, and a hash of their rows.
 
 A commit compares them with the rows that the staging holds: `core/store/windows.py` has the same arithmetic in SQL.
 """
@@ -16,13 +16,14 @@ SEPARATOR = "|"
 
 @dataclass(frozen=True, slots=True)
 class SliceFacts:
-    """One slice. `sums` are those of the measures that hold integers, as text."""
+    """One slice of a level, which has the name of its table. `sums` are those of the integer measures, as text."""
 
     number: int
     windows: int
     whole_windows: int
     sums: str
     rows_hash: int
+    level: str
 
 
 def slice_facts(of: Aggregate, windows: DataFrame, hashed: Callable[[Column], Column]) -> list[SliceFacts]:
@@ -38,7 +39,7 @@ def slice_facts(of: Aggregate, windows: DataFrame, hashed: Callable[[Column], Co
             F.sum("row_hash").alias("rows_hash"),
         )
     )
-    return [SliceFacts(*row) for row in found.orderBy("slice").collect()]
+    return [SliceFacts(*[*row, of.name]) for row in found.orderBy("slice").collect()]
 
 
 def rows_read(of: Aggregate, windows: DataFrame) -> int:

@@ -1,14 +1,14 @@
 """SQL Server and Azure SQL, which Spark's JDBC source reads and writes with one connection for each slice of rows."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.model.aggregates import Aggregate
+from core.model.aggregates import EPOCH, Aggregate
 from core.model.rows import row_table
 from jobs.as_of import (
     Window,
@@ -31,6 +31,7 @@ from jobs.tables import (
     Result,
     Run,
     event_form,
+    fact_values,
     ledger_query,
     position_of,
     quoted,
@@ -42,10 +43,12 @@ from jobs.transforms import schema_of, source_columns, window_columns
 SPANS = 50  # partitions of one query of the ledger
 WRITERS = 8  # connections that stage at the same time
 _FACTS = (
-    "staging_id string, run_id string, slice int, windows bigint, whole_windows bigint, sums string, rows_hash bigint"
+    "staging_id string, run_id string, level string, slice int, windows bigint, whole_windows bigint, sums string,"
+    " rows_hash bigint"
 )
 _RESULT = (
-    "staging_id string, run_id string, attempt int, windows bigint, rows_read bigint, is_snapshot int, staged_at string"
+    "staging_id string, run_id string, attempt int, windows bigint, levels string, rows_read bigint, is_snapshot int,"
+    " staged_at string"
 )
 _SNAPSHOTS = "(SELECT name, is_read_committed_snapshot_on FROM sys.databases WHERE database_id = DB_ID()) r"
 
@@ -74,8 +77,9 @@ class JdbcTables:
             )
 
     def read_run(self, run_id: str) -> Run | None:
-        found = self._rows("aggregation_run", RUN_COLUMNS, [f"run_id = {quoted(run_id)}"])
-        return Run(*found[0]) if found else None
+        columns = f"{RUN_COLUMNS}, {self._micros('planned_at')}"
+        found = self._selected("aggregation_run", columns, [f"run_id = {quoted(run_id)}"]).collect()
+        return _run_of(found[0]) if found else None
 
     def read_cut(self, job: str) -> str:
         found = self._rows("aggregation_cut", "cut, job", [f"job = {quoted(job)}"])
@@ -140,9 +144,10 @@ class JdbcTables:
     def finish(self, result: Result) -> None:
         staged_at = result.staged_at.strftime("%Y-%m-%dT%H:%M:%S.%f")
         place = (result.staging_id, result.run_id)
-        facts = [(*place, one.number, one.windows, one.whole_windows, one.sums, one.rows_hash) for one in result.slices]
+        facts = [(*place, *fact_values(one)) for one in result.slices]
         self._append(self._spark.createDataFrame(facts, _FACTS).coalesce(1), "staged_slice")
-        row = (*place, result.attempt, result.windows, result.rows_read, int(result.is_snapshot), staged_at)
+        figures = (result.attempt, result.windows, result.levels_text, result.rows_read)
+        row = (*place, *figures, int(result.is_snapshot), staged_at)
         rows = self._spark.createDataFrame([row], _RESULT).coalesce(1)
         if result.lake_path is not None:  # drivers differ in how they send a text without a value
             rows = rows.withColumn("lake_path", F.lit(result.lake_path))
@@ -190,6 +195,11 @@ class JdbcTables:
 
 def _decoded(found: DataFrame, columns: Mapping[str, str]) -> DataFrame:
     return found.select(*(_of_kind(name, kind) for name, kind in columns.items()))
+
+
+def _run_of(row: Any) -> Run:
+    *values, micros = row
+    return Run(*[*values, EPOCH + timedelta(microseconds=micros)])
 
 
 def _of_kind(name: str, kind: str) -> Any:

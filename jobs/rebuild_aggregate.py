@@ -10,15 +10,16 @@ import os
 import sys
 import uuid
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from core.model.aggregates import Aggregate
 from core.transforms.aggregates import find_aggregate
 from jobs.retraction import all_rows
 from jobs.session import close_session, open_session
 from jobs.tables import Tables, open_tables
-from jobs.transforms import differences, partial_sums, parts, sliced
+from jobs.transforms import differences, partial_sums, parts, rolled, sliced, stored_at
 
 SHOWN = 20  # differing windows
 EQUAL, DIFFERENT, MOVED = 0, 1, 3
@@ -43,17 +44,29 @@ class Comparison:
 
 
 def rebuild(tables: Tables, of: Aggregate) -> Comparison:
-    """Rebuild at the current cut; the shadow is staged under its own id, and the next commit removes it."""
-    cut = tables.read_cut(of.name)
+    """Rebuild all levels at the current cut; a shadow is staged under its own id, and the next commit removes it.
+
+    Windows that the retention of their level does not leave are not compared. `windows` are those of the finest level.
+    """
+    cut, now = tables.read_cut(of.name), datetime.now(UTC)
+    sums = partial_sums(of, all_rows(tables, of, cut)).persist()
+    found = [_compared(tables, level, rolled(level, sums), now) for level in of.levels]
+    differing, shown = sum(count for count, _ in found), [text for _, texts in found for text in texts]
+    windows = stored_at(of, sums, now).count()
+    sums.unpersist()
+    return Comparison(cut, windows, differing, shown[:SHOWN], tables.read_cut(of.name) != cut)
+
+
+def _compared(tables: Tables, level: Aggregate, windows: DataFrame, now: datetime) -> tuple[int, list[str]]:
+    """Return the number of windows of a level that differ, and some of them."""
     shadow = f"rebuild-{uuid.uuid4().hex}"
-    tables.stage(of, sliced(of, parts(of, partial_sums(of, all_rows(tables, of, cut)))), shadow, "rebuild")
-    rebuilt = tables.staged(of, shadow)
-    found = differences(of, rebuilt, tables.windows(of)).persist()
-    differing = found.count()
-    shown = [str(row.asDict()) for row in found.orderBy(*of.key, "side").take(SHOWN)]
-    windows = rebuilt.count()
+    tables.stage(level, sliced(level, parts(level, stored_at(level, windows, now))), shadow, "rebuild")
+    stored = stored_at(level, tables.windows(level), now)
+    found = differences(level, tables.staged(level, shadow), stored).persist()
+    count = found.count()
+    shown = [f"{level.name} {row.asDict()}" for row in found.orderBy(*level.key, "side").take(SHOWN)]
     found.unpersist()
-    return Comparison(cut, windows, differing, shown, tables.read_cut(of.name) != cut)
+    return count, shown
 
 
 def main(arguments: list[str] | None = None) -> int:

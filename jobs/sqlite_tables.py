@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from datetime import datetime
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -28,6 +29,7 @@ from jobs.tables import (
     Result,
     Run,
     event_form,
+    fact_values,
     ledger_query,
     position_of,
     rows_where,
@@ -41,7 +43,7 @@ WRITTEN = 5_000  # rows in a transaction: the app writes to the same file
 BUSY = 60.0  # seconds that a statement waits for a different writer
 WORDS = SqliteWords()
 
-_RUN = f"SELECT {RUN_COLUMNS} FROM aggregation_run WHERE run_id = ?"
+_RUN = f"SELECT {RUN_COLUMNS}, planned_at FROM aggregation_run WHERE run_id = ?"
 _CHECKPOINTS = "SELECT partition_id, sequence_number FROM event_hub_checkpoint WHERE stream_id = ?"
 _CUT = "SELECT cut FROM aggregation_cut WHERE job = ?"
 _STAGE_EVENTS = (
@@ -49,12 +51,12 @@ _STAGE_EVENTS = (
     " ON CONFLICT (stream_id, partition_id, sequence_number) DO NOTHING"
 )
 _FACTS = (
-    "INSERT INTO staged_slice (staging_id, run_id, slice, windows, whole_windows, sums, rows_hash)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO staged_slice (staging_id, run_id, level, slice, windows, whole_windows, sums, rows_hash)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _FINISH = (
-    "INSERT INTO staged_result (staging_id, run_id, attempt, windows, rows_read, lake_path, is_snapshot, staged_at)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO staged_result (staging_id, run_id, attempt, windows, levels, rows_read, lake_path,"
+    " is_snapshot, staged_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
@@ -67,7 +69,7 @@ class SqliteTables:
 
     def read_run(self, run_id: str) -> Run | None:
         found = self._rows(_RUN, run_id)
-        return Run(*found[0]) if found else None
+        return Run(*[*found[0][:-1], datetime.fromisoformat(found[0][-1])]) if found else None
 
     def read_cut(self, job: str) -> str:
         found = self._rows(_CUT, job)
@@ -130,12 +132,12 @@ class SqliteTables:
     def finish(self, result: Result) -> None:
         staged_at = result.staged_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         place = (result.staging_id, result.run_id)
-        facts = [(*place, one.number, one.windows, one.whole_windows, one.sums, one.rows_hash) for one in result.slices]
-        figures = (result.attempt, result.windows, result.rows_read, result.lake_path, result.is_snapshot, staged_at)
+        facts = [(*place, *fact_values(one)) for one in result.slices]
+        figures = (result.attempt, result.windows, result.levels_text, result.rows_read)
         with closing(_open(self._path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.executemany(_FACTS, facts)
-            connection.execute(_FINISH, (*place, *figures))
+            connection.execute(_FINISH, (*place, *figures, result.lake_path, result.is_snapshot, staged_at))
             connection.execute("COMMIT")
 
     def stage_events(self, events: DataFrame, stream_id: int) -> None:

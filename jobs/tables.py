@@ -1,5 +1,6 @@
 """The tables of a store for the jobs: all reading and writing of SQL, and nothing else."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -47,11 +48,15 @@ class Run:
     attempt: int
     status: str
     committed_slices: int
+    planned_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The staged result of one execution of a job, under its own id; `lake_path` is its address in the lake."""
+    """The staged result of one execution of a job, under its own id; `lake_path` is its address in the lake.
+
+    `levels` are the names of all levels that the job knows, the finest first.
+    """
 
     staging_id: str
     run_id: str
@@ -61,11 +66,21 @@ class Result:
     lake_path: str | None
     is_snapshot: bool
     staged_at: datetime
+    levels: tuple[str, ...]
 
     @property
     def windows(self) -> int:
-        """The number of staged windows."""
-        return sum(one.windows for one in self.slices)
+        """The number of staged windows of the finest level."""
+        return self._counts[self.levels[0]]
+
+    @property
+    def levels_text(self) -> str:
+        """The number of staged windows of each level, as JSON."""
+        return json.dumps(self._counts)
+
+    @property
+    def _counts(self) -> dict[str, int]:
+        return {name: sum(one.windows for one in self.slices if one.level == name) for name in self.levels}
 
 
 class Tables(Protocol):
@@ -193,6 +208,11 @@ def staged_form(of: Aggregate, windows: DataFrame, staging_id: str, run_id: str,
         **{name: _written(name, zone) for name in of.instants},
     }
     return windows.select(*(named.get(name, F.col(name)).alias(name) for name in staged_columns(of)))
+
+
+def fact_values(one: SliceFacts) -> tuple[object, ...]:
+    """Return the facts of a slice as a row of the table, after the ids of its result and its run."""
+    return (one.level, one.number, one.windows, one.whole_windows, one.sums, one.rows_hash)
 
 
 def event_form(events: DataFrame, stream_id: int, zone: str) -> DataFrame:

@@ -12,7 +12,7 @@ from typing import Any, get_args, get_type_hints
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from core.model.aggregates import SLICES, WINDOW_START, Aggregate, Measure
+from core.model.aggregates import EPOCH, SLICES, WINDOW_START, Aggregate, Measure
 
 _KINDS: dict[Any, str] = {str: "string", int: "bigint", datetime: "timestamp", date: "date"}
 
@@ -56,6 +56,20 @@ def added(of: Aggregate, windows: DataFrame) -> DataFrame:
     joins = {"count": F.sum, "sum": F.sum, "least": F.min, "most": F.max}
     values = [joins[one.kind](one.name).alias(one.name) for one in of.measures]
     return windows.groupBy(*of.key).agg(*values).select(*of.columns)
+
+
+def rolled(of: Aggregate, windows: DataFrame) -> DataFrame:
+    """Return the windows of a level, from those of any finer level."""
+    begin = F.timestamp_micros(_window_micros(of, F.unix_micros(WINDOW_START)))
+    return added(of, windows.withColumn(WINDOW_START, begin))
+
+
+def stored_at(of: Aggregate, windows: DataFrame, moment: datetime) -> DataFrame:
+    """Return the windows that the retention of a level leaves at a moment."""
+    horizon = of.horizon(moment)
+    if horizon is None:
+        return windows
+    return windows.where(F.unix_micros(WINDOW_START) >= (horizon - EPOCH) // timedelta(microseconds=1))
 
 
 def in_windows(of: Aggregate, rows: DataFrame, windows: DataFrame) -> DataFrame:

@@ -1,4 +1,5 @@
-"""The commit of a run, slice by slice: a slice is all windows of some values of the first column of the key.
+"""The commit of a run, slice by slice: a slice is all windows of some values of the first column of the key,
+in all levels of the aggregate.
 
 Each portion of slices is one short transaction with its mark, the number of slices that the run has committed. So a
 tick that dies, or whose time is over, leaves whole slices, and the next tick continues after them. The slices of a run
@@ -6,14 +7,17 @@ may come from results of different attempts, because every complete result has t
 moves when all slices are in.
 """
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Protocol
 
 from core.aggregation.runs import AggregationRun, Staged, StagedSlice
 from core.errors import StagingRefused
 from core.model.aggregates import SLICES
+from core.transforms.aggregates import find_aggregate
 
 PORTION = 8_000  # windows of a transaction at most, if a slice has no more: a tenth of a second into SQLite
 LEAST = 500  # windows, on the slowest disk
@@ -23,14 +27,27 @@ HELD = "another tick was first, or a person has paused the job"
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """The windows of one level in a portion, and the number of its slices. `has_whole`: some replace stored windows."""
+
+    level: str
+    slices: int
+    windows: int
+    has_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Portion:
-    """The slices from `first` to `last`, of which `staged` have `windows`. `has_whole`: some replace stored windows."""
+    """The slices from `first` to `last`, with a part for each level that has windows there."""
 
     first: int
     last: int
-    staged: int
-    windows: int
-    has_whole: bool
+    parts: tuple[Part, ...]
+
+    @property
+    def windows(self) -> int:
+        """The number of windows of all levels."""
+        return sum(one.windows for one in self.parts)
 
 
 class Committing(Protocol):
@@ -51,8 +68,7 @@ def commit_run(
     Returns the result in words; raises StagingRefused for a result that is not what its job staged.
     """
     slices = store.read_slices(staged)
-    if sum(one.windows for one in slices) != staged.windows or any(one.number >= SLICES for one in slices):
-        raise refusal(staged, "the facts of some slices are missing or changed")
+    _check(run, staged, slices)
     size, at = PORTION, now()
     while left := portions(slices, run.committed_slices, size):
         if at >= until:
@@ -77,20 +93,49 @@ def size_after(size: int, taken: timedelta) -> int:
     return min(PORTION, max(LEAST, wanted))
 
 
+def tampered(staged: Staged, portion: Portion) -> StagingRefused:
+    """Return the error of a portion whose staged windows differ from the facts of their job."""
+    return refusal(staged, f"the windows of slices {portion.first} to {portion.last} are not those of its job")
+
+
+def _check(run: AggregationRun, staged: Staged, slices: Sequence[StagedSlice]) -> None:
+    """Refuse a result of a job that knew different levels, and one whose facts are incomplete."""
+    declared = {one.name for one in find_aggregate(run.job).levels}
+    if declared != staged.levels.keys():
+        raise refusal(staged, f"it has the levels {_names(staged.levels)} and not {_names(declared)}")
+    counted: Counter[str] = Counter()
+    for one in slices:
+        counted[one.level] += one.windows
+    if +counted != +Counter(staged.levels) or any(one.number >= SLICES for one in slices):
+        raise refusal(staged, "the facts of some slices are missing or changed")
+
+
+def _names(levels: Iterable[str]) -> str:
+    return ", ".join(sorted(levels)) or "none"
+
+
 def portions(slices: Sequence[StagedSlice], committed: int, size: int = PORTION) -> list[Portion]:
     """Return the portions of the slices from the number `committed` on, of `size` windows at most if a slice has no
     more; the last one ends with the last slice."""
     found: list[Portion] = []
     first, windows, members = committed, 0, list[StagedSlice]()
-    for one in (one for one in slices if one.number >= committed):
-        if members and windows + one.windows > size:
+    left = sorted((one for one in slices if one.number >= committed), key=lambda one: one.number)
+    for _, each in groupby(left, key=lambda one: one.number):
+        parts = list(each)
+        of_slice = sum(one.windows for one in parts)
+        if members and windows + of_slice > size:
             found.append(_portion(first, members[-1].number, members))
             first, windows, members = members[-1].number + 1, 0, []
-        windows += one.windows
-        members.append(one)
+        windows += of_slice
+        members += parts
     return [*found, _portion(first, SLICES - 1, members)] if members else found
 
 
 def _portion(first: int, last: int, members: Sequence[StagedSlice]) -> Portion:
+    levels = dict.fromkeys(one.level for one in members)
+    return Portion(first, last, tuple(_part(name, [one for one in members if one.level == name]) for name in levels))
+
+
+def _part(level: str, members: Sequence[StagedSlice]) -> Part:
     windows = sum(one.windows for one in members)
-    return Portion(first, last, len(members), windows, any(one.whole_windows for one in members))
+    return Part(level, len(members), windows, any(one.whole_windows for one in members))

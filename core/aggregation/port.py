@@ -47,12 +47,12 @@ class AggregationStore(Protocol):
         """Return a complete staged result of this run, or None."""
 
     def read_slices(self, staged: Staged) -> tuple[StagedSlice, ...]:
-        """Return the slices of a staged result, in order, as its job described them."""
+        """Return the slices of each level of a staged result, in order, as its job described them."""
 
     def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool:
         """Compare the staged windows of some slices with the facts of their job, and add them, in one transaction.
 
-        Raises StagingRefused when they differ.
+        Raises StagingRefused when they differ, and SchemaMismatch when the database has different levels of the job.
         """
 
     def close_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
@@ -63,6 +63,12 @@ class AggregationStore(Protocol):
 
     def clear_staging(self) -> None:
         """Delete what closed runs have staged, in small transactions: no commit waits for it."""
+
+    def remove_windows(self, level: type, before: datetime, most: int) -> int:
+        """Delete windows of a level that begin before an instant, in one transaction; return their number.
+
+        A number below `most` means that none is left.
+        """
 
     def read_runs(self, job: str, before: int, limit: int) -> tuple[AggregationRun, ...]:
         """Return runs with a number below `before`, the newest first."""

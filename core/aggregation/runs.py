@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Literal, NewType
@@ -98,22 +98,27 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A complete result of a run: each execution of its job stages one under a different id."""
+    """A complete result of a run: each execution of its job stages one under a different id.
+
+    `windows` are those of the finest level; `levels` has the number of windows of each level by the name of its table.
+    """
 
     staging_id: str
     run_id: str
     attempt: int
     staged_at: datetime
     windows: int = 0
+    levels: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class StagedSlice:
-    """One slice of a staged result: the number of its windows, and of those that replace the stored ones."""
+    """One slice of a level: the number of its staged windows, and of those that replace the stored ones."""
 
     number: int
     windows: int
     whole_windows: int
+    level: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,15 @@ job follows from the row: a later tick finds the job by its name or submits it a
 complete results, of which one is committed. So a tick may be lost, run twice or be interrupted at any point.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from core.aggregation.attempts import ask, end_job, failure_of, refusal_of
 from core.aggregation.commit import commit_run
 from core.aggregation.lake import Lake, StoredPointer, empty_pointer, needs_snapshot, pointer_after
 from core.aggregation.port import AggregationStore
+from core.aggregation.retention import remove_old_windows
 from core.aggregation.runs import (
     AggregationRun,
     EngineAnswer,
@@ -51,12 +52,13 @@ class Aggregation:
 @dataclass(frozen=True, slots=True)
 class AggregationReport:
     """The steps of a tick, in words, and the last run after it. `published`: the lake's pointer is up to date; `fault`
-    has the words of a lake that does not answer."""
+    has the words of a lake that does not answer; `removed` counts the old windows that were removed, by level."""
 
     did: tuple[str, ...]
     run: AggregationRun | None
     published: bool = True
     fault: str | None = None
+    removed: Mapping[str, int] = field(default_factory=dict)
 
 
 def aggregate(own: Aggregation, job: str) -> AggregationReport:
@@ -70,12 +72,14 @@ def aggregate(own: Aggregation, job: str) -> AggregationReport:
         did.append(_go_on(own, standing.open_run))
         standing = own.store.read_standing(job)
     published, fault = _published(own, job)
+    removed: Mapping[str, int] = {}
     if standing.pause is not None:
         did.append("is paused")
     elif standing.open_run is None:
+        removed = remove_old_windows(own.store, job, own.now)  # an open run may still add to them
         did.append(_begin(own, job, standing))
         standing = own.store.read_standing(job)
-    return AggregationReport(tuple(did), standing.last_run, published, fault)
+    return AggregationReport(tuple(did), standing.last_run, published, fault, removed)
 
 
 def publish(own: Aggregation, job: str) -> bool:
@@ -205,6 +209,8 @@ def report_facts(job: str, report: AggregationReport) -> dict[str, object]:
         "did": list(report.did),
         "published": report.published,
     }
+    if report.removed:
+        facts["removed"] = dict(report.removed)
     if report.fault is not None:
         facts["fault"] = report.fault
     if run is not None:

@@ -12,97 +12,59 @@
 """
 
 import zlib
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, cast, get_type_hints
 
 from core.errors import InvalidTransform
-from core.model.rows import is_row_class, row_table
+from core.model.measures import (
+    WINDOW_START,
+    Count,
+    CountOf,
+    Key,
+    KeyColumn,
+    Least,
+    Measure,
+    Most,
+    Sum,
+    columns_of,
+    key_column,
+    means_of,
+    measure_of,
+)
+from core.model.rollups import DAY, Length, check_levels, keep_of, window_of
 
+__all__ = (  # a declaration imports this module alone
+    "EPOCH",
+    "SLICES",
+    "WINDOW_START",
+    "Aggregate",
+    "Count",
+    "CountOf",
+    "Key",
+    "KeyColumn",
+    "Least",
+    "Measure",
+    "Most",
+    "Sum",
+    "aggregate_named",
+    "aggregate_of",
+    "aggregate_table",
+    "declared_aggregates",
+)
 SLICES = 256  # a run is committed slice by slice; the number is part of every stored window, so it stays
-WINDOW_START = "window_start"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MeasureKind = Literal["count", "sum", "least", "most"]
 Declared = TypeVar("Declared")
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
-    """A column of the key, with the name of a column of the source; `length` and `ascii` describe a text."""
-
-    length: int = 40
-    ascii: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """The number of rows. Each aggregate has exactly one; a window without a row does not exist."""
-
-
-@dataclass(frozen=True, slots=True)
-class CountOf:
-    """The number of rows of which a column has a value."""
-
-    column: str
-    value: str | int
-
-
-@dataclass(frozen=True, slots=True)
-class Sum:
-    """The sum of a column of integers, `times` a factor; None where no row has a value."""
-
-    column: str
-    times: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Least:
-    """The least value of a column of integers, `times` a factor, or of instants."""
-
-    column: str
-    times: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Most:
-    """The greatest value of a column of integers, `times` a factor, or of instants."""
-
-    column: str
-    times: int = 1
-
-
-Means = Key | Count | CountOf | Sum | Least | Most
-
-
-@dataclass(frozen=True, slots=True)
-class KeyColumn:
-    """A column of the key. The beginning of the window is one of them, without a length."""
-
-    name: str
-    kind: type
-    length: int = 0
-    ascii: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A column of values: `value` limits a count to the rows with that value; `is_optional`: it may be None."""
-
-    name: str
-    kind: MeasureKind
-    holds: type
-    column: str | None
-    value: str | int | None
-    times: int
-    is_optional: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Aggregate:
-    """The declaration of an aggregate. `name` is the name of its table, and of the job that computes it.
+    """The declaration of an aggregate, or of one of its rollups, which are aggregates with coarser windows.
 
-    The first column of the key decides the slice, so one transaction shows all windows of its value.
+    `name` is the name of its table, and for the finest level the name of the job that computes all levels. The first
+    column of the key decides the slice, so one transaction shows all windows of its value. `keep` is the time for
+    which windows are stored after their end, None: for ever.
     """
 
     name: str
@@ -112,6 +74,24 @@ class Aggregate:
     window: timedelta
     keys: tuple[KeyColumn, ...]
     measures: tuple[Measure, ...]
+    keep: timedelta | None = None
+    rollups: "tuple[Aggregate, ...]" = ()
+
+    @property
+    def levels(self) -> "tuple[Aggregate, ...]":
+        """The aggregate itself and its rollups, the finest first."""
+        return (self, *self.rollups)
+
+    def level_of(self, window: timedelta) -> "Aggregate":
+        """Return the coarsest level of which a length is a whole number of windows."""
+        return [one for one in self.levels if not window % one.window][-1]
+
+    def horizon(self, now: datetime) -> datetime | None:
+        """Return the instant before which windows are not stored any more; None when all are stored.
+
+        It is the beginning of a day. So the windows of a coarser level are built from all finer windows or from none.
+        """
+        return None if self.keep is None else now - self.keep - (now - self.keep - EPOCH) % DAY
 
     @property
     def staged(self) -> str:
@@ -158,13 +138,23 @@ class Aggregate:
 
 
 _AGGREGATES: dict[type, Aggregate] = {}
+_ROLLUPS: dict[type, Aggregate] = {}
 
 
-def aggregate_of(source: type, name: str, *, at: str, window: timedelta) -> Callable[[type[Declared]], type[Declared]]:
-    """Declare an aggregate of appended rows: their windows of event time, by the column `at`, in the table `name`."""
+def aggregate_of(
+    source: type, name: str, *, at: str, window: Length, rollups: Mapping[str, Length] | None = None
+) -> Callable[[type[Declared]], type[Declared]]:
+    """Declare an aggregate of appended rows: their windows of event time, by the column `at`, in the table `name`.
+
+    `rollups` are coarser levels by name, the finer first: the level `day` of `home_activity` is `home_activity_day`.
+    """
 
     def declare(declared: type[Declared]) -> type[Declared]:
-        _AGGREGATES[declared] = _aggregate(declared, source, name, at, window)
+        found = _aggregate(declared, source, name, at, window_of(window))
+        check_levels(declared.__name__, window, rollups or {})
+        coarser = tuple(_rollup(found, level, length) for level, length in (rollups or {}).items())
+        _ROLLUPS.update({one.of: one for one in coarser})
+        _AGGREGATES[declared] = replace(found, keep=keep_of(window), rollups=coarser)
         return declared
 
     return declare
@@ -173,7 +163,7 @@ def aggregate_of(source: type, name: str, *, at: str, window: timedelta) -> Call
 def aggregate_table(declared: type) -> Aggregate:
     """Return the declaration of a class; InvalidTransform when it was never declared."""
     try:
-        return _AGGREGATES[declared]
+        return _AGGREGATES.get(declared) or _ROLLUPS[declared]
     except KeyError:
         raise InvalidTransform(f"{declared.__name__} is not an aggregate: declare it with @aggregate_of") from None
 
@@ -195,72 +185,26 @@ def _aggregate(declared: type, source: type, name: str, at: str, window: timedel
     hints = get_type_hints(declared, include_extras=True)
     keys: list[KeyColumn] = []
     measures: list[Measure] = []
-    columns = _columns_of(source, declared)
+    columns = columns_of(source, declared)
     for field in fields(cast(Any, declared)):
-        hint, means = _means_of(declared, field.name, hints[field.name])
+        hint, means = means_of(declared, field.name, hints[field.name])
         if means is None or isinstance(means, Key):
             if measures:
                 raise InvalidTransform(f"{declared.__name__}.{field.name}: the key comes before the measures")
-            keys.append(_key_column(declared, field.name, hint, means, columns))
+            keys.append(key_column(declared, field.name, hint, means, columns))
         else:
-            measures.append(_measure(declared, field.name, hint, means, columns))
+            measures.append(measure_of(declared, field.name, hint, means, columns))
     found = Aggregate(name, declared, source, at, window, tuple(keys), tuple(measures))
     _check(found, columns)
     return found
 
 
-def _columns_of(source: type, declared: type) -> dict[str, tuple[type, ...]]:
-    if not is_row_class(source) or row_table(source).key:
-        raise InvalidTransform(f"{declared.__name__}: {source.__name__} is no class of appended rows")
-    hints = get_type_hints(source)
-    return {name: get_args(hints[name]) or (hints[name],) for name in row_table(source).columns}
-
-
-def _means_of(declared: type, name: str, hint: Any) -> tuple[tuple[type, ...], Means | None]:
-    """Return the types of a field, and the key or the measure with which it is annotated."""
-    if get_origin(hint) is not Annotated:
-        if name == WINDOW_START and hint is datetime:
-            return (datetime,), None
-        raise InvalidTransform(
-            f"{declared.__name__}.{name}: annotate it with Key or a measure, or name it {WINDOW_START}: datetime"
-        )
-    base, *means = get_args(hint)
-    found = [one for one in means if isinstance(one, Means)]
-    if len(found) != 1:
-        raise InvalidTransform(f"{declared.__name__}.{name}: annotate it with one Key or one measure")
-    return get_args(base) or (base,), found[0]
-
-
-def _key_column(
-    declared: type, name: str, hint: tuple[type, ...], means: Key | None, columns: dict[str, tuple[type, ...]]
-) -> KeyColumn:
-    if means is None:
-        return KeyColumn(name, datetime)
-    if columns.get(name) != hint or hint not in ((str,), (int,)):
-        raise InvalidTransform(f"{declared.__name__}.{name}: a key is a column of the source, of type str or int")
-    return KeyColumn(name, hint[0], means.length if hint == (str,) else 0, means.ascii)
-
-
-def _measure(
-    declared: type, name: str, hint: tuple[type, ...], means: Means, columns: dict[str, tuple[type, ...]]
-) -> Measure:
-    column, value = getattr(means, "column", None), getattr(means, "value", None)
-    if column is not None and column not in columns:
-        raise InvalidTransform(f"{declared.__name__}.{name}: the source has no column {column}")
-    is_optional, kind = type(None) in hint, next(one for one in hint if one is not type(None))
-    if isinstance(means, Count | CountOf):
-        wanted: tuple[type, ...] = (int,)
-    else:
-        of_source = columns[str(column)]
-        sound = (datetime,) if datetime in of_source and not isinstance(means, Sum) else (int,)
-        wanted = (*sound, type(None)) if type(None) in of_source else sound
-        if sound[0] not in of_source:
-            raise InvalidTransform(f"{declared.__name__}.{name}: {column} holds no integers")
-    if set(hint) != set(wanted):
-        names = " | ".join("None" if one is type(None) else one.__name__ for one in wanted)
-        raise InvalidTransform(f"{declared.__name__}.{name}: its type is {names}")
-    kinds: dict[type, MeasureKind] = {Count: "count", CountOf: "count", Sum: "sum", Least: "least", Most: "most"}
-    return Measure(name, kinds[type(means)], kind, column, value, getattr(means, "times", 1), is_optional)
+def _rollup(finest: Aggregate, name: str, length: Length) -> Aggregate:
+    """Return a coarser level; its windows are of a class of its own, which extends the declared one."""
+    of = finest.of
+    named = f"{of.__name__}{name.title().replace('_', '')}"
+    coarser = type(named, (of,), {"__slots__": (), "__doc__": of.__doc__, "__module__": of.__module__})
+    return replace(finest, name=f"{finest.name}_{name}", of=coarser, window=window_of(length), keep=keep_of(length))
 
 
 def _check(one: Aggregate, columns: dict[str, tuple[type, ...]]) -> None:
@@ -271,5 +215,3 @@ def _check(one: Aggregate, columns: dict[str, tuple[type, ...]]) -> None:
         raise InvalidTransform(f"{who}: one measure is Count()")
     if columns.get(one.at) not in ((datetime,), (date,)):
         raise InvalidTransform(f"{who}: {one.at} is no column of the source that always holds an instant or a day")
-    if one.window <= timedelta() or timedelta(days=1) % one.window:
-        raise InvalidTransform(f"{who}: a day is no whole number of windows of {one.window}")

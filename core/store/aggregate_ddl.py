@@ -1,19 +1,27 @@
 """`python -m core.store.aggregate_ddl NAME`: print the tables of an aggregate, and the index of its source, for a new
-migration, in both dialects."""
+migration, in both dialects.
+
+With `--added`, it prints the tables of these levels only, and the statements that fill them from the stored windows of
+the finer level: for an aggregate that has runs already.
+"""
 
 import argparse
 import sys
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Literal
 
-from core.errors import HubledgerError
-from core.model.aggregates import Aggregate, KeyColumn, Measure
+from core.errors import HubledgerError, InvalidTransform
+from core.model.aggregates import WINDOW_START, Aggregate, KeyColumn, Measure
 from core.model.rows import row_table
+from core.store.columns import quoted
 from core.transforms.aggregates import find_aggregate
 
 Engine = Literal["sqlite", "sqlserver"]
 ENGINES: tuple[Engine, ...] = ("sqlite", "sqlserver")
 BY_CODE_POINT = "COLLATE Latin1_General_100_BIN2"
+_PREFIX: dict[Engine, str] = {"sqlite": "", "sqlserver": "hubledger."}
 _TYPES: dict[Engine, dict[object, str]] = {
     "sqlite": {str: "TEXT", int: "INTEGER", bool: "INTEGER", datetime: "TEXT"},
     "sqlserver": {int: "bigint", bool: "bit", datetime: "datetime2(7)"},
@@ -30,8 +38,64 @@ _IDS: dict[Engine, dict[str, str]] = {
 
 
 def tables_text(one: Aggregate, engine: Engine) -> str:
-    """Return the statements that create the table of an aggregate and the table in which jobs stage its windows."""
-    return f"{_windows(one, engine)}\n\n{_staged(one, engine)}\n"
+    """Return the statements that create, for each level, its table and the table in which jobs stage its windows."""
+    return "\n".join(_level(level, engine) for level in one.levels)
+
+
+def added_text(one: Aggregate, engine: Engine, names: Sequence[str]) -> str:
+    """Return the statements that add rollups to an aggregate with runs: their tables, filled from the finer level.
+
+    The levels of the job come first: their row is the lock of a commit, so none comes between these statements, and
+    after them an app that does not know the levels cannot commit.
+    """
+    unknown = [name for name in names if f"{one.name}_{name}" not in [level.name for level in one.rollups]]
+    if unknown:
+        raise InvalidTransform(f"{one.name} has no rollup named {', '.join(unknown)}")
+    finer = {level.name: below for below, level in pairwise(one.levels)}
+    added = [level for level in one.rollups if level.name in [f"{one.name}_{name}" for name in names]]
+    made = (f"{_level(each, engine)}\n{_filled(each, finer[each.name], engine)}" for each in added)
+    return "\n".join([_of_job(one, engine), *made])
+
+
+def _level(one: Aggregate, engine: Engine) -> str:
+    text = f"{_windows(one, engine)}\n\n{_staged(one, engine)}\n"
+    if one.keep is None:
+        return text
+    index = f"CREATE INDEX ix_{one.name}_{WINDOW_START} ON {_PREFIX[engine]}{one.name} ({WINDOW_START});"
+    return f"{text}\n-- By this index, old windows are found.\n{index}\n"
+
+
+def _of_job(one: Aggregate, engine: Engine) -> str:
+    levels = " ".join(level.name for level in one.levels)
+    return f"UPDATE {_PREFIX[engine]}aggregation_cut\n   SET levels = '{levels}'\n WHERE job = '{one.name}';\n"
+
+
+def _filled(one: Aggregate, finer: Aggregate, engine: Engine) -> str:
+    """Return the statement that adds up the windows of the finer level, as jobs do."""
+    joins = {"count": "SUM", "sum": "SUM", "least": "MIN", "most": "MAX"}
+    values = [f"{joins[each.kind]}(a.{quoted(each.name)})" for each in one.measures]
+    keys = [f"a.{quoted(name)}" if name != WINDOW_START else "w.begins" for name in one.key]
+    select, group, table = ",\n       ".join([*keys, *values]), ", ".join(keys), _PREFIX[engine]
+    begins = f" CROSS APPLY (SELECT {_begins(one, engine)} AS begins) AS w\n"
+    if engine == "sqlite":
+        select = select.replace("w.begins", f"{_begins(one, engine)} AS begins")
+        group, begins = group.replace("w.begins", "begins"), ""
+    return (
+        f"INSERT INTO {table}{one.name}\n       ({', '.join(map(quoted, one.columns))},\n       run_number, slice)\n"
+        f"SELECT {select},\n       MAX(a.run_number), MAX(a.slice)\n  FROM {table}{finer.name} AS a\n{begins}"
+        f" GROUP BY {group};\n"
+    )
+
+
+def _begins(one: Aggregate, engine: Engine) -> str:
+    """Return an expression for the beginning of the coarser window, from the seconds since the beginning of the day."""
+    seconds = one.window // timedelta(seconds=1)
+    if engine == "sqlserver":
+        day = "CONVERT(datetime2(7), CONVERT(date, a.window_start))"
+        return f"DATEADD(second, DATEDIFF(second, {day}, a.window_start) / {seconds} * {seconds}, {day})"
+    day = "substr(a.window_start, 1, 10)"
+    whole = f"(strftime('%s', a.window_start) - strftime('%s', {day})) / {seconds} * {seconds}"
+    return f"strftime('%Y-%m-%dT%H:%M:%S.000000Z', {day}, '+' || ({whole}) || ' seconds')"
 
 
 def migration_text(one: Aggregate, engine: Engine) -> str:
@@ -46,10 +110,8 @@ def source_index_text(one: Aggregate, engine: Engine) -> str:
     """
     source = row_table(one.source).name
     columns = ", ".join(("stream_id", "partition_id", one.at, *(each.name for each in one.grouped_by)))
-    prefix, option = (
-        ("hubledger.", "\n    WITH (ONLINE = ON, DATA_COMPRESSION = PAGE)") if engine == "sqlserver" else ("", "")
-    )
-    return f"CREATE INDEX ix_{one.name}_source\n    ON {prefix}{source} ({columns}){option};"
+    option = "\n    WITH (ONLINE = ON, DATA_COMPRESSION = PAGE)" if engine == "sqlserver" else ""
+    return f"CREATE INDEX ix_{one.name}_source\n    ON {_PREFIX[engine]}{source} ({columns}){option};"
 
 
 def _windows(one: Aggregate, engine: Engine) -> str:
@@ -100,15 +162,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m core.store.aggregate_ddl", description=__doc__)
     parser.add_argument("name", help="the name of an aggregate of core/transforms/aggregates")
     parser.add_argument("--engine", choices=ENGINES, help="default: both")
+    parser.add_argument("--added", nargs="+", metavar="ROLLUP", help="rollups to add to an aggregate that has runs")
     given = parser.parse_args(arguments)
+    engines: tuple[Engine, ...] = (given.engine,) if given.engine else ENGINES
     try:
         one = find_aggregate(given.name)
+        texts = {
+            each: added_text(one, each, given.added) if given.added else migration_text(one, each) for each in engines
+        }
     except HubledgerError as error:
         print(f"aggregate_ddl: {error}", file=sys.stderr)  # noqa: T201
         return 1
-    for engine in (given.engine,) if given.engine else ENGINES:
+    for engine, text in texts.items():
         heading = "" if given.engine else f"-- {engine}\n\n"
-        print(f"{heading}{migration_text(one, engine)}", end="" if given.engine else "\n")  # noqa: T201
+        print(f"{heading}{text}", end="" if given.engine else "\n")  # noqa: T201
     return 0
 
 

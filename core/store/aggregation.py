@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from core.aggregation.commit import Portion, refusal
+from core.aggregation.commit import Portion, tampered
 from core.aggregation.runs import (
     MOST_COMMITS,
     AggregationRun,
@@ -20,6 +20,7 @@ from core.aggregation.runs import (
 )
 from core.store.columns import cut, instant_of, instant_or_none, instant_text, storable
 from core.store.database import Database, write
+from core.store.levels import level_mismatch, levels_text, part_steps, staged_of
 from core.store.script import Script, Step, of_rows
 from core.store.windows import window_reader
 from core.transforms.aggregates import find_aggregate, load_aggregates
@@ -46,7 +47,7 @@ class Aggregations:
     def read_standing(self, job: str) -> Standing:
         cut = self._database.ask("read_cut", job=job)
         if not cut:
-            write(self._database, job, "open_cut", job=job)
+            write(self._database, job, "open_cut", job=job, levels=levels_text(job))
             cut = self._database.ask("read_cut", job=job)
         last_run = self._database.ask("read_last_run", job=job)
         numbers = self._database.ask("read_commit_numbers")
@@ -83,10 +84,7 @@ class Aggregations:
 
     def read_staged(self, run_id: str) -> Staged | None:
         found = self._database.ask("read_staged", run_id=run_id)
-        if not found:
-            return None
-        staging_id, of_run, attempt, staged_at, windows = found[0]
-        return Staged(staging_id, of_run, attempt, instant_of(staged_at), windows)
+        return staged_of(found[0]) if found else None
 
     def read_slices(self, staged: Staged) -> tuple[StagedSlice, ...]:
         return tuple(StagedSlice(*row) for row in self._database.ask("read_slices", staging_id=staged.staging_id))
@@ -101,13 +99,19 @@ class Aggregations:
         return bool(self._remove(staged.staging_id, "remove_staging"))
 
     def clear_staging(self) -> None:
-        for one in load_aggregates():
+        for one in (level for each in load_aggregates() for level in each.levels):
             for (staging_id,) in self._database.ask(of_rows("find_staging", one.of)):
                 while self._removed_windows(one.of, staging_id) == STAGED_CHUNK:
                     pass
         for (staging_id,) in self._database.ask("find_closed_staging"):
             self._remove(staging_id, "remove_slices")
             self._remove(staging_id, "remove_staging")
+
+    def remove_windows(self, level: type, before: datetime, most: int) -> int:
+        values = {"until_at": instant_text(before), "most": most}
+        step = Step(of_rows("remove_windows", level), values, counts="removed")
+        script = Script(f"windows before {before}", (step,), may_repeat=True)
+        return self._database.run(script).kept["removed"]
 
     def read_runs(self, job: str, before: int, limit: int) -> tuple[AggregationRun, ...]:
         return tuple(map(run_of, self._database.ask("read_runs", job=job, before_number=before, most=limit)))
@@ -176,32 +180,25 @@ def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Scr
     It is not durable: a loss of power takes mark and windows back together, and the run continues from the mark that
     is left. The transaction that closes the run is durable, and so are then all before it.
     """
-    declared = find_aggregate(run.job).of
     values = {
         "run_id": run.run_id,
+        "job": run.job,
+        "levels": levels_text(run.job),
         "cut_from": run.cut_from,
         "expected_slices": run.committed_slices,
         "committed_slices": portion.last + 1,
         "staging_id": staged.staging_id,
         "first_slice": portion.first,
         "last_slice": portion.last,
-        "portion_windows": portion.windows,
         "run_number": run.number,
     }
     steps = [
+        Step("hold_levels", values, expect=1, otherwise=lambda: level_mismatch(run.job)),
         Step("mark_slices", values, expect=1, otherwise=MovedOn),
-        Step(
-            of_rows("verify_slices", declared),
-            values,
-            expect=portion.staged,
-            otherwise=lambda: refusal(
-                staged, f"the windows of slices {portion.first} to {portion.last} are not those of its job"
-            ),
-        ),
     ]
-    if portion.has_whole:
-        steps.append(Step(of_rows("replace_windows", declared), values))
-    steps.append(Step(of_rows("add_windows", declared), values))
+    for level in find_aggregate(run.job).levels:
+        for part in (one for one in portion.parts if one.level == level.name):
+            steps += part_steps(level.of, part, values, lambda: tampered(staged, portion))
     return Script(f"slices {portion.first} to {portion.last} of {run.run_id}", tuple(steps), durable=False)
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from core.aggregation.commit import Portion
+from core.aggregation.commit import Part, Portion
 from core.aggregation.runs import NO_CUT, AggregationRun, Staged
 from core.errors import HubledgerError
 from core.model.aggregates import SLICES
@@ -33,7 +33,7 @@ from core.store.sqlserver.rights import Use, uses_of
 from core.store.sqlserver.rows import rows_query
 from core.store.windows import WINDOW_PARAMS
 from core.transforms import load_transform
-from core.transforms.aggregates import load_aggregates
+from core.transforms.aggregates import find_aggregate, load_aggregates
 
 TRANSFORM = "core.transforms.home_security"
 RIGHTS = "rights"
@@ -116,8 +116,8 @@ def _of_rows(row_classes: RowClasses) -> Iterator[OfRows]:
 
 
 def _of_aggregates(row_classes: RowClasses) -> Iterator[OfRows]:
-    for one in load_aggregates(row_classes):
-        yield from (of_rows(verb, one.of) for verb in WINDOW_PARAMS)
+    for level in (level for one in load_aggregates(row_classes) for level in one.levels):
+        yield from (of_rows(verb, level.of) for verb in WINDOW_PARAMS)
 
 
 def _commit(row_classes: RowClasses) -> Script:
@@ -143,7 +143,9 @@ def _run_of(row_classes: RowClasses) -> AggregationRun:
 
 
 def _slices(row_classes: RowClasses) -> Script:
-    return portion_script(_run_of(row_classes), Staged("", "", 1, _AT), Portion(0, SLICES - 1, 2, 2, has_whole=True))
+    run = _run_of(row_classes)
+    parts = tuple(Part(one.name, 2, 2, has_whole=True) for one in find_aggregate(run.job).levels)
+    return portion_script(run, Staged("", "", 1, _AT), Portion(0, SLICES - 1, parts))
 
 
 def _close(row_classes: RowClasses) -> Script:

@@ -10,6 +10,7 @@ from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
 from core.store.aggregation import FAILURE_LENGTH, MovedOn, begun_json, ended_script, failure_step, run_of
 from core.store.columns import WHO_LENGTH, WHY_LENGTH, cut, instant_of, instant_or_none, instant_text
 from core.store.database import Database, write
+from core.store.levels import levels_text, staged_of
 from core.store.script import Script, Step
 
 
@@ -25,10 +26,7 @@ class Pipelines:
 
     def read_staged(self, run_id: str) -> Staged | None:
         found = self._database.ask("read_staged", run_id=run_id)
-        if not found:
-            return None
-        staging_id, of_run, attempt, staged_at, windows = found[0]
-        return Staged(staging_id, of_run, attempt, instant_of(staged_at), windows)
+        return staged_of(found[0]) if found else None
 
     def read_failures(self, run_id: str) -> tuple[Failure, ...]:
         return tuple(map(_failure_of, self._database.ask("read_failures", run_id=run_id)))
@@ -46,7 +44,7 @@ class Pipelines:
         return int(self._database.ask("count_failures", since_at=instant_text(since))[0][0])
 
     def pause(self, order: Order) -> bool:
-        write(self._database, order.job, "open_cut", job=order.job)
+        write(self._database, order.job, "open_cut", job=order.job, levels=levels_text(order.job))
         who, why = cut(order.who, WHO_LENGTH), cut(order.reason, WHY_LENGTH)
         paused = {"paused_at": instant_text(order.at), "paused_by": who, "paused_why": why}
         return bool(write(self._database, order.job, "pause_job", **_entry(order), **paused))

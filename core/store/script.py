@@ -26,6 +26,7 @@ RowVerb = Literal[
     "add_windows",  # add staged windows to those that exist, and insert the others
     "find_staging",  # the staged results of closed runs
     "remove_staged",
+    "remove_windows",  # that begin before an instant
     "read_windows",  # of one value of the first column of the key, in a span of time
     "read_last_window",
 ]

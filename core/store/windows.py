@@ -1,9 +1,9 @@
 """The statements about aggregates that are alike in both engines; `core/store/<engine>/windows.py` has the others.
 
-A job stages the windows of a run with the number of their slice, and after them the facts of each slice: the number of
-its windows, the sums of its measures, and a hash of its rows. The hash is a sum over the rows, so that their order does
-not matter: of the CRC-32 of the row's text in UTF-8 in SQLite, and of the first 32 bits of the SHA-256 of the text in
-UTF-16 on SQL Server, because each is the fastest function that Spark has too.
+A job stages the windows of each level with the number of their slice, and after them the facts of each level and slice:
+the number of its windows, the sums of its measures, and a hash of its rows. The hash is a sum over the rows, so that
+their order does not matter: of the CRC-32 of the row's text in UTF-8 in SQLite, and of the first 32 bits of the SHA-256
+of the text in UTF-16 on SQL Server, because each is the fastest function that Spark has too.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,11 +16,12 @@ from core.store.script import OfRows, RowVerb
 
 SEPARATOR = "|"  # of the values of a row's text, and of the sums
 WINDOW_PARAMS: Mapping[RowVerb, tuple[str, ...]] = {
-    "verify_slices": ("staging_id", "first_slice", "last_slice", "portion_windows"),
+    "verify_slices": ("staging_id", "first_slice", "last_slice"),
     "replace_windows": ("staging_id", "first_slice", "last_slice"),
     "add_windows": ("staging_id", "first_slice", "last_slice", "run_number"),
     "find_staging": (),
     "remove_staged": ("staging_id", "most"),
+    "remove_windows": ("until_at", "most"),
     "read_windows": ("key_value", "since_at", "until_at"),
     "read_last_window": ("key_value", "until_at"),
 }
@@ -37,6 +38,12 @@ def of_portion(alias: str, sql: Dialect) -> str:
     """Return the condition that a staged window belongs to a range of slices."""
     ends = f"{sql.mark}first_slice AND {sql.mark}last_slice"
     return f"{alias}.staging_id = {sql.mark}staging_id AND {alias}.slice BETWEEN {ends}"
+
+
+def of_facts(one: Aggregate, sql: Dialect) -> str:
+    """Return the number of a level's windows in a range of slices, as the facts of their job have it."""
+    place = f"e.level = '{one.name}' AND {of_portion('e', sql)}"
+    return f"(SELECT SUM(e.windows) FROM {sql.prefix}staged_slice AS e WHERE {place})"
 
 
 def keys_match(one: Aggregate, left: str, right: str) -> str:

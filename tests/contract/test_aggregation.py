@@ -15,7 +15,16 @@ from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged, planned_r
 from core.model.aggregates import SLICES
 from core.store.aggregation import STAGED_CHUNK
 from core.transforms.aggregates.home_activity import HomeActivity
-from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregationEngine, committed, engines, finish, ingest, stage
+from tests.fakes.aggregation_engines import (
+    HOME_ACTIVITY,
+    AggregationEngine,
+    committed,
+    engines,
+    finish,
+    ingest,
+    levels_of,
+    stage,
+)
 from tests.fakes.builders import EPOCH, home, partition, reading
 
 NOW = EPOCH + timedelta(days=1, microseconds=123_457)
@@ -59,6 +68,10 @@ def window(home_id: str = "home-1", readings: int = 2, ppm: int | None = 500, mi
     at = EPOCH + timedelta(minutes=minute)
     last = at + timedelta(minutes=3, microseconds=7)
     return HomeActivity(home_id, at, "carbon_monoxide", readings, 1, ppm, ppm, ppm, at, last)
+
+
+def result(name: str, run: AggregationRun, windows: int = 1) -> Staged:
+    return Staged(name, run.run_id, 1, LATER, windows, {**levels_of([]), HOME_ACTIVITY: windows})
 
 
 def close(store: AggregationStore, database: AggregationEngine, run: AggregationRun, *windows: HomeActivity) -> None:
@@ -151,7 +164,7 @@ def test_a_run_that_failed_leaves_the_cut_and_the_next_one_begins_there(
     run = opened()
     assert store.fail_run(run, "why " + "👩" * 2_000, LATER)
     assert not store.fail_run(run, "again", LATER)
-    assert not committed(store, run, Staged("s", run.run_id, 1, NOW), LATER)
+    assert not committed(store, run, result("s", run, 0), LATER)
     again = planned(store)
     assert (again.cut_from, again.number, again.run_id == run.run_id) == (run.cut_from, 2, False)
     assert store.open_run(again)
@@ -232,7 +245,7 @@ def test_a_commit_leaves_the_staging_which_is_cleared_in_small_parts_once_the_ru
 def test_a_run_is_committed_once(store: AggregationStore, database: AggregationEngine, opened: Opened) -> None:
     run = opened()
     close(store, database, run, window())
-    assert not committed(store, run, Staged(f"{run.run_id}-s", run.run_id, 1, LATER, windows=1), LATER)
+    assert not committed(store, run, result(f"{run.run_id}-s", run), LATER)
     assert activity(store) == (window(),)
 
 
@@ -243,7 +256,7 @@ def test_a_commit_from_another_cut_than_the_standing_one_writes_nothing(
     stage(database, "s", run.run_id, [window()])
     finish(database, "s", run.run_id, LATER)
     elsewhere = replace(run, cut_from=Cut('{"1/0":7}'))
-    assert not committed(store, elsewhere, Staged("s", run.run_id, 1, LATER, windows=1), LATER)
+    assert not committed(store, elsewhere, result("s", run), LATER)
     assert activity(store) == ()
     assert store.read_standing(HOME_ACTIVITY).open_run == run
 
@@ -256,9 +269,7 @@ def test_of_commits_at_the_same_time_one_counts(
         stage(database, staging_id, run.run_id, [window()])
         finish(database, staging_id, run.run_id, LATER)
     with ThreadPoolExecutor(4) as pool:
-        done = list(
-            pool.map(lambda name: committed(store, run, Staged(name, run.run_id, 1, LATER, windows=1), LATER), "abab")
-        )
+        done = list(pool.map(lambda name: committed(store, run, result(name, run), LATER), "abab"))
     assert done.count(True) == 1
     assert activity(store) == (window(),)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import core.aggregation.commit
-from core.aggregation.commit import HELD, Portion, commit_run, portions
+from core.aggregation.commit import HELD, Part, Portion, commit_run, portions
 from core.aggregation.port import AggregationStore
 from core.aggregation.runs import AggregationRun, RunLimits, Staged, StagedSlice, Step, next_step, planned_run
 from core.aggregation.runs import EngineAnswer as Answer
@@ -287,14 +287,18 @@ def test_a_run_with_a_committed_slice_is_never_given_up(
     assert next_step(replace(submitted, committed_slices=0), lost, None, NOW, limits) is Step.GIVE_UP
 
 
+def portion(first: int, last: int, slices: int, windows: int, whole: bool = False) -> Portion:
+    return Portion(first, last, (Part("a", slices, windows, whole),))
+
+
 def test_small_slices_share_a_transaction_and_a_large_one_has_its_own() -> None:
-    slices = [StagedSlice(number, windows, 0) for number, windows in ((0, 7_000), (7, 900), (9, 200), (11, 9_000))]
-    slices.append(StagedSlice(200, 1, 1))
+    slices = [StagedSlice(number, windows, 0, "a") for number, windows in ((0, 7_000), (7, 900), (9, 200), (11, 9_000))]
+    slices.append(StagedSlice(200, 1, 1, "a"))
     assert portions(slices, 0) == [
-        Portion(0, 7, 2, 7_900, has_whole=False),
-        Portion(8, 9, 1, 200, has_whole=False),
-        Portion(10, 11, 1, 9_000, has_whole=False),
-        Portion(12, SLICES - 1, 1, 1, has_whole=True),
+        portion(0, 7, 2, 7_900),
+        portion(8, 9, 1, 200),
+        portion(10, 11, 1, 9_000),
+        portion(12, SLICES - 1, 1, 1, whole=True),
     ]
     assert portions(slices, 8) == portions(slices, 0)[1:]
     assert portions(slices, SLICES) == portions([], 0) == []

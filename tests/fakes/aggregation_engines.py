@@ -1,6 +1,7 @@
 """Databases with an aggregation store over them: tests stage the results of jobs by hand."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -21,14 +22,15 @@ from core.store.sqlite.database import SqliteDatabase
 from core.store.sqlserver.database import SqlServerDatabase
 from core.store.sqlserver.json import server_instant_text
 from core.store.sqlserver.odbc import Session
+from core.transforms.aggregates import load_aggregates
 from tests.fakes.builders import commit, partition, settled
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.server_engine import SqlServerEngine
 from tests.fakes.store import Store
 
 HOME_ACTIVITY = "home_activity"
-FACTS = "staging_id, run_id, slice, windows, whole_windows, sums, rows_hash"
-FINISHED = "staging_id, run_id, attempt, windows, rows_read, lake_path, is_snapshot, staged_at"
+FACTS = "staging_id, run_id, level, slice, windows, whole_windows, sums, rows_hash"
+FINISHED = "staging_id, run_id, attempt, windows, levels, rows_read, lake_path, is_snapshot, staged_at"
 Staged = dict[str, dict[tuple[Any, ...], tuple[bool, Any]]]  # the windows of each staging, by their keys
 
 
@@ -136,7 +138,7 @@ def stage(engine: AggregationEngine, staging_id: str, run_id: str, windows: Sequ
     known = engine.staged.setdefault(staging_id, {})
     for one in windows:
         of = aggregate_table(type(one))
-        key = tuple(getattr(one, name) for name in of.key)
+        key = (of.name, *(getattr(one, name) for name in of.key))
         if key not in known:
             known[key] = (whole, one)
             columns, values = _row(engine, of, staging_id, run_id, one, whole)
@@ -161,15 +163,26 @@ def _row(
 
 def finish(engine: AggregationEngine, staging_id: str, run_id: str, staged_at: datetime) -> None:
     """Write the facts of a result as a job does, computed here from the staged windows, and mark it as complete."""
-    slices: dict[int, list[tuple[bool, Any]]] = {}
+    slices: dict[tuple[str, int], list[tuple[bool, Any]]] = {}
     known = engine.staged.get(staging_id, {})
     for whole, one in known.values():
         of = aggregate_table(type(one))
-        slices.setdefault(of.slice_of(getattr(one, of.keys[0].name)), []).append((whole, one))
-    engine.insert("staged_slice", FACTS, [_facts(engine, staging_id, run_id, *each) for each in slices.items()])
-    rows = sum(getattr(one, aggregate_table(type(one)).count) for _, one in known.values())
-    row = (staging_id, run_id, 1, len(known), rows, f"/lake/{staging_id}", 0, engine.instant(staged_at))
-    engine.insert("staged_result", FINISHED, [row])
+        slices.setdefault((of.name, of.slice_of(getattr(one, of.keys[0].name))), []).append((whole, one))
+    facts = [_facts(engine, staging_id, run_id, number, each) for (_, number), each in slices.items()]
+    engine.insert("staged_slice", FACTS, facts)
+    levels = levels_of([one for _, one in known.values()])
+    finest, *_ = levels
+    windows = [one for _, one in known.values() if aggregate_table(type(one)).name == finest]
+    rows = sum(getattr(one, aggregate_table(type(one)).count) for one in windows)
+    row = (staging_id, run_id, 1, levels[finest], json.dumps(levels), rows, f"/lake/{staging_id}", 0)
+    engine.insert("staged_result", FINISHED, [(*row, engine.instant(staged_at))])
+
+
+def levels_of(windows: Sequence[Any]) -> dict[str, int]:
+    """Return the number of windows of each level of the aggregate of these windows; by default of home_activity."""
+    found = Counter(aggregate_table(type(one)).name for one in windows) or Counter({HOME_ACTIVITY: 0})
+    (of,) = (one for one in load_aggregates() if found.keys() & {level.name for level in one.levels})
+    return {one.name: found[one.name] for one in of.levels}
 
 
 def _facts(
@@ -181,7 +194,7 @@ def _facts(
     sums = "|".join(str(sum(column)) if column else "" for column in columns)
     whole = sum(is_whole for is_whole, _ in windows)
     hashed = sum(engine.row_hash(_row_text(of, is_whole, one)) for is_whole, one in windows)
-    return (staging_id, run_id, number, len(windows), whole, sums, hashed)
+    return (staging_id, run_id, of.name, number, len(windows), whole, sums, hashed)
 
 
 def _row_text(of: Aggregate, is_whole: bool, one: Any) -> str:

@@ -3,6 +3,7 @@
 Derby has no DATEDIFF_BIG: its tables hold instants as microseconds already. What is sent to SQL Server is parsed.
 """
 
+import json
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -23,6 +24,7 @@ from tests.sql.gates import gates
 
 OF = aggregate_table(HomeActivity)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+AT = EPOCH + timedelta(microseconds=7)
 NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)
 WINDOW = (
     "readings BIGINT, active BIGINT, ppm_hundredths BIGINT, least_ppm_hundredths BIGINT, most_ppm_hundredths BIGINT"
@@ -30,7 +32,7 @@ WINDOW = (
 TABLES = {
     "aggregation_run": (
         "run_id VARCHAR(40), job VARCHAR(40), run_number BIGINT, cut_from VARCHAR(400), cut_to VARCHAR(400),"
-        " attempt INT, status VARCHAR(12), committed_slices INT"
+        " attempt INT, status VARCHAR(12), committed_slices INT, planned_at BIGINT"
     ),
     "aggregation_cut": "job VARCHAR(40), cut VARCHAR(400)",
     "batch_ledger": (
@@ -53,17 +55,19 @@ TABLES = {
         f"home_id VARCHAR(32), window_start BIGINT, kind VARCHAR(20), {WINDOW}, first_observed_at BIGINT,"
         " last_observed_at BIGINT, run_number BIGINT"
     ),
-    "home_activity_staged": (
+    **dict.fromkeys(
+        ("home_activity_staged", "home_activity_hour_staged", "home_activity_day_staged"),
         "staging_id VARCHAR(80), slice INT, home_id VARCHAR(32), window_start VARCHAR(40), kind VARCHAR(20),"
-        f" run_id VARCHAR(40), is_whole SMALLINT, {WINDOW}, first_observed_at VARCHAR(40), last_observed_at VARCHAR(40)"
+        f" run_id VARCHAR(40), is_whole SMALLINT, {WINDOW}, first_observed_at VARCHAR(40),"
+        " last_observed_at VARCHAR(40)",
     ),
     "staged_slice": (
-        "staging_id VARCHAR(80), slice INT, run_id VARCHAR(40), windows BIGINT, whole_windows BIGINT,"
-        " sums VARCHAR(400), rows_hash BIGINT"
+        "staging_id VARCHAR(80), level VARCHAR(80), slice INT, run_id VARCHAR(40), windows BIGINT,"
+        " whole_windows BIGINT, sums VARCHAR(400), rows_hash BIGINT"
     ),
     "staged_result": (
-        "staging_id VARCHAR(80), run_id VARCHAR(40), attempt INT, windows BIGINT, rows_read BIGINT,"
-        " lake_path VARCHAR(400), is_snapshot SMALLINT, staged_at VARCHAR(40)"
+        "staging_id VARCHAR(80), run_id VARCHAR(40), attempt INT, windows BIGINT, levels VARCHAR(400),"
+        " rows_read BIGINT, lake_path VARCHAR(400), is_snapshot SMALLINT, staged_at VARCHAR(40)"
     ),
     "staged_event": (
         "stream_id INT, partition_id VARCHAR(40), sequence_number BIGINT, offset_token VARCHAR(200),"
@@ -133,7 +137,7 @@ def tables(spark: Any, derby: Derby) -> JdbcTables:
 
 def test_a_run_is_read_added_up_and_staged_by_jdbc(spark: Any, derby: Derby, tables: JdbcTables) -> None:
     cuts = """'{"1/0":1}', '{"1/0":4}'"""
-    derby.run(f"INSERT INTO hubledger.aggregation_run VALUES ('r1', 'home_activity', 2, {cuts}, 1, 'submitted', 0)")
+    derby.run(f"INSERT INTO hubledger.aggregation_run VALUES ('r1', 'home_activity', 2, {cuts}, 1, 'submitted', 0, 7)")
     for number, kind, first, last in (
         (1, "batch", 0, 9),
         (2, "batch", 10, 11),
@@ -155,7 +159,17 @@ def test_a_run_is_read_added_up_and_staged_by_jdbc(spark: Any, derby: Derby, tab
         ("2026-02-10T12:00:00.000000", 0, 2, 0, 1200, "2026-02-10T12:00:00.123457", result.staging_id),
     ]
     number = OF.slice_of("home-1")
-    assert derby.select("slice, windows, whole_windows, sums", "staged_slice") == [(number, 2, 0, "3|0|1200|500|700")]
+    sums = (0, "3|0|1200|500|700")
+    assert sorted(derby.select("level, slice, windows, whole_windows, sums", "staged_slice")) == [
+        ("home_activity", number, 2, *sums),
+        ("home_activity_day", number, 1, *sums),
+        ("home_activity_hour", number, 2, *sums),
+    ]
+    assert [row[0] for row in derby.select("window_start", "home_activity_day_staged")] == [
+        "2026-02-10T00:00:00.000000"
+    ]
+    (levels,) = derby.select("levels", "staged_result")[0]
+    assert json.loads(levels) == {"home_activity": 2, "home_activity_hour": 2, "home_activity_day": 1}
     columns = "staging_id, attempt, windows, rows_read, is_snapshot"
     assert derby.select(columns, "staged_result") == [(result.staging_id, 1, 2, 3, 0)]
 
@@ -211,9 +225,13 @@ def test_a_database_whose_statements_do_not_read_one_moment_is_refused_with_the_
 
 
 def test_a_run_that_is_closed_or_at_another_attempt_is_left_alone(spark: Any, derby: Derby, tables: JdbcTables) -> None:
-    derby.run("INSERT INTO hubledger.aggregation_run VALUES ('r1', 'home_activity', 2, '{}', '{}', 2, 'submitted', 0)")
-    derby.run("INSERT INTO hubledger.aggregation_run VALUES ('r2', 'home_activity', 3, '{}', '{}', 1, 'committed', 0)")
-    assert tables.read_run("r1") == Run("r1", "home_activity", 2, "{}", "{}", 2, "submitted", 0)
+    derby.run(
+        "INSERT INTO hubledger.aggregation_run VALUES ('r1', 'home_activity', 2, '{}', '{}', 2, 'submitted', 0, 7)"
+    )
+    derby.run(
+        "INSERT INTO hubledger.aggregation_run VALUES ('r2', 'home_activity', 3, '{}', '{}', 1, 'committed', 0, 7)"
+    )
+    assert tables.read_run("r1") == Run("r1", "home_activity", 2, "{}", "{}", 2, "submitted", 0, AT)
     assert [aggregate(spark, tables, Execution(run_id, 1)) for run_id in ("r1", "r2", "none")] == [None] * 3
     assert derby.select("staging_id", "staged_result") == []
 

@@ -23,6 +23,7 @@ from jobs.sqlite_tables import SqliteTables
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, AggregatingStore
 from tests.fakes.builders import EPOCH, FakeClock, commit, event, letter, partition, settled
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.rollups import rolled
 
 WINDOW = timedelta(minutes=15)
 FAR = datetime(2100, 1, 1, tzinfo=UTC)
@@ -187,11 +188,11 @@ class World:
                 return
         raise AssertionError(f"not settled after {limit} ticks: {self.store.read_runs(HOME_ACTIVITY, 10**9, 3)}")
 
-    def activity(self) -> list[HomeActivity]:
-        """Return the whole aggregate, in order."""
+    def activity(self, level: type[HomeActivity] = HomeActivity) -> list[HomeActivity]:
+        """Return all windows of a level, in order."""
         homes = [home for (home,) in self.sqlite.sql("SELECT DISTINCT home_id FROM home_activity ORDER BY home_id")]
         since = EPOCH - 400 * WINDOW * 96
-        return [window for home in homes for window in self.store.read_windows(HomeActivity, home, since, FAR)]
+        return [one for home in homes for one in self.store.read_windows(level, home, since, FAR)]
 
     def recounted(self) -> list[HomeActivity]:
         """Return the expected aggregate: the readings, added up by plain Python."""
@@ -207,8 +208,11 @@ class World:
         return [found[key] for key in sorted(found)]
 
     def prove(self) -> None:
-        """Check that the aggregate is the recount in plain Python."""
-        assert self.activity() == self.recounted()
+        """Check that every level of the aggregate is the recount in plain Python."""
+        recounted = self.recounted()
+        assert self.activity() == recounted
+        for level in aggregate_table(HomeActivity).rollups:
+            assert self.activity(level.of) == rolled(recounted, level), level.name
 
     def prove_by_rebuild(self) -> None:
         """Check that the rebuild, a job of several seconds, finds no difference either."""

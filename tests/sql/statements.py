@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 
-from core.aggregation.commit import Portion
+from core.aggregation.commit import Part, Portion
 from core.aggregation.orders import Order
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
 from core.ledger.next_incarnation import Opening
@@ -46,7 +46,7 @@ from core.store.replay_scripts import move_script as move_job_script
 from core.store.script import OfRows, RowVerb, Script, of_rows
 from core.store.sqlserver.batch import Batch, ask_batch, run_batch
 from core.store.sqlserver.rows import rows_query
-from core.transforms.aggregates import load_aggregates
+from core.transforms.aggregates import find_aggregate, load_aggregates
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.sql.values import EPOCH, ID, ROW_CLASSES, row_of
 
@@ -57,7 +57,14 @@ FILES = ("lock_migrations", "engine_edition", "create_schema", "begin_migration"
 RUN = AggregationRun("r", HOME_ACTIVITY, 3, NO_CUT, Cut('{"1/0":1}'), "livy", 1, 1, "submitting", EPOCH, EPOCH)
 GAP = (SequenceNumber(7), SequenceNumber(9))
 STAGED = Staged("s", "r", 1, EPOCH)
-PORTION = Portion(0, SLICES - 1, 2, 2, has_whole=True)
+
+
+def portion_of(job: str, *, has_whole: bool) -> Portion:
+    """A portion with windows of every level."""
+    return Portion(0, SLICES - 1, tuple(Part(one.name, 2, 2, has_whole) for one in find_aggregate(job).levels))
+
+
+PORTION = portion_of(HOME_ACTIVITY, has_whole=True)
 
 
 @cache
@@ -147,10 +154,13 @@ def aggregations() -> Mapping[str, Script]:
     failure, order = Failure("r", 1, 1, EPOCH, "why"), Order(HOME_ACTIVITY, "discard_run", "somebody", "because", EPOCH)
     ended = {"attempt": 1, "failure": "why", "closed_at": instant_text(EPOCH)}
     runs = {one.name: replace(RUN, job=one.name) for one in load_aggregates()}
-    parts = {f"run slices of {name}": portion_script(run, STAGED, PORTION) for name, run in runs.items()}
+    parts = {
+        f"run slices of {name}": portion_script(run, STAGED, portion_of(name, has_whole=True))
+        for name, run in runs.items()
+    }
     return {
         **parts,
-        "run slices": portion_script(RUN, STAGED, replace(PORTION, has_whole=False)),
+        "run slices": portion_script(RUN, STAGED, portion_of(RUN.job, has_whole=False)),
         "run plan": plan_script(RUN),
         "run result": close_script(RUN, STAGED, EPOCH),
         "run ended": ended_script("fail_run", RUN, ended, failure),
@@ -288,8 +298,14 @@ def _selects() -> Iterator[tuple[str, str]]:
     read = [of_rows(verb, each) for verb in ("select_placed", "count_rows") for each in ROW_CLASSES]
     read += [of_rows(verb, each) for verb in OF_APPENDED for each in ROW_CLASSES if each not in STATES]
     read += [of_rows(verb, each) for verb in ("select_states", "select_standing", "count_states") for each in STATES]
-    reading: tuple[RowVerb, ...] = ("find_staging", "remove_staged", "read_windows", "read_last_window")
-    read += [of_rows(verb, one.of) for verb in reading for one in load_aggregates()]
+    reading: tuple[RowVerb, ...] = (
+        "find_staging",
+        "remove_staged",
+        "remove_windows",
+        "read_windows",
+        "read_last_window",
+    )
+    read += [of_rows(verb, one.of) for verb in reading for each in load_aggregates() for one in each.levels]
     for one in (*read, of_rows("find_row_faults", *ROW_CLASSES), of_rows("find_row_faults", *STATES)):
         yield f"rows {one}", asked_rows(one)
 

@@ -3,13 +3,29 @@
 import re
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
+from core.errors import InvalidTransform
 from core.model.aggregates import Aggregate
-from core.store.aggregate_ddl import ENGINES, Engine, main, migration_text, source_index_text, tables_text
+from core.store.aggregate_ddl import (
+    ENGINES,
+    Engine,
+    added_text,
+    main,
+    migration_text,
+    source_index_text,
+    tables_text,
+)
+from core.store.columns import instant_text
 from core.store.queries import load_migrations
-from core.transforms.aggregates import load_aggregates
+from core.store.windows import window_reader
+from core.transforms.aggregates import find_aggregate, load_aggregates
+from tests.fakes.rollups import rolled
+
+KINDS = {"carbon_monoxide": 500, "motion": None}
 
 TABLE = re.compile(r"CREATE TABLE hubledger\.(\w+) \(\n(.*?)\n\);", re.S)
 ADDED = re.compile(r"ALTER TABLE hubledger\.(\w+)\s+ADD (?!CONSTRAINT)(\w+ .*?);", re.S)
@@ -42,7 +58,8 @@ def differences(engine: Engine, migrated: str, one: Aggregate) -> dict[str, list
     """Return the columns of an aggregate's tables that the migrations lack, or have beyond its declaration."""
     read = of_embedded if engine == "sqlite" else of_server
     standing, declared = read(migrated), read(tables_text(one, engine))
-    faults = {name: sorted(standing.get(name, frozenset()) ^ declared[name]) for name in (one.name, one.staged)}
+    names = [name for level in one.levels for name in (level.name, level.staged)]
+    faults = {name: sorted(standing.get(name, frozenset()) ^ declared[name]) for name in names}
     return {name: lines for name, lines in faults.items() if lines}
 
 
@@ -92,3 +109,61 @@ def test_the_index_of_a_source_seeks_a_time_of_a_partition_and_holds_the_key() -
     (one,) = (one for one in load_aggregates() if one.name == "home_activity")
     columns = "(stream_id, partition_id, observed_at, home_id, kind)"
     assert source_index_text(one, "sqlite") == f"CREATE INDEX ix_home_activity_source\n    ON sensor_reading {columns};"
+
+
+ADDED_FIRST = {"sqlite": "UPDATE aggregation_cut", "sqlserver": "UPDATE hubledger.aggregation_cut"}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_migration_that_adds_levels_locks_commits_before_it_reads_and_fills_from_the_finer_level(
+    engine: Engine,
+) -> None:
+    one = find_aggregate("home_activity")
+    both, day = added_text(one, engine, ["hour", "day"]), added_text(one, engine, ["day"])
+    assert both.startswith(ADDED_FIRST[engine])
+    assert "SET levels = 'home_activity home_activity_hour home_activity_day'" in day
+    assert re.findall(r"INTO (?:hubledger\.)?(\w+)", both) == ["home_activity_hour", "home_activity_day"]
+    assert re.findall(r"FROM (?:hubledger\.)?(\w+) AS a", both) == ["home_activity", "home_activity_hour"]
+    assert re.findall(r"CREATE TABLE (?:hubledger\.)?(\w+) ", day) == ["home_activity_day", "home_activity_day_staged"]
+    assert both in next(each.text for each in load_migrations(engine) if each.name == "rollups")
+    with pytest.raises(InvalidTransform, match="home_activity has no rollup named month"):
+        added_text(one, engine, ["month"])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_only_a_level_with_a_retention_has_an_index_by_its_windows(engine: Engine) -> None:
+    one = find_aggregate("flight_punctuality")
+    assert "INDEX" not in tables_text(one, engine)
+    kept = tables_text(replace(one, keep=timedelta(days=92)), engine)
+    assert re.search(r"CREATE INDEX ix_flight_punctuality_window_start ON [\w.]+ \(window_start\);", kept)
+
+
+def test_the_levels_that_a_migration_fills_are_those_of_plain_python() -> None:
+    (migration,) = (each for each in load_migrations("sqlite") if each.name == "rollups")
+    of = find_aggregate("home_activity")
+    starts = ("1969-12-31T23:45", "2026-02-10T00:00", "2026-02-10T00:45", "2026-02-10T01:00", "2026-02-10T23:45")
+    begins = [datetime.fromisoformat(f"{text}:00.000000+00:00") for text in starts]
+    windows = [of.of("home-1", at, kind, 2, 1, ppm, ppm, ppm, at, at) for at in begins for kind, ppm in KINDS.items()]
+    columns = ", ".join(of.columns)
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for each in load_migrations("sqlite"):
+            if each is not migration:
+                connection.executescript(each.text)
+        connection.execute("INSERT INTO aggregation_cut (job, cut, run_number) VALUES ('home_activity', '{}', 3)")
+        connection.execute("INSERT INTO aggregation_cut (job, cut, run_number) VALUES ('flight_punctuality', '{}', 3)")
+        for one in windows:
+            values = [getattr(one, name) for name in of.columns]
+            row = [instant_text(value) if isinstance(value, datetime) else value for value in values]
+            marks = ", ".join("?" * len(row))
+            connection.execute(
+                f"INSERT INTO home_activity ({columns}, run_number, slice) VALUES ({marks}, 7, 200)", row
+            )
+        connection.executescript(migration.text)
+        for level in of.rollups:
+            found = connection.execute(f"SELECT {columns} FROM {level.name} ORDER BY {', '.join(level.key)}").fetchall()
+            assert list(map(window_reader(level.of), found)) == rolled(windows, level)
+            assert connection.execute(f"SELECT DISTINCT run_number, slice FROM {level.name}").fetchall() == [(7, 200)]
+        assert connection.execute("SELECT levels FROM aggregation_cut ORDER BY job").fetchall() == [
+            ("flight_punctuality",),
+            ("home_activity home_activity_hour home_activity_day",),
+        ]

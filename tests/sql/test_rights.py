@@ -32,8 +32,9 @@ def granted(role: str) -> set[Use]:
 def needed_by_jobs() -> set[Use]:
     """Return the uses of the tables that the jobs name, and of those of row classes, which they compare."""
     named = {*re.findall(r'"(\w+)"', JOBS), *re.findall(r"\}(event_hub_dead_letter|retracted_row)", JOBS)} & MADE
-    staged = {one.staged for one in load_aggregates()}
-    read = named | {row_table(each).name for each in ROW_CLASSES} | {one.name for one in load_aggregates()} | staged
+    levels = [level for one in load_aggregates() for level in one.levels]
+    staged = {one.staged for one in levels}
+    read = named | {row_table(each).name for each in ROW_CLASSES} | {one.name for one in levels} | staged
     appended = {*re.findall(r'_append\(.*"(\w+)"\)$', JOBS, re.M), *staged}
     return {Use(table, "SELECT") for table in read} | {Use(table, "INSERT") for table in appended}
 

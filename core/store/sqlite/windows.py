@@ -11,6 +11,7 @@ from core.store.windows import (
     SEPARATOR,
     columns_of,
     joined,
+    of_facts,
     of_portion,
     others_of_row,
     summed,
@@ -46,8 +47,9 @@ def _verify_slices(one: Aggregate, sql: Dialect) -> str:
         f"  FROM (SELECT g.slice, COUNT(*) AS windows, SUM(COUNT(*)) OVER () AS portion_windows, {sums} AS sums,\n"
         f"               {ROWS_HASH}(CAST(group_concat({text}, char(10)) AS BLOB)) AS rows_hash\n"
         f"          FROM {one.staged} AS g\n         WHERE {of_portion('g', sql)}\n         GROUP BY g.slice) AS f\n"
-        " WHERE d.staging_id = :staging_id AND d.slice = f.slice AND d.windows = f.windows AND d.sums = f.sums\n"
-        f"   AND d.rows_hash = f.rows_hash AND f.portion_windows = :portion_windows"
+        f" WHERE d.staging_id = :staging_id AND d.level = '{one.name}' AND d.slice = f.slice\n"
+        "   AND d.windows = f.windows AND d.sums = f.sums AND d.rows_hash = f.rows_hash\n"
+        f"   AND f.portion_windows = {of_facts(one, sql)}"
     )
 
 
@@ -82,6 +84,14 @@ def _remove_staged(one: Aggregate, sql: Dialect) -> str:
     )
 
 
+def _remove_windows(one: Aggregate, sql: Dialect) -> str:
+    key, found = ", ".join(map(quoted, one.key)), ", ".join(f"a.{quoted(name)}" for name in one.key)
+    return (
+        f"DELETE FROM {one.name}\n WHERE ({key}) IN (\n       SELECT {found}\n         FROM {one.name} AS a\n"
+        "        WHERE a.window_start < :until_at\n        LIMIT :most)"
+    )
+
+
 def _read_windows(one: Aggregate, sql: Dialect) -> str:
     first, order = quoted(one.keys[0].name), ", ".join(f"a.{quoted(name)}" for name in _after_first(one))
     return (
@@ -113,6 +123,7 @@ _TEXTS: Mapping[RowVerb, Callable[[Aggregate, Dialect], str]] = {
     "replace_windows": _replace_windows,
     "add_windows": _add_windows,
     "remove_staged": _remove_staged,
+    "remove_windows": _remove_windows,
     "read_windows": _read_windows,
     "read_last_window": _read_last_window,
 }

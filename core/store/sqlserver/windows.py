@@ -11,6 +11,7 @@ from core.store.windows import (
     columns_of,
     joined,
     keys_match,
+    of_facts,
     of_portion,
     others_of_row,
     summed,
@@ -24,7 +25,6 @@ WINDOW_TYPES = {
     "first_slice": "int",
     "last_slice": "int",
     "run_number": "bigint",
-    "portion_windows": "bigint",
     "most": "int",
     "key_value": "nvarchar(4000)",
     "since_at": "datetime2(7)",
@@ -52,7 +52,7 @@ def _verify_slices(one: Aggregate, sql: Dialect) -> str:
         f"               FROM {sql.prefix}{one.staged} AS g\n              WHERE {of_portion('g', sql)}\n"
         "              GROUP BY g.slice) AS f\n"
         "    ON f.slice = d.slice AND f.windows = d.windows AND f.sums = d.sums AND f.rows_hash = d.rows_hash\n"
-        " WHERE d.staging_id = @staging_id AND f.portion_windows = @portion_windows;"
+        f" WHERE d.staging_id = @staging_id AND d.level = '{one.name}' AND f.portion_windows = {of_facts(one, sql)};"
     )
 
 
@@ -92,6 +92,10 @@ def _remove_staged(one: Aggregate, sql: Dialect) -> str:
     return f"DELETE TOP (@most) FROM {sql.prefix}{one.staged}\n WHERE staging_id = @staging_id;"
 
 
+def _remove_windows(one: Aggregate, sql: Dialect) -> str:
+    return f"DELETE TOP (@most) FROM {sql.prefix}{one.name}\n WHERE window_start < @until_at;"
+
+
 def _read_windows(one: Aggregate, sql: Dialect) -> str:
     columns = ", ".join(
         f"CONVERT(varchar(33), a.{quoted(name)}, 126) AS {quoted(name)}"
@@ -124,6 +128,7 @@ _TEXTS: Mapping[RowVerb, Callable[[Aggregate, Dialect], str]] = {
     "replace_windows": _replace_windows,
     "add_windows": _add_windows,
     "remove_staged": _remove_staged,
+    "remove_windows": _remove_windows,
     "read_windows": _read_windows,
     "read_last_window": _read_last_window,
 }

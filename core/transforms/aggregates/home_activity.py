@@ -1,4 +1,4 @@
-"""The activity of a home, by kind of sensor and 15 minutes of event time."""
+"""The activity of a home, by kind of sensor and 15 minutes, hour and day of event time."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,10 +8,16 @@ from core.model.aggregates import Count, CountOf, Key, Least, Most, Sum, aggrega
 from core.transforms.home_security import SensorReading
 
 
-@aggregate_of(SensorReading, "home_activity", at="observed_at", window=timedelta(minutes=15))
+@aggregate_of(
+    SensorReading,
+    "home_activity",
+    at="observed_at",
+    window=timedelta(minutes=15),
+    rollups={"hour": timedelta(hours=1), "day": timedelta(days=1)},
+)
 @dataclass(frozen=True, slots=True)
 class HomeActivity:
-    """One kind of sensor of one home in the 15 minutes from `window_start`, by the time of the observations.
+    """One kind of sensor of one home in the window from `window_start`, by the time of the observations.
 
     `active` counts the readings whose state is active. Parts per million are integer hundredths; None where no sensor
     measures them.

@@ -7,7 +7,8 @@ CREATE TABLE staged_result (
     staging_id  TEXT NOT NULL,
     run_id      TEXT NOT NULL,
     attempt     INTEGER NOT NULL,
-    windows     INTEGER NOT NULL,
+    windows     INTEGER NOT NULL,  -- of the finest level
+    levels      TEXT NOT NULL,  -- a JSON object: the number of windows of each level
     rows_read   INTEGER NOT NULL,
     lake_path   TEXT,
     is_snapshot INTEGER NOT NULL,
@@ -17,9 +18,10 @@ CREATE TABLE staged_result (
 
 CREATE INDEX ix_staged_result_run ON staged_result (run_id);
 
--- The job's facts about the windows that it staged of a slice; a commit compares them with the rows.
+-- The job's facts about the windows of a level that it staged of a slice; a commit compares them with the rows.
 CREATE TABLE staged_slice (
     staging_id    TEXT NOT NULL,
+    level         TEXT NOT NULL,  -- the name of its table
     slice         INTEGER NOT NULL,
     run_id        TEXT NOT NULL,
     windows       INTEGER NOT NULL,
@@ -27,7 +29,7 @@ CREATE TABLE staged_slice (
     sums          TEXT NOT NULL,
     rows_hash     INTEGER NOT NULL,
     is_verified   INTEGER NOT NULL CONSTRAINT df_staged_slice_is_verified DEFAULT 0,
-    CONSTRAINT pk_staged_slice PRIMARY KEY (staging_id, slice)
+    CONSTRAINT pk_staged_slice PRIMARY KEY (staging_id, level, slice)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE home_activity_staged (
@@ -86,3 +88,5 @@ ALTER TABLE aggregation_run
     ADD COLUMN committed_slices INTEGER NOT NULL CONSTRAINT df_aggregation_run_committed_slices DEFAULT 0;  -- those before this number
 
 ALTER TABLE home_activity ADD COLUMN slice INTEGER;  -- of its key; NULL: no run has touched it since there are slices
+
+ALTER TABLE aggregation_cut ADD COLUMN levels TEXT NOT NULL CONSTRAINT df_aggregation_cut_levels DEFAULT '';  -- the names of the tables, the finest first

@@ -39,9 +39,9 @@ SELECT w.stream_id, w.partition_id, MAX(w.commit_number) AS commit_number, SUM(w
 
 -- name: open_cut
 -- Insert a job's first cut, which is before every commit.
--- params: job
-INSERT INTO aggregation_cut (job, cut, run_number)
-SELECT :job, '{}', 0
+-- params: job, levels
+INSERT INTO aggregation_cut (job, cut, run_number, levels)
+SELECT :job, '{}', 0, :levels
  WHERE NOT EXISTS (SELECT 1 FROM aggregation_cut AS c WHERE c.job = :job);
 
 -- name: number_run
@@ -55,6 +55,15 @@ UPDATE aggregation_cut
            SELECT 1 FROM aggregation_run AS r
             WHERE r.job = :job AND r.status IN ('submitting', 'submitted'))
 RETURNING run_number;
+
+-- name: hold_levels
+-- Compare and set, which locks the cut: touches no row when a migration has given the job levels that this code does
+-- not know, or not yet those that this code declares. The levels stay as they are.
+-- params: job, levels
+UPDATE aggregation_cut
+   SET levels = :levels
+ WHERE job = :job AND levels = :levels
+RETURNING job;
 
 -- name: move_cut
 -- Compare and set: touches no row when the cut is not where the run begins, or a person has paused the job.

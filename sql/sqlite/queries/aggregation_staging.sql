@@ -1,19 +1,19 @@
 -- name: read_staged
 -- Read the first result of a run that was staged whole.
 -- params: run_id
-SELECT g.staging_id, g.run_id, g.attempt, g.staged_at, g.windows
+SELECT g.staging_id, g.run_id, g.attempt, g.staged_at, g.windows, g.levels
   FROM staged_result AS g
  WHERE g.run_id = :run_id
  ORDER BY g.staged_at, g.staging_id
  LIMIT 1;
 
 -- name: read_slices
--- Read the slices of a staged result, in order.
+-- Read the slices of each level of a staged result, in order.
 -- params: staging_id
-SELECT g.slice, g.windows, g.whole_windows
+SELECT g.slice, g.windows, g.whole_windows, g.level
   FROM staged_slice AS g
  WHERE g.staging_id = :staging_id
- ORDER BY g.slice;
+ ORDER BY g.slice, g.level;
 
 -- name: find_closed_staging
 -- Find the staged results of closed runs, also those that lost a race or are incomplete.

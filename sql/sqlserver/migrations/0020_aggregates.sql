@@ -7,7 +7,8 @@ CREATE TABLE hubledger.staged_result (
     staging_id  varchar(80) COLLATE Latin1_General_100_BIN2 NOT NULL,
     run_id      varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     attempt     int NOT NULL,
-    windows     bigint NOT NULL,
+    windows     bigint NOT NULL,  -- of the finest level
+    levels      nvarchar(2000) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- a JSON object: the number of windows of each level
     rows_read   bigint NOT NULL,
     lake_path   nvarchar(400),
     is_snapshot bit NOT NULL,
@@ -17,9 +18,10 @@ CREATE TABLE hubledger.staged_result (
 
 CREATE INDEX ix_staged_result_run ON hubledger.staged_result (run_id);
 
--- The job's facts about the windows that it staged of a slice; a commit compares them with the rows.
+-- The job's facts about the windows of a level that it staged of a slice; a commit compares them with the rows.
 CREATE TABLE hubledger.staged_slice (
     staging_id    varchar(80) COLLATE Latin1_General_100_BIN2 NOT NULL,
+    level         varchar(120) COLLATE Latin1_General_100_BIN2 NOT NULL,  -- the name of its table
     slice         int NOT NULL,
     run_id        varchar(40) COLLATE Latin1_General_100_BIN2 NOT NULL,
     windows       bigint NOT NULL,
@@ -27,7 +29,7 @@ CREATE TABLE hubledger.staged_slice (
     sums          nvarchar(2000) COLLATE Latin1_General_100_BIN2 NOT NULL,
     rows_hash     bigint NOT NULL,
     is_verified   bit NOT NULL CONSTRAINT df_staged_slice_is_verified DEFAULT 0,
-    CONSTRAINT pk_staged_slice PRIMARY KEY (staging_id, slice)
+    CONSTRAINT pk_staged_slice PRIMARY KEY (staging_id, level, slice)
 );
 
 CREATE TABLE hubledger.home_activity_staged (
@@ -88,3 +90,5 @@ ALTER TABLE hubledger.aggregation_run
     ADD committed_slices int NOT NULL CONSTRAINT df_aggregation_run_committed_slices DEFAULT 0;  -- those before this number
 
 ALTER TABLE hubledger.home_activity ADD slice int;  -- of its key; NULL: no run has touched it since there are slices
+
+ALTER TABLE hubledger.aggregation_cut ADD levels varchar(4000) COLLATE Latin1_General_100_BIN2 NOT NULL CONSTRAINT df_aggregation_cut_levels DEFAULT '';  -- the names of the tables, the finest first

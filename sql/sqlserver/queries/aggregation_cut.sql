@@ -43,10 +43,10 @@ SELECT w.stream_id, w.partition_id, MAX(w.commit_number) AS commit_number, SUM(w
 
 -- name: open_cut
 -- Insert a job's first cut, which is before every commit.
--- params: job varchar(8000)
+-- params: job varchar(8000), levels varchar(8000)
 BEGIN TRY
-    INSERT INTO hubledger.aggregation_cut (job, cut, run_number)
-    SELECT @job, '{}', 0
+    INSERT INTO hubledger.aggregation_cut (job, cut, run_number, levels)
+    SELECT @job, '{}', 0, @levels
      WHERE NOT EXISTS (SELECT 1 FROM hubledger.aggregation_cut AS c WHERE c.job = @job);
 END TRY
 BEGIN CATCH
@@ -63,6 +63,14 @@ UPDATE hubledger.aggregation_cut
        AND NOT EXISTS (
            SELECT 1 FROM hubledger.aggregation_run AS r
             WHERE r.job = @job AND r.status IN ('submitting', 'submitted'));
+
+-- name: hold_levels
+-- Compare and set, which locks the cut: touches no row when a migration has given the job levels that this code does
+-- not know, or not yet those that this code declares. The levels stay as they are.
+-- params: job varchar(8000), levels varchar(8000)
+UPDATE hubledger.aggregation_cut
+   SET levels = @levels
+ WHERE job = @job AND levels = @levels;
 
 -- name: move_cut
 -- Compare and set: touches no row when the cut is not where the run begins, or a person has paused the job.

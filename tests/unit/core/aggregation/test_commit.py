@@ -6,10 +6,11 @@ from datetime import datetime, timedelta
 from core.aggregation.commit import LEAST, PORTION, SLOW, Portion, commit_run, size_after
 from core.aggregation.runs import AggregationRun, Cut, Staged, StagedSlice
 from core.model.aggregates import SLICES
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, levels_of
 from tests.fakes.builders import EPOCH
 
 WINDOWS = 1_000  # of each slice
-RUN = AggregationRun("r", "j", 1, Cut("{}"), Cut("{}"), "local", 1, 1, "submitted", EPOCH, EPOCH)
+RUN = AggregationRun("r", HOME_ACTIVITY, 1, Cut("{}"), Cut("{}"), "local", 1, 1, "submitted", EPOCH, EPOCH)
 
 
 @dataclass
@@ -25,7 +26,7 @@ class Disk:
         return self.at
 
     def read_slices(self, staged: Staged) -> tuple[StagedSlice, ...]:
-        return tuple(StagedSlice(number, WINDOWS, 0) for number in range(SLICES))
+        return tuple(StagedSlice(number, WINDOWS, 0, HOME_ACTIVITY) for number in range(SLICES))
 
     def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool:
         assert run.committed_slices == portion.first == sum(self.committed) // WINDOWS
@@ -39,7 +40,8 @@ class Disk:
 
 
 def committed(disk: Disk) -> list[int]:
-    staged = Staged("s", "r", 1, EPOCH, WINDOWS * SLICES)
+    levels = {**levels_of([]), HOME_ACTIVITY: WINDOWS * SLICES}
+    staged = Staged("s", "r", 1, EPOCH, WINDOWS * SLICES, levels)
     assert commit_run(disk, RUN, staged, disk.now, EPOCH + timedelta(hours=1)) == "committed"
     assert sum(disk.committed) == staged.windows
     return disk.committed

@@ -1,0 +1,33 @@
+"""Retention: windows that a level does not keep any more are removed between two runs, in small transactions.
+
+A run leaves such windows out too, by the time of its plan. So a late event opens no window that lacks its other events.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from core.transforms.aggregates import find_aggregate
+
+REMOVED_AT_ONCE = 4_000  # SQL Server locks a whole table for 5,000
+TIME = timedelta(minutes=1)  # of one tick; the next one continues
+
+
+class Removing(Protocol):
+    """The part of the store that retention needs."""
+
+    def remove_windows(self, level: type, before: datetime, most: int) -> int: ...
+
+
+def remove_old_windows(store: Removing, job: str, now: Callable[[], datetime]) -> Mapping[str, int]:
+    """Remove the windows before the horizon of each level; return the number of each level that lost some."""
+    began, removed = now(), dict[str, int]()
+    for level in find_aggregate(job).levels:
+        horizon = level.horizon(began)
+        while horizon is not None and now() - began < TIME:
+            count = store.remove_windows(level.of, horizon, REMOVED_AT_ONCE)
+            if count:
+                removed[level.name] = removed.get(level.name, 0) + count
+            if count < REMOVED_AT_ONCE:
+                break
+    return removed

@@ -1,0 +1,41 @@
+"""The levels of an aggregate in SQL: those of a job, those of a staged result, and the steps that commit one."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from core.aggregation.commit import Part
+from core.aggregation.runs import Staged
+from core.errors import SchemaMismatch
+from core.store.columns import instant_of
+from core.store.script import Step, of_rows
+from core.transforms.aggregates import find_aggregate
+
+
+def levels_text(job: str) -> str:
+    """Return the names of the levels that this code declares for a job, as its row in `aggregation_cut` holds them."""
+    return " ".join(one.name for one in find_aggregate(job).levels)
+
+
+def level_mismatch(job: str) -> SchemaMismatch:
+    """Return the error of a database that has different levels of a job than this code."""
+    return SchemaMismatch(
+        f"the database has levels of {job} that this code does not declare, or lacks some of {levels_text(job)}: deploy"
+        " the app that belongs to the last migration, or add a migration (`python -m core.store.aggregate_ddl --added`)"
+    )
+
+
+def staged_of(row: Sequence[Any]) -> Staged:
+    """Return the staged result in a row."""
+    staging_id, run_id, attempt, staged_at, windows, levels = row
+    return Staged(staging_id, run_id, attempt, instant_of(staged_at), windows, json.loads(levels))
+
+
+def part_steps(
+    level: type, part: Part, values: Mapping[str, Any], otherwise: Callable[[], Exception]
+) -> Iterator[Step]:
+    """Return the steps that compare the windows of a level in a portion with their facts, and add them."""
+    yield Step(of_rows("verify_slices", level), values, expect=part.slices, otherwise=otherwise)
+    if part.has_whole:
+        yield Step(of_rows("replace_windows", level), values)
+    yield Step(of_rows("add_windows", level), values)

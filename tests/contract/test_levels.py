@@ -1,0 +1,250 @@
+"""What every store promises of the levels of an aggregate: they agree at every moment, and none is added to unseen."""
+
+import os
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import core.aggregation.commit
+from core.aggregation.commit import commit_run
+from core.aggregation.port import AggregationStore
+from core.aggregation.runs import AggregationRun, Staged, planned_run
+from core.errors import SchemaMismatch, StagingRefused, StoreUnavailable
+from core.model.aggregates import SLICES, aggregate_table
+from core.store.aggregate_ddl import added_text
+from core.transforms.aggregates.home_activity import HomeActivity
+from tests.contract.test_slices import Dying
+from tests.fakes.aggregation_engines import (
+    HOME_ACTIVITY,
+    AggregationEngine,
+    SqliteAggregation,
+    committed,
+    engines,
+    finish,
+    ingest,
+    stage,
+)
+from tests.fakes.builders import EPOCH, reading
+from tests.fakes.rollups import rolled, with_levels
+
+OF = aggregate_table(HomeActivity)
+FAR = EPOCH + timedelta(days=900)
+HOMES = [f"home-{number}" for number in range(8)]
+NUMBERS = sorted({OF.slice_of(home) for home in HOMES})
+MINUTES = (0, 15, 60, 1_425, 1_440)
+
+
+@pytest.fixture(params=sorted(engines(Path(), os.environ.get("MSSQL_CONNECTION", ""))))
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> AggregationEngine:
+    return engines(tmp_path, os.environ.get("MSSQL_CONNECTION", ""))[request.param]()
+
+
+@pytest.fixture
+def store(database: AggregationEngine) -> Iterator[AggregationStore]:
+    opened = database.open()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(autouse=True)
+def single(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each slice be a transaction of its own."""
+    monkeypatch.setattr(core.aggregation.commit, "PORTION", 1)
+
+
+def window(home_id: str, minute: int = 0, ppm: int | None = 500) -> HomeActivity:
+    at = EPOCH + timedelta(minutes=minute)
+    return HomeActivity(home_id, at, "carbon_monoxide", 2, 1, ppm, ppm, ppm, at, at + timedelta(seconds=minute))
+
+
+FIRST = [window(home, minute) for home in HOMES for minute in MINUTES]
+SECOND = [window(home, minute, ppm) for home in HOMES for minute, ppm in ((15, None), (30, 900), (2_880, None))]
+
+
+def opened_run(store: AggregationStore) -> AggregationRun:
+    ingest(store, [reading()])
+    run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", FAR)
+    assert run is not None
+    assert store.open_run(run)
+    return run
+
+
+def standing_run(store: AggregationStore) -> AggregationRun:
+    run = store.read_standing(HOME_ACTIVITY).last_run
+    assert run is not None
+    return run
+
+
+def staged_result(
+    store: AggregationStore, database: AggregationEngine, run: AggregationRun, windows: list[Any], name: str = ""
+) -> Staged:
+    name = f"{run.run_id}-{name}"
+    stage(database, name, run.run_id, windows)
+    finish(database, name, run.run_id, FAR)
+    found = store.read_staged(run.run_id)
+    assert found is not None
+    return found
+
+
+def run_of(store: AggregationStore, database: AggregationEngine, windows: list[HomeActivity]) -> None:
+    run = opened_run(store)
+    assert committed(store, run, staged_result(store, database, run, with_levels(windows)), FAR)
+
+
+def stored(store: AggregationStore, level: Any = OF, homes: list[str] = HOMES) -> list[Any]:
+    return [one for home in homes for one in store.read_windows(level.of, home, EPOCH, FAR)]
+
+
+def agree(store: AggregationStore, homes: list[str] = HOMES) -> bool:
+    """Return True when each level is the sum of the finest one."""
+    finest = stored(store, homes=homes)
+    return all(stored(store, level, homes) == rolled(finest, level) for level in OF.rollups)
+
+
+def test_a_run_adds_to_the_windows_of_every_level(store: AggregationStore, database: AggregationEngine) -> None:
+    run_of(store, database, FIRST)
+    run_of(store, database, SECOND)
+    assert agree(store)
+    first, *_ = stored(store, OF.rollups[-1])
+    assert (first.window_start, first.readings, first.ppm_hundredths) == (EPOCH, 12, 2_900)
+    assert [len(stored(store, level)) for level in OF.levels] == [7 * 8, 5 * 8, 3 * 8]
+    closed = standing_run(store)
+    assert (closed.readings, closed.windows, closed.committed_slices) == (2 * 24, 24, SLICES)
+
+
+@pytest.mark.parametrize("at", range(0, 2 * len(NUMBERS) + 2, 3))
+def test_a_reader_sees_all_levels_of_a_home_change_at_once_wherever_a_commit_dies(
+    store: AggregationStore, database: AggregationEngine, at: int
+) -> None:
+    run_of(store, database, FIRST)
+    run = opened_run(store)
+    staged = staged_result(store, database, run, with_levels(SECOND))
+    dying: Any = Dying(store, at)
+    with pytest.raises(StoreUnavailable):
+        committed(dying, run, staged, FAR)
+    assert agree(store)
+    if standing_run(store).status != "committed":
+        assert committed(store, standing_run(store), staged, FAR)
+    assert agree(store)
+    assert len(stored(store)) == 7 * 8
+
+
+TAMPERED = {
+    "a changed count": "UPDATE {p}{t} SET readings = readings + 1 WHERE home_id = 'home-3'",
+    "a changed instant": "UPDATE {p}{t} SET last_observed_at = first_observed_at WHERE home_id = 'home-3'",
+    "a part that replaces": "UPDATE {p}{t} SET is_whole = 1 WHERE home_id = 'home-3'",
+    "a deleted row": "DELETE FROM {p}{t} WHERE home_id = 'home-3'",
+    "a changed window": "UPDATE {p}{t} SET kind = 'motion' WHERE home_id = 'home-3'",
+    "deleted facts": "DELETE FROM {p}staged_slice WHERE level = '{l}' AND slice = {s}",
+    "changed facts": "UPDATE {p}staged_slice SET windows = windows + 1 WHERE level = '{l}' AND slice = {s}",
+    "facts of a different level": "UPDATE {p}staged_slice SET rows_hash = 7 WHERE level = '{l}' AND slice = {s}",
+}
+
+
+@pytest.mark.parametrize("level", OF.levels, ids=lambda level: level.name)
+@pytest.mark.parametrize("name", TAMPERED)
+def test_a_wrong_row_in_the_staging_of_any_level_is_refused_and_no_level_is_written(
+    store: AggregationStore, database: AggregationEngine, level: Any, name: str
+) -> None:
+    run = opened_run(store)
+    staged = staged_result(store, database, run, with_levels(FIRST))
+    names = {"t": level.staged, "l": level.name, "s": OF.slice_of("home-3")}
+    database.change(TAMPERED[name].format(p="{p}", **names))
+    with pytest.raises(StagingRefused, match="is refused"):
+        committed(store, run, staged, FAR)
+    assert [stored(store, each, ["home-3"]) for each in OF.levels] == [[], [], []]
+    assert agree(store)
+    assert store.discard_staged(staged)
+    again = staged_result(store, database, run, with_levels(FIRST), "again")
+    assert committed(store, standing_run(store), again, FAR)
+    assert (stored(store), agree(store)) == (FIRST, True)
+
+
+@pytest.mark.parametrize("level", OF.levels, ids=lambda level: level.name)
+def test_a_slice_of_a_level_that_lacks_its_rows_and_their_facts_is_missed(
+    store: AggregationStore, database: AggregationEngine, level: Any
+) -> None:
+    run = opened_run(store)
+    staged = staged_result(store, database, run, with_levels(FIRST))
+    database.change(f"DELETE FROM {{p}}{level.staged} WHERE home_id = 'home-3'")
+    database.change(f"DELETE FROM {{p}}staged_slice WHERE level = '{level.name}' AND slice = {OF.slice_of('home-3')}")
+    with pytest.raises(StagingRefused, match="the facts of some slices are missing"):
+        committed(store, run, staged, FAR)
+    assert stored(store) == []
+
+
+def test_a_result_of_a_job_that_knew_other_levels_is_refused(
+    store: AggregationStore, database: AggregationEngine
+) -> None:
+    run = opened_run(store)
+    staged = staged_result(store, database, run, with_levels(FIRST))
+    database.change("""UPDATE {p}staged_result SET levels = '{{"home_activity": 40}}'""")
+    staged = store.read_staged(run.run_id) or staged
+    with pytest.raises(
+        StagingRefused, match="it has the levels home_activity and not home_activity, home_activity_day"
+    ):
+        committed(store, run, staged, FAR)
+    assert stored(store) == []
+
+
+def test_code_that_does_not_know_the_levels_of_the_database_commits_nothing(
+    store: AggregationStore, database: AggregationEngine
+) -> None:
+    run = opened_run(store)
+    staged = staged_result(store, database, run, with_levels(FIRST))
+    database.change("UPDATE {p}aggregation_cut SET levels = 'home_activity home_activity_month'")
+    with pytest.raises(SchemaMismatch, match="deploy the app that belongs to the last migration"):
+        commit_run(store, run, staged, lambda: FAR, FAR + timedelta(minutes=1))
+    assert (stored(store), standing_run(store).committed_slices) == ([], 0)
+
+
+def migrate_again(database: AggregationEngine) -> None:
+    """Empty the rollups, and fill them as a migration does."""
+    for level in OF.rollups:
+        database.change(f"DELETE FROM {{p}}{level.name}")
+    text = added_text(OF, "sqlite" if isinstance(database, SqliteAggregation) else "sqlserver", ["hour", "day"])
+    for statement in (one for one in text.split(";\n") if one.strip().startswith(("INSERT", "UPDATE"))):
+        database.change(statement.strip().replace("hubledger.", "{p}"))
+
+
+def test_a_level_that_is_added_later_holds_the_windows_of_before(
+    store: AggregationStore, database: AggregationEngine
+) -> None:
+    run_of(store, database, FIRST)
+    run_of(store, database, SECOND)
+    before = [stored(store, level) for level in OF.levels]
+    migrate_again(database)
+    assert [stored(store, level) for level in OF.levels] == before
+    run_of(store, database, SECOND)
+    assert agree(store)
+
+
+@pytest.mark.parametrize("at", [1, 5, 9])
+def test_a_level_that_is_added_between_two_slices_of_a_run_counts_each_slice_once(
+    store: AggregationStore, database: AggregationEngine, at: int
+) -> None:
+    run_of(store, database, FIRST)
+    run = opened_run(store)
+    staged = staged_result(store, database, run, with_levels(SECOND))
+    dying: Any = Dying(store, at)
+    with pytest.raises(StoreUnavailable):
+        committed(dying, run, staged, FAR)
+    migrate_again(database)
+    assert agree(store)
+    assert committed(store, standing_run(store), staged, FAR)
+    assert agree(store)
+    assert len(stored(store)) == 7 * 8
+
+
+def test_old_windows_of_a_level_are_removed_in_small_parts(
+    store: AggregationStore, database: AggregationEngine
+) -> None:
+    run_of(store, database, FIRST)
+    before = EPOCH + timedelta(days=1)
+    assert [store.remove_windows(OF.of, before, 30) for _ in range(3)] == [30, 2, 0]
+    assert stored(store) == [one for one in FIRST if one.window_start >= before]
+    assert len(stored(store, OF.rollups[-1])) == 2 * 8
+    assert store.remove_windows(OF.rollups[-1].of, before, 30) == 8

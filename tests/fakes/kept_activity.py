@@ -1,0 +1,41 @@
+"""An aggregate of tests with a retention: quarters of an hour for seven days, days for ever."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from core.model.aggregates import Count, Key, Most, aggregate_of, aggregate_table
+from core.model.rollups import Kept
+from core.store.aggregate_ddl import tables_text
+from core.transforms.home_security import SensorReading
+from tests.fakes.engines import SqliteEngine
+
+KEPT_ACTIVITY = "kept_activity"
+KEEP = timedelta(days=7)
+
+
+@aggregate_of(
+    SensorReading,
+    KEPT_ACTIVITY,
+    at="observed_at",
+    window=Kept(timedelta(minutes=15), KEEP),
+    rollups={"day": timedelta(days=1)},
+)
+@dataclass(frozen=True, slots=True)
+class KeptActivity:
+    """The readings of a home."""
+
+    home_id: Annotated[str, Key(32)]
+    window_start: datetime
+    readings: Annotated[int, Count()]
+    last_observed_at: Annotated[datetime, Most("observed_at")]
+
+
+OF = aggregate_table(KeptActivity)
+
+
+def create_tables(sqlite: SqliteEngine) -> None:
+    """Create the tables of all levels."""
+    for statement in tables_text(OF, "sqlite").split(";\n"):
+        if "CREATE" in statement:
+            sqlite.sql(statement)

@@ -1,0 +1,117 @@
+"""Mutants of the levels of an aggregate and of their retention."""
+
+from tests.mutants.mutant import in_file
+
+LEVELS = "tests/contract/test_levels.py"
+RETENTION = "tests/unit/core/aggregation/test_retention.py"
+
+MUTANTS = (
+    *in_file(
+        "core/store/aggregation.py",
+        LEVELS,
+        (
+            "a commit adds to the finest level only",
+            "    for level in find_aggregate(run.job).levels:\n        for part",
+            "    for level in find_aggregate(run.job).levels[:1]:\n        for part",
+        ),
+    ),
+    *in_file(
+        "core/aggregation/commit.py",
+        LEVELS,
+        (
+            "a result of a job that knew fewer levels is committed",
+            "    if declared != staged.levels.keys():",
+            "    if False:",
+        ),
+        (
+            "deleted facts and rows of a rollup are not missed",
+            "    if +counted != +Counter(staged.levels) or",
+            "    if",
+        ),
+    ),
+    *in_file(
+        "sql/sqlite/queries/aggregation_cut.sql",
+        LEVELS,
+        (
+            "an app that does not know all levels commits",
+            " WHERE job = :job AND levels = :levels\n",
+            " WHERE job = :job\n",
+        ),
+    ),
+    *in_file(
+        "core/store/levels.py",
+        LEVELS,
+        (
+            "the staging of a level is not compared with its facts",
+            "values, expect=part.slices, otherwise=otherwise)",
+            "values)",
+        ),
+    ),
+    *in_file(
+        "core/store/levels.py",
+        "tests/contract/test_aggregation.py",
+        ("windows are not added", '    yield Step(of_rows("add_windows", level), values)\n', ""),
+        (
+            "a result leaves the windows that it replaces",
+            '        yield Step(of_rows("replace_windows", level), values)\n',
+            "        pass\n",
+        ),
+    ),
+    *in_file(
+        "core/store/aggregate_ddl.py",
+        "tests/sql/test_aggregate_ddl.py",
+        ("a filled level has the least of all values", '"most": "MAX"', '"most": "MIN"'),
+        (
+            "a day is filled from the quarters of an hour",
+            "finer = {level.name: below for below, level in pairwise(one.levels)}",
+            "finer = {level.name: one for level in one.rollups}",
+        ),
+    ),
+    *in_file(
+        "core/model/aggregates.py",
+        "tests/unit/core/model/test_rollups.py",
+        (
+            "a part of a day is kept",
+            "now - self.keep - (now - self.keep - EPOCH) % DAY",
+            "now - self.keep",
+        ),
+    ),
+    *in_file(
+        "core/model/rollups.py",
+        "tests/unit/core/model/test_rollups.py",
+        (
+            "windows of a level overlap two of the next one",
+            "window <= below or window % below or",
+            "window <= below or",
+        ),
+        ("a coarser level may be kept for a shorter time", "kept < kept_below)", "kept < DAY)"),
+    ),
+    *in_file(
+        "core/aggregation/tick.py",
+        RETENTION,
+        (
+            "old windows are never removed",
+            "removed = remove_old_windows(own.store, job, own.now)",
+            "removed = {}",
+        ),
+    ),
+    *in_file(
+        "core/aggregation/retention.py",
+        RETENTION,
+        (
+            "only the first part of the old windows goes",
+            "            if count < REMOVED_AT_ONCE:",
+            "            if count:",
+        ),
+        ("a tick removes windows without an end", " and now() - began < TIME:", ":"),
+    ),
+    *in_file(
+        "jobs/transforms.py",
+        "tests/spark/test_retention.py",
+        (
+            "a late event opens a window that is not kept",
+            "    if horizon is None:\n        return windows",
+            "    if True:\n        return windows",
+        ),
+    ),
+)
