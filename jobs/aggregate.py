@@ -21,6 +21,7 @@ from core.model.aggregates import Aggregate
 from core.transforms.aggregates import find_aggregate
 from jobs import lake
 from jobs.facts import rows_read, slice_facts
+from jobs.quality import Commits, counted_columns, quality_of
 from jobs.ranges import LedgerRange, replay_slices, replays, slices_of, spans_between
 from jobs.session import close_session, open_session
 from jobs.tables import OPEN, Result, Run, Tables, open_tables
@@ -29,12 +30,14 @@ from jobs.transforms import corrected, partial_sums, parts, sliced, snapshot, wi
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One execution of the job: its run, its attempt, and its lake; `is_snapshot` puts the whole aggregate there."""
+    """One execution of the job: its run, its attempt, its lake, and the version of the code; `is_snapshot` puts the
+    whole aggregate into the lake."""
 
     run_id: str
     attempt: int
     lake: str | None = None
     is_snapshot: bool = False
+    code: str | None = None
 
 
 def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Result | None:
@@ -44,7 +47,10 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
         return None
     of = find_aggregate(run.job)
     staging_id = f"{run.run_id}-{run.attempt}-{uuid.uuid4().hex}"
-    windows = sliced(of, result_of(tables, of, run)).persist()
+    commits, ledger = commits_of(tables, run)
+    sums = partial_sums(of, tables.rows(of, commits.slices), counted_columns(of)).persist()
+    windows = sliced(of, result_of(tables, of, run, ledger, sums)).persist()
+    quality = quality_of(tables, of, sums, commits, execution.code)
     facts, rows = slice_facts(of, windows, tables.row_hash), rows_read(of, windows)
     lake_path = None
     if execution.lake is not None:
@@ -54,19 +60,24 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
             whole = snapshot(of, tables.windows(of), left)
         lake_path = lake.write_run(whole, execution.lake, f"{of.name}/run={run.run_id}/{staging_id}")
     tables.stage(of, windows, staging_id, run.run_id)
-    staged = Result(
-        staging_id, run.run_id, run.attempt, tuple(facts), rows, lake_path, execution.is_snapshot, datetime.now(UTC)
-    )
+    now, is_snapshot = datetime.now(UTC), execution.is_snapshot
+    staged = Result(staging_id, run.run_id, run.attempt, tuple(facts), rows, lake_path, is_snapshot, now, quality)
     tables.finish(staged)
     windows.unpersist()
+    sums.unpersist()
     return staged
 
 
-def result_of(tables: Tables, of: Aggregate, run: Run) -> DataFrame:
-    """Return the windows of a run: parts to add, and whole windows where a replay removed rows."""
+def commits_of(tables: Tables, run: Run) -> tuple[Commits, list[LedgerRange]]:
+    """Return the commits of a run, and their ledger."""
     spans = spans_between(run.cut_from, run.cut_to)
     ledger = tables.read_ledger(spans)
-    sums = partial_sums(of, tables.rows(of, slices_of(spans, ledger)))
+    return Commits(spans, slices_of(spans, ledger), tables.read_written(spans)), ledger
+
+
+def result_of(tables: Tables, of: Aggregate, run: Run, ledger: Sequence[LedgerRange], sums: DataFrame) -> DataFrame:
+    """Return the windows of a run: parts to add, and whole windows where a replay removed rows. `sums` are the windows
+    of the rows that its commits wrote."""
     if not replays(ledger):
         return parts(of, sums)
     return corrected(of, sums, _touched(tables, of, ledger), all_rows(tables, of, run.cut_to))
@@ -94,12 +105,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--snapshot", action="store_true", help="write the whole aggregate to the lake, not only this run"
     )
+    parser.add_argument("--code", help="the version of the app's and the jobs' modules; it is stored with the run")
     given = parser.parse_args(arguments)
     started = perf_counter()
     spark = open_session(f"agg-{given.run_id}-{given.attempt}")
     opened = perf_counter()
     tables = open_tables(spark, given.store or os.environ["STORE_CONNECTION"])
-    result = aggregate(spark, tables, Execution(given.run_id, given.attempt, given.lake, given.snapshot))
+    result = aggregate(spark, tables, Execution(given.run_id, given.attempt, given.lake, given.snapshot, given.code))
     figures = {
         "run_id": given.run_id,
         "attempt": given.attempt,

@@ -1,16 +1,18 @@
 """SQL Server and Azure SQL, which Spark's JDBC source reads and writes with one connection for each slice of rows."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.model.aggregates import Aggregate
+from core.model.aggregates import EPOCH, Aggregate
 from core.model.rows import row_table
-from jobs.ranges import CommitSpan, LedgerRange, Slice
+from jobs.counts import COUNT_COLUMNS, WRITTEN_COLUMNS, count_queries, total_of, written_of, written_query
+from jobs.ranges import CommitSpan, LedgerRange, Place, Slice, Written
 from jobs.row_texts import kinds_of
 from jobs.sign_in import SignIn
 from jobs.tables import (
@@ -36,7 +38,8 @@ _FACTS = (
     "staging_id string, run_id string, slice int, windows bigint, whole_windows bigint, sums string, rows_hash bigint"
 )
 _RESULT = (
-    "staging_id string, run_id string, attempt int, windows bigint, rows_read bigint, is_snapshot int, staged_at string"
+    "staging_id string, run_id string, attempt int, windows bigint, rows_read bigint, is_snapshot int,"
+    " staged_at string, quality string"
 )
 MICROS = "CONVERT(bigint, DATEDIFF_BIG(microsecond, CONVERT(datetime2(7), '1970-01-01'), {}))"
 
@@ -74,11 +77,19 @@ class JdbcTables:
         table, names = self._dialect.prefix + "batch_ledger", LEDGER_COLUMNS.split(", ")
         ranges: list[LedgerRange] = []
         for at in range(0, len(spans), SPANS):
-            source = f"({ledger_query(spans[at : at + SPANS], table)}) r"
-            found = self._spark.read.jdbc(self._url, source, properties=self._properties())
-            rows = found.toDF(*(name.lower() for name in found.columns)).select(*names).collect()
+            rows = self._answer(ledger_query(spans[at : at + SPANS], table), names)
             ranges += [LedgerRange(*row) for row in rows]
         return ranges
+
+    def read_written(self, spans: Sequence[CommitSpan]) -> list[Written]:
+        ledger, first_at = f"{self._dialect.prefix}batch_ledger", self._dialect.micros.format("MIN(committed_at)")
+        queries = [written_query(spans[at : at + SPANS], ledger, first_at) for at in range(0, len(spans), SPANS)]
+        rows = [row for query in queries for row in self._answer(query, WRITTEN_COLUMNS.split(", "))]
+        return [written_of(row, EPOCH + timedelta(microseconds=row[-1])) for row in rows]
+
+    def count_rows(self, table: str, slices: Sequence[Slice], spans: Sequence[CommitSpan]) -> Counter[Place]:
+        queries = count_queries(table, slices, spans, self._dialect.prefix)
+        return total_of(row for query in queries for row in self._answer(query, COUNT_COLUMNS.split(", ")))
 
     def read_checkpoints(self, stream_id: int) -> dict[str, int]:
         columns = "partition_id, sequence_number, stream_id"
@@ -125,7 +136,15 @@ class JdbcTables:
         place = (result.staging_id, result.run_id)
         facts = [(*place, one.number, one.windows, one.whole_windows, one.sums, one.rows_hash) for one in result.slices]
         self._append(self._spark.createDataFrame(facts, _FACTS).coalesce(1), "staged_slice")
-        row = (*place, result.attempt, result.windows, result.rows_read, int(result.is_snapshot), staged_at)
+        row = (
+            *place,
+            result.attempt,
+            result.windows,
+            result.rows_read,
+            int(result.is_snapshot),
+            staged_at,
+            result.quality,
+        )
         rows = self._spark.createDataFrame([row], _RESULT).coalesce(1)
         if result.lake_path is not None:  # drivers differ in how they send a text without a value
             rows = rows.withColumn("lake_path", F.lit(result.lake_path))
@@ -156,6 +175,10 @@ class JdbcTables:
 
     def _rows(self, table: str, columns: str, wanted: Sequence[str]) -> list[Any]:
         return [tuple(row) for row in self._selected(table, columns, wanted).select(*columns.split(", ")).collect()]
+
+    def _answer(self, query: str, names: Sequence[str]) -> list[Any]:
+        found = self._spark.read.jdbc(self._url, f"({query}) r", properties=self._properties())
+        return [tuple(row) for row in found.toDF(*(name.lower() for name in found.columns)).select(*names).collect()]
 
     def _properties(self) -> dict[str, str]:
         return {"fetchsize": "10000", "batchsize": "10000", **self._sign_in()}

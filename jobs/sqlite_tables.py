@@ -1,8 +1,10 @@
 """The embedded store: Python on the executors reads and writes SQLite as Arrow; all executors share one file."""
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from datetime import datetime
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -10,7 +12,8 @@ from pyspark.sql import functions as F
 
 from core.model.aggregates import Aggregate
 from core.model.rows import row_table
-from jobs.ranges import CommitSpan, LedgerRange, Slice
+from jobs.counts import count_queries, total_of, written_of, written_query
+from jobs.ranges import CommitSpan, LedgerRange, Place, Slice, Written
 from jobs.tables import (
     EVENT_COLUMNS,
     RUN_COLUMNS,
@@ -42,8 +45,9 @@ _FACTS = (
     " VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 _FINISH = (
-    "INSERT INTO staged_result (staging_id, run_id, attempt, windows, rows_read, lake_path, is_snapshot, staged_at)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO staged_result"
+    " (staging_id, run_id, attempt, windows, rows_read, lake_path, is_snapshot, staged_at, quality)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
@@ -64,6 +68,13 @@ class SqliteTables:
 
     def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
         return [LedgerRange(*row) for span in spans for row in self._rows(ledger_query([span]))]
+
+    def read_written(self, spans: Sequence[CommitSpan]) -> list[Written]:
+        rows = [row for span in spans for row in self._rows(written_query([span], "batch_ledger", "MIN(committed_at)"))]
+        return [written_of(row, datetime.fromisoformat(row[-1])) for row in rows]
+
+    def count_rows(self, table: str, slices: Sequence[Slice], spans: Sequence[CommitSpan]) -> Counter[Place]:
+        return total_of(row for query in count_queries(table, slices, spans) for row in self._rows(query))
 
     def read_checkpoints(self, stream_id: int) -> dict[str, int]:
         return dict(self._rows(_CHECKPOINTS, stream_id))
@@ -114,7 +125,7 @@ class SqliteTables:
         with closing(_open(self._path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.executemany(_FACTS, facts)
-            connection.execute(_FINISH, (*place, *figures))
+            connection.execute(_FINISH, (*place, *figures, result.quality))
             connection.execute("COMMIT")
 
     def stage_events(self, events: DataFrame, stream_id: int) -> None:

@@ -14,6 +14,7 @@ from core.aggregation.attempts import ask, end_job, failure_of, refusal_of
 from core.aggregation.commit import commit_run
 from core.aggregation.lake import Lake, StoredPointer, empty_pointer, needs_snapshot, pointer_after
 from core.aggregation.port import AggregationStore
+from core.aggregation.quality import Quality, quality_facts, quality_from
 from core.aggregation.runs import (
     AggregationRun,
     EngineAnswer,
@@ -51,12 +52,18 @@ class Aggregation:
 @dataclass(frozen=True, slots=True)
 class AggregationReport:
     """The steps of a tick, in words, and the last run after it. `published`: the lake's pointer is up to date; `fault`
-    has the words of a lake that does not answer."""
+    has the words of a lake that does not answer. `closed` is the run that this tick committed whole."""
 
     did: tuple[str, ...]
     run: AggregationRun | None
     published: bool = True
     fault: str | None = None
+    closed: AggregationRun | None = None
+
+    @property
+    def quality(self) -> Quality | None:
+        """The quality of the run that this tick committed whole."""
+        return None if self.closed is None else quality_from(self.closed.quality)
 
 
 def aggregate(own: Aggregation, job: str) -> AggregationReport:
@@ -69,13 +76,14 @@ def aggregate(own: Aggregation, job: str) -> AggregationReport:
     if standing.pause is None and standing.open_run is not None:
         did.append(_go_on(own, standing.open_run))
         standing = own.store.read_standing(job)
+    closed = standing.last_run if did == ["committed"] else None
     published, fault = _published(own, job)
     if standing.pause is not None:
         did.append("is paused")
     elif standing.open_run is None:
         did.append(_begin(own, job, standing))
         standing = own.store.read_standing(job)
-    return AggregationReport(tuple(did), standing.last_run, published, fault)
+    return AggregationReport(tuple(did), standing.last_run, published, fault, closed)
 
 
 def publish(own: Aggregation, job: str) -> bool:
@@ -209,4 +217,6 @@ def report_facts(job: str, report: AggregationReport) -> dict[str, object]:
         facts["fault"] = report.fault
     if run is not None:
         facts |= {"run_id": run.run_id, "number": run.number, "attempt": run.attempt, "status": run.status}
+    if report.closed is not None and report.quality is not None:
+        facts |= {"quality_run_id": report.closed.run_id, **quality_facts(report.quality)}
     return facts

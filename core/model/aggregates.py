@@ -54,6 +54,7 @@ class Sum:
 
     column: str
     times: int = 1
+    within: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class Least:
 
     column: str
     times: int = 1
+    within: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class Most:
 
     column: str
     times: int = 1
+    within: tuple[int, int] | None = None
 
 
 Means = Key | Count | CountOf | Sum | Least | Most
@@ -87,7 +90,11 @@ class KeyColumn:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A column of values: `value` limits a count to the rows with that value; `is_optional`: it may be None."""
+    """A column of values: `value` limits a count to the rows with that value; `is_optional`: it may be None.
+
+    `within` has the least and the greatest value that the column of the source should hold. A run counts the rows with
+    others, and adds them up all the same.
+    """
 
     name: str
     kind: MeasureKind
@@ -96,6 +103,7 @@ class Measure:
     value: str | int | None
     times: int
     is_optional: bool
+    within: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +268,15 @@ def _measure(
         names = " | ".join("None" if one is type(None) else one.__name__ for one in wanted)
         raise InvalidTransform(f"{declared.__name__}.{name}: its type is {names}")
     kinds: dict[type, MeasureKind] = {Count: "count", CountOf: "count", Sum: "sum", Least: "least", Most: "most"}
-    return Measure(name, kinds[type(means)], kind, column, value, getattr(means, "times", 1), is_optional)
+    within = _range(f"{declared.__name__}.{name}", means, kind)
+    return Measure(name, kinds[type(means)], kind, column, value, getattr(means, "times", 1), is_optional, within)
+
+
+def _range(who: str, means: Means, kind: type) -> tuple[int, int] | None:
+    within: tuple[int, int] | None = getattr(means, "within", None)
+    if within is not None and (kind is not int or within[0] > within[1]):
+        raise InvalidTransform(f"{who}: within is the least and the greatest integer that the column should hold")
+    return within
 
 
 def _check(one: Aggregate, columns: dict[str, tuple[type, ...]]) -> None:
@@ -269,6 +285,9 @@ def _check(one: Aggregate, columns: dict[str, tuple[type, ...]]) -> None:
         raise InvalidTransform(f"{who}: the key is one or more columns, the first of them before {WINDOW_START}")
     if sum(measure.kind == "count" and measure.column is None for measure in one.measures) != 1:
         raise InvalidTransform(f"{who}: one measure is Count()")
+    ranges = {(measure.column, measure.within) for measure in one.measures if measure.within}
+    if len(ranges) != len({column for column, _ in ranges}):
+        raise InvalidTransform(f"{who}: two measures name different ranges of one column")
     if columns.get(one.at) not in ((datetime,), (date,)):
         raise InvalidTransform(f"{who}: {one.at} is no column of the source that always holds an instant or a day")
     if one.window <= timedelta() or timedelta(days=1) % one.window:
