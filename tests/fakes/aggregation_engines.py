@@ -28,7 +28,7 @@ from tests.fakes.store import Store
 
 HOME_ACTIVITY = "home_activity"
 FACTS = "staging_id, run_id, slice, windows, whole_windows, sums, rows_hash"
-FINISHED = "staging_id, run_id, attempt, windows, rows_read, lake_path, is_snapshot, staged_at"
+FINISHED = "staging_id, run_id, attempt, windows, rows_read, lake_path, is_snapshot, staged_at, quality"
 Staged = dict[str, dict[tuple[Any, ...], tuple[bool, Any]]]  # the windows of each staging, by their keys
 
 
@@ -159,7 +159,9 @@ def _row(
     return columns, (staging_id, run_id, of.slice_of(given[of.keys[0].name]), int(whole), *values)
 
 
-def finish(engine: AggregationEngine, staging_id: str, run_id: str, staged_at: datetime) -> None:
+def finish(
+    engine: AggregationEngine, staging_id: str, run_id: str, staged_at: datetime, quality: str | None = None
+) -> None:
     """Write the facts of a result as a job does, computed here from the staged windows, and mark it as complete."""
     slices: dict[int, list[tuple[bool, Any]]] = {}
     known = engine.staged.get(staging_id, {})
@@ -169,7 +171,7 @@ def finish(engine: AggregationEngine, staging_id: str, run_id: str, staged_at: d
     engine.insert("staged_slice", FACTS, [_facts(engine, staging_id, run_id, *each) for each in slices.items()])
     rows = sum(getattr(one, aggregate_table(type(one)).count) for _, one in known.values())
     row = (staging_id, run_id, 1, len(known), rows, f"/lake/{staging_id}", 0, engine.instant(staged_at))
-    engine.insert("staged_result", FINISHED, [row])
+    engine.insert("staged_result", FINISHED, [(*row, quality)])
 
 
 def _facts(
