@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from core.aggregation.activity import end_of_window
 from core.aggregation.runs import planned_run
@@ -15,7 +16,7 @@ HOME, EMPTY = "H100003", "H100007"
 END = datetime(2026, 3, 14, 17, 40, tzinfo=UTC)  # of the week: long over, as in a run of the feed
 RUSH = (6, 7, 8, 12, 17, 18, 19, 20, 21)  # hours in which people are about
 
-QUALITY = {  # of the run: a row is lost, and the largest key is hostile
+QUALITY: dict[str, Any] = {  # of the run: a row is lost, and the largest key is hostile
     "fault": "the ledger counts 12 rows, and the tables have 11: partition 1/3 has 7 of 8",
     "rows": {
         "ledger": 12,
