@@ -9,7 +9,6 @@ from core.remote.spark.databricks import DatabricksEngine
 from core.remote.spark.lakes import BlobLake, FolderLake
 from core.remote.spark.livy import LivyEngine
 from core.remote.spark.local import LocalEngine
-from core.remote.spark.package import package_version
 from core.remote.spark.open import job_arguments, open_engine, open_lake
 from core.remote.spark.package import package_version
 from core.settings import Settings, read_settings
