@@ -28,7 +28,10 @@ _STREAM = (
     "INSERT OR IGNORE INTO event_stream (stream_id, event_hub, consumer_group, incarnation, anchored_at)"
     " VALUES (1, 'bench/telemetry', 'hubledger', 1, 'at')"
 )
-_LEDGER = "INSERT INTO batch_ledger VALUES (?, ?, ?, 'batch', ?, ?, ?, 0, 0, 0, 0, ?, 't', 'i', 'at', NULL, NULL, NULL)"
+_LEDGER = (
+    "INSERT INTO batch_ledger VALUES"
+    " (?, ?, ?, 'batch', ?, ?, ?, 0, 0, 0, 0, ?, 't', 'i', '2026-02-02T00:00:00Z', NULL, NULL, NULL)"
+)
 _CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -42,6 +42,7 @@ def take_step(own: "Aggregation", job: str) -> "AggregationReport":
     from core.aggregation.tick import aggregate, report_facts
 
     report = aggregate(own, job)
-    level = logging.INFO if report.published else logging.WARNING
+    is_sound = report.published and (report.quality is None or report.quality.fault is None)
+    level = logging.INFO if is_sound else logging.WARNING
     log.log(level, "aggregation advanced", extra=report_facts(job, report))
     return report

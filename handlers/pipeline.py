@@ -11,6 +11,7 @@ from typing import Any
 
 from core.aggregation import orders
 from core.aggregation.orders import Move, Order
+from core.aggregation.quality import quality_from, quality_line
 from core.aggregation.runs import AggregationRun
 from core.errors import AggregationConflict, HubledgerError
 from handlers.app import CLOCK, aggregation, app
@@ -48,6 +49,10 @@ def _show(given: argparse.Namespace) -> list[str]:
     lines += [] if pause is None else [f"paused since {pause.at.isoformat()} by {pause.who}: {pause.reason}"]
     for run in own.aggregation_store.read_runs(job, standing.number + 1, given.runs):
         lines.append(f"run {run.number} {run.run_id}: {run.status}, attempt {run.attempt} {run.failure or ''}".rstrip())
+        quality = quality_from(run.quality)
+        if quality is not None:
+            lines.append(f"  quality: {quality_line(quality)}")
+            lines += [] if quality.fault is None else [f"  FAULT: {quality.fault}"]
         for failure in own.pipelines.read_failures(run.run_id):
             lines.append(
                 f"  submit {failure.submit}: {failure.why}: {failure.reason or 'no reason'} {failure.link or ''}"

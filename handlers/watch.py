@@ -46,7 +46,8 @@ def _watching(own: "App") -> "Watching":
 
     def pipeline(since: datetime) -> "Pipeline":
         oldest = [at for job in own.jobs if (at := own.pipelines.read_oldest_commit(job)) is not None]
-        return Pipeline(min(oldest, default=None), own.pipelines.count_failures(since))
+        store = own.pipelines
+        return Pipeline(min(oldest, default=None), store.count_failures(since), store.count_quality_faults(since))
 
     aggregates = own.settings.spark.engine != "none"
     sources = (own.settings.stream, own.ledger, own.hub, letters, enqueued_at, own.hub_ends.get)

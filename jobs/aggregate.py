@@ -9,19 +9,18 @@ import json
 import os
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from core.model.aggregates import Aggregate
 from core.transforms.aggregates import find_aggregate
 from jobs import lake
 from jobs.facts import rows_read, slice_facts
+from jobs.quality import quality_of
 from jobs.retraction import Delta, delta_of, windows_after
 from jobs.session import close_session, open_session
 from jobs.tables import OPEN, Result, Run, Tables, open_tables
@@ -30,12 +29,14 @@ from jobs.transforms import rolled, sliced, snapshot, stored_at
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One execution of the job: its run, its attempt, and its lake; `is_snapshot` puts the whole aggregate there."""
+    """One execution of the job: its run, its attempt, its lake, and the version of the code; `is_snapshot` puts the
+    whole aggregate into the lake."""
 
     run_id: str
     attempt: int
     lake: str | None = None
     is_snapshot: bool = False
+    code: str | None = None
 
 
 def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Result | None:
@@ -44,15 +45,20 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
     if run is None or run.status not in OPEN or run.attempt != execution.attempt:
         return None
     of = find_aggregate(run.job)
-    with results_of(tables, of, run) as results:
-        return _staged(tables, execution, run, results)
+    delta = delta_of(tables, of, run)
+    delta.added.persist()
+    staged = _staged(tables, execution, run, delta)
+    delta.added.unpersist()
+    return staged
 
 
-def _staged(tables: Tables, execution: Execution, run: Run, results: Sequence[tuple[Aggregate, DataFrame]]) -> Result:
+def _staged(tables: Tables, execution: Execution, run: Run, delta: Delta) -> Result:
     """Stage the windows of all levels; all are computed before the first one is written."""
-    of, staging_id = results[0][0], f"{run.run_id}-{run.attempt}-{uuid.uuid4().hex}"
+    of, staging_id = find_aggregate(run.job), f"{run.run_id}-{run.attempt}-{uuid.uuid4().hex}"
+    results = [(level, windows_after(tables, level, _at_level(delta, level, of), run)) for level in of.levels]
     computed = [(level, sliced(level, windows).persist()) for level, windows in results]
     levels = [(level, stored_at(level, windows, run.planned_at)) for level, windows in computed]
+    quality = quality_of(tables, of, delta.added, delta.commits, execution.code)
     facts = [fact for level, windows in levels for fact in slice_facts(level, windows, tables.row_hash)]
     rows = rows_read(of, computed[0][1])
     lake_path = None
@@ -66,23 +72,16 @@ def _staged(tables: Tables, execution: Execution, run: Run, results: Sequence[tu
     for level, windows in levels:
         tables.stage(level, windows, staging_id, run.run_id)
     place, names = (staging_id, run.run_id, run.attempt), tuple(level.name for level in of.levels)
-    staged = Result(*place, tuple(facts), rows, lake_path, execution.is_snapshot, datetime.now(UTC), names)
+    kind = (lake_path, execution.is_snapshot, datetime.now(UTC))
+    staged = Result(*place, tuple(facts), rows, *kind, names, quality)
     tables.finish(staged)
     for _, windows in computed:
         windows.unpersist()
     return staged
 
 
-@contextmanager
-def results_of(tables: Tables, of: Aggregate, run: Run) -> Iterator[list[tuple[Aggregate, DataFrame]]]:
-    """Hold the windows of a run by level. Its rows are read once: a level is added up from the finest windows."""
-    delta = delta_of(tables, of, run)
-    finest = Delta(delta.added.persist(), delta.removed)
-    yield [(level, windows_after(tables, level, _at_level(finest, level, of), run)) for level in of.levels]
-    finest.added.unpersist()
-
-
 def _at_level(delta: Delta, level: Aggregate, finest: Aggregate) -> Delta:
+    """Return the delta of a level: it is added up from the finest windows, so rows are read once."""
     if level is finest:
         return delta
     return Delta(rolled(level, delta.added), None if delta.removed is None else rolled(level, delta.removed))
@@ -98,12 +97,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--snapshot", action="store_true", help="write the whole aggregate to the lake, not only this run"
     )
+    parser.add_argument("--code", help="the version of the app's and the jobs' modules; it is stored with the run")
     given = parser.parse_args(arguments)
     started = perf_counter()
     spark = open_session(f"agg-{given.run_id}-{given.attempt}")
     opened = perf_counter()
     tables = open_tables(spark, given.store or os.environ["STORE_CONNECTION"])
-    result = aggregate(spark, tables, Execution(given.run_id, given.attempt, given.lake, given.snapshot))
+    result = aggregate(spark, tables, Execution(given.run_id, given.attempt, given.lake, given.snapshot, given.code))
     figures = {
         "run_id": given.run_id,
         "attempt": given.attempt,

@@ -1,5 +1,6 @@
 """SQL Server and Azure SQL, which Spark's JDBC source reads and writes with one connection for each slice of rows."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import reduce
@@ -20,7 +21,8 @@ from jobs.as_of import (
     rows_of_windows,
     standing_windows,
 )
-from jobs.ranges import CommitSpan, LedgerRange, Slice
+from jobs.counts import COUNT_COLUMNS, WRITTEN_COLUMNS, count_queries, total_of, written_of, written_query
+from jobs.ranges import CommitSpan, LedgerRange, Place, Slice, Written
 from jobs.row_texts import kinds_of
 from jobs.server_words import TIMES, ServerWords
 from jobs.sign_in import SignIn
@@ -48,7 +50,7 @@ _FACTS = (
 )
 _RESULT = (
     "staging_id string, run_id string, attempt int, windows bigint, levels string, rows_read bigint, is_snapshot int,"
-    " staged_at string"
+    " staged_at string, quality string"
 )
 _SNAPSHOTS = "(SELECT name, is_read_committed_snapshot_on FROM sys.databases WHERE database_id = DB_ID()) r"
 
@@ -89,11 +91,19 @@ class JdbcTables:
         table, names = self._words.prefix + "batch_ledger", LEDGER_COLUMNS.split(", ")
         ranges: list[LedgerRange] = []
         for at in range(0, len(spans), SPANS):
-            source = f"({ledger_query(spans[at : at + SPANS], table)}) r"
-            found = self._spark.read.jdbc(self._url, source, properties=self._properties())
-            rows = found.toDF(*(name.lower() for name in found.columns)).select(*names).collect()
+            rows = self._answer(ledger_query(spans[at : at + SPANS], table), names)
             ranges += [LedgerRange(*row) for row in rows]
         return ranges
+
+    def read_written(self, spans: Sequence[CommitSpan]) -> list[Written]:
+        ledger, first_at = f"{self._words.prefix}batch_ledger", self._words.micros.format("MIN(committed_at)")
+        queries = [written_query(spans[at : at + SPANS], ledger, first_at) for at in range(0, len(spans), SPANS)]
+        rows = [row for query in queries for row in self._answer(query, WRITTEN_COLUMNS.split(", "))]
+        return [written_of(row, EPOCH + timedelta(microseconds=row[-1])) for row in rows]
+
+    def count_rows(self, table: str, slices: Sequence[Slice], spans: Sequence[CommitSpan]) -> Counter[Place]:
+        queries = count_queries(table, slices, spans, self._words.prefix)
+        return total_of(row for query in queries for row in self._answer(query, COUNT_COLUMNS.split(", ")))
 
     def read_checkpoints(self, stream_id: int) -> dict[str, int]:
         columns = "partition_id, sequence_number, stream_id"
@@ -147,7 +157,7 @@ class JdbcTables:
         facts = [(*place, *fact_values(one)) for one in result.slices]
         self._append(self._spark.createDataFrame(facts, _FACTS).coalesce(1), "staged_slice")
         figures = (result.attempt, result.windows, result.levels_text, result.rows_read)
-        row = (*place, *figures, int(result.is_snapshot), staged_at)
+        row = (*place, *figures, int(result.is_snapshot), staged_at, result.quality)
         rows = self._spark.createDataFrame([row], _RESULT).coalesce(1)
         if result.lake_path is not None:  # drivers differ in how they send a text without a value
             rows = rows.withColumn("lake_path", F.lit(result.lake_path))
@@ -185,6 +195,10 @@ class JdbcTables:
 
     def _rows(self, table: str, columns: str, wanted: Sequence[str]) -> list[Any]:
         return [tuple(row) for row in self._selected(table, columns, wanted).select(*columns.split(", ")).collect()]
+
+    def _answer(self, query: str, names: Sequence[str]) -> list[Any]:
+        found = self._spark.read.jdbc(self._url, f"({query}) r", properties=self._properties())
+        return [tuple(row) for row in found.toDF(*(name.lower() for name in found.columns)).select(*names).collect()]
 
     def _properties(self) -> dict[str, str]:
         return {"fetchsize": "10000", "batchsize": "10000", **self._sign_in()}

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 
 ROWS_EACH = 150_000  # of a slice, so that a large partition becomes many tasks of similar length
 MOST_SLICES = 512  # of batches: slices of a long history are larger, so that the driver has few tasks to keep
 NUMBERS_EACH = 50_000  # sequence numbers of a merged range
+Place = tuple[int, str]  # stream id and partition id
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,28 @@ class LedgerRange:
     first: int
     last: int
     rows_written: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the ledger says of the commits of one partition that one version of the transform made.
+
+    They appended `rows_appended` rows to all tables together; `uncounted` of them are older than this number. The first
+    one was made at `first_at`.
+    """
+
+    stream_id: int
+    partition_id: str
+    transform_version: str
+    commits: int
+    rows_appended: int
+    uncounted: int
+    first_at: datetime
+
+    @property
+    def place(self) -> Place:
+        """The stream and the partition."""
+        return self.stream_id, self.partition_id
 
 
 @dataclass(frozen=True, slots=True)

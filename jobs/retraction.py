@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from core.model.aggregates import WINDOW_START, Aggregate, Measure
+from jobs.quality import NO_COMMITS, Commits, counted_columns
 from jobs.ranges import CommitSpan, replayed_spans, slices_of, spans_between
 from jobs.tables import Run, Tables
 from jobs.transforms import in_windows, partial_sums, parts, whole
@@ -27,23 +28,25 @@ Recounted = Callable[[DataFrame], DataFrame]
 class Delta:
     """The windows of the rows that a run adds, and of those that it removes; None when no replay is in the run.
 
-    Both follow from the run's cuts, whenever they are read.
+    Both follow from the run's cuts, whenever they are read. `added` has the columns of `counted_columns` too.
     """
 
     added: DataFrame
     removed: DataFrame | None
+    commits: Commits = NO_COMMITS
 
 
 def delta_of(tables: Tables, of: Aggregate, run: Run) -> Delta:
     """Return the windows that a run adds and removes."""
     spans = spans_between(run.cut_from, run.cut_to)
     ledger = tables.read_ledger(spans)
-    added = partial_sums(of, tables.rows(of, slices_of(spans, ledger)))
+    commits = Commits(spans, slices_of(spans, ledger), tables.read_written(spans))
+    added = partial_sums(of, tables.rows(of, commits.slices), counted_columns(of))
     replayed = replayed_spans(spans, ledger)
     if not replayed:
-        return Delta(added, None)
+        return Delta(added, None, commits)
     removed = partial_sums(of, tables.removed(of, replayed))
-    return Delta(added.localCheckpoint(), removed.localCheckpoint())
+    return Delta(added.localCheckpoint(), removed.localCheckpoint(), commits)
 
 
 def windows_after(

@@ -1,6 +1,7 @@
 """The embedded store: Python on the executors reads and writes SQLite as Arrow; all executors share one file."""
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime
@@ -21,7 +22,8 @@ from jobs.as_of import (
     rows_of_windows,
     standing_windows,
 )
-from jobs.ranges import CommitSpan, LedgerRange, Slice
+from jobs.counts import count_queries, total_of, written_of, written_query
+from jobs.ranges import CommitSpan, LedgerRange, Place, Slice, Written
 from jobs.sqlite_words import SqliteWords
 from jobs.tables import (
     EVENT_COLUMNS,
@@ -56,7 +58,7 @@ _FACTS = (
 )
 _FINISH = (
     "INSERT INTO staged_result (staging_id, run_id, attempt, windows, levels, rows_read, lake_path,"
-    " is_snapshot, staged_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " is_snapshot, staged_at, quality) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
@@ -77,6 +79,13 @@ class SqliteTables:
 
     def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
         return [LedgerRange(*row) for span in spans for row in self._rows(ledger_query([span]))]
+
+    def read_written(self, spans: Sequence[CommitSpan]) -> list[Written]:
+        rows = [row for span in spans for row in self._rows(written_query([span], "batch_ledger", "MIN(committed_at)"))]
+        return [written_of(row, datetime.fromisoformat(row[-1])) for row in rows]
+
+    def count_rows(self, table: str, slices: Sequence[Slice], spans: Sequence[CommitSpan]) -> Counter[Place]:
+        return total_of(row for query in count_queries(table, slices, spans) for row in self._rows(query))
 
     def read_checkpoints(self, stream_id: int) -> dict[str, int]:
         return dict(self._rows(_CHECKPOINTS, stream_id))
@@ -137,7 +146,8 @@ class SqliteTables:
         with closing(_open(self._path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.executemany(_FACTS, facts)
-            connection.execute(_FINISH, (*place, *figures, result.lake_path, result.is_snapshot, staged_at))
+            how = (result.lake_path, result.is_snapshot, staged_at, result.quality)
+            connection.execute(_FINISH, (*place, *figures, *how))
             connection.execute("COMMIT")
 
     def stage_events(self, events: DataFrame, stream_id: int) -> None:

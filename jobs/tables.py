@@ -1,6 +1,7 @@
 """The tables of a store for the jobs: all reading and writing of SQL, and nothing else."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +14,7 @@ from core.model.aggregates import Aggregate
 from core.model.rows import row_table
 from core.remote.spark.jdbc import jdbc_address
 from jobs.facts import SliceFacts
-from jobs.ranges import NUMBERS_EACH, CommitSpan, LedgerRange, Slice
+from jobs.ranges import NUMBERS_EACH, CommitSpan, LedgerRange, Place, Slice, Written
 from jobs.sign_in import sign_in_of
 
 EMBEDDED, JDBC = "sqlite:", "jdbc:"
@@ -67,6 +68,7 @@ class Result:
     is_snapshot: bool
     staged_at: datetime
     levels: tuple[str, ...]
+    quality: str | None = None  # JSON, of `jobs/quality.py`
 
     @property
     def windows(self) -> int:
@@ -97,6 +99,13 @@ class Tables(Protocol):
 
         A span from a partition's first commit has only its batches: they cover the rows of all other commits.
         """
+
+    def read_written(self, spans: Sequence[CommitSpan]) -> list[Written]:
+        """Return what the ledger says of the commits of these spans, by partition and version of the transform."""
+
+    def count_rows(self, table: str, slices: Sequence[Slice], spans: Sequence[CommitSpan]) -> Counter[Place]:
+        """Return by partition the number of a table's rows in these slices, and of the rows that the commits of these
+        spans wrote and a replay removed."""
 
     def read_checkpoints(self, stream_id: int) -> dict[str, int]:
         """Return the checkpoint of each partition of a stream."""

@@ -7,6 +7,7 @@ that Spark 3.5 and 4.1 share.
 
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
+from types import MappingProxyType
 from typing import Any, get_args, get_type_hints
 
 from pyspark.sql import Column, DataFrame
@@ -14,6 +15,7 @@ from pyspark.sql import functions as F
 
 from core.model.aggregates import EPOCH, SLICES, WINDOW_START, Aggregate, Measure
 
+NOTHING: Mapping[str, Column] = MappingProxyType({})
 _KINDS: dict[Any, str] = {str: "string", int: "bigint", datetime: "timestamp", date: "date"}
 
 
@@ -35,18 +37,22 @@ def schema_of(columns: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
 
-def partial_sums(of: Aggregate, rows: DataFrame) -> DataFrame:
-    """Return the windows of these rows."""
+def partial_sums(of: Aggregate, rows: DataFrame, counted: Mapping[str, Column] = NOTHING) -> DataFrame:
+    """Return the windows of these rows, with the values of `counted`, by name, beside their measures."""
     keys = [one.name for one in of.grouped_by]
     columns = [F.col(name) for name in source_columns(of)]
     micros = _at_micros(of)
     return (
         rows.select(*columns, _window_micros(of, micros).alias("__begin"))
         .groupBy(*keys, "__begin")
-        .agg(*(_measured(one, source_columns(of)).alias(one.name) for one in of.measures))
+        .agg(
+            *(_measured(one, source_columns(of)).alias(one.name) for one in of.measures),
+            *(column.alias(name) for name, column in counted.items()),
+        )
         .select(
             *(F.timestamp_micros("__begin").alias(name) if name == WINDOW_START else F.col(name) for name in of.key),
             *(_finished(one) for one in of.measures),
+            *counted,
         )
     )
 

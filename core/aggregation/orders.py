@@ -46,6 +46,9 @@ class PipelineStore(Protocol):
     def count_failures(self, since: datetime) -> int:
         """Count the submits that failed since a time."""
 
+    def count_quality_faults(self, since: datetime) -> int:
+        """Count the runs that were committed since a time with a fault in the quality of their rows."""
+
     def pause(self, order: Order) -> bool:
         """Pause a job that is not paused."""
 

@@ -38,7 +38,8 @@ class AggregationRun:
     `intent_at`: the time of the last decision to submit it; `submits`: the number of submits over all attempts.
     `engine_job_id` is None until the engine's answer is known. The counts and the place in the lake are known when the
     run is closed. `rows_limit` bounded the rows of the run when it was planned, and the ledger counts `rows_planned` in
-    its commits. The slices of its windows before `committed_slices` are committed.
+    its commits. The slices of its windows before `committed_slices` are committed. `quality` is JSON:
+    `core/aggregation/quality.py` reads it.
     """
 
     run_id: str
@@ -63,6 +64,7 @@ class AggregationRun:
     rows_limit: int | None = None
     rows_planned: int | None = None
     committed_slices: int = 0
+    quality: str | None = None
 
     @property
     def job_name(self) -> str:

@@ -14,6 +14,7 @@ from core.aggregation.attempts import ask, end_job, failure_of, refusal_of
 from core.aggregation.commit import commit_run
 from core.aggregation.lake import Lake, StoredPointer, empty_pointer, needs_snapshot, pointer_after
 from core.aggregation.port import AggregationStore
+from core.aggregation.quality import Quality, quality_facts, quality_from
 from core.aggregation.retention import remove_old_windows
 from core.aggregation.runs import (
     AggregationRun,
@@ -52,13 +53,20 @@ class Aggregation:
 @dataclass(frozen=True, slots=True)
 class AggregationReport:
     """The steps of a tick, in words, and the last run after it. `published`: the lake's pointer is up to date; `fault`
-    has the words of a lake that does not answer; `removed` counts the old windows that were removed, by level."""
+    has the words of a lake that does not answer; `removed` counts the old windows that were removed, by level. `closed`
+    is the run that this tick committed whole."""
 
     did: tuple[str, ...]
     run: AggregationRun | None
     published: bool = True
     fault: str | None = None
     removed: Mapping[str, int] = field(default_factory=dict)
+    closed: AggregationRun | None = None
+
+    @property
+    def quality(self) -> Quality | None:
+        """The quality of the run that this tick committed whole."""
+        return None if self.closed is None else quality_from(self.closed.quality)
 
 
 def aggregate(own: Aggregation, job: str) -> AggregationReport:
@@ -71,6 +79,7 @@ def aggregate(own: Aggregation, job: str) -> AggregationReport:
     if standing.pause is None and standing.open_run is not None:
         did.append(_go_on(own, standing.open_run))
         standing = own.store.read_standing(job)
+    closed = standing.last_run if did == ["committed"] else None
     published, fault = _published(own, job)
     removed: Mapping[str, int] = {}
     if standing.pause is not None:
@@ -79,7 +88,7 @@ def aggregate(own: Aggregation, job: str) -> AggregationReport:
         removed = remove_old_windows(own.store, job, own.now)  # an open run may still add to them
         did.append(_begin(own, job, standing))
         standing = own.store.read_standing(job)
-    return AggregationReport(tuple(did), standing.last_run, published, fault, removed)
+    return AggregationReport(tuple(did), standing.last_run, published, fault, removed, closed)
 
 
 def publish(own: Aggregation, job: str) -> bool:
@@ -215,4 +224,6 @@ def report_facts(job: str, report: AggregationReport) -> dict[str, object]:
         facts["fault"] = report.fault
     if run is not None:
         facts |= {"run_id": run.run_id, "number": run.number, "attempt": run.attempt, "status": run.status}
+    if report.closed is not None and report.quality is not None:
+        facts |= {"quality_run_id": report.closed.run_id, **quality_facts(report.quality)}
     return facts

@@ -43,10 +43,12 @@ class WatchStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """The aggregation: the time of the oldest commit that waits for it, and the submits that failed lately."""
+    """The aggregation: the time of the oldest commit that waits for it, the submits that failed lately, and the runs
+    that were committed lately with a fault in the quality of their rows."""
 
     oldest_at: datetime | None = None
     failures: int = 0
+    faults: int = 0
 
 
 def no_pipeline(since: datetime) -> Pipeline:
@@ -128,6 +130,7 @@ def watch_facts(event_hub: str, seen: Observation) -> dict[str, object]:
         "absent_new": seen.absent,
         "aggregation_lag_seconds": 0.0 if commit_at is None else _age(commit_at, seen.at),
         "aggregation_failures": seen.pipeline.failures,
+        "aggregation_faults": seen.pipeline.faults,
     }
 
 

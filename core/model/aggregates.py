@@ -213,5 +213,8 @@ def _check(one: Aggregate, columns: dict[str, tuple[type, ...]]) -> None:
         raise InvalidTransform(f"{who}: the key is one or more columns, the first of them before {WINDOW_START}")
     if sum(measure.kind == "count" and measure.column is None for measure in one.measures) != 1:
         raise InvalidTransform(f"{who}: one measure is Count()")
+    ranges = {(measure.column, measure.within) for measure in one.measures if measure.within}
+    if len(ranges) != len({column for column, _ in ranges}):
+        raise InvalidTransform(f"{who}: two measures name different ranges of one column")
     if columns.get(one.at) not in ((datetime,), (date,)):
         raise InvalidTransform(f"{who}: {one.at} is no column of the source that always holds an instant or a day")

@@ -38,6 +38,7 @@ class Sum:
 
     column: str
     times: int = 1
+    within: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Least:
 
     column: str
     times: int = 1
+    within: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Most:
 
     column: str
     times: int = 1
+    within: tuple[int, int] | None = None
 
 
 Means = Key | Count | CountOf | Sum | Least | Most
@@ -71,7 +74,11 @@ class KeyColumn:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A column of values: `value` limits a count to the rows with that value; `is_optional`: it may be None."""
+    """A column of values: `value` limits a count to the rows with that value; `is_optional`: it may be None.
+
+    `within` has the least and the greatest value that the column of the source should hold. A run counts the rows with
+    others, and adds them up all the same.
+    """
 
     name: str
     kind: MeasureKind
@@ -80,6 +87,7 @@ class Measure:
     value: str | int | None
     times: int
     is_optional: bool
+    within: tuple[int, int] | None = None
 
 
 def columns_of(source: type, declared: type) -> dict[str, tuple[type, ...]]:
@@ -136,4 +144,12 @@ def measure_of(
         names = " | ".join("None" if one is type(None) else one.__name__ for one in wanted)
         raise InvalidTransform(f"{declared.__name__}.{name}: its type is {names}")
     kinds: dict[type, MeasureKind] = {Count: "count", CountOf: "count", Sum: "sum", Least: "least", Most: "most"}
-    return Measure(name, kinds[type(means)], kind, column, value, getattr(means, "times", 1), is_optional)
+    within = _range(f"{declared.__name__}.{name}", means, kind)
+    return Measure(name, kinds[type(means)], kind, column, value, getattr(means, "times", 1), is_optional, within)
+
+
+def _range(who: str, means: Means, kind: type) -> tuple[int, int] | None:
+    within: tuple[int, int] | None = getattr(means, "within", None)
+    if within is not None and (kind is not int or within[0] > within[1]):
+        raise InvalidTransform(f"{who}: within is the least and the greatest integer that the column should hold")
+    return within

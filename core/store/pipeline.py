@@ -43,6 +43,9 @@ class Pipelines:
     def count_failures(self, since: datetime) -> int:
         return int(self._database.ask("count_failures", since_at=instant_text(since))[0][0])
 
+    def count_quality_faults(self, since: datetime) -> int:
+        return int(self._database.ask("count_quality_faults", since_at=instant_text(since))[0][0])
+
     def pause(self, order: Order) -> bool:
         write(self._database, order.job, "open_cut", job=order.job, levels=levels_text(order.job))
         who, why = cut(order.who, WHO_LENGTH), cut(order.reason, WHY_LENGTH)

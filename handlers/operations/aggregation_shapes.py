@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from core.aggregation.quality import Quality, quality_from
 from core.aggregation.runs import AggregationRun
 from handlers.app import app
 from handlers.web.operation import Answered, Cursor, Reason, Shape
@@ -60,6 +61,37 @@ class DiscardShape(Shape):
     what: Literal["run", "result"]
 
 
+class PartitionRowsAnswer(Answered):
+    """A partition in which the tables have a different number of rows than the ledger counts."""
+
+    partition: str
+    ledger: int
+    found: int
+
+
+class QualityAnswer(Answered):
+    """The rows that a run read beside those that the ledger counts, with the `fault` in words if they differ, and the
+    shares of late, missing and out-of-range values among them. `null_shares` and `out_of_range_shares` are by column,
+    `transforms` counts the commits by version, and `code` is the version of the modules. New figures may be added."""
+
+    fault: str | None
+    rows_ledger: int | None
+    rows_read: int
+    rows_removed: int
+    rows_elsewhere: int
+    rows_difference: int | None
+    partitions: list[PartitionRowsAnswer]
+    first_commit_at: datetime | None
+    late_share: float
+    null_shares: dict[str, float]
+    out_of_range_shares: dict[str, float]
+    keys: int
+    largest_key: str | None
+    largest_key_share: float
+    transforms: dict[str, int]
+    code: str | None
+
+
 class RunAnswer(Answered):
     """A run. A cut holds the commit number of each stream and partition; `rows_planned` are the rows that the ledger
     counts between them, and `rows_limit` is the number after which the run was ended. New statuses may be added."""
@@ -86,6 +118,7 @@ class RunAnswer(Answered):
     committed_slices: int
     rows_limit: int | None
     rows_planned: int | None
+    quality: QualityAnswer | None
 
 
 class StepAnswer(Answered):
@@ -152,7 +185,11 @@ class RunDetailAnswer(Answered):
 def run_answer(run: AggregationRun) -> RunAnswer:
     """Return a run as it is shown."""
     cuts: dict[str, Any] = {"cut_from": json.loads(run.cut_from), "cut_to": json.loads(run.cut_to)}
-    return RunAnswer(**(asdict(run) | cuts))
+    return RunAnswer(**(asdict(run) | cuts | {"quality": _quality_answer(quality_from(run.quality))}))
+
+
+def _quality_answer(quality: Quality | None) -> QualityAnswer | None:
+    return None if quality is None else msgspec.convert(asdict(quality), QualityAnswer)
 
 
 def job_of(requested: str | None) -> str:

@@ -76,11 +76,31 @@ function inspected({ run, failures, staged_at: stagedAt }, again) {
   return card(`Run ${count(run.number)}`,
     el("p", {}, badge(run.status), ` attempt ${count(run.attempt)} `, stagedAt ? "with a staged result of " : "",
       stagedAt ? instant(stagedAt) : ""),
+    run.quality ? qualityOf(run.quality) : null,
     failures.length ? table("Failures of the run", FAILURES, failures) : el("p", { class: "quiet" }, "No failure."),
     OPEN.includes(run.status) ? el("div", { class: "row" },
       run.engine_job_id ? button("Cancel the job", () => ordered(CANCEL, `${at}/cancel`, {}, again)) : null,
       stagedAt ? discard(DISCARD_RESULT, "result") : null, discard(DISCARD, "run")) : null);
 }
+
+const share = (part) => `${(100 * part).toLocaleString("en", { maximumFractionDigits: 2 })} %`;
+
+/** One line of figures; a fault is red and comes first. */
+function qualityOf(found) {
+  const columns = (shares, what) => Object.entries(shares).map(([name, part]) => `${name} ${what} ${share(part)}`);
+  const known = found.rows_ledger === null ? "an unknown number" : count(found.rows_ledger);
+  const rows = found.rows_read + found.rows_removed + found.rows_elsewhere;
+  return el("div", { id: "quality" },
+    found.fault ? el("p", { class: "fault" }, `Rows differ: ${found.fault}.`) : null,
+    el("p", {}, [`${count(rows)} of ${known} rows, ${count(found.rows_read)} of them read`,
+      `late ${share(found.late_share)}`, ...columns(found.null_shares, "missing"),
+      ...columns(found.out_of_range_shares, "out of range"),
+      `${plural(found.keys, "key")}, the largest ${found.largest_key ?? "–"} ${share(found.largest_key_share)}`].join(" · ")),
+    el("p", { class: "quiet" }, `Code ${found.code ?? "–"}, transform ${Object.keys(found.transforms).join(", ") || "–"}`));
+}
+
+const qualityCell = (found) => (found === null ? "–"
+  : el("span", { class: found.fault ? "error" : "" }, found.fault ? "rows differ" : `late ${share(found.late_share)}`));
 
 const FAILURES = [["When", (one) => instant(one.at)], ["Attempt", (one) => count(one.attempt), "amount"],
   ["What", (one) => one.why], ["Reason of the engine", (one) => one.reason ?? "–"],
@@ -114,6 +134,7 @@ function listed(found, page, again) {
     ["Rows", (one) => (one.rows_planned === null ? "–" : count(one.rows_planned)), "amount"],
     ["Readings", (one) => (one.readings === null ? "–" : count(one.readings)), "amount"],
     ["Windows", (one) => (one.windows === null ? "–" : count(one.windows)), "amount"],
+    ["Quality", (one) => qualityCell(one.quality)],
     ["Attempt", (one) => count(one.attempt), "amount"],
     ["Engine", (one) => [one.engine, one.engine_job_id ? el("span", { class: "mono" }, ` ${one.engine_job_id}`) : ""]],
     ["", (one) => (one.failure ? el("span", { class: "error" }, one.failure) : null), "wide"],

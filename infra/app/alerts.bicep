@@ -110,6 +110,12 @@ var alerts = [
     query: loadTextContent('../alerts/aggregation-failed.kql')
   }
   {
+    name: 'aggregation-quality'
+    severity: 1
+    description: 'A run of the aggregation read a different number of rows than the ledger says were written: rows are lost, or foreign. /api/aggregations/runs/{run_id} names the partitions.'
+    query: loadTextContent('../alerts/aggregation-quality.kql')
+  }
+  {
     name: 'watch-silent'
     severity: 1
     description: 'The app has not reported the state of its books for a while: the app or its telemetry is down, and no other alert can fire.'

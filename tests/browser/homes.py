@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from core.aggregation.activity import end_of_window
 from core.aggregation.runs import planned_run
@@ -14,6 +15,26 @@ from tests.fakes.engines import SqliteEngine
 HOME, EMPTY = "H100003", "H100007"
 END = datetime(2026, 3, 14, 17, 40, tzinfo=UTC)  # of the week: long over, as in a run of the feed
 RUSH = (6, 7, 8, 12, 17, 18, 19, 20, 21)  # hours in which people are about
+
+QUALITY: dict[str, Any] = {  # of the run: a row is lost, and the largest key is hostile
+    "fault": "the ledger counts 12 rows, and the tables have 11: partition 1/3 has 7 of 8",
+    "rows": {
+        "ledger": 12,
+        "read": 8,
+        "removed": 1,
+        "other_tables": 2,
+        "difference": -1,
+        "partitions": [{"partition": "1/3", "ledger": 8, "found": 7}],
+    },
+    "late": 2,
+    "first_commit_at": END.isoformat(),
+    "nulls": {"ppm": 6},
+    "out_of_range": {"ppm": 1},
+    "keys": 3,
+    "largest_key": {"key": "<img src=x onerror='window.hacked=1'>", "rows": 4},
+    "transforms": {"home_security/3": 9},
+    "code": "0.1.7",
+}
 
 
 def week(home_id: str = HOME) -> Iterator[bytes]:
@@ -61,7 +82,7 @@ def aggregate(path: Path, now: datetime) -> None:
     assert run is not None
     assert store.open_run(run)
     stage(database, run.run_id, run.run_id, list(_windows(sqlite)), whole=True)
-    finish(database, run.run_id, run.run_id, now)
+    finish(database, run.run_id, run.run_id, now, json.dumps(QUALITY))
     staged = store.read_staged(run.run_id)
     assert staged is not None
     assert committed(store, run, staged, now)

@@ -30,7 +30,7 @@ from tests.fakes.store import Store
 
 HOME_ACTIVITY = "home_activity"
 FACTS = "staging_id, run_id, level, slice, windows, whole_windows, sums, rows_hash"
-FINISHED = "staging_id, run_id, attempt, windows, levels, rows_read, lake_path, is_snapshot, staged_at"
+FINISHED = "staging_id, run_id, attempt, windows, levels, rows_read, lake_path, is_snapshot, staged_at, quality"
 Staged = dict[str, dict[tuple[Any, ...], tuple[bool, Any]]]  # the windows of each staging, by their keys
 
 
@@ -161,7 +161,9 @@ def _row(
     return columns, (staging_id, run_id, of.slice_of(given[of.keys[0].name]), int(whole), *values)
 
 
-def finish(engine: AggregationEngine, staging_id: str, run_id: str, staged_at: datetime) -> None:
+def finish(
+    engine: AggregationEngine, staging_id: str, run_id: str, staged_at: datetime, quality: str | None = None
+) -> None:
     """Write the facts of a result as a job does, computed here from the staged windows, and mark it as complete."""
     slices: dict[tuple[str, int], list[tuple[bool, Any]]] = {}
     known = engine.staged.get(staging_id, {})
@@ -175,7 +177,7 @@ def finish(engine: AggregationEngine, staging_id: str, run_id: str, staged_at: d
     windows = [one for _, one in known.values() if aggregate_table(type(one)).name == finest]
     rows = sum(getattr(one, aggregate_table(type(one)).count) for one in windows)
     row = (staging_id, run_id, 1, levels[finest], json.dumps(levels), rows, f"/lake/{staging_id}", 0)
-    engine.insert("staged_result", FINISHED, [(*row, engine.instant(staged_at))])
+    engine.insert("staged_result", FINISHED, [(*row, engine.instant(staged_at), quality)])
 
 
 def levels_of(windows: Sequence[Any]) -> dict[str, int]:

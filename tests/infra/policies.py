@@ -45,6 +45,7 @@ CLOSABLE = ("Microsoft.Storage/storageAccounts", "Microsoft.EventHub/namespaces"
 ALERTS = {
     "aggregation-failed",
     "aggregation-lag",
+    "aggregation-quality",
     "events-absent",
     "lag",
     "ledger-unbalanced",

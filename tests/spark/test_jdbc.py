@@ -29,6 +29,7 @@ NOON = datetime(2026, 2, 10, 12, tzinfo=UTC)
 WINDOW = (
     "readings BIGINT, active BIGINT, ppm_hundredths BIGINT, least_ppm_hundredths BIGINT, most_ppm_hundredths BIGINT"
 )
+LINEAGE = "stream_id INT, partition_id VARCHAR(40), sequence_number BIGINT, commit_number BIGINT"
 TABLES = {
     "aggregation_run": (
         "run_id VARCHAR(40), job VARCHAR(40), run_number BIGINT, cut_from VARCHAR(400), cut_to VARCHAR(400),"
@@ -37,7 +38,8 @@ TABLES = {
     "aggregation_cut": "job VARCHAR(40), cut VARCHAR(400)",
     "batch_ledger": (
         "stream_id INT, partition_id VARCHAR(40), commit_number BIGINT, kind VARCHAR(10), first_sequence_number BIGINT,"
-        " last_sequence_number BIGINT, rows_written INT"
+        " last_sequence_number BIGINT, rows_written INT, rows_appended INT, transform_version VARCHAR(100),"
+        " committed_at BIGINT"
     ),
     "event_hub_checkpoint": "stream_id INT, partition_id VARCHAR(40), sequence_number BIGINT",
     "event_hub_dead_letter": "stream_id INT, partition_id VARCHAR(40), sequence_number BIGINT",
@@ -46,6 +48,8 @@ TABLES = {
         " home_id VARCHAR(32), sensor_id VARCHAR(64), kind VARCHAR(20), state VARCHAR(10), ppm BIGINT,"
         " observed_at BIGINT"
     ),
+    "home_alert": LINEAGE,
+    "flight_change": LINEAGE,
     "retracted_row": (
         "stream_id INT, partition_id VARCHAR(40), commit_number BIGINT, table_name VARCHAR(40), sequence_number BIGINT,"
         " ordinal INT, row_commit_number BIGINT, home_id VARCHAR(32), kind VARCHAR(20), state VARCHAR(10), ppm BIGINT,"
@@ -67,7 +71,7 @@ TABLES = {
     ),
     "staged_result": (
         "staging_id VARCHAR(80), run_id VARCHAR(40), attempt INT, windows BIGINT, levels VARCHAR(400),"
-        " rows_read BIGINT, lake_path VARCHAR(400), is_snapshot SMALLINT, staged_at VARCHAR(40)"
+        " rows_read BIGINT, lake_path VARCHAR(400), is_snapshot SMALLINT, staged_at VARCHAR(40), quality VARCHAR(2000)"
     ),
     "staged_event": (
         "stream_id INT, partition_id VARCHAR(40), sequence_number BIGINT, offset_token VARCHAR(200),"
@@ -144,7 +148,14 @@ def test_a_run_is_read_added_up_and_staged_by_jdbc(spark: Any, derby: Derby, tab
         (3, "retry", 4, 9),
         (4, "batch", 12, 12),
     ):
-        derby.run(f"INSERT INTO hubledger.batch_ledger VALUES (1, '0', {number}, '{kind}', {first}, {last}, 3)")
+        micros = (NOON - EPOCH) // timedelta(microseconds=1) + number
+        counts = f"3, {number - 1}, 't/{number // 4}', {micros}"
+        derby.run(f"INSERT INTO hubledger.batch_ledger VALUES (1, '0', {number}, '{kind}', {first}, {last}, {counts})")
+    derby.removed(9, written=3, by=4)
+    columns = "stream_id, partition_id, commit_number, table_name, row_commit_number"
+    for written in (4, 1):
+        derby.run(f"INSERT INTO hubledger.retracted_row ({columns}) VALUES (1, '0', 9, 'home_alert', {written})")
+    derby.run("INSERT INTO hubledger.home_alert VALUES (1, '0', 12, 4), (1, '0', 9, 1)")
     derby.run("INSERT INTO hubledger.event_hub_dead_letter VALUES (1, '0', 4)")
     derby.reading(3, 1)
     derby.reading(4, 3, ppm="7")
@@ -172,6 +183,15 @@ def test_a_run_is_read_added_up_and_staged_by_jdbc(spark: Any, derby: Derby, tab
     assert json.loads(levels) == {"home_activity": 2, "home_activity_hour": 2, "home_activity_day": 1}
     columns = "staging_id, attempt, windows, rows_read, is_snapshot"
     assert derby.select(columns, "staged_result") == [(result.staging_id, 1, 2, 3, 0)]
+    quality = json.loads(result.quality or "")
+    assert quality["rows"] == {
+        "ledger": 6, "read": 3, "removed": 1, "other_tables": 2, "difference": 0, "partitions": [],
+    }  # fmt: skip
+    assert (quality["transforms"], quality["first_commit_at"]) == (
+        {"t/0": 2, "t/1": 1},
+        "2026-02-10T12:00:00.000002+00:00",
+    )
+    assert derby.select("quality, run_id", "staged_result") == [(result.quality, "r1")]
 
 
 def test_rows_that_a_replay_moved_are_read_as_of_the_cut_and_windows_and_their_rows_are_sought(
@@ -299,6 +319,8 @@ def test_what_is_sent_to_sql_server_passes_the_parser() -> None:
         lambda: tables.read_run("r1"),
         lambda: tables.read_cut("home_activity"),
         lambda: tables.read_ledger([CommitSpan(1, "0", 2, 3)]),
+        lambda: tables.read_written([CommitSpan(1, "0", 2, 3), CommitSpan(1, "it's", 0, 3)]),
+        lambda: tables.count_rows("home_alert", slices, [CommitSpan(1, "it's", 2, 3)]),
         lambda: tables.rows(OF, slices),
         lambda: tables.removed(OF, [CommitSpan(1, "0", 2, 9)]),
         lambda: tables.rows_of_windows(OF, [window], [CommitSpan(1, "it's", 0, 9)]),

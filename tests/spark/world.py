@@ -26,6 +26,7 @@ from tests.fakes.engines import SqliteEngine
 from tests.fakes.rollups import rolled
 
 WINDOW = timedelta(minutes=15)
+CODE = "0.1.7"
 FAR = datetime(2100, 1, 1, tzinfo=UTC)
 
 
@@ -113,7 +114,11 @@ class InProcessEngine:
     def _run(self, request: JobRequest, fate: Fate) -> JobState:
         given = dict(zip(request.arguments[::2], request.arguments[1::2], strict=False))
         order = Execution(
-            given["--run-id"], int(given["--attempt"]), given.get("--lake"), "--snapshot" in request.arguments
+            given["--run-id"],
+            int(given["--attempt"]),
+            given.get("--lake"),
+            "--snapshot" in request.arguments,
+            given["--code"],
         )
         tables: Any = DyingTables(self.tables, fate)
         try:
@@ -133,7 +138,7 @@ class World:
         self.tables = SqliteTables(spark, str(self.sqlite.path))
         self.engine = InProcessEngine(spark, self.tables)
         self.clock = FakeClock()
-        self.own = Aggregation(self.store, self.engine, lake, self.clock.now, RunLimits())
+        self.own = Aggregation(self.store, self.engine, lake, self.clock.now, RunLimits(), ("--code", CODE))
 
     def commit(self, rows: Iterable[Row], of: str = "0", letters: int = 0) -> int:
         """Commit an event for each row, and then events that became letters; return the number of the first event."""

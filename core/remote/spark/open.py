@@ -42,17 +42,19 @@ def open_lake(settings: Settings) -> Lake | None:
 
 
 def job_arguments(settings: Settings) -> tuple[str, ...]:
-    """Return the arguments of every job, without secrets: a local job inherits our environment instead.
+    """Return the arguments of every job, without secrets: the version of the code, and the address of the store, which
+    a local job inherits with our environment.
 
     SettingsRefused when a remote job could not reach the store.
     """
+    code = ("--code", package_version())
     if settings.spark.engine == "local":
-        return ()
+        return code
     try:
         address = jdbc_address(settings.store_connection)
     except ValueError as error:
         raise SettingsRefused([f"STORE_CONNECTION: {error}"]) from error
-    return ("--store", address.url)
+    return (*code, "--store", address.url)
 
 
 def _local(settings: Settings) -> LocalSpark:

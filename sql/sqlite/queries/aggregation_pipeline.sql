@@ -34,7 +34,7 @@ SELECT c.history
 -- params: job, run_id
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status, r.planned_at,
        r.intent_at, r.engine_job_id, r.submitted_at, r.closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality
   FROM aggregation_run AS r
  WHERE r.job = :job AND r.run_id = :run_id;
 
@@ -47,3 +47,10 @@ SELECT MIN(l.committed_at) AS committed_at
   LEFT JOIN json_each(:begun) AS j ON j.value ->> 0 = c.stream_id AND j.value ->> 1 = c.partition_id
  CROSS JOIN batch_ledger AS l  -- in this order: one commit of each partition
     ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id AND l.commit_number = COALESCE(j.value ->> 2, 0) + 1;
+
+-- name: count_quality_faults
+-- Count the runs that were committed since a time and found a fault in the quality of their rows.
+-- params: since_at
+SELECT COUNT(*) AS faults
+  FROM aggregation_run AS r
+ WHERE r.closed_at >= :since_at AND r.status = 'committed' AND r.quality ->> 'fault' IS NOT NULL;

@@ -3,7 +3,7 @@
 -- params: job
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status, r.planned_at,
        r.intent_at, r.engine_job_id, r.submitted_at, r.closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality
   FROM aggregation_run AS r
  WHERE r.job = :job
  ORDER BY r.run_number DESC
@@ -14,7 +14,7 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
 -- params: job, before_number, most
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status, r.planned_at,
        r.intent_at, r.engine_job_id, r.submitted_at, r.closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality
   FROM aggregation_run AS r
  WHERE r.job = :job AND r.run_number < :before_number
  ORDER BY r.run_number DESC
@@ -25,7 +25,7 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
 -- params: job, after_number
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status, r.planned_at,
        r.intent_at, r.engine_job_id, r.submitted_at, r.closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality
   FROM aggregation_run AS r
  WHERE r.job = :job AND r.run_number > :after_number AND r.status = 'committed'
  ORDER BY r.run_number;
@@ -88,6 +88,7 @@ UPDATE aggregation_run
        readings = (SELECT g.rows_read FROM staged_result AS g WHERE g.staging_id = :staging_id),
        windows = (SELECT g.windows FROM staged_result AS g WHERE g.staging_id = :staging_id),
        lake_path = (SELECT g.lake_path FROM staged_result AS g WHERE g.staging_id = :staging_id),
-       is_snapshot = (SELECT g.is_snapshot FROM staged_result AS g WHERE g.staging_id = :staging_id)
+       is_snapshot = (SELECT g.is_snapshot FROM staged_result AS g WHERE g.staging_id = :staging_id),
+       quality = (SELECT g.quality FROM staged_result AS g WHERE g.staging_id = :staging_id)
  WHERE run_id = :run_id AND status IN ('submitting', 'submitted') AND committed_slices = :expected_slices
 RETURNING run_id;

@@ -35,7 +35,7 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
        r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
        CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality
   FROM hubledger.aggregation_run AS r
  WHERE r.job = @job AND r.run_id = @run_id;
 
@@ -51,3 +51,10 @@ SELECT CONVERT(varchar(33), MIN(l.committed_at), 126) AS committed_at
  INNER JOIN hubledger.batch_ledger AS l
     ON l.stream_id = c.stream_id AND l.partition_id = c.partition_id
    AND l.commit_number = COALESCE(j.commit_number, 0) + 1;
+
+-- name: count_quality_faults
+-- Count the runs that were committed since a time and found a fault in the quality of their rows.
+-- params: since_at datetime2(7)
+SELECT COUNT(*) AS faults
+  FROM hubledger.aggregation_run AS r
+ WHERE r.closed_at >= @since_at AND r.status = 'committed' AND JSON_VALUE(r.quality, '$.fault') IS NOT NULL;

@@ -5,7 +5,7 @@ SELECT TOP (1) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
        r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
        CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality
   FROM hubledger.aggregation_run AS r
  WHERE r.job = @job
  ORDER BY r.run_number DESC;
@@ -17,7 +17,7 @@ SELECT TOP (@most) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
        r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
        CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality
   FROM hubledger.aggregation_run AS r
  WHERE r.job = @job AND r.run_number < @before_number
  ORDER BY r.run_number DESC;
@@ -29,7 +29,7 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
        r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
        CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality
   FROM hubledger.aggregation_run AS r
  WHERE r.job = @job AND r.run_number > @after_number AND r.status = 'committed'
  ORDER BY r.run_number;
@@ -90,5 +90,6 @@ UPDATE hubledger.aggregation_run
        readings = (SELECT g.rows_read FROM hubledger.staged_result AS g WHERE g.staging_id = @staging_id),
        windows = (SELECT g.windows FROM hubledger.staged_result AS g WHERE g.staging_id = @staging_id),
        lake_path = (SELECT g.lake_path FROM hubledger.staged_result AS g WHERE g.staging_id = @staging_id),
-       is_snapshot = (SELECT g.is_snapshot FROM hubledger.staged_result AS g WHERE g.staging_id = @staging_id)
+       is_snapshot = (SELECT g.is_snapshot FROM hubledger.staged_result AS g WHERE g.staging_id = @staging_id),
+       quality = (SELECT g.quality FROM hubledger.staged_result AS g WHERE g.staging_id = @staging_id)
  WHERE run_id = @run_id AND status IN ('submitting', 'submitted') AND committed_slices = @expected_slices;

@@ -89,6 +89,33 @@ MUTANTS = (
         ),
     ),
     *in_file(
+        "jobs/quality.py",
+        "tests/spark/test_quality.py",
+        (
+            "a row is late as soon as its window ends",
+            "first_at - EPOCH - 2 * of.window",
+            "first_at - EPOCH - of.window",
+        ),
+        ("rows that a replay removed count as lost", '"removed": removed.total()', '"removed": 0'),
+        ("rows of other tables count as lost", '"other_tables": in_others.total()', '"other_tables": 0'),
+        ("the greatest value of a range is out of range", "(F.col(name) > most)", "(F.col(name) >= most)"),
+        (
+            "an unknown number of rows is a number",
+            "if any(one.uncounted for one in commits.written):",
+            "if not commits:",
+        ),
+        ("a wrong reading is committed", "        if not differing:\n", "        if differing is None:\n"),
+    ),
+    *in_file(
+        "sql/sqlite/queries/aggregation_pipeline.sql",
+        "tests/contract/test_run_quality.py",
+        (
+            "every committed run counts as a fault",
+            "r.quality ->> 'fault' IS NOT NULL",
+            "r.quality IS NOT NULL",
+        ),
+    ),
+    *in_file(
         "core/store/pipeline.py",
         "tests/contract/test_pipeline.py",
         (

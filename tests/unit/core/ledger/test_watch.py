@@ -85,6 +85,7 @@ def test_where_all_is_accounted_for_nothing_waits_and_the_hub_is_not_asked() -> 
         "absent_new": 0,
         "aggregation_lag_seconds": 0.0,
         "aggregation_failures": 0,
+        "aggregation_faults": 0,
     }
     assert hub.asked == []
 
@@ -185,10 +186,11 @@ def test_the_aggregation_lags_by_the_age_of_the_oldest_commit_that_waits_for_it(
 
     def look(since: datetime) -> Pipeline:
         asked.append(since)
-        return Pipeline(NOW - timedelta(hours=2), 3)
+        return Pipeline(NOW - timedelta(hours=2), 3, 2)
 
     hub = hub_of(timedelta(days=1))
     sources = (STREAM, Books((books(14, timedelta(days=1)),)), hub, lambda: CALM, lambda key: None)
     facts = watch(Watching(*sources, lambda: {P0: 14}, look), NOW)
     assert (facts["aggregation_lag_seconds"], facts["aggregation_failures"]) == (7200.0, 3)
+    assert facts["aggregation_faults"] == 2
     assert asked == [NOW - ABSENT_WITHIN]

@@ -49,6 +49,7 @@ BY_INDEX = {
     "read_oldest_commit": "PRIMARY KEY (stream_id=? AND partition_id=? AND commit_number=?)",
     "read_failures": "PRIMARY KEY (run_id=?)",
     "count_failures": "COVERING INDEX ix_aggregation_failure_at (failed_at>?)",
+    "count_quality_faults": "INDEX ix_aggregation_run_closed (closed_at>?)",
     "find_run": "PRIMARY KEY (run_id=?)",
     "find_stream": "(event_hub=? AND consumer_group=?)",
     "read_incarnation": "(event_hub=? AND consumer_group=?)",

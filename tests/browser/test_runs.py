@@ -1,0 +1,27 @@
+"""The runs of the aggregation in a real browser: the quality of a run, with a fault that is red."""
+
+from typing import TYPE_CHECKING
+
+from tests.browser.conftest import Run
+from tests.browser.homes import QUALITY
+from tests.browser.test_ops import show
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+
+def test_the_quality_of_a_run_is_shown_and_a_fault_is_red(aggregated: Run, page: "Page") -> None:
+    show(page, "#/runs")
+    cell = page.locator("table[aria-label='Aggregation runs'] td[data-label=Quality]").first
+    assert cell.inner_text() == "rows differ"
+    assert "error" in str(cell.locator("span").get_attribute("class"))
+    page.locator("table[aria-label='Aggregation runs'] td[data-label=Run] button").first.click()
+    page.wait_for_selector("#quality")
+    fault, figures, code = page.locator("#quality p").all_inner_texts()
+    assert fault == f"Rows differ: {QUALITY['fault']}."
+    assert figures == (
+        "11 of 12 rows, 8 of them read · late 25 % · ppm missing 75 % · ppm out of range 12.5 %"
+        f" · 3 keys, the largest {QUALITY['largest_key']['key']} 50 %"
+    )
+    assert code == "Code 0.1.7, transform home_security/3"
+    assert page.evaluate("window.hacked") is None

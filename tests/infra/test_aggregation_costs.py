@@ -1,0 +1,60 @@
+"""The arithmetic of the aggregation's costs, and the page that quotes it."""
+
+import pytest
+
+from infra.capacity.aggregation import WINDOW_BYTES, Aggregating, Pace, main, report
+from infra.capacity.load import Load
+from tests.repo.product import ROOT
+
+PAGE = (ROOT / "docs" / "aggregation-costs.md").read_text(encoding="utf-8")
+QUOTED = (*(Aggregating(number) for number in (1e6, 1e8, 1e9)), Aggregating(1e6, Pace(interval=3_600)))
+
+
+def test_the_page_quotes_the_calculator() -> None:
+    assert [one.readings for one in QUOTED if report(one) not in PAGE] == []
+
+
+def test_the_page_names_the_figures_that_the_calculator_counts_with() -> None:
+    pace, load = Pace(), Load(0)
+    named = (
+        f"| {pace.added_per_second:,.0f}/s on {pace.cores} cores |",
+        f"| {pace.session_seconds:g} s |",
+        f"| {pace.staged_per_second:,.0f}/s |",
+        f"| {pace.committed_per_second:,.0f}/s |",
+        f"| {pace.log_bytes_per_window:,} B |",
+        f"| {load.log_bytes_per_event:,} B, {load.row_bytes_per_event} B |",
+        f"| {WINDOW_BYTES} B |",
+        f"| {pace.parquet_bytes_per_window} B |",
+        f"{pace.rows_limit:,} x 288 runs = {Aggregating(1e9).ends_at:,.0f} readings a day",
+        f"288 runs take {288 * 120 / 3_600 * pace.cluster_cores:.0f} core hours",
+        f"24 runs take {24 * 120 / 3_600 * pace.cluster_cores:.0f}.",
+        f"{180 * pace.committed_per_second:,.0f} windows.",
+    )
+    assert [one for one in named if one not in PAGE] == []
+
+
+def test_a_run_touches_a_window_of_each_sensor_and_more_windows_when_it_is_longer() -> None:
+    assert Aggregating(1_440_000).windows == 1_000
+    assert Aggregating(1_440_000, Pace(interval=3_600)).windows == 4_000
+    assert Aggregating(1_440_000).new_windows == 96_000
+
+
+def test_a_job_is_its_start_and_its_work() -> None:
+    pace = Pace(session_seconds=10, read_per_second=100, added_per_second=50, staged_per_second=1, interval=86_400)
+    one = Aggregating(1_440, pace)
+    assert (one.rows, one.windows) == (1_440, 96)
+    assert one.job_seconds == pytest.approx(10 + 14.4 + 28.8 + 96)
+    assert one.core_hours == pytest.approx(2 * one.job_seconds / 3_600)
+    assert one.log_rate == pytest.approx(96 * 1_000 / 86_400)
+
+
+def test_the_limit_is_that_of_rows_or_of_time() -> None:
+    assert Aggregating(1e9, Pace(rows_limit=1_000)).ends_at == 288_000
+    slow = Aggregating(1e9, Pace(read_per_second=1_000))
+    assert slow.ends_at < Aggregating(1e9).ends_at
+    assert Aggregating(slow.ends_at, slow.pace).job_seconds == pytest.approx(300)
+
+
+def test_the_command_prints_the_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["1_000_000", "--interval", "3600"]) == 0
+    assert capsys.readouterr().out.strip() == report(QUOTED[3])

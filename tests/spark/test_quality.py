@@ -1,0 +1,152 @@
+"""The quality of a run: each figure is that of a recount in plain Python, and lost and foreign rows are found."""
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from core.model.aggregates import Aggregate
+from core.transforms.home_security import HomeAlert, SensorReading
+from jobs.aggregate import Execution, aggregate
+from jobs.quality import ReadingDiffers
+from jobs.ranges import Slice
+from jobs.sqlite_tables import SqliteTables
+from tests.fakes.aggregation_engines import HOME_ACTIVITY
+from tests.fakes.builders import EPOCH
+from tests.spark.readings import NOON, gas, switch
+from tests.spark.stream import Stream, as_they_are, gas_event, motion_event, registered, twice
+from tests.spark.world import CODE, Fate, World
+
+COMMITTED_AT = EPOCH + timedelta(days=1)  # of the builders' commits
+WINDOW = timedelta(minutes=15)
+
+
+def quality(world: World) -> dict[str, Any]:
+    """Return the quality of the last run that was committed."""
+    run = world.store.read_runs(HOME_ACTIVITY, 10**9, 1)[0]
+    assert (run.status, run.quality is None) == ("committed", False)
+    return dict(json.loads(run.quality or ""))
+
+
+def rows_of(world: World) -> dict[str, Any]:
+    return dict(quality(world)["rows"])
+
+
+def test_every_figure_is_that_of_a_recount(world: World) -> None:
+    late, last, on_time = (COMMITTED_AT + timedelta(minutes=minutes) for minutes in (-31, -30, 0))
+    rows: list[SensorReading] = [gas("hot", at=on_time, ppm=ppm) for ppm in (0, 1_000_000, -1, 1_000_001, 7)]
+    rows += [
+        switch("hot", at=late),
+        switch("home-2", at=late),
+        gas("home-2", at=last, ppm=3),
+        gas("home-3", at=on_time),
+    ]
+    world.commit(rows)
+    world.settle()
+    found = quality(world)
+    windows = [at - (at - EPOCH) % WINDOW for at in (row.observed_at for row in rows)]
+    assert found["late"] == sum(start + 2 * WINDOW < COMMITTED_AT for start in windows) == 2
+    assert found["first_commit_at"] == COMMITTED_AT.isoformat()
+    assert found["nulls"] == {"state": 7, "ppm": sum(row.ppm is None for row in rows)}
+    assert found["out_of_range"] == {"ppm": sum(row.ppm is not None and not 0 <= row.ppm <= 10**6 for row in rows)}
+    homes = [row.home_id for row in rows]
+    assert (found["keys"], found["largest_key"]) == (len(set(homes)), {"key": "hot", "rows": homes.count("hot")})
+    assert found["rows"] == {
+        "ledger": 9, "read": 9, "removed": 0, "other_tables": 0, "difference": 0, "partitions": [],
+    }  # fmt: skip
+    assert (found["transforms"], found["fault"]) == ({"test/1": 1}, None)
+    assert found["code"] == CODE
+
+
+def test_a_row_that_was_deleted_by_hand_is_a_fault_with_its_figures_and_the_run_is_committed(world: World) -> None:
+    world.commit([switch(), gas()])
+    world.commit([switch(), gas(), gas()], of="12")
+    world.sqlite.sql("DELETE FROM sensor_reading WHERE partition_id = '12' AND sequence_number = 1")
+    world.settle()
+    differing = [{"partition": "1/12", "ledger": 3, "found": 2}]
+    assert rows_of(world) == {
+        "ledger": 5, "read": 4, "removed": 0, "other_tables": 0, "difference": -1, "partitions": differing,
+    }  # fmt: skip
+    assert quality(world)["fault"] == "the ledger counts 5 rows, and the tables have 4: partition 1/12 has 2 of 3"
+    world.prove()
+
+
+def test_a_row_that_was_added_by_hand_is_a_fault(world: World) -> None:
+    world.commit([switch(), gas()])
+    world.sqlite.sql(
+        "INSERT INTO sensor_reading SELECT stream_id, partition_id, sequence_number, 1, commit_number, home_id,"
+        " sensor_id, kind, state, ppm, observed_at FROM sensor_reading WHERE sequence_number = 1"
+    )
+    world.settle()
+    assert (rows_of(world)["difference"], rows_of(world)["partitions"]) == (
+        1,
+        [{"partition": "1/0", "ledger": 2, "found": 3}],
+    )
+    world.prove()
+
+
+def test_rows_of_other_tables_are_rows_of_the_ledger_and_a_lost_one_is_a_fault(world: World) -> None:
+    alarm = HomeAlert("home-1", "co-1", "carbon_monoxide", 90, NOON)
+    world.commit([switch(), alarm, gas(), alarm])
+    world.settle()
+    assert (rows_of(world)["read"], rows_of(world)["other_tables"], rows_of(world)["difference"]) == (2, 2, 0)
+    world.commit([switch(), alarm])
+    world.sqlite.sql("DELETE FROM home_alert WHERE commit_number = 2")
+    world.settle()
+    assert (rows_of(world)["other_tables"], rows_of(world)["difference"]) == (0, -1)
+
+
+def test_rows_that_a_replay_removed_were_written_all_the_same(world: World) -> None:
+    stream = Stream(world)
+    stream.take(registered("home-1"), gas_event("home-1", 40), motion_event("home-1"), gas_event("home-1", 90))
+    stream.deploy(twice, "twice/1")
+    world.engine.fates = [Fate.KILLED_BEFORE]
+    world.tick()
+    stream.replay()  # after the cut of the open run: its rows are gone
+    world.settle()
+    newer, older = world.store.read_runs(HOME_ACTIVITY, 10**9, 2)
+    for run in (older, newer):
+        rows = json.loads(run.quality or "")["rows"]
+        assert (rows["difference"], rows["ledger"]) == (0, rows["read"] + rows["removed"] + rows["other_tables"])
+    stream.take(gas_event("home-1", 40), motion_event("home-1"))
+    stream.deploy(as_they_are, "once/2")
+    stream.replay()  # before the run: written and removed within it
+    world.settle()
+    found = rows_of(world)
+    assert (found["difference"], found["removed"] > 0) == (0, True)
+    assert set(quality(world)["transforms"]) == {"twice/1", "once/2"}
+    world.prove()
+
+
+def test_commits_that_are_older_than_the_count_leave_it_unknown(world: World) -> None:
+    world.commit([switch(), gas()])
+    world.sqlite.sql("UPDATE batch_ledger SET rows_appended = NULL")
+    world.sqlite.sql("DELETE FROM sensor_reading WHERE sequence_number = 1")
+    world.settle()
+    assert (rows_of(world)["ledger"], rows_of(world)["difference"], quality(world)["fault"]) == (None, None, None)
+
+
+def test_a_run_without_a_row_has_figures_of_nothing(world: World) -> None:
+    world.commit([], letters=2)
+    world.settle()
+    found = quality(world)
+    assert (found["rows"]["ledger"], found["rows"]["read"], found["keys"], found["largest_key"]) == (0, 0, 0, None)
+    assert (found["late"], found["nulls"], found["out_of_range"]) == (0, {"state": 0, "ppm": 0}, {"ppm": 0})
+
+
+class Losing(SqliteTables):
+    """Tables whose reader loses a row, which they hold."""
+
+    def rows(self, of: Aggregate, slices: Sequence[Slice]) -> Any:
+        return super().rows(of, slices).limit(1)
+
+
+def test_an_attempt_that_read_a_different_number_than_ledger_and_tables_count_fails(world: World) -> None:
+    world.commit([switch(), gas()])
+    world.tick()
+    run = world.store.read_runs(HOME_ACTIVITY, 10**9, 1)[0]
+    losing = Losing(world.tables._spark, world.tables._path)
+    with pytest.raises(ReadingDiffers, match="1 rows were read, and ledger and tables count 2"):
+        aggregate(world.tables._spark, losing, Execution(run.run_id, run.attempt))
