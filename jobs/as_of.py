@@ -60,7 +60,7 @@ class Words(Protocol):
 def counting(of: Aggregate, sql: Words) -> str:
     """Return the query of all rows of an aggregate's source: those that stand, and those that replays removed."""
     columns = _sent(source_columns(of), "s", sql)
-    standing = f"s.stream_id, s.partition_id, s.sequence_number, s.commit_number, {NEVER} AS removed_by"
+    standing = f"s.stream_id, s.partition_id, s.sequence_number, s.commit_number AS written_by, {NEVER} AS removed_by"
     return f"SELECT {standing}, {columns} FROM {_source(of, sql)} AS s UNION ALL {removed(of, sql)}"
 
 
@@ -69,7 +69,7 @@ def removed(of: Aggregate, sql: Words) -> str:
     columns = source_columns(of)
     members = ", ".join(sql.sent(sql.member(name, kind), name, kind) for name, kind in columns.items())
     table, name = f"{sql.prefix}retracted_row AS r {sql.documents(columns)}", quoted(row_table(of.source).name)
-    lineage = "r.stream_id, r.partition_id, r.sequence_number, r.row_commit_number AS commit_number"
+    lineage = "r.stream_id, r.partition_id, r.sequence_number, r.row_commit_number AS written_by"
     return f"SELECT {lineage}, r.commit_number AS removed_by, {members} FROM {table} WHERE r.table_name = {name}"
 
 
@@ -79,14 +79,12 @@ def counted_where(one: Slice, letters: str = "event_hub_dead_letter") -> str:
     The sign keeps an index of removals away: by its number, a slice seeks no more removed rows than it holds.
     """
     cut = NEVER - 1 if one.cut is None else one.cut
-    return f"{rows_where(one, letters)} AND +removed_by > {cut}"
+    return f"{rows_where(one, letters, 'written_by')} AND +removed_by > {cut}"
 
 
 def removed_where(span: CommitSpan) -> str:
     """Return the condition of the rows that counted before a span, and that its replays removed."""
-    return (
-        f"{_place(span)} AND commit_number <= {span.after} AND removed_by > {span.after} AND removed_by <= {span.up_to}"
-    )
+    return f"{_place(span)} AND written_by <= {span.after} AND removed_by > {span.after} AND removed_by <= {span.up_to}"
 
 
 def rows_of_windows(of: Aggregate, windows: Sequence[Window], cut: Sequence[CommitSpan], sql: Words) -> str:
@@ -103,7 +101,7 @@ def rows_of_windows(of: Aggregate, windows: Sequence[Window], cut: Sequence[Comm
     members = ", ".join(sql.sent(gone[name], name, kind) for name, kind in kinds.items())
     places, join, after = sql.places(cut), sql.join, "r.row_commit_number <= c.up_to AND r.commit_number > c.up_to"
     return (
-        f"SELECT {_sent(kinds, 's', sql)} FROM {places} {join} {times}"
+        f"SELECT {_sent(kinds, 's', sql)} FROM {places} CROSS JOIN {times}"
         f" {join} {_source(of, sql)} AS s ON {_of_place('s', sql)} AND {_in_time(of, standing[of.at], 't')}"
         f" {join} {wanted} ON k.{SINCE} = t.{SINCE} AND {_of_key(of, standing, sql)}"
         f" WHERE s.commit_number <= c.up_to"

@@ -166,11 +166,11 @@ def open_tables(spark: SparkSession, store: str) -> Tables:
     return tables
 
 
-def rows_where(one: Slice, letters: str = "event_hub_dead_letter") -> str:
-    """Return the SQL condition of a slice's rows, for every engine."""
+def rows_where(one: Slice, letters: str = "event_hub_dead_letter", written_by: str = "commit_number") -> str:
+    """Return the SQL condition of a slice's rows, for every engine; `written_by` is the column of their commits."""
     place = f"stream_id = {one.stream_id} AND partition_id = {quoted(one.partition_id)}"
     span = f"sequence_number BETWEEN {one.first} AND {one.last}"
-    rows = f"{place} AND {span} AND commit_number > {one.after} AND commit_number <= {one.up_to}"
+    rows = f"{place} AND {span} AND {written_by} > {one.after} AND {written_by} <= {one.up_to}"
     if not one.letters_only:
         return rows
     return f"{rows} AND sequence_number IN (SELECT sequence_number FROM {letters} WHERE {place} AND {span})"
