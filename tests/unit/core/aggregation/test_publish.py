@@ -1,0 +1,271 @@
+"""core/aggregation/publish.py: aggregates in Delta tables, whoever dies, races or meddles."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from deltalake import DeltaTable
+
+from core.aggregation.lake import NO_TABLE, Mark, TableState, state_of
+from core.aggregation.publish import hand_over, publish
+from core.aggregation.runs import AggregationRun, RunLimits, planned_run
+from core.aggregation.tick import Aggregation, aggregate, report_facts
+from core.errors import LakeUnreachable
+from core.remote.spark.delta import DeltaLake
+from core.remote.spark.lakes import FolderStorage
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, committed, finish, ingest
+from tests.fakes.builders import FakeClock, reading
+from tests.fakes.engines import SqliteEngine
+from tests.fakes.lake_jobs import COLUMNS, change, manifest, rows_in, written
+
+TABLE = f"gold/{HOME_ACTIVITY}"
+
+
+class World:
+    """A store whose runs have no windows, and a lake to which a test writes by hand."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "lake"
+        self.lake = DeltaLake(FolderStorage(self.folder))
+        self.database = SqliteAggregation(SqliteEngine(folder / "store.db"))
+        self.store = self.database.open()
+        self.clock = FakeClock()
+
+    def plan(self) -> AggregationRun:
+        """Plan the next run, after a new commit."""
+        ingest(self.store, [reading()])
+        run = planned_run(HOME_ACTIVITY, self.store.read_standing(HOME_ACTIVITY), "fake", self.clock.now())
+        assert run is not None
+        assert self.store.open_run(run)
+        return run
+
+    def close(self, run: AggregationRun, place: str | None, is_whole: bool = False) -> None:
+        """Close a run whose manifest lies at a place."""
+        finish(self.database, run.run_id, run.run_id, self.clock.now())
+        sql = "UPDATE staged_result SET lake_path = ?, is_snapshot = ? WHERE staging_id = ?"
+        self.database.sqlite.sql(sql, place, int(is_whole), run.run_id)
+        staged = self.store.read_staged(run.run_id)
+        assert staged is not None
+        assert committed(self.store, run, staged, self.clock.now())
+
+    def run(self, home: str, is_whole: bool = False) -> AggregationRun:
+        """Run a job that adds one home, or replaces all files with it, and close it."""
+        run = self.plan()
+        added = written(self.folder, TABLE, run.run_id, [(home, run.number)])
+        changes = {TABLE: change([added], is_whole=is_whole)}
+        self.close(run, manifest(self.folder, TABLE, run.run_id, changes), is_whole)
+        return run
+
+    def state(self) -> TableState:
+        """Return the state that the next job gets."""
+        (_, place, _, path) = hand_over(self.store, self.lake, self.store.read_runs(HOME_ACTIVITY, 10**9, 1)[0])
+        return state_of((Path(place) / path).read_text(encoding="utf-8"))[TABLE]
+
+    def publish(self) -> bool:
+        return publish(self.store, self.lake, HOME_ACTIVITY)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return rows_in(self.folder, TABLE)
+
+    def version(self) -> int:
+        return int(DeltaTable(str(self.folder / TABLE)).version())
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_a_closed_run_is_committed_once_however_often_it_is_published(world: World) -> None:
+    first = world.run("home-1")
+    assert world.publish()
+    assert (world.rows(), world.version()) == ([("home-1", 1)], 0)
+    assert world.publish()  # a tick that died after the commit publishes again
+    world.run("home-2")
+    assert world.publish()
+    assert world.publish()
+    assert (world.rows(), world.version()) == ([("home-1", 1), ("home-2", 2)], 1)
+    facts = DeltaTable(str(world.folder / TABLE)).history(1)[0]
+    assert (facts["run_id"] == first.run_id, facts["cut"]) == (False, '{"1/0":2}')
+
+
+def test_ticks_that_publish_at_the_same_time_commit_each_run_once(world: World) -> None:
+    for number in range(3):
+        world.run(f"home-{number}")
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda _: publish(world.store, DeltaLake(FolderStorage(world.folder)), HOME_ACTIVITY), range(6)))
+    assert world.publish()
+    assert (len(world.rows()), world.version()) == (3, 2)
+
+
+def test_a_commit_for_a_version_that_has_passed_is_refused(world: World) -> None:
+    world.run("home-1")
+    before = world.lake.read_table(TABLE, HOME_ACTIVITY)
+    assert before == NO_TABLE
+    assert world.publish()
+    late = change([written(world.folder, TABLE, "late", [("home-9", 9)])])
+    assert not world.lake.commit(TABLE, before, late, Mark(HOME_ACTIVITY, 9, {}))
+    standing = world.lake.read_table(TABLE, HOME_ACTIVITY)
+    world.run("home-2")
+    assert world.publish()
+    assert not world.lake.commit(TABLE, standing, late, Mark(HOME_ACTIVITY, 9, {}))
+    assert [home for home, _ in world.rows()] == ["home-1", "home-2"]
+
+
+def test_a_job_gets_the_files_of_its_table_with_their_partitions_and_ranges(world: World) -> None:
+    run = world.plan()
+    assert world.state() == TableState("{}", {}, ())
+    added = written(world.folder, TABLE, "one", [("home-1", 1), ("home-2", 1)])
+    world.close(run, manifest(world.folder, TABLE, "one", {TABLE: change([added])}))
+    assert world.publish()
+    world.plan()
+    state = world.state()
+    assert (state.cut, dict(state.columns)) == (run.cut_to, COLUMNS)
+    (file,) = state.files
+    assert (file.path, file.size, file.rows) == (added.path, added.size, 2)
+    assert (file.partition, file.least, file.most) == (added.partition, {"home_id": "home-1"}, {"home_id": "home-2"})
+
+
+def test_a_run_replaces_the_files_that_it_wrote_again(world: World) -> None:
+    world.run("home-1")
+    assert world.publish()
+    run = world.plan()
+    (old,) = world.state().files
+    changes = {TABLE: change([written(world.folder, TABLE, "two", [("home-1", 2)])], [old.path])}
+    world.close(run, manifest(world.folder, TABLE, "two", changes))
+    assert world.publish()
+    assert world.rows() == [("home-1", 2)]
+
+
+def test_a_run_without_windows_moves_the_table_to_its_cut(world: World) -> None:
+    world.run("home-1")
+    assert world.publish()
+    run = world.plan()
+    world.close(run, manifest(world.folder, TABLE, "none", {TABLE: change([])}))
+    assert world.publish()
+    assert world.state().cut == run.cut_to
+    assert world.rows() == [("home-1", 1)]
+
+
+def test_a_file_that_somebody_compacted_in_the_meantime_is_not_doubled_and_the_next_run_writes_everything(
+    world: World,
+) -> None:
+    for home in ("home-1", "home-2"):
+        world.run(home)
+        assert world.publish()
+    run = world.plan()
+    (old, *_) = world.state().files
+    standing = world.lake.read_table(TABLE, HOME_ACTIVITY)
+    wanted = change([written(world.folder, TABLE, "again", [("home-1", 3)])], [old.path])
+    world.close(run, manifest(world.folder, TABLE, "again", {TABLE: wanted}))
+    assert world.lake.maintain(TABLE)["compacted"] == 2
+    assert not world.lake.commit(TABLE, standing, wanted, Mark(HOME_ACTIVITY, 3, {}))
+    assert not world.publish()
+    assert world.rows() == [("home-1", 1), ("home-2", 2)]
+    assert world.state().cut != run.cut_to  # so that the job of the next run writes the whole table
+    world.run("home-5", is_whole=True)
+    assert world.publish()
+    assert world.rows() == [("home-5", 4)]
+
+
+def test_a_table_that_was_deleted_is_written_whole(world: World) -> None:
+    world.run("home-1")
+    assert world.publish()
+    (world.folder / TABLE).rename(world.folder / "elsewhere")
+    assert not world.publish()  # the files of its run are gone too
+    world.run("home-2")
+    assert not world.publish()
+    assert world.state() == TableState("{}", {}, ())
+    world.run("home-3", is_whole=True)
+    assert world.publish()
+    assert world.rows() == [("home-3", 3)]
+
+
+def test_files_that_are_gone_are_not_committed(world: World) -> None:
+    run = world.run("home-1")
+    (place,) = (world.folder / TABLE / run.run_id).rglob("*.parquet")
+    place.unlink()
+    assert not world.publish()
+    assert not (world.folder / TABLE / "_delta_log").exists()
+
+
+def test_a_table_of_somebody_else_is_left_alone_and_named(world: World) -> None:
+    pl.DataFrame({"mine": [1]}).write_delta(str(world.folder / TABLE))
+    world.run("home-1", is_whole=True)
+    with pytest.raises(LakeUnreachable, match=r"^LAKE: gold/\w+ is a table that this app did not make: move it"):
+        world.publish()
+    assert pl.read_delta(str(world.folder / TABLE)).rows() == [(1,)]
+
+
+def test_a_table_with_the_columns_of_an_older_declaration_gets_the_new_ones_with_the_next_whole_run(
+    world: World,
+) -> None:
+    world.run("home-1")
+    assert world.publish()
+    run = world.plan()
+    added = written(world.folder, TABLE, "new", [("home-2", 2)])
+    wanted = replace(change([added]), columns={**COLUMNS, "active": "bigint"})
+    world.close(run, manifest(world.folder, TABLE, "new", {TABLE: wanted}))
+    assert not world.publish()
+    run = world.plan()
+    added = written(world.folder, TABLE, "whole", [("home-3", 3)])
+    wanted = replace(change([added], is_whole=True), columns={**COLUMNS, "active": "bigint"})
+    world.close(run, manifest(world.folder, TABLE, "whole", {TABLE: wanted}), is_whole=True)
+    assert world.publish()
+    assert pl.read_delta(str(world.folder / TABLE)).select("home_id", "active").rows() == [("home-3", None)]
+
+
+def test_a_lake_that_is_ahead_of_a_restored_database_is_written_whole(world: World, tmp_path: Path) -> None:
+    for home in ("home-1", "home-2", "home-3"):
+        world.run(home)
+        assert world.publish()
+    (tmp_path / "restored").mkdir()
+    restored = World(tmp_path / "restored")
+    restored.folder, restored.lake = world.folder, world.lake
+    restored.plan()
+    assert restored.state().cut is None
+    (run,) = restored.store.read_runs(HOME_ACTIVITY, 10, 1)
+    changes = {TABLE: change([written(world.folder, TABLE, "restored", [("home-7", 1)])], is_whole=True)}
+    restored.close(run, manifest(world.folder, TABLE, "restored", changes), is_whole=True)
+    assert restored.publish()
+    assert restored.rows() == [("home-7", 1)]
+    assert restored.state().cut == run.cut_to
+
+
+class NoEngine:
+    """A SparkEngine that keeps what is submitted."""
+
+    name = "fake"
+
+    def __init__(self) -> None:
+        self.arguments: list[tuple[str, ...]] = []
+
+    def submit(self, request: Any) -> str:
+        self.arguments.append(request.arguments)
+        return str(request.name)
+
+
+def test_a_lake_that_does_not_answer_stops_no_run_and_its_job_is_told_of_no_lake(world: World) -> None:
+    world.folder.touch()  # a file where the folder has to be
+    engine: Any = NoEngine()
+    own = Aggregation(world.store, engine, world.lake, world.clock.now, RunLimits())
+    ingest(world.store, [reading()])
+    assert aggregate(own, HOME_ACTIVITY).did == ("submitted",)
+    assert "--lake" not in engine.arguments[0]
+    run = world.store.read_standing(HOME_ACTIVITY).open_run
+    assert run is not None
+    finish(world.database, run.run_id, run.run_id, world.clock.now())
+    ingest(world.store, [reading()])
+    report = aggregate(own, HOME_ACTIVITY)
+    assert (report.did, report.published) == (("committed", "submitted"), False)
+    assert (report.fault or "").startswith("LAKE: ")
+    assert report_facts(HOME_ACTIVITY, report)["fault"] == report.fault
+    world.folder.unlink()
+    world.close(world.store.read_runs(HOME_ACTIVITY, 10, 1)[0], None)
+    ingest(world.store, [reading()])
+    assert aggregate(own, HOME_ACTIVITY).fault is None
+    assert engine.arguments[2][4:6] == ("--lake", str(world.folder))
+    assert world.state().cut == "{}"  # and its run begins later: the job writes the whole table
