@@ -1,12 +1,20 @@
-"""A job that writes the lake's files with polars, by hand: no Spark is needed to test a publication."""
+"""Jobs that write the lake's files with polars, by hand: no Spark is needed to test a publication."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+from deltalake import DeltaTable
 
-from core.aggregation.lake import MANIFEST, LakeFile, TableChange, manifest_json
+from core.aggregation.lake import MANIFEST, LakeFile, TableChange, TableState, manifest_json, state_of
+from core.aggregation.publish import hand_over, publish, tables_of
+from core.aggregation.runs import AggregationRun, planned_run
+from core.remote.spark.delta import DeltaLake
+from core.remote.spark.lakes import FolderStorage
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, committed, finish, ingest
+from tests.fakes.builders import FakeClock, reading
+from tests.fakes.engines import SqliteEngine
 
 COLUMNS = {"home_id": "string", "readings": "bigint", "window_date": "date"}
 DAY = "2026-02-10"
@@ -40,3 +48,55 @@ def manifest(lake: Path, table: str, folder: str, changes: dict[str, TableChange
 def rows_in(lake: Path, table: str) -> list[tuple[Any, ...]]:
     """Return the homes and their readings, as polars reads them."""
     return sorted(pl.read_delta(str(lake / table)).select("home_id", "readings").rows())
+
+
+class LakeWorld:
+    """A store whose runs have no windows, and a lake to which a test writes by hand."""
+
+    def __init__(self, folder: Path, job: str = HOME_ACTIVITY) -> None:
+        self.job = job
+        self.table = tables_of(job)[-1]
+        self.folder = folder / "lake"
+        self.lake = DeltaLake(FolderStorage(self.folder))
+        self.database = SqliteAggregation(SqliteEngine(folder / "store.db"))
+        self.store = self.database.open()
+        self.clock = FakeClock()
+
+    def plan(self) -> AggregationRun:
+        """Plan the next run, after a new commit."""
+        ingest(self.store, [reading()])
+        run = planned_run(self.job, self.store.read_standing(self.job), "fake", self.clock.now())
+        assert run is not None
+        assert self.store.open_run(run)
+        return run
+
+    def close(self, run: AggregationRun, place: str | None, is_whole: bool = False) -> None:
+        """Close a run whose manifest lies at a place."""
+        finish(self.database, run.run_id, run.run_id, self.clock.now())
+        sql = "UPDATE staged_result SET lake_path = ?, is_snapshot = ? WHERE staging_id = ?"
+        self.database.sqlite.sql(sql, place, int(is_whole), run.run_id)
+        staged = self.store.read_staged(run.run_id)
+        assert staged is not None
+        assert committed(self.store, run, staged, self.clock.now())
+
+    def run(self, home: str, is_whole: bool = False) -> AggregationRun:
+        """Run a job that adds one home, or replaces all files with it, and close it."""
+        run = self.plan()
+        added = written(self.folder, self.table, run.run_id, [(home, run.number)])
+        changes = {self.table: change([added], is_whole=is_whole)}
+        self.close(run, manifest(self.folder, self.table, run.run_id, changes), is_whole)
+        return run
+
+    def state(self) -> TableState:
+        """Return the state that the next job gets."""
+        (_, place, _, path) = hand_over(self.store, self.lake, self.store.read_runs(self.job, 10**9, 1)[0])
+        return state_of((Path(place) / path).read_text(encoding="utf-8"))[self.table]
+
+    def publish(self) -> bool:
+        return publish(self.store, self.lake, self.job)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return rows_in(self.folder, self.table)
+
+    def version(self) -> int:
+        return int(DeltaTable(str(self.folder / self.table)).version())

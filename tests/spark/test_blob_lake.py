@@ -1,4 +1,4 @@
-"""The lake in blobs: Azurite, where it is installed. Executors upload files, delta-rs commits them, and polars reads."""
+"""The lake in blobs: Azurite, where it is installed. Executors upload, delta-rs commits, and polars reads."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -9,77 +9,26 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
-from core.aggregation.lake import NO_TABLE, Mark, TableState, state_of
-from core.aggregation.publish import hand_over, publish
-from core.aggregation.runs import AggregationRun, RunLimits, planned_run
+from core.aggregation.lake import NO_TABLE, Mark, TableState
+from core.aggregation.publish import publish
+from core.aggregation.runs import RunLimits
 from core.aggregation.tick import Aggregation, aggregate, report_facts
 from core.errors import LakeUnreachable
 from core.remote.spark.delta import DeltaLake
 from core.remote.spark.lakes import FolderStorage
-from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, committed, finish, ingest
-from tests.fakes.builders import FakeClock, reading
-from tests.fakes.engines import SqliteEngine
-from tests.fakes.lake_jobs import COLUMNS, change, manifest, rows_in, written
+from tests.fakes.aggregation_engines import HOME_ACTIVITY, finish, ingest
+from tests.fakes.builders import reading
+from tests.fakes.lake_jobs import COLUMNS, LakeWorld, change, manifest, written
 
 TABLE = f"gold/{HOME_ACTIVITY}"
 
 
-class World:
-    """A store whose runs have no windows, and a lake to which a test writes by hand."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "lake"
-        self.lake = DeltaLake(FolderStorage(self.folder))
-        self.database = SqliteAggregation(SqliteEngine(folder / "store.db"))
-        self.store = self.database.open()
-        self.clock = FakeClock()
-
-    def plan(self) -> AggregationRun:
-        """Plan the next run, after a new commit."""
-        ingest(self.store, [reading()])
-        run = planned_run(HOME_ACTIVITY, self.store.read_standing(HOME_ACTIVITY), "fake", self.clock.now())
-        assert run is not None
-        assert self.store.open_run(run)
-        return run
-
-    def close(self, run: AggregationRun, place: str | None, is_whole: bool = False) -> None:
-        """Close a run whose manifest lies at a place."""
-        finish(self.database, run.run_id, run.run_id, self.clock.now())
-        sql = "UPDATE staged_result SET lake_path = ?, is_snapshot = ? WHERE staging_id = ?"
-        self.database.sqlite.sql(sql, place, int(is_whole), run.run_id)
-        staged = self.store.read_staged(run.run_id)
-        assert staged is not None
-        assert committed(self.store, run, staged, self.clock.now())
-
-    def run(self, home: str, is_whole: bool = False) -> AggregationRun:
-        """Run a job that adds one home, or replaces all files with it, and close it."""
-        run = self.plan()
-        added = written(self.folder, TABLE, run.run_id, [(home, run.number)])
-        changes = {TABLE: change([added], is_whole=is_whole)}
-        self.close(run, manifest(self.folder, TABLE, run.run_id, changes), is_whole)
-        return run
-
-    def state(self) -> TableState:
-        """Return the state that the next job gets."""
-        (_, place, _, path) = hand_over(self.store, self.lake, self.store.read_runs(HOME_ACTIVITY, 10**9, 1)[0])
-        return state_of((Path(place) / path).read_text(encoding="utf-8"))[TABLE]
-
-    def publish(self) -> bool:
-        return publish(self.store, self.lake, HOME_ACTIVITY)
-
-    def rows(self) -> list[tuple[Any, ...]]:
-        return rows_in(self.folder, TABLE)
-
-    def version(self) -> int:
-        return int(DeltaTable(str(self.folder / TABLE)).version())
-
-
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> LakeWorld:
+    return LakeWorld(tmp_path)
 
 
-def test_a_closed_run_is_committed_once_however_often_it_is_published(world: World) -> None:
+def test_a_closed_run_is_committed_once_however_often_it_is_published(world: LakeWorld) -> None:
     first = world.run("home-1")
     assert world.publish()
     assert (world.rows(), world.version()) == ([("home-1", 1)], 0)
@@ -92,7 +41,7 @@ def test_a_closed_run_is_committed_once_however_often_it_is_published(world: Wor
     assert (facts["run_id"] == first.run_id, facts["cut"]) == (False, '{"1/0":2}')
 
 
-def test_ticks_that_publish_at_the_same_time_commit_each_run_once(world: World) -> None:
+def test_ticks_that_publish_at_the_same_time_commit_each_run_once(world: LakeWorld) -> None:
     for number in range(3):
         world.run(f"home-{number}")
     with ThreadPoolExecutor(6) as pool:
@@ -101,7 +50,7 @@ def test_ticks_that_publish_at_the_same_time_commit_each_run_once(world: World) 
     assert (len(world.rows()), world.version()) == (3, 2)
 
 
-def test_a_commit_for_a_version_that_has_passed_is_refused(world: World) -> None:
+def test_a_commit_for_a_version_that_has_passed_is_refused(world: LakeWorld) -> None:
     world.run("home-1")
     before = world.lake.read_table(TABLE, HOME_ACTIVITY)
     assert before == NO_TABLE
@@ -115,7 +64,7 @@ def test_a_commit_for_a_version_that_has_passed_is_refused(world: World) -> None
     assert [home for home, _ in world.rows()] == ["home-1", "home-2"]
 
 
-def test_a_job_gets_the_files_of_its_table_with_their_partitions_and_ranges(world: World) -> None:
+def test_a_job_gets_the_files_of_its_table_with_their_partitions_and_ranges(world: LakeWorld) -> None:
     run = world.plan()
     assert world.state() == TableState("{}", {}, ())
     added = written(world.folder, TABLE, "one", [("home-1", 1), ("home-2", 1)])
@@ -129,7 +78,7 @@ def test_a_job_gets_the_files_of_its_table_with_their_partitions_and_ranges(worl
     assert (file.partition, file.least, file.most) == (added.partition, {"home_id": "home-1"}, {"home_id": "home-2"})
 
 
-def test_a_run_replaces_the_files_that_it_wrote_again(world: World) -> None:
+def test_a_run_replaces_the_files_that_it_wrote_again(world: LakeWorld) -> None:
     world.run("home-1")
     assert world.publish()
     run = world.plan()
@@ -140,7 +89,7 @@ def test_a_run_replaces_the_files_that_it_wrote_again(world: World) -> None:
     assert world.rows() == [("home-1", 2)]
 
 
-def test_a_run_without_windows_moves_the_table_to_its_cut(world: World) -> None:
+def test_a_run_without_windows_moves_the_table_to_its_cut(world: LakeWorld) -> None:
     world.run("home-1")
     assert world.publish()
     run = world.plan()
@@ -151,7 +100,7 @@ def test_a_run_without_windows_moves_the_table_to_its_cut(world: World) -> None:
 
 
 def test_a_file_that_somebody_compacted_in_the_meantime_is_not_doubled_and_the_next_run_writes_everything(
-    world: World,
+    world: LakeWorld,
 ) -> None:
     for home in ("home-1", "home-2"):
         world.run(home)
@@ -171,7 +120,7 @@ def test_a_file_that_somebody_compacted_in_the_meantime_is_not_doubled_and_the_n
     assert world.rows() == [("home-5", 4)]
 
 
-def test_a_table_that_was_deleted_is_written_whole(world: World) -> None:
+def test_a_table_that_was_deleted_is_written_whole(world: LakeWorld) -> None:
     world.run("home-1")
     assert world.publish()
     (world.folder / TABLE).rename(world.folder / "elsewhere")
@@ -184,7 +133,7 @@ def test_a_table_that_was_deleted_is_written_whole(world: World) -> None:
     assert world.rows() == [("home-3", 3)]
 
 
-def test_files_that_are_gone_are_not_committed(world: World) -> None:
+def test_files_that_are_gone_are_not_committed(world: LakeWorld) -> None:
     run = world.run("home-1")
     (place,) = (world.folder / TABLE / run.run_id).rglob("*.parquet")
     place.unlink()
@@ -192,7 +141,7 @@ def test_files_that_are_gone_are_not_committed(world: World) -> None:
     assert not (world.folder / TABLE / "_delta_log").exists()
 
 
-def test_a_table_of_somebody_else_is_left_alone_and_named(world: World) -> None:
+def test_a_table_of_somebody_else_is_left_alone_and_named(world: LakeWorld) -> None:
     pl.DataFrame({"mine": [1]}).write_delta(str(world.folder / TABLE))
     world.run("home-1", is_whole=True)
     with pytest.raises(LakeUnreachable, match=r"^LAKE: gold/\w+ is a table that this app did not make: move it"):
@@ -201,7 +150,7 @@ def test_a_table_of_somebody_else_is_left_alone_and_named(world: World) -> None:
 
 
 def test_a_table_with_the_columns_of_an_older_declaration_gets_the_new_ones_with_the_next_whole_run(
-    world: World,
+    world: LakeWorld,
 ) -> None:
     world.run("home-1")
     assert world.publish()
@@ -218,12 +167,12 @@ def test_a_table_with_the_columns_of_an_older_declaration_gets_the_new_ones_with
     assert pl.read_delta(str(world.folder / TABLE)).select("home_id", "active").rows() == [("home-3", None)]
 
 
-def test_a_lake_that_is_ahead_of_a_restored_database_is_written_whole(world: World, tmp_path: Path) -> None:
+def test_a_lake_that_is_ahead_of_a_restored_database_is_written_whole(world: LakeWorld, tmp_path: Path) -> None:
     for home in ("home-1", "home-2", "home-3"):
         world.run(home)
         assert world.publish()
     (tmp_path / "restored").mkdir()
-    restored = World(tmp_path / "restored")
+    restored = LakeWorld(tmp_path / "restored")
     restored.folder, restored.lake = world.folder, world.lake
     restored.plan()
     assert restored.state().cut is None
@@ -248,7 +197,7 @@ class NoEngine:
         return str(request.name)
 
 
-def test_a_lake_that_does_not_answer_stops_no_run_and_its_job_is_told_of_no_lake(world: World) -> None:
+def test_a_lake_that_does_not_answer_stops_no_run_and_its_job_is_told_of_no_lake(world: LakeWorld) -> None:
     world.folder.touch()  # a file where the folder has to be
     engine: Any = NoEngine()
     own = Aggregation(world.store, engine, world.lake, world.clock.now, RunLimits())
