@@ -6,12 +6,16 @@ from typing import Any
 
 import polars as pl
 import pytest
+from deltalake import DeltaTable
 
+import core.aggregation.commit
+from core.aggregation.commit import portions
 from core.remote.spark.delta import DeltaLake
 from core.remote.spark.lakes import FolderStorage
 from core.transforms.aggregates import find_aggregate
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.spark.readings import NOON, gas, switch
+from tests.spark.stream import Stream, fewer, gas_event, motion_event, moved, registered
 from tests.spark.world import Fate, World
 
 OF = find_aggregate(HOME_ACTIVITY)
@@ -40,9 +44,69 @@ def in_sql(world: World) -> list[tuple[Any, ...]]:
     return sorted(rows, key=lambda row: row[:3])
 
 
-def test_the_table_is_the_aggregate_after_each_run(world: World, folder: Path) -> None:
-    for fates in ([], [Fate.KILLED_AFTER], [Fate.TWICE]):
+def files(folder: Path) -> dict[str, str]:
+    """Return the day of each file of the table."""
+    found = DeltaTable(str(folder / GOLD)).get_add_actions(flatten=True)
+    days = map(str, found.column("partition.window_date").to_pylist())
+    return dict(zip(found.column("path").to_pylist(), days, strict=True))
+
+
+def test_the_table_is_the_aggregate_after_each_run_and_files_of_untouched_windows_stay(
+    world: World, folder: Path, spark: Any
+) -> None:
+    world.commit([gas(), gas("home-2"), gas(at=NOON - timedelta(days=1))])
+    world.settle()
+    before = files(folder)
+    assert sorted(before.values()) == ["2026-02-09", "2026-02-10"]
+    for fates in ([Fate.KILLED_AFTER], [Fate.TWICE]):
         world.engine.fates = list(fates)
-        world.commit([gas(), switch(), switch(at=NOON + timedelta(hours=len(fates)))])
+        world.commit([gas(), switch(at=NOON + timedelta(hours=1))])
         world.settle()
         assert in_lake(folder) == in_sql(world) != []
+    kept = files(folder).keys() & before.keys()
+    assert [before[path] for path in kept] == ["2026-02-09"]
+    world.commit([gas(ppm=1, at=NOON - timedelta(days=1)), switch(at=NOON - timedelta(days=9))])  # late
+    world.settle()
+    assert in_lake(folder) == in_sql(world)
+    assert kept.isdisjoint(files(folder))
+    found = spark.read.parquet(*DeltaTable(str(folder / GOLD)).file_uris()).select(*OF.columns)
+    assert sorted(tuple(row) for row in found.collect()) == sorted(
+        tuple(row) for row in world.tables.windows(OF).collect()
+    )
+
+
+def test_windows_that_a_replay_empties_or_moves_leave_the_table(world: World, folder: Path) -> None:
+    stream = Stream(world)
+    stream.take(registered("home-1"), *(gas_event("home-1", ppm) for ppm in (5, 7)), motion_event("home-1"))
+    world.settle()
+    before = in_lake(folder)
+    stream.deploy(moved, "test/2")
+    stream.replay()
+    world.settle()
+    stream.deploy(fewer, "test/3")
+    stream.replay()
+    world.settle()
+    assert in_lake(folder) == in_sql(world) != before
+    world.prove()
+
+
+def test_a_lake_that_was_away_is_written_whole_and_counts_slices_of_a_refused_attempt_once(
+    world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core.aggregation.commit, "PORTION", 1)
+    homes = [f"home-{number}" for number in range(6)]
+    folder.touch()  # a file where the folder has to be
+    world.commit([gas(home) for home in homes])
+    world.settle()
+    folder.unlink()
+    assert not world.tick().published
+    world.commit([gas(home) for home in homes])
+    world.tick()
+    (run,) = world.store.read_runs(HOME_ACTIVITY, 10, 1)
+    staged = world.store.read_staged(run.run_id)
+    assert staged is not None
+    assert world.store.commit_portion(run, staged, portions(world.store.read_slices(staged), 0)[0])
+    assert world.store.discard_staged(staged)
+    world.settle()
+    assert in_lake(folder) == in_sql(world) != []
+    world.prove()
