@@ -120,6 +120,17 @@ def test_a_file_that_somebody_compacted_in_the_meantime_is_not_doubled_and_the_n
     assert world.rows() == [("home-5", 4)]
 
 
+def test_a_run_that_adds_to_a_cut_which_the_table_lacks_is_not_published(world: LakeWorld) -> None:
+    world.run("home-1")
+    assert world.publish()
+    world.close(world.plan(), None)  # the lake was away
+    run = world.plan()
+    changes = {TABLE: change([written(world.folder, TABLE, "three", [("home-3", 3)])])}
+    world.close(run, manifest(world.folder, TABLE, "three", changes), is_whole=True)  # of a different level of it
+    assert not world.publish()
+    assert world.rows() == [("home-1", 1)]
+
+
 def test_a_table_that_was_deleted_is_written_whole(world: LakeWorld) -> None:
     world.run("home-1")
     assert world.publish()

@@ -8,7 +8,7 @@ from core.aggregation.lake import Mark
 from core.aggregation.publish import commit_rows, tables_of
 from core.aggregation.runs import AggregationRun, Staged
 from core.aggregation.silver import is_rows_job, lake_rows, rows_of_job
-from core.errors import InvalidTransform, StagingRefused
+from core.errors import InvalidTransform, LakeUnreachable, StagingRefused
 from core.transforms.aggregates import load_aggregates
 from core.transforms.home_security import SensorReading
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, finish
@@ -70,6 +70,20 @@ def test_a_run_that_may_be_in_the_lake_is_not_given_up(world: LakeWorld) -> None
     assert not world.store.mark_lake(run)  # a tick at the same time
     assert not world.store.fail_run(run, "why", EPOCH)
     assert world.store.read_standing(JOB).open_run is not None
+
+
+def test_a_lake_that_is_away_leaves_the_run_marked_and_open(world: LakeWorld) -> None:
+    run, result = staged(world, "a")
+    away = world.folder.rename(world.folder.with_name("away"))
+    world.folder.touch()  # a file where the folder has to be
+    with pytest.raises(LakeUnreachable):
+        commit_rows(world.store, world.lake, run, result, EPOCH)
+    assert not world.store.fail_run(run, "why", EPOCH)
+    world.folder.unlink()
+    away.rename(world.folder)
+    (marked,) = world.store.read_runs(JOB, 10, 1)
+    assert commit_rows(world.store, world.lake, marked, result, EPOCH) == "committed"
+    assert both(world) == (["a"], ["gone-a"])
 
 
 def test_a_tick_that_comes_late_closes_nothing_twice(world: LakeWorld) -> None:
