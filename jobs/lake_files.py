@@ -95,8 +95,10 @@ def read_files(spark: SparkSession, lake: str, layout: Layout, files: Sequence[L
         reader = spark.read.schema(schema_of(layout.stored)).option("recursiveFileLookup", "true")
         within = F.substring_index(F.col("_metadata.file_path"), f"/{layout.table}/", -1)
         found = reader.parquet(*paths).select(within.alias(PATH), *layout.stored)
-    placed = found.join(F.broadcast(places), PATH, "inner")
-    return placed.select(*(F.col(name).cast(kind).alias(name) for name, kind in layout.columns.items()))
+    placed = found.join(F.broadcast(places), PATH, "left")
+    known = {name: F.coalesce(name, _unknown(name)) for name in layout.partition}
+    columns = ((known.get(name, F.col(name)), name, kind) for name, kind in layout.columns.items())
+    return placed.select(*(column.cast(kind).alias(name) for column, name, kind in columns))
 
 
 def files_of(spark: SparkSession, layout: Layout, files: Sequence[LakeFile], touched: DataFrame) -> list[LakeFile]:
@@ -165,6 +167,11 @@ def _printed(name: str, kind: str) -> Column:
     if kind == "timestamp":
         return F.date_format(name, INSTANT)
     return F.col(name).cast("string") if kind == "date" else F.col(name)
+
+
+def _unknown(name: str) -> Column:
+    """Fail rather than drop the rows of a file whose path this engine writes differently."""
+    return F.raise_error(F.concat(F.lit(f"no {name} is known of the file "), F.col(PATH)))
 
 
 def _end(one: LakeFile, name: str, side: str) -> str | None:
