@@ -1,6 +1,7 @@
 """Silver: the rows in the lake."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -89,3 +90,19 @@ def test_the_rows_are_those_of_sql_after_each_run_and_every_earlier_cut_stays_re
     assert as_of(world, spark, known[-1][0], (day + timedelta(days=1), day + timedelta(days=9))) == []
     with pytest.raises(ValueError, match="before"):
         as_of(world, spark, '{"1/0":99}')
+
+
+def test_a_history_that_was_replayed_before_its_first_run_is_walked_in_steps(
+    world: World, folder: Path, spark: Any
+) -> None:
+    stream = Stream(world)
+    known = []
+    for _ in history(stream):
+        rows = world.sqlite.sql("SELECT sequence_number, commit_number, kind, ppm FROM sensor_reading")
+        known.append((world.store.read_standing(JOB).reached, sorted(rows)))
+    world.own = replace(world.own, limits=replace(world.own.limits, rows=2))
+    world.settle(job=JOB)
+    assert len(world.store.read_runs(JOB, 100, 100)) > 2
+    assert in_lake(folder) == in_sql(world) != []
+    assert as_of(world, spark, known[0][0]) == known[0][1] != known[-1][1]
+    assert as_of(world, spark, known[2][0]) == known[2][1]
