@@ -1,5 +1,6 @@
 """Jobs that write the lake's files with polars, by hand: no Spark is needed to test a publication."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ from core.aggregation.publish import hand_over, publish, tables_of
 from core.aggregation.runs import AggregationRun, planned_run
 from core.remote.spark.delta import DeltaLake
 from core.remote.spark.lakes import FolderStorage
-from tests.fakes.aggregation_engines import HOME_ACTIVITY, SqliteAggregation, committed, finish, ingest
+from tests.fakes.aggregation_engines import SqliteAggregation, committed, finish, ingest
 from tests.fakes.builders import FakeClock, reading
 from tests.fakes.engines import SqliteEngine
 
+ONE_LEVEL = "flight_punctuality"  # an aggregate with one level, so with one table
 COLUMNS = {"home_id": "string", "readings": "bigint", "window_date": "date"}
 DAY = "2026-02-10"
 
@@ -53,7 +55,7 @@ def rows_in(lake: Path, table: str) -> list[tuple[Any, ...]]:
 class LakeWorld:
     """A store whose runs have no windows, and a lake to which a test writes by hand."""
 
-    def __init__(self, folder: Path, job: str = HOME_ACTIVITY) -> None:
+    def __init__(self, folder: Path, job: str = ONE_LEVEL) -> None:
         self.job = job
         self.table = tables_of(job)[-1]
         self.folder = folder / "lake"
@@ -72,12 +74,17 @@ class LakeWorld:
 
     def close(self, run: AggregationRun, place: str | None, is_whole: bool = False) -> None:
         """Close a run whose manifest lies at a place."""
-        finish(self.database, run.run_id, run.run_id, self.clock.now())
+        self.finish(run)
         sql = "UPDATE staged_result SET lake_path = ?, is_snapshot = ? WHERE staging_id = ?"
         self.database.sqlite.sql(sql, place, int(is_whole), run.run_id)
         staged = self.store.read_staged(run.run_id)
         assert staged is not None
         assert committed(self.store, run, staged, self.clock.now())
+
+    def finish(self, run: AggregationRun) -> None:
+        """Finish the job of a run, which has no windows."""
+        finish(self.database, run.run_id, run.run_id, self.clock.now())
+        self.database.sqlite.sql("UPDATE staged_result SET levels = ?", json.dumps({self.job: 0}))
 
     def run(self, home: str, is_whole: bool = False) -> AggregationRun:
         """Run a job that adds one home, or replaces all files with it, and close it."""

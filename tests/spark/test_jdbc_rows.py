@@ -7,9 +7,9 @@ import pytest
 
 from core.transforms.flight_info import FlightChange
 from core.transforms.home_security import SensorReading
-from jobs.jdbc_tables import Dialect, JdbcTables
+from jobs.jdbc_tables import JdbcTables
 from jobs.ranges import Slice
-from tests.spark.test_jdbc import NOON, Derby, Recorder
+from tests.spark.test_jdbc import DERBY, NOON, Derby, Recorder
 from tests.sql.gates import gates
 
 DOCUMENT = '{"home_id": "home-1", "ppm": 7}'
@@ -17,14 +17,13 @@ DOCUMENT = '{"home_id": "home-1", "ppm": 7}'
 
 def test_rows_are_read_with_their_lineage_and_removed_ones_as_documents(spark: Any) -> None:
     derby = Derby(spark)
-    columns = "stream_id INT, partition_id VARCHAR(40), commit_number BIGINT, table_name VARCHAR(40)"
-    more = "sequence_number BIGINT, ordinal INT, row_commit_number BIGINT, document VARCHAR(400)"
-    derby.run(f"CREATE TABLE hubledger.retracted_row ({columns}, {more})")
+    derby.run("ALTER TABLE hubledger.retracted_row ADD COLUMN row VARCHAR(400)")
+    names = "stream_id, partition_id, commit_number, table_name, sequence_number, ordinal, row_commit_number, row"
     for table in ("sensor_reading", "home_alert"):
-        derby.run(f"INSERT INTO hubledger.retracted_row VALUES (1, '0', 5, '{table}', 3, 0, 2, '{DOCUMENT}')")
+        derby.run(f"INSERT INTO hubledger.retracted_row ({names}) VALUES (1, '0', 5, '{table}', 3, 0, 2, '{DOCUMENT}')")
     derby.reading(3, 5, at=NOON + timedelta(microseconds=1))
     derby.reading(9, 6)
-    tables = JdbcTables(spark, derby.url, dict, Dialect(micros="{}", document="document"))
+    tables = JdbcTables(spark, derby.url, dict, DERBY)
     (row,) = tables.lineage_rows(SensorReading, [Slice(1, "0", 1, 9, 2, 5)]).collect()
     assert tuple(row)[:5] == (1, "0", 3, 0, 5)
     assert (row.home_id, row.ppm, row.observed_at) == (

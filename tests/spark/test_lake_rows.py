@@ -100,7 +100,12 @@ def test_a_history_that_was_replayed_before_its_first_run_is_walked_in_steps(
     for _ in history(stream):
         rows = world.sqlite.sql("SELECT sequence_number, commit_number, kind, ppm FROM sensor_reading")
         known.append((world.store.read_standing(JOB).reached, sorted(rows)))
-    world.own = replace(world.own, limits=replace(world.own.limits, rows=2))
+    world.own = replace(world.own, limits=replace(world.own.limits, rows=1))
+    world.tick(job=JOB)
+    world.tick(job=JOB)
+    first = next(run for run in world.store.read_runs(JOB, 100, 100) if run.status == "committed")
+    assert first.cut_to == known[0][0]
+    assert [(row[2], row[4], row[7], row[9]) for row in in_lake(folder)] == known[0][1]  # replays came later
     world.settle(job=JOB)
     assert len(world.store.read_runs(JOB, 100, 100)) > 2
     assert in_lake(folder) == in_sql(world) != []

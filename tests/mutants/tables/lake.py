@@ -32,8 +32,8 @@ MUTANTS = (
         ),
         (
             "the rows are committed before the removed ones",
-            "return (removed_of(job), table_of(job)) if is_rows_job(job)",
-            "return (table_of(job), removed_of(job)) if is_rows_job(job)",
+            "return (removed_of(job), table_of(job))",
+            "return (table_of(job), removed_of(job))",
         ),
         (
             "a fault of one file is taken for a commit",

@@ -10,10 +10,9 @@ from deltalake import DeltaTable
 from core.aggregation.runs import RunLimits
 from core.aggregation.tick import Aggregation
 from handlers.lake import maintain
-from tests.fakes.aggregation_engines import HOME_ACTIVITY
-from tests.fakes.lake_jobs import LakeWorld
+from tests.fakes.lake_jobs import ONE_LEVEL, LakeWorld
 
-TABLE = f"gold/{HOME_ACTIVITY}"
+TABLE = f"gold/{ONE_LEVEL}"
 
 
 @pytest.fixture
@@ -33,8 +32,8 @@ def test_small_files_become_one_and_the_next_run_follows(world: LakeWorld, caplo
     for number in range(3):
         world.run(f"home-{number}")
         assert world.publish()
-    (line,) = maintained(world, caplog, HOME_ACTIVITY)
-    assert (line.levelname, line.job) == ("INFO", HOME_ACTIVITY)
+    (line,) = maintained(world, caplog, ONE_LEVEL)
+    assert (line.levelname, line.job) == ("INFO", ONE_LEVEL)
     assert line.did == f"{TABLE}: 3 compacted, 0 removed"
     assert len(world.state().files) == 1
     world.run("home-9")
@@ -50,28 +49,29 @@ def test_a_table_whose_files_an_open_run_knows_is_left_alone(
         world.run(f"home-{number}")
         assert world.publish()
     world.plan()
-    (line,) = maintained(world, caplog, HOME_ACTIVITY)
+    (line,) = maintained(world, caplog, ONE_LEVEL)
     assert line.did == "a run is open"
     assert DeltaTable(str(world.folder / TABLE)).version() == 1
 
 
 def test_a_fault_is_logged_and_the_next_job_is_maintained(world: LakeWorld, caplog: pytest.LogCaptureFixture) -> None:
-    table = world.folder / "gold" / "a_first"
+    table = world.folder / "silver" / "a_first_removed"
     table.mkdir(parents=True)
     (table / "_delta_log").mkdir()
     (table / "_delta_log" / f"{0:020}.json").write_text("{ half")
     world.run("home-1")
     assert world.publish()
-    first, second = maintained(world, caplog, "a_first", HOME_ACTIVITY)
-    assert (first.levelname, first.job) == ("WARNING", "a_first")
-    assert "gold/a_first" in first.fault
+    first, second = maintained(world, caplog, "rows.a_first", ONE_LEVEL)
+    assert (first.levelname, first.job) == ("WARNING", "rows.a_first")
+    assert "silver/a_first_removed" in first.fault
     assert second.levelname == "INFO"
 
 
 def test_a_table_of_somebody_else_is_not_touched(world: LakeWorld, caplog: pytest.LogCaptureFixture) -> None:
     world.run("home-1")
     assert world.publish()
-    (world.folder / TABLE).rename(world.folder / "gold" / "other")
-    (line,) = maintained(world, caplog, "other")
+    (world.folder / "silver").mkdir()
+    (world.folder / TABLE).rename(world.folder / "silver" / "other_removed")
+    (line,) = maintained(world, caplog, "rows.other")
     assert line.levelname == "WARNING"
     assert "did not make" in line.fault

@@ -16,11 +16,11 @@ from core.aggregation.tick import Aggregation, aggregate, report_facts
 from core.errors import LakeUnreachable
 from core.remote.spark.delta import DeltaLake
 from core.remote.spark.lakes import FolderStorage
-from tests.fakes.aggregation_engines import HOME_ACTIVITY, finish, ingest
+from tests.fakes.aggregation_engines import ingest
 from tests.fakes.builders import reading
-from tests.fakes.lake_jobs import COLUMNS, LakeWorld, change, manifest, written
+from tests.fakes.lake_jobs import COLUMNS, ONE_LEVEL, LakeWorld, change, manifest, written
 
-TABLE = f"gold/{HOME_ACTIVITY}"
+TABLE = f"gold/{ONE_LEVEL}"
 
 
 @pytest.fixture
@@ -45,22 +45,22 @@ def test_ticks_that_publish_at_the_same_time_commit_each_run_once(world: LakeWor
     for number in range(3):
         world.run(f"home-{number}")
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(lambda _: publish(world.store, DeltaLake(FolderStorage(world.folder)), HOME_ACTIVITY), range(6)))
+        list(pool.map(lambda _: publish(world.store, DeltaLake(FolderStorage(world.folder)), ONE_LEVEL), range(6)))
     assert world.publish()
     assert (len(world.rows()), world.version()) == (3, 2)
 
 
 def test_a_commit_for_a_version_that_has_passed_is_refused(world: LakeWorld) -> None:
     world.run("home-1")
-    before = world.lake.read_table(TABLE, HOME_ACTIVITY)
+    before = world.lake.read_table(TABLE, ONE_LEVEL)
     assert before == NO_TABLE
     assert world.publish()
     late = change([written(world.folder, TABLE, "late", [("home-9", 9)])])
-    assert not world.lake.commit(TABLE, before, late, Mark(HOME_ACTIVITY, 9, {}))
-    standing = world.lake.read_table(TABLE, HOME_ACTIVITY)
+    assert not world.lake.commit(TABLE, before, late, Mark(ONE_LEVEL, 9, {}))
+    standing = world.lake.read_table(TABLE, ONE_LEVEL)
     world.run("home-2")
     assert world.publish()
-    assert not world.lake.commit(TABLE, standing, late, Mark(HOME_ACTIVITY, 9, {}))
+    assert not world.lake.commit(TABLE, standing, late, Mark(ONE_LEVEL, 9, {}))
     assert [home for home, _ in world.rows()] == ["home-1", "home-2"]
 
 
@@ -107,11 +107,11 @@ def test_a_file_that_somebody_compacted_in_the_meantime_is_not_doubled_and_the_n
         assert world.publish()
     run = world.plan()
     (old, *_) = world.state().files
-    standing = world.lake.read_table(TABLE, HOME_ACTIVITY)
+    standing = world.lake.read_table(TABLE, ONE_LEVEL)
     wanted = change([written(world.folder, TABLE, "again", [("home-1", 3)])], [old.path])
     world.close(run, manifest(world.folder, TABLE, "again", {TABLE: wanted}))
     assert world.lake.maintain(TABLE)["compacted"] == 2
-    assert not world.lake.commit(TABLE, standing, wanted, Mark(HOME_ACTIVITY, 3, {}))
+    assert not world.lake.commit(TABLE, standing, wanted, Mark(ONE_LEVEL, 3, {}))
     assert not world.publish()
     assert world.rows() == [("home-1", 1), ("home-2", 2)]
     assert world.state().cut != run.cut_to  # so that the job of the next run writes the whole table
@@ -187,7 +187,7 @@ def test_a_lake_that_is_ahead_of_a_restored_database_is_written_whole(world: Lak
     restored.folder, restored.lake = world.folder, world.lake
     restored.plan()
     assert restored.state().cut is None
-    (run,) = restored.store.read_runs(HOME_ACTIVITY, 10, 1)
+    (run,) = restored.store.read_runs(ONE_LEVEL, 10, 1)
     changes = {TABLE: change([written(world.folder, TABLE, "restored", [("home-7", 1)])], is_whole=True)}
     restored.close(run, manifest(world.folder, TABLE, "restored", changes), is_whole=True)
     assert restored.publish()
@@ -213,19 +213,19 @@ def test_a_lake_that_does_not_answer_stops_no_run_and_its_job_is_told_of_no_lake
     engine: Any = NoEngine()
     own = Aggregation(world.store, engine, world.lake, world.clock.now, RunLimits())
     ingest(world.store, [reading()])
-    assert aggregate(own, HOME_ACTIVITY).did == ("submitted",)
+    assert aggregate(own, ONE_LEVEL).did == ("submitted",)
     assert "--lake" not in engine.arguments[0]
-    run = world.store.read_standing(HOME_ACTIVITY).open_run
+    run = world.store.read_standing(ONE_LEVEL).open_run
     assert run is not None
-    finish(world.database, run.run_id, run.run_id, world.clock.now())
+    world.finish(run)
     ingest(world.store, [reading()])
-    report = aggregate(own, HOME_ACTIVITY)
+    report = aggregate(own, ONE_LEVEL)
     assert (report.did, report.published) == (("committed", "submitted"), False)
     assert (report.fault or "").startswith("LAKE: ")
-    assert report_facts(HOME_ACTIVITY, report)["fault"] == report.fault
+    assert report_facts(ONE_LEVEL, report)["fault"] == report.fault
     world.folder.unlink()
-    world.close(world.store.read_runs(HOME_ACTIVITY, 10, 1)[0], None)
+    world.close(world.store.read_runs(ONE_LEVEL, 10, 1)[0], None)
     ingest(world.store, [reading()])
-    assert aggregate(own, HOME_ACTIVITY).fault is None
+    assert aggregate(own, ONE_LEVEL).fault is None
     assert engine.arguments[2][4:6] == ("--lake", str(world.folder))
     assert world.state().cut == "{}"  # and its run begins later: the job writes the whole table
