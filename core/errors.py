@@ -23,7 +23,7 @@
         │   └── HeldLettersFull        the partition holds as many letters as HELD_LIMIT allows
         ├── EngineUnreachable      the Spark engine did not answer: it is unknown whether it carried out the request
         ├── EngineRefused          the Spark engine refused the request: a setting has to change
-        ├── LakeUnreachable        the lake did not answer, or holds a pointer that cannot be read
+        ├── LakeUnreachable        the lake did not answer, or holds a table that this app did not make
         └── StoreFault
             ├── CheckpointConflict     another owner committed first, or the stream is closed; nothing was written
             ├── IncarnationConflict    the stream is not in the expected incarnation; nothing was written
@@ -204,7 +204,7 @@ class EngineRefused(InfrastructureFault):
 
 
 class LakeUnreachable(InfrastructureFault):
-    """The lake could not be read or written."""
+    """The lake could not be read or written, or a table in it belongs to somebody else."""
 
 
 class StoreFault(InfrastructureFault):

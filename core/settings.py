@@ -36,9 +36,15 @@ class SparkSettings:
     databricks_url: str
     lake: str | None
     lake_connection: str | None
+    lake_rows: bool
     grace: timedelta
     deadline: timedelta
     rows: int
+
+    @property
+    def keeps_rows(self) -> bool:
+        """True if there is a lake, and it also gets the rows that aggregates read."""
+        return self.lake_rows and (self.lake is not None or self.engine == "local")
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +246,7 @@ class _Reader:
             databricks_url=databricks_url,
             lake=self._environment.get("LAKE") or None,
             lake_connection=self._environment.get("LAKE_CONNECTION") or None,
+            lake_rows=self.flag("LAKE_ROWS", False),
             grace=self.seconds("AGGREGATION_GRACE_SECONDS", 600, most=86_400),
             deadline=self.seconds("AGGREGATION_DEADLINE_SECONDS", 7_200, most=86_400),
             rows=self.count("AGGREGATION_ROWS", 10_000_000, most=999_999_999),

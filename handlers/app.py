@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Generic, TypeVar
 
 from core.aggregation.runs import RunLimits
+from core.aggregation.silver import lake_rows
 from core.aggregation.tick import Aggregation
 from core.ingest.gaps import Healing
 from core.ingest.incarnation import HubVerification
@@ -99,8 +100,10 @@ class App:
 
     @property
     def jobs(self) -> tuple[str, ...]:
-        """The names of the aggregates of the transform, which are those of their jobs."""
-        return tuple(one.name for one in load_aggregates(self.transform.row_classes))
+        """The names of the jobs: the aggregates of the transform, and the rows that they read if the lake has those."""
+        aggregates = load_aggregates(self.transform.row_classes)
+        rows = lake_rows(aggregates) if self.settings.spark.keeps_rows else ()
+        return (*(one.name for one in aggregates), *(one.job for one in rows))
 
     @property
     def succession(self) -> IncarnationMeans:

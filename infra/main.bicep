@@ -396,7 +396,7 @@ module roles 'app/roles.bicep' = {
           role: 'Storage Blob Data Contributor'
           principalId: appIdentity.outputs.principalId
           principalType: 'ServicePrincipal'
-          reason: 'The app reads results of Spark runs and swaps the pointer blob that publishes them.'
+          reason: 'The app commits the Delta tables whose files Spark writes.'
         }
         {
           target: lake.outputs.name

@@ -14,28 +14,30 @@ from datetime import UTC, datetime
 from time import perf_counter
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
+from core.aggregation.silver import is_rows_job
 from core.model.aggregates import Aggregate
 from core.transforms.aggregates import find_aggregate
 from jobs import lake
 from jobs.facts import rows_read, slice_facts
+from jobs.lake import Target
+from jobs.lake_rows import finish_rows
 from jobs.quality import quality_of
 from jobs.retraction import Delta, delta_of, windows_after
 from jobs.session import close_session, open_session
 from jobs.tables import OPEN, Result, Run, Tables, open_tables
-from jobs.transforms import rolled, sliced, snapshot, stored_at
+from jobs.transforms import rolled, sliced, stored_at
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One execution of the job: its run, its attempt, its lake, and the version of the code; `is_snapshot` puts the
-    whole aggregate into the lake."""
+    """One execution of the job: its run, its attempt, its lake, the path of the state of its tables there, and the
+    version of the code."""
 
     run_id: str
     attempt: int
     lake: str | None = None
-    is_snapshot: bool = False
+    lake_state: str = ""
     code: str | None = None
 
 
@@ -44,35 +46,34 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
     run = tables.read_run(execution.run_id)
     if run is None or run.status not in OPEN or run.attempt != execution.attempt:
         return None
+    staging_id = f"{run.run_id}-{run.attempt}-{uuid.uuid4().hex}"
+    target = None if execution.lake is None else Target(execution.lake, execution.lake_state, staging_id)
+    if is_rows_job(run.job):
+        return finish_rows(spark, tables, run, target)
     of = find_aggregate(run.job)
     delta = delta_of(tables, of, run)
     delta.added.persist()
-    staged = _staged(tables, execution, run, delta)
+    staged = _staged(tables, target, (run, staging_id), delta, execution.code)
     delta.added.unpersist()
     return staged
 
 
-def _staged(tables: Tables, execution: Execution, run: Run, delta: Delta) -> Result:
+def _staged(tables: Tables, target: Target | None, of_run: tuple[Run, str], delta: Delta, code: str | None) -> Result:
     """Stage the windows of all levels; all are computed before the first one is written."""
-    of, staging_id = find_aggregate(run.job), f"{run.run_id}-{run.attempt}-{uuid.uuid4().hex}"
+    run, staging_id = of_run
+    of = find_aggregate(run.job)
     results = [(level, windows_after(tables, level, _at_level(delta, level, of), run)) for level in of.levels]
     computed = [(level, sliced(level, windows).persist()) for level, windows in results]
     levels = [(level, stored_at(level, windows, run.planned_at)) for level, windows in computed]
-    quality = quality_of(tables, of, delta.added, delta.commits, execution.code)
+    quality = quality_of(tables, of, delta.added, delta.commits, code)
     facts = [fact for level, windows in levels for fact in slice_facts(level, windows, tables.row_hash)]
     rows = rows_read(of, computed[0][1])
-    lake_path = None
-    if execution.lake is not None:
-        windows = levels[0][1]
-        whole = windows.drop("slice")
-        if execution.is_snapshot:
-            left = windows.where(F.col("slice") >= run.committed_slices).drop("slice")
-            whole = snapshot(of, tables.windows(of), left)
-        lake_path = lake.write_run(whole, execution.lake, f"{of.name}/run={run.run_id}/{staging_id}")
+    written = None if target is None else lake.write_gold(tables, run, target, levels)
     for level, windows in levels:
         tables.stage(level, windows, staging_id, run.run_id)
+    lake_path, is_whole = (None, False) if written is None else (written.path, written.is_whole)
     place, names = (staging_id, run.run_id, run.attempt), tuple(level.name for level in of.levels)
-    kind = (lake_path, execution.is_snapshot, datetime.now(UTC))
+    kind = (lake_path, is_whole, datetime.now(UTC))
     staged = Result(*place, tuple(facts), rows, *kind, names, quality)
     tables.finish(staged)
     for _, windows in computed:
@@ -95,7 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--store", help="default: the setting STORE_CONNECTION")
     parser.add_argument("--lake", help="a folder or an address; default: the result goes to SQL only")
     parser.add_argument(
-        "--snapshot", action="store_true", help="write the whole aggregate to the lake, not only this run"
+        "--lake-state", default="", help="the path of the state of the lake's tables, which the app wrote"
     )
     parser.add_argument("--code", help="the version of the app's and the jobs' modules; it is stored with the run")
     given = parser.parse_args(arguments)
@@ -103,7 +104,8 @@ def main(arguments: list[str] | None = None) -> int:
     spark = open_session(f"agg-{given.run_id}-{given.attempt}")
     opened = perf_counter()
     tables = open_tables(spark, given.store or os.environ["STORE_CONNECTION"])
-    result = aggregate(spark, tables, Execution(given.run_id, given.attempt, given.lake, given.snapshot, given.code))
+    place = (given.lake, given.lake_state, given.code)
+    result = aggregate(spark, tables, Execution(given.run_id, given.attempt, *place))
     figures = {
         "run_id": given.run_id,
         "attempt": given.attempt,

@@ -23,12 +23,14 @@ from jobs.as_of import (
 )
 from jobs.counts import COUNT_COLUMNS, WRITTEN_COLUMNS, count_queries, total_of, written_of, written_query
 from jobs.ranges import CommitSpan, LedgerRange, Place, Slice, Written
+from jobs.row_kinds import LINEAGE_KINDS, row_kinds
 from jobs.row_texts import kinds_of
 from jobs.server_words import TIMES, ServerWords
 from jobs.sign_in import SignIn
 from jobs.tables import (
     EVENT_KEY,
     LEDGER_COLUMNS,
+    REMOVED_COLUMNS,
     RUN_COLUMNS,
     Result,
     Run,
@@ -127,6 +129,16 @@ class JdbcTables:
         if windows is None:
             return self._typed(of.name, columns, ["1 = 1"])
         return self._union([standing_windows(of, some, self._words) for some in portions(windows)], columns)
+
+    def lineage_rows(self, row_class: type, slices: Sequence[Slice]) -> DataFrame:
+        wanted = [rows_where(one, f"{self._words.prefix}event_hub_dead_letter") for one in slices]
+        return self._typed(row_table(row_class).name, {**LINEAGE_KINDS, **row_kinds(row_class)}, wanted)
+
+    def removed_rows(self, row_class: type, wanted: Sequence[str]) -> DataFrame:
+        table, row = quoted(row_table(row_class).name), self._words.name.format("row")
+        names = f"{', '.join(REMOVED_COLUMNS)}, table_name, {row} AS document"
+        found = self._selected("retracted_row", names, [f"table_name = {table} AND ({one})" for one in wanted])
+        return found.select(*(F.col(name).cast(kind) for name, kind in REMOVED_COLUMNS.items()), "document")
 
     def windows(self, of: Aggregate) -> DataFrame:
         return self._typed(of.name, window_columns(of), ["1 = 1"])

@@ -1,94 +1,105 @@
-"""The lake of the jobs: Parquet files under a path of each execution, in a folder, at an abfss address, or in blobs.
+"""The aggregates in the lake: each file that holds a touched window is written again, and untouched files stay.
 
-Spark itself writes folders and abfss. A blob address ("https://ACCOUNT.blob.core.windows.net/CONTAINER") is for places
-without a Spark driver, such as Azurite: there, pyarrow writes the files and the executors upload them.
+A table has one row for each window, as SQL has it after the run. So a reader adds nothing up.
 """
 
-import os
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.aggregation.lake import Pointer
-from core.model.aggregates import Aggregate
-from core.remote.spark.lakes import open_container
-from jobs.transforms import of_all_runs, schema_of, window_columns
+from core.aggregation.lake import MANIFEST, LakeFile, TableChange, TableState, gold_table, manifest_json
+from core.model.aggregates import WINDOW_START, Aggregate
+from jobs.lake_files import Layout, change_of, files_of, is_current, open_lake, read_files, write_files, write_text
+from jobs.tables import Run, Tables
+from jobs.transforms import snapshot, window_columns
 
-CONNECTION = "LAKE_CONNECTION"
-EACH = 200_000  # windows in a file
-
-
-def write_run(windows: DataFrame, lake: str, path: str) -> str:
-    """Write a result under the path of one execution; return its address. A repeated task leaves one set of files."""
-    if _is_blob(lake):
-        connection = os.environ.get(CONNECTION)
-        uploaded = windows.mapInArrow(_uploader(lake, path, connection), "name string")
-        uploaded.agg(F.count("name")).collect()
-    else:
-        windows.write.option("maxRecordsPerFile", EACH).parquet(f"{lake}/{path}")
-    return f"{lake}/{path}"
+WINDOW_DATE = "window_date"
 
 
-def lake_schema(of: Aggregate) -> str:
-    """Return the columns of the files of a run."""
-    columns = window_columns(of)
-    return schema_of({**{name: columns[name] for name in of.key}, "is_whole": "boolean", **columns})
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The lake of an execution, the path of the state of its tables, and the folder of its files in each table."""
+
+    lake: str
+    state: str
+    folder: str
 
 
-def read_aggregate(spark: SparkSession, of: Aggregate, lake: str, pointer: Pointer) -> DataFrame:
-    """Return the aggregate at a pointer's cut, from the files of all runs that the pointer lists."""
-    schema = lake_schema(of)
-    found = spark.createDataFrame([], f"{schema}, run_number bigint")
-    for run in pointer.runs:
-        windows = _read(spark, schema, lake, run.path).withColumn("run_number", F.lit(run.number).cast("bigint"))
-        found = found.unionByName(windows)
-    return of_all_runs(of, found)
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The place of a manifest; `is_whole`: the files of a table replace all others."""
+
+    path: str
+    is_whole: bool
 
 
-def _read(spark: SparkSession, schema: str, lake: str, path: str) -> DataFrame:
-    if not _is_blob(lake):
-        return spark.read.schema(schema).parquet(f"{lake}/{path}")
-    plan = spark.createDataFrame([(path,)], "path string")
-    return plan.mapInArrow(_downloader(lake, os.environ.get(CONNECTION)), schema)
+def write_gold(
+    tables: Tables, run: Run, target: Target, levels: Sequence[tuple[Aggregate, DataFrame]]
+) -> Written | None:
+    """Write the windows of a run by level, with the numbers of their slices.
+
+    Returns None when somebody committed slices in the meantime, so that windows from SQL may be counted twice.
+    """
+    spark = levels[0][1].sparkSession
+    states = open_lake(spark, target.lake, target.state).tables
+    changes = {}
+    for of, windows in levels:
+        layout = gold_layout(of)
+        state = states.get(layout.table)
+        if state is not None and is_current(layout, state, run.cut_from):
+            changes[layout.table] = _difference(spark, of, windows, state, target)
+        else:
+            left = windows.where(F.col("slice") >= run.committed_slices).drop("slice")
+            whole = snapshot(of, tables.windows(of), left)
+            added = write_files(_dated(whole), target.lake, layout, target.folder)
+            changes[layout.table] = change_of(layout, added, (), True)
+    is_whole = any(one.is_whole for one in changes.values())
+    if is_whole and _slices_moved(tables, run):
+        return None
+    return finish(spark, target, changes)
 
 
-def _is_blob(lake: str) -> bool:
-    return lake.startswith(("https://", "http://"))
+def finish(spark: SparkSession, target: Target, changes: Mapping[str, TableChange]) -> Written:
+    """Write the manifest of an execution into the folder of its first table."""
+    place = f"{next(iter(changes))}/{target.folder}"
+    write_text(spark, target.lake, f"{place}/{MANIFEST}", manifest_json(changes))
+    return Written(f"{target.lake}/{place}", any(one.is_whole for one in changes.values()))
 
 
-def _uploader(lake: str, path: str, connection: str | None) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    def upload(batches: Iterable[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-        from pyarrow import parquet
-        from pyspark import TaskContext
-
-        container, prefix = open_container(lake, connection)
-        task = TaskContext.get()
-        for number, batch in enumerate(batches):
-            if batch.num_rows:
-                sink = pa.BufferOutputStream()
-                parquet.write_table(pa.Table.from_batches([batch]), sink)
-                name = f"part-{task.partitionId() if task else 0:05}-{number:05}.parquet"
-                whole = "/".join(filter(None, [prefix, path, name]))
-                container.upload_blob(whole, sink.getvalue().to_pybytes(), overwrite=True)
-                yield pa.RecordBatch.from_arrays([pa.array([whole])], names=["name"])
-
-    return upload
+def gold_layout(of: Aggregate) -> Layout:
+    """Return the layout of the table of an aggregate: by day, in the order of time, in which windows are touched."""
+    columns = {**window_columns(of), WINDOW_DATE: "date"}
+    order = (WINDOW_START, *(one.name for one in of.grouped_by))
+    return Layout(gold_table(of.name), columns, (WINDOW_DATE,), order)
 
 
-def _downloader(lake: str, connection: str | None) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    def download(batches: Iterable[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-        from pyarrow import parquet
+def read_gold(spark: SparkSession, of: Aggregate, lake: str, state: TableState) -> DataFrame:
+    """Return the windows of an aggregate in the lake."""
+    return read_files(spark, lake, gold_layout(of), state.files).select(*of.columns)
 
-        container, prefix = open_container(lake, connection)
-        for batch in batches:
-            for path in batch.column(0).to_pylist():
-                folder = "/".join(filter(None, [prefix, path, ""]))
-                for blob in container.list_blobs(name_starts_with=f"{folder.rstrip('/')}/"):
-                    whole = container.download_blob(blob.name).readall()
-                    yield from parquet.read_table(pa.BufferReader(whole)).to_batches()
 
-    return download
+def _difference(
+    spark: SparkSession, of: Aggregate, windows: DataFrame, state: TableState, target: Target
+) -> TableChange:
+    """Write the files again that hold windows of the run, with the windows that no file held."""
+    layout = gold_layout(of)
+    picked = files_of(spark, layout, state.files, _dated(windows))
+    standing = read_files(spark, target.lake, layout, picked).select(*of.columns)
+    merged = snapshot(of, standing, windows.drop("slice"))
+    added = write_files(_dated(merged), target.lake, layout, target.folder)
+    return change_of(layout, added, _paths(picked), False)
+
+
+def _dated(windows: DataFrame) -> DataFrame:
+    return windows.withColumn(WINDOW_DATE, F.to_date(WINDOW_START))
+
+
+def _paths(files: Sequence[LakeFile]) -> list[str]:
+    return [one.path for one in files]
+
+
+def _slices_moved(tables: Tables, run: Run) -> bool:
+    again = tables.read_run(run.run_id)
+    return again is None or again.committed_slices != run.committed_slices

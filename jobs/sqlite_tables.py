@@ -24,9 +24,11 @@ from jobs.as_of import (
 )
 from jobs.counts import count_queries, total_of, written_of, written_query
 from jobs.ranges import CommitSpan, LedgerRange, Place, Slice, Written
+from jobs.row_kinds import LINEAGE_KINDS, row_kinds
 from jobs.sqlite_words import SqliteWords
 from jobs.tables import (
     EVENT_COLUMNS,
+    REMOVED_COLUMNS,
     RUN_COLUMNS,
     Result,
     Run,
@@ -34,6 +36,7 @@ from jobs.tables import (
     fact_values,
     ledger_query,
     position_of,
+    quoted,
     rows_where,
     staged_columns,
     staged_form,
@@ -45,6 +48,7 @@ WRITTEN = 5_000  # rows in a transaction: the app writes to the same file
 BUSY = 60.0  # seconds that a statement waits for a different writer
 WORDS = SqliteWords()
 
+_STORED = {"boolean": "bigint"}  # SQLite has no booleans; Spark reads 0 and 1 as such
 _RUN = f"SELECT {RUN_COLUMNS}, planned_at FROM aggregation_run WHERE run_id = ?"
 _CHECKPOINTS = "SELECT partition_id, sequence_number FROM event_hub_checkpoint WHERE stream_id = ?"
 _CUT = "SELECT cut FROM aggregation_cut WHERE job = ?"
@@ -109,6 +113,17 @@ class SqliteTables:
         every = f"SELECT {', '.join(map(WORDS.named, columns))} FROM {of.name}"
         some = [every] if windows is None else [standing_windows(of, each, WORDS) for each in portions(windows)]
         return self._selected(some, schema_of(columns))
+
+    def lineage_rows(self, row_class: type, slices: Sequence[Slice]) -> DataFrame:
+        columns = {**LINEAGE_KINDS, **{name: _STORED.get(kind, kind) for name, kind in row_kinds(row_class).items()}}
+        select = f"SELECT {', '.join(map(WORDS.named, columns))} FROM {row_table(row_class).name} WHERE "
+        return self._selected([select + rows_where(one) for one in slices], schema_of(columns))
+
+    def removed_rows(self, row_class: type, wanted: Sequence[str]) -> DataFrame:
+        table = quoted(row_table(row_class).name)
+        select = f'SELECT {", ".join(REMOVED_COLUMNS)}, "row" FROM retracted_row WHERE table_name = {table} AND '
+        schema = schema_of({**REMOVED_COLUMNS, "document": "string"})
+        return self._selected([f"{select}({one})" for one in wanted], schema)
 
     def windows(self, of: Aggregate) -> DataFrame:
         return self._windows(of, of.name, "1 = 1")
@@ -180,6 +195,7 @@ def _reader(path: str, schema: str) -> Callable[[Iterable[Any]], Iterator[Any]]:
         kinds = {
             "string": pa.string(),
             "bigint": pa.int64(),
+            "double": pa.float64(),
             "timestamp": pa.timestamp("us", tz="UTC"),
             "date": pa.date32(),
         }

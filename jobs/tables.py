@@ -34,6 +34,14 @@ SELECT m.stream_id, m.partition_id, MAX(m.commit_number) AS commit_number, m.kin
 """
 EVENT_KEY = ("stream_id", "partition_id", "sequence_number")
 EVENT_COLUMNS = (*EVENT_KEY, "offset_token", "enqueued_at", "partition_key", "properties", "body")
+REMOVED_COLUMNS = {  # of retracted_row: `commit_number` is that of the replay
+    "stream_id": "bigint",
+    "partition_id": "string",
+    "sequence_number": "bigint",
+    "ordinal": "bigint",
+    "row_commit_number": "bigint",
+    "commit_number": "bigint",
+}
 RUN_COLUMNS = "run_id, job, run_number, cut_from, cut_to, attempt, status, committed_slices"
 
 
@@ -126,6 +134,13 @@ class Tables(Protocol):
 
     def standing(self, of: Aggregate, windows: Sequence[Mapping[str, Any]] | None) -> DataFrame:
         """Return the stored windows among some (None: all) with the `run_number` that touched each last, by seeks."""
+
+    def lineage_rows(self, row_class: type, slices: Sequence[Slice]) -> DataFrame:
+        """Return appended rows in these slices with their lineage, and their columns in the types of `row_kinds`."""
+
+    def removed_rows(self, row_class: type, wanted: Sequence[str]) -> DataFrame:
+        """Return the rows of a class that replays removed, by SQL conditions: their lineage as `REMOVED_COLUMNS` has
+        it, and `document`, the row as JSON."""
 
     def windows(self, of: Aggregate) -> DataFrame:
         """Return the stored windows of an aggregate."""

@@ -105,18 +105,6 @@ def snapshot(of: Aggregate, standing: DataFrame, result: DataFrame) -> DataFrame
     )
 
 
-def of_all_runs(of: Aggregate, runs: DataFrame) -> DataFrame:
-    """Return the aggregate of several runs, ordered by `run_number`: a whole window replaces all parts before it."""
-    key = list(of.key)
-    last_whole = (
-        runs.where(F.col("is_whole")).groupBy(*key).agg(F.max("run_number").alias("whole_at")).select(*key, "whole_at")
-    )
-    counting = runs.join(last_whole, key, how="left").where(
-        F.col("whole_at").isNull() | (F.col("run_number") >= F.col("whole_at"))
-    )
-    return added(of, counting.select(*of.columns)).where(F.col(of.count) > 0).select(*of.columns)
-
-
 def differences(of: Aggregate, first: DataFrame, second: DataFrame) -> DataFrame:
     """Return the windows that differ in any bit; `side` names the side that has the row."""
     lacking = first.select(*of.columns).exceptAll(second.select(*of.columns)).withColumn("side", F.lit("first"))

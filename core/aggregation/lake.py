@@ -1,89 +1,158 @@
-"""The lake's pointer: the list of files that are the aggregate at a cut. A swap replaces the whole pointer, so that no
-reader sees a part of a run."""
+"""The lake: Delta tables, whose Parquet files a job writes, and which the app commits with the run as a transaction.
+
+A job knows no Delta. It gets the state of its tables as JSON, and its manifest says which files it wrote and which ones
+they replace. Each table is one commit, so a reader sees all of a run in a table, or nothing of it.
+"""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from core.aggregation.runs import NO_CUT, AggregationRun, Cut
+from core.aggregation.runs import NO_CUT, Cut
 
-LISTED = 256  # the most runs in a pointer; the run after them is a snapshot
+GOLD, SILVER = "gold", "silver"
+MANIFEST = "manifest"
+Value = str | int | None  # of a column in a file's range: instants and days are ISO texts
+Range = Mapping[str, Value]
 
 
 @dataclass(frozen=True, slots=True)
-class LakeRun:
-    """One run in the lake: a folder of Parquet files that are never changed."""
+class LakeFile:
+    """A Parquet file of a table: its path in the table's folder, its partition, and the range of some columns.
 
-    run_id: str
-    number: int
+    A column that is in neither `least` nor `most` may have any value.
+    """
+
     path: str
+    size: int
+    rows: int
+    partition: Mapping[str, str]
+    least: Range
+    most: Range
 
 
 @dataclass(frozen=True, slots=True)
-class Pointer:
-    """The aggregate at `cut`: the windows of all `runs`; later ones add to earlier ones, or replace them."""
+class TableState:
+    """A table at a cut: its columns with their types in Spark, and its files. No cut: a run has to write all of it."""
+
+    cut: str | None
+    columns: Mapping[str, str]
+    files: tuple[LakeFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """The files that a run adds to a table, and the paths that it takes away. `is_whole`: all earlier files go."""
+
+    columns: Mapping[str, str]
+    partition: tuple[str, ...]
+    added: tuple[LakeFile, ...]
+    removed: tuple[str, ...]
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StandingTable:
+    """A table as the lake has it: its version, the number of the last run in it (0: none), columns and files."""
+
+    version: int
+    run: int
+    columns: Mapping[str, str]
+    files: tuple[LakeFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The run of a commit: its job and number, by which a repeated commit is known, and facts for readers."""
 
     job: str
     number: int
-    cut: Cut
-    runs: tuple[LakeRun, ...]
-
-    def to_json(self) -> bytes:
-        listed: dict[str, Any] = {**asdict(self), "cut": json.loads(self.cut)}
-        return json.dumps(listed, indent=1).encode()
-
-    @staticmethod
-    def of_json(text: bytes) -> "Pointer":
-        """Parse a pointer; raises ValueError or KeyError for any other text."""
-        given = json.loads(text)
-        cut = Cut(json.dumps(given["cut"], sort_keys=True, separators=(",", ":")))
-        return Pointer(given["job"], given["number"], cut, tuple(LakeRun(**run) for run in given["runs"]))
+    facts: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredPointer:
-    """A pointer and the etag under which it was read."""
-
-    pointer: Pointer
-    etag: str
+NO_TABLE = StandingTable(-1, 0, {}, ())
+EMPTY = TableState(NO_CUT, {}, ())
 
 
 class Lake(Protocol):
-    """Reads and swaps the lake's pointer; the jobs write the files. Every method may raise LakeUnreachable."""
+    """Reads and commits tables, and stores texts for jobs. Every method may raise LakeUnreachable."""
 
     @property
     def location(self) -> str:
         """The folder or the address that jobs write to."""
 
-    def read_pointer(self, job: str) -> StoredPointer | None:
-        """Return the pointer in the lake, or None when there is none yet."""
+    def read_table(self, table: str, job: str) -> StandingTable:
+        """Return a table; NO_TABLE when there is none yet. LakeUnreachable when it is not a table of this job."""
 
-    def swap_pointer(self, pointer: Pointer, etag: str | None) -> bool:
-        """Replace the pointer with this etag (None: write the first one); False when a different one is there."""
+    def commit(self, table: str, standing: StandingTable, change: TableChange, mark: Mark) -> bool:
+        """Commit a change to the table in exactly this version; False when a different commit was first."""
 
+    def lacks(self, table: str, files: Sequence[LakeFile]) -> bool:
+        """Return True when a file of a change is not in the lake any more."""
 
-def empty_pointer(job: str) -> Pointer:
-    """Return the pointer before the first run."""
-    return Pointer(job, 0, NO_CUT, ())
+    def maintain(self, table: str) -> Mapping[str, int]:
+        """Compact a table, remove files that no reader of the last days needs, and shorten its log; return counts."""
 
+    def write_text(self, path: str, text: str) -> None:
+        """Write a text for a job."""
 
-def pointer_after(pointer: Pointer, committed: Sequence[AggregationRun], location: str) -> Pointer:
-    """Return the pointer with the committed runs that follow it, up to the first run that is not in this lake.
-
-    A snapshot holds everything up to its run, so it needs no run before it.
-    """
-    for run in committed:
-        if run.lake_path is None or not run.lake_path.startswith(f"{location}/"):
-            continue
-        listed = LakeRun(run.run_id, run.number, run.lake_path.removeprefix(f"{location}/"))
-        if run.is_snapshot:
-            pointer = Pointer(pointer.job, run.number, run.cut_to, (listed,))
-        elif pointer.cut == run.cut_from:
-            pointer = replace(pointer, number=run.number, cut=run.cut_to, runs=(*pointer.runs, listed))
-    return pointer
+    def read_text(self, folder: str) -> str | None:
+        """Return the text that a job wrote in a folder; None when there is none."""
 
 
-def needs_snapshot(pointer: Pointer, run: AggregationRun) -> bool:
-    """Return True when a run has to write everything: the pointer lacks runs before it, or lists too many."""
-    return pointer.cut != run.cut_from or len(pointer.runs) >= LISTED
+def state_json(tables: Mapping[str, TableState]) -> str:
+    """Return the state of tables as the text that a job reads."""
+    return json.dumps({name: asdict(one) for name, one in tables.items()})
+
+
+def state_of(text: str) -> dict[str, TableState]:
+    """Return the state of tables in a text."""
+    return {
+        name: TableState(one["cut"], one["columns"], _files(one["files"])) for name, one in json.loads(text).items()
+    }
+
+
+def manifest_json(changes: Mapping[str, TableChange]) -> str:
+    """Return the changes of a run as the text that the app reads."""
+    return json.dumps({name: asdict(one) for name, one in changes.items()})
+
+
+def manifest_of(text: str) -> dict[str, TableChange]:
+    """Return the changes of a run in a text; raises ValueError, KeyError or TypeError for any other text."""
+    return {
+        name: TableChange(
+            one["columns"], tuple(one["partition"]), _files(one["added"]), tuple(one["removed"]), one["is_whole"]
+        )
+        for name, one in json.loads(text).items()
+    }
+
+
+def file_of(given: Mapping[str, Any]) -> LakeFile:
+    """Return the file that a JSON object describes."""
+    return LakeFile(**given)
+
+
+def table_at(standing: StandingTable, cut: Cut | None) -> TableState:
+    """Return the state of a table for a job, when the last run in the table ended at a cut (None: nobody knows)."""
+    if standing.version < 0:
+        return EMPTY
+    return TableState(cut, standing.columns, standing.files)
+
+
+def fits(standing: StandingTable, change: TableChange) -> bool:
+    """Return True when a change can be committed: its files replace all others, or those that it replaces are there."""
+    if change.is_whole:
+        return True
+    if standing.version >= 0 and dict(standing.columns) != dict(change.columns):
+        return False
+    return set(change.removed) <= {one.path for one in standing.files}
+
+
+def gold_table(name: str) -> str:
+    """Return the table of an aggregate."""
+    return f"{GOLD}/{name}"
+
+
+def _files(given: Sequence[Mapping[str, Any]]) -> tuple[LakeFile, ...]:
+    return tuple(map(file_of, given))

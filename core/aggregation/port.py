@@ -55,6 +55,9 @@ class AggregationStore(Protocol):
         Raises StagingRefused when they differ, and SchemaMismatch when the database has different levels of the job.
         """
 
+    def mark_lake(self, run: AggregationRun) -> bool:
+        """Mark an open run, whose whole result is in the lake, as committed there: it can no longer be given up."""
+
     def close_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
         """Move the cut and close the run, whose slices are all committed, in one transaction."""
 

@@ -12,8 +12,9 @@ from datetime import datetime
 
 from core.aggregation.attempts import ask, end_job, failure_of, refusal_of
 from core.aggregation.commit import commit_run
-from core.aggregation.lake import Lake, StoredPointer, empty_pointer, needs_snapshot, pointer_after
+from core.aggregation.lake import Lake
 from core.aggregation.port import AggregationStore
+from core.aggregation.publish import commit_rows, hand_over, publish
 from core.aggregation.quality import Quality, quality_facts, quality_from
 from core.aggregation.retention import remove_old_windows
 from core.aggregation.runs import (
@@ -27,6 +28,7 @@ from core.aggregation.runs import (
     next_step,
     planned_run,
 )
+from core.aggregation.silver import is_rows_job
 from core.aggregation.spark import JobRequest, SparkEngine
 from core.errors import DataRefused, EngineRefused, EngineUnreachable, LakeUnreachable, StagingRefused
 
@@ -52,7 +54,7 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class AggregationReport:
-    """The steps of a tick, in words, and the last run after it. `published`: the lake's pointer is up to date; `fault`
+    """The steps of a tick, in words, and the last run after it. `published`: the lake's tables are up to date; `fault`
     has the words of a lake that does not answer; `removed` counts the old windows that were removed, by level. `closed`
     is the run that this tick committed whole."""
 
@@ -85,29 +87,19 @@ def aggregate(own: Aggregation, job: str) -> AggregationReport:
     if standing.pause is not None:
         did.append("is paused")
     elif standing.open_run is None:
-        removed = remove_old_windows(own.store, job, own.now)  # an open run may still add to them
+        if not is_rows_job(job):
+            removed = remove_old_windows(own.store, job, own.now)  # an open run may still add to them
         did.append(_begin(own, job, standing))
         standing = own.store.read_standing(job)
     return AggregationReport(tuple(did), standing.last_run, published, fault, removed, closed)
 
 
-def publish(own: Aggregation, job: str) -> bool:
-    """Move the lake's pointer to the last committed run; False when a later tick or snapshot has to do it."""
-    if own.lake is None:
-        return True
-    stored = own.lake.read_pointer(job)
-    pointer = stored.pointer if stored else empty_pointer(job)
-    committed = own.store.read_committed_runs(job, pointer.number)
-    following = pointer_after(pointer, committed, own.lake.location)
-    if following != pointer and not own.lake.swap_pointer(following, stored.etag if stored else None):
-        return False  # another tick has swapped it: the next tick adds the missing runs
-    return not committed or following.number == committed[-1].number
-
-
 def _published(own: Aggregation, job: str) -> tuple[bool, str | None]:
     """A lake that does not answer stops no run: a later run writes a snapshot there."""
+    if own.lake is None:
+        return True, None
     try:
-        return publish(own, job), None
+        return publish(own.store, own.lake, job), None
     except LakeUnreachable as fault:
         return False, str(fault)
 
@@ -149,7 +141,11 @@ def _go_on(own: Aggregation, run: AggregationRun) -> str:
 def _commit(own: Aggregation, run: AggregationRun, staged: Staged) -> str:
     """Commit a result as far as the time goes. A refused one is taken away, because it would be refused again."""
     try:
+        if is_rows_job(run.job):
+            return commit_rows(own.store, own.lake, run, staged, own.now())
         return commit_run(own.store, run, staged, own.now, own.now() + own.limits.commit)
+    except LakeUnreachable as fault:
+        return f"waits: {fault}"
     except (DataRefused, StagingRefused) as refused:
         why = f"the database refused its result {staged.staging_id}"
         failure = refusal_of(run, why, str(refused), own.now())
@@ -178,9 +174,12 @@ def _submit_again(own: Aggregation, run: AggregationRun, attempt: int, failure: 
 def _submit(own: Aggregation, run: AggregationRun) -> str:
     """Submit a job whose intent is stored. If no answer comes, a later tick looks for the job's name."""
     try:
-        job_id = own.engine.submit(JobRequest(run.job_name, PROGRAM, _arguments(own, run)))
+        arguments = ("--run-id", run.run_id, "--attempt", str(run.attempt), *own.arguments)
+        job_id = own.engine.submit(JobRequest(run.job_name, PROGRAM, (*arguments, *lake_arguments(own, run))))
     except EngineUnreachable:
         return "submitted, without an answer"
+    except LakeUnreachable as fault:
+        return f"waits: {fault}"
     except EngineRefused as refused:
         own.store.note_failure(refusal_of(run, "the engine refused the submit", str(refused), own.now()))
         raise
@@ -188,17 +187,16 @@ def _submit(own: Aggregation, run: AggregationRun) -> str:
     return "submitted"
 
 
-def _arguments(own: Aggregation, run: AggregationRun) -> tuple[str, ...]:
-    arguments = ("--run-id", run.run_id, "--attempt", str(run.attempt), *own.arguments)
+def lake_arguments(own: Aggregation, run: AggregationRun) -> tuple[str, ...]:
+    """Return the arguments about the lake. Without an answer of it, windows go to SQL only, and rows wait."""
     if own.lake is None:
-        return arguments
+        return ()
     try:
-        stored: StoredPointer | None = own.lake.read_pointer(run.job)
+        return hand_over(own.store, own.lake, run)
     except LakeUnreachable:
-        return arguments  # the result goes to SQL only
-    pointer = stored.pointer if stored else empty_pointer(run.job)
-    snapshot = ("--snapshot",) if needs_snapshot(pointer, run) else ()
-    return (*arguments, "--lake", own.lake.location, *snapshot)
+        if is_rows_job(run.job):
+            raise
+        return ()
 
 
 def _state(answer: EngineAnswer) -> str:

@@ -18,6 +18,7 @@ from core.aggregation.runs import (
     Standing,
     cut_of,
 )
+from core.model.aggregates import SLICES
 from core.store.columns import cut, instant_of, instant_or_none, instant_text, storable
 from core.store.database import Database, write
 from core.store.levels import level_mismatch, levels_text, part_steps, staged_of
@@ -91,6 +92,10 @@ class Aggregations:
 
     def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool:
         return self._is_first(portion_script(run, staged, portion))
+
+    def mark_lake(self, run: AggregationRun) -> bool:
+        values = {"cut_from": run.cut_from, "expected_slices": run.committed_slices, "committed_slices": SLICES}
+        return self._touched("mark_slices", run, **values)
 
     def close_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
         return self._is_first(close_script(run, staged, closed_at))

@@ -6,6 +6,7 @@ from typing import Any
 
 from core.aggregation.commit import Part
 from core.aggregation.runs import Staged
+from core.aggregation.silver import is_rows_job
 from core.errors import SchemaMismatch
 from core.store.columns import instant_of
 from core.store.script import Step, of_rows
@@ -14,7 +15,7 @@ from core.transforms.aggregates import find_aggregate
 
 def levels_text(job: str) -> str:
     """Return the names of the levels that this code declares for a job, as its row in `aggregation_cut` holds them."""
-    return " ".join(one.name for one in find_aggregate(job).levels)
+    return job if is_rows_job(job) else " ".join(one.name for one in find_aggregate(job).levels)
 
 
 def level_mismatch(job: str) -> SchemaMismatch:

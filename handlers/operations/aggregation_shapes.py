@@ -122,7 +122,7 @@ class RunAnswer(Answered):
 
 
 class StepAnswer(Answered):
-    """The actions of the step, and the newest run; `published` is true if the lake's pointer is up to date."""
+    """The actions of the step, and the newest run; `published` is true if the lake's tables are up to date."""
 
     did: list[str]
     published: bool

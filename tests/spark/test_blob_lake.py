@@ -1,24 +1,29 @@
-"""The lake in blobs: Azurite, where it is installed."""
+"""The lake in blobs: Azurite, where it is installed. Executors upload, delta-rs commits, and polars reads."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import polars as pl
 import pytest
 from azure.storage.blob import BlobServiceClient
 
-from core.aggregation.lake import empty_pointer
+from core.aggregation.lake import NO_TABLE, Mark, TableChange
+from core.aggregation.publish import states_of
 from core.errors import LakeUnreachable
-from core.remote.spark.lakes import BlobLake
+from core.remote.spark.delta import DeltaLake
+from core.remote.spark.lakes import BlobStorage
 from core.transforms.aggregates import find_aggregate
-from jobs.lake import CONNECTION, read_aggregate
+from jobs.lake import read_gold
+from jobs.lake_files import CONNECTION
 from tests.acceptance.storage import azurite
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.spark.readings import gas, switch
 from tests.spark.world import Fate, World
 
-OF = find_aggregate(HOME_ACTIVITY)
+OF, ROWS = find_aggregate(HOME_ACTIVITY), "rows.sensor_reading"
+GOLD = f"gold/{HOME_ACTIVITY}"
 
 pytestmark = pytest.mark.slow
 
@@ -35,39 +40,47 @@ def blobs() -> Iterator[tuple[str, str]]:
 
 
 @pytest.fixture
-def lake(blobs: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> BlobLake:
+def storage(blobs: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> BlobStorage:
     monkeypatch.setenv(CONNECTION, blobs[1])
-    return BlobLake(*blobs)
+    return BlobStorage(*blobs)
 
 
-def test_runs_are_uploaded_by_the_executors_and_listed_by_the_pointer(
-    spark: Any, tmp_path: Path, lake: BlobLake
+def test_runs_are_uploaded_by_the_executors_and_their_tables_are_those_of_sql(
+    spark: Any, tmp_path: Path, storage: BlobStorage
 ) -> None:
+    lake = DeltaLake(storage)
     world = World(spark, tmp_path, lake)
     for fates in ([], [Fate.KILLED_AFTER]):
         world.engine.fates = list(fates)
         world.commit([gas(), switch(), switch("home-2")])
         world.settle()
-    stored = lake.read_pointer(HOME_ACTIVITY)
-    assert stored is not None
-    assert [run.number for run in stored.pointer.runs] == [1, 2]
-    found = read_aggregate(spark, OF, lake.location, stored.pointer).orderBy(*OF.key).collect()
-    assert found == world.tables.windows(OF).orderBy(*OF.key).collect() != []
+        world.settle(job=ROWS)
+    expected = [tuple(row) for row in world.tables.windows(OF).orderBy(*OF.key).collect()]
+    state = states_of(world.store, lake, HOME_ACTIVITY)[GOLD]
+    assert [tuple(row) for row in read_gold(spark, OF, lake.location, state).orderBy(*OF.key).collect()] == expected
+    found = pl.read_delta(storage.uri(GOLD), storage_options=storage.options())
+    assert found.select("home_id", "readings").sort("home_id", "readings").rows() == sorted(
+        (row[0], row[3]) for row in expected
+    )
+    rows = pl.read_delta(storage.uri("silver/sensor_reading"), storage_options=storage.options())
+    assert sorted(rows["sequence_number"]) == [
+        number for (number,) in world.sqlite.sql("SELECT sequence_number FROM sensor_reading ORDER BY sequence_number")
+    ]
     world.store.close()
 
 
-def test_a_pointer_is_only_swapped_for_the_one_that_was_read(blobs: tuple[str, str], lake: BlobLake) -> None:
-    job = "swapping"
-    assert lake.read_pointer(job) is None
-    assert lake.swap_pointer(empty_pointer(job), None)
-    assert not lake.swap_pointer(empty_pointer(job), None)
-    first = lake.read_pointer(job)
-    assert first is not None
-    assert lake.swap_pointer(first.pointer, first.etag)
-    assert not lake.swap_pointer(first.pointer, first.etag)
+def test_a_commit_for_a_version_that_has_passed_is_refused(storage: BlobStorage) -> None:
+    lake, table = DeltaLake(storage), "gold/other"
+    nothing = TableChange({"home_id": "string", "window_date": "date"}, ("window_date",), (), (), False)
+    assert lake.commit(table, NO_TABLE, nothing, Mark(HOME_ACTIVITY, 1, {}))
+    assert not lake.commit(table, NO_TABLE, nothing, Mark(HOME_ACTIVITY, 1, {}))
+    standing = lake.read_table(table, HOME_ACTIVITY)
+    assert lake.commit(table, standing, nothing, Mark(HOME_ACTIVITY, 2, {}))
+    assert not lake.commit(table, standing, nothing, Mark(HOME_ACTIVITY, 3, {}))
+    assert lake.maintain(table) == {"compacted": 0, "removed": 0}
 
 
 def test_a_lake_that_is_not_there_says_so(blobs: tuple[str, str]) -> None:
-    lake = BlobLake(blobs[0].replace("/lake/", "/none/"), blobs[1])
+    lake = DeltaLake(BlobStorage(blobs[0].replace("/lake/", "/none/"), blobs[1]))
     with pytest.raises(LakeUnreachable, match=r"^LAKE: "):
-        lake.swap_pointer(empty_pointer("job"), None)
+        lake.write_text("gold/x/state.json", "{}")

@@ -1,25 +1,25 @@
-"""The lake: immutable files of each run, and a pointer under which a reader only ever finds whole runs."""
+"""Gold: the tables of aggregates in the lake, as polars and Spark read them; they are those of SQL at every run."""
 
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
+from deltalake import DeltaTable
 
 import core.aggregation.commit
-import core.aggregation.lake
 from core.aggregation.commit import portions
-from core.aggregation.lake import StoredPointer
-from core.aggregation.tick import aggregate
-from core.remote.spark.lakes import FolderLake
+from core.remote.spark.delta import DeltaLake
+from core.remote.spark.lakes import FolderStorage
 from core.transforms.aggregates import find_aggregate
-from jobs.lake import read_aggregate
-from tests.fakes.aggregation_engines import HOME_ACTIVITY, committed
+from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.spark.readings import NOON, gas, switch
+from tests.spark.stream import Stream, fewer, gas_event, motion_event, moved, registered
 from tests.spark.world import Fate, World
 
 OF = find_aggregate(HOME_ACTIVITY)
+GOLD = f"gold/{HOME_ACTIVITY}"
 
 
 @pytest.fixture
@@ -29,99 +29,78 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def world(spark: Any, tmp_path: Path, folder: Path) -> Any:
-    made = World(spark, tmp_path, FolderLake(folder))
+    made = World(spark, tmp_path, DeltaLake(FolderStorage(folder)))
     yield made
     made.store.close()
 
 
-def pointer(folder: Path) -> StoredPointer:
-    found = FolderLake(folder).read_pointer(HOME_ACTIVITY)
-    assert found is not None
-    return found
-
-
-def in_lake(spark: Any, folder: Path) -> list[tuple[Any, ...]]:
-    return [
-        tuple(row) for row in read_aggregate(spark, OF, str(folder), pointer(folder).pointer).orderBy(*OF.key).collect()
-    ]
+def in_lake(folder: Path) -> list[tuple[Any, ...]]:
+    """Return the windows as polars reads them."""
+    return pl.read_delta(str(folder / GOLD)).select(OF.columns).sort(OF.key).rows()
 
 
 def in_sql(world: World) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in world.tables.windows(OF).orderBy(*OF.key).collect()]
+    rows = (tuple(getattr(one, name) for name in OF.columns) for one in world.activity())
+    return sorted(rows, key=lambda row: row[:3])
 
 
-def test_the_pointer_lists_each_committed_run_and_the_sum_of_their_files_is_the_aggregate(
+def files(folder: Path) -> dict[str, str]:
+    """Return the day of each file of the table."""
+    found = DeltaTable(str(folder / GOLD)).get_add_actions(flatten=True)
+    days = map(str, found.column("partition.window_date").to_pylist())
+    return dict(zip(found.column("path").to_pylist(), days, strict=True))
+
+
+def test_the_table_is_the_aggregate_after_each_run_and_files_of_untouched_windows_stay(
     world: World, folder: Path, spark: Any
 ) -> None:
-    for fates in ([], [Fate.KILLED_AFTER], [Fate.TWICE]):
+    world.commit([gas(), gas("home-2"), gas(at=NOON - timedelta(days=1))])
+    world.settle()
+    before = files(folder)
+    assert sorted(before.values()) == ["2026-02-09", "2026-02-10"]
+    for fates in ([Fate.KILLED_AFTER], [Fate.TWICE]):
         world.engine.fates = list(fates)
-        world.commit([gas(), switch(), switch(at=NOON + timedelta(hours=len(fates)))])
+        world.commit([gas(), switch(at=NOON + timedelta(hours=1))])
         world.settle()
-    assert [run.number for run in pointer(folder).pointer.runs] == [1, 2, 3]
-    assert pointer(folder).pointer.cut == world.store.read_standing(HOME_ACTIVITY).cut
-    assert in_lake(spark, folder) == in_sql(world) != []
-
-
-def test_half_a_run_and_an_uncommitted_one_are_not_seen(world: World, folder: Path, spark: Any) -> None:
-    world.commit([gas()])
+        assert in_lake(folder) == in_sql(world) != []
+    kept = files(folder).keys() & before.keys()
+    assert [before[path] for path in kept] == ["2026-02-09"]
+    DeltaTable(str(folder / GOLD)).optimize.z_order(["home_id"])  # somebody writes all files again
+    world.commit([gas(ppm=1, at=NOON - timedelta(days=1)), switch(at=NOON - timedelta(days=9))])  # late
     world.settle()
-    before = in_lake(spark, folder)
-    world.commit([gas(), gas("home-2")])
-    world.engine.fates = [Fate.KILLED_AFTER]
-    world.tick()  # its files are in the lake, and it died
-    world.tick()  # the next attempt staged, and nobody has committed it
-    assert len(list(folder.rglob("*.parquet"))) > 1
-    assert in_lake(spark, folder) == before
+    assert in_lake(folder) == in_sql(world)
+    assert kept.isdisjoint(files(folder))
+    found = spark.read.parquet(*DeltaTable(str(folder / GOLD)).file_uris()).select(*OF.columns)
+    assert sorted(tuple(row) for row in found.collect()) == sorted(
+        tuple(row) for row in world.tables.windows(OF).collect()
+    )
+
+
+def test_windows_that_a_replay_empties_or_moves_leave_the_table(world: World, folder: Path) -> None:
+    stream = Stream(world)
+    stream.take(registered("home-1"), *(gas_event("home-1", ppm) for ppm in (5, 7)), motion_event("home-1"))
     world.settle()
-    assert in_lake(spark, folder) == in_sql(world) != before
-
-
-def test_a_pointer_that_was_not_swapped_in_time_is_swapped_by_the_next_tick(world: World, folder: Path) -> None:
-    world.commit([gas()])
-    world.tick()
-    (staged,) = world.store.read_runs(HOME_ACTIVITY, 10, 1)
-    whole = world.store.read_staged(staged.run_id)
-    assert whole is not None
-    assert committed(world.store, staged, whole, world.clock.now())  # and the function died before the swap
-    assert FolderLake(folder).read_pointer(HOME_ACTIVITY) is None
-    assert aggregate(world.own, HOME_ACTIVITY).published
-    assert [run.number for run in pointer(folder).pointer.runs] == [1]
-
-
-def test_another_lake_that_lacks_earlier_runs_gets_a_snapshot_of_everything(
-    world: World, folder: Path, spark: Any
-) -> None:
-    world.commit([gas(), switch()])
+    before = in_lake(folder)
+    stream.deploy(moved, "test/2")
+    stream.replay()
     world.settle()
-    other = folder.with_name("other")
-    world.own = replace(world.own, lake=FolderLake(other))
-    assert not world.tick().published
-    world.commit([gas()])
+    stream.deploy(fewer, "test/3")
+    stream.replay()
     world.settle()
-    assert [run.number for run in pointer(other).pointer.runs] == [2]
-    assert in_lake(spark, other) == in_sql(world) != []
+    assert in_lake(folder) == in_sql(world) != before
+    world.prove()
 
 
-def test_a_pointer_that_lists_too_much_is_folded_into_one_run(
-    world: World, folder: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(core.aggregation.lake, "LISTED", 2)
-    for _ in range(4):
-        world.commit([gas(), switch()])
-        world.settle()
-    assert [run.number for run in pointer(folder).pointer.runs] == [3, 4]
-    assert in_lake(spark, folder) == in_sql(world) != []
-
-
-def test_a_snapshot_of_a_run_that_has_committed_slices_counts_them_once(
-    world: World, folder: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+def test_a_lake_that_was_away_is_written_whole_and_counts_slices_of_a_refused_attempt_once(
+    world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(core.aggregation.commit, "PORTION", 1)
     homes = [f"home-{number}" for number in range(6)]
+    folder.touch()  # a file where the folder has to be
     world.commit([gas(home) for home in homes])
     world.settle()
-    other = folder.with_name("other")
-    world.own = replace(world.own, lake=FolderLake(other))
+    folder.unlink()
+    assert not world.tick().published
     world.commit([gas(home) for home in homes])
     world.tick()
     (run,) = world.store.read_runs(HOME_ACTIVITY, 10, 1)
@@ -130,6 +109,5 @@ def test_a_snapshot_of_a_run_that_has_committed_slices_counts_them_once(
     assert world.store.commit_portion(run, staged, portions(world.store.read_slices(staged), 0)[0])
     assert world.store.discard_staged(staged)
     world.settle()
-    assert [one.number for one in pointer(other).pointer.runs] == [2]
-    assert in_lake(spark, other) == in_sql(world) != []
+    assert in_lake(folder) == in_sql(world) != []
     world.prove()

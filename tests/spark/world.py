@@ -113,13 +113,8 @@ class InProcessEngine:
 
     def _run(self, request: JobRequest, fate: Fate) -> JobState:
         given = dict(zip(request.arguments[::2], request.arguments[1::2], strict=False))
-        order = Execution(
-            given["--run-id"],
-            int(given["--attempt"]),
-            given.get("--lake"),
-            "--snapshot" in request.arguments,
-            given["--code"],
-        )
+        place = (given.get("--lake"), given.get("--lake-state", ""), given["--code"])
+        order = Execution(given["--run-id"], int(given["--attempt"]), *place)
         tables: Any = DyingTables(self.tables, fate)
         try:
             for _ in range({Fate.TWICE: 2, Fate.VANISHED: 0}.get(fate, 1)):
@@ -180,18 +175,18 @@ class World:
             sql("INSERT INTO retracted_row VALUES (1, ?, ?, 'sensor_reading', ?, 0, ?, ?)", *values)
             sql(f"DELETE FROM sensor_reading WHERE {place}", of, at)
 
-    def tick(self, patience: timedelta = timedelta(minutes=11)) -> AggregationReport:
+    def tick(self, patience: timedelta = timedelta(minutes=11), job: str = HOME_ACTIVITY) -> AggregationReport:
         """Tick once, and let time pass."""
-        report = aggregate(self.own, HOME_ACTIVITY)
+        report = aggregate(self.own, job)
         self.clock.advance(patience.total_seconds())
         return report
 
-    def settle(self, limit: int = 40) -> None:
+    def settle(self, limit: int = 40, job: str = HOME_ACTIVITY) -> None:
         """Tick until nothing is new."""
         for _ in range(limit):
-            if self.tick().did == ("has nothing new",):
+            if self.tick(job=job).did == ("has nothing new",):
                 return
-        raise AssertionError(f"not settled after {limit} ticks: {self.store.read_runs(HOME_ACTIVITY, 10**9, 3)}")
+        raise AssertionError(f"not settled after {limit} ticks: {self.store.read_runs(job, 10**9, 3)}")
 
     def activity(self, level: type[HomeActivity] = HomeActivity) -> list[HomeActivity]:
         """Return all windows of a level, in order."""

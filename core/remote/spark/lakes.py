@@ -1,24 +1,41 @@
-"""The lake's pointer in a folder, or in a blob that is swapped by If-Match."""
+"""The places of the lake: a folder of this machine, or a storage account, with the options that delta-rs needs."""
 
-import fcntl
-import hashlib
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from core.aggregation.lake import Pointer, StoredPointer
 from core.errors import LakeUnreachable
-from core.remote.hub.client import first_line
+from core.remote.hub.client import sync_credential
 
-POINTER = "current.json"
+STORAGE_SCOPE = "https://storage.azure.com/.default"
 
 
-class FolderLake:
-    """A Lake on this machine; a lock and a rename replace If-Match."""
+class Storage(Protocol):
+    """Reads and writes small files, and names the place of a table for delta-rs."""
+
+    @property
+    def location(self) -> str:
+        """The folder or the address that jobs write to."""
+
+    def uri(self, table: str) -> str:
+        """Return the address of a table in delta-rs."""
+
+    def options(self) -> dict[str, str] | None:
+        """Return the options of this storage in delta-rs, with a fresh token where an identity signs in."""
+
+    def names(self, folder: str) -> list[str]:
+        """Return the paths of all files below a folder, relative to it."""
+
+    def read(self, path: str) -> bytes:
+        """Return the content of a file."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write a file, or replace it."""
+
+
+class FolderStorage:
+    """A Storage on this machine."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
@@ -27,37 +44,29 @@ class FolderLake:
     def location(self) -> str:
         return str(self._folder)
 
-    def read_pointer(self, job: str) -> StoredPointer | None:
-        try:
-            text = (self._folder / job / POINTER).read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise LakeUnreachable(f"LAKE: {error}") from error
-        return StoredPointer(_pointer(text), _etag(text))
+    def uri(self, table: str) -> str:
+        if self._folder.exists() and not self._folder.is_dir():
+            raise NotADirectoryError(f"{self._folder} is no folder")  # delta-rs would report that there is no table
+        return str(self._folder / table)
 
-    def swap_pointer(self, pointer: Pointer, etag: str | None) -> bool:
-        try:
-            with self._locked(pointer.job) as folder:
-                standing = self.read_pointer(pointer.job)
-                if (standing.etag if standing else None) != etag:
-                    return False
-                _replace(folder / POINTER, pointer.to_json())
-        except OSError as error:
-            raise LakeUnreachable(f"LAKE: {error}") from error
-        return True
+    def options(self) -> dict[str, str] | None:
+        return None
 
-    @contextmanager
-    def _locked(self, job: str) -> Iterator[Path]:
-        folder = self._folder / job
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / ".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield folder
+    def names(self, folder: str) -> list[str]:
+        place = self._folder / folder
+        return [one.relative_to(place).as_posix() for one in place.rglob("*") if one.is_file()]
+
+    def read(self, path: str) -> bytes:
+        return (self._folder / path).read_bytes()
+
+    def write(self, path: str, content: bytes) -> None:
+        place = self._folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
 
 
-class BlobLake:
-    """A Lake in a storage account: `https://ACCOUNT.blob…/CONTAINER/PREFIX`, or `abfss://CONTAINER@ACCOUNT.dfs…/PREFIX`.
+class BlobStorage:
+    """A Storage in an account: `https://ACCOUNT.blob…/CONTAINER/PREFIX`, or `abfss://CONTAINER@ACCOUNT.dfs…/PREFIX`.
 
     `connection` is a connection string; without one, the identity of this process signs in.
     """
@@ -66,41 +75,57 @@ class BlobLake:
         self._address = address.rstrip("/")
         self._connection = connection
         self._container: Any = None
+        self._prefix = ""
 
     @property
     def location(self) -> str:
         return self._address
 
-    def read_pointer(self, job: str) -> StoredPointer | None:
-        from azure.core.exceptions import AzureError, ResourceNotFoundError
+    def uri(self, table: str) -> str:
+        _, container, prefix = parse_address(self._address)
+        return f"az://{'/'.join(filter(None, [container, prefix, table]))}"
 
-        try:
-            download = self._blob(job).download_blob()
-            return StoredPointer(_pointer(download.readall()), download.properties.etag)
-        except ResourceNotFoundError:
-            return None
-        except AzureError as error:
-            raise LakeUnreachable(f"LAKE: {first_line(error)}") from error
+    def options(self) -> dict[str, str] | None:
+        account, _, _ = parse_address(self._address)
+        return account_options(account, self._connection)
 
-    def swap_pointer(self, pointer: Pointer, etag: str | None) -> bool:
-        from azure.core import MatchConditions
-        from azure.core.exceptions import AzureError, ResourceExistsError, ResourceModifiedError
+    def names(self, folder: str) -> list[str]:
+        container, prefix = self._open()
+        place = "/".join(filter(None, [prefix, folder, ""])) + "/"
+        return [one.name.removeprefix(place) for one in container.list_blobs(name_starts_with=place)]
 
-        condition: dict[str, Any] = {"overwrite": False}
-        if etag is not None:
-            condition = {"overwrite": True, "etag": etag, "match_condition": MatchConditions.IfNotModified}
-        try:
-            self._blob(pointer.job).upload_blob(pointer.to_json(), **condition)
-        except (ResourceExistsError, ResourceModifiedError):
-            return False
-        except AzureError as error:
-            raise LakeUnreachable(f"LAKE: {first_line(error)}") from error
-        return True
+    def read(self, path: str) -> bytes:
+        container, prefix = self._open()
+        return bytes(container.download_blob("/".join(filter(None, [prefix, path]))).readall())
 
-    def _blob(self, job: str) -> Any:
+    def write(self, path: str, content: bytes) -> None:
+        container, prefix = self._open()
+        container.upload_blob("/".join(filter(None, [prefix, path])), content, overwrite=True)
+
+    def _open(self) -> tuple[Any, str]:
         if self._container is None:
             self._container, self._prefix = open_container(self._address, self._connection)
-        return self._container.get_blob_client("/".join(filter(None, [self._prefix, job, POINTER])))
+        return self._container, self._prefix
+
+
+def account_options(account: str, connection: str | None) -> dict[str, str]:
+    """Return the options in delta-rs of an account, given by its address: its key or its token, and its endpoint."""
+    parts = urlsplit(account)
+    host = parts.hostname or ""
+    is_local = host.replace(".", "").isdigit()
+    options = {"account_name": parts.path.strip("/") if is_local else host.partition(".")[0]}
+    if is_local:
+        options |= {"azure_storage_endpoint": account, "allow_http": "true"}
+    if connection is None:
+        return {**options, "bearer_token": str(sync_credential().get_token(STORAGE_SCOPE).token)}
+    given = _parts_of(connection)
+    if "SharedAccessSignature" in given:
+        return {**options, "sas_token": given["SharedAccessSignature"]}
+    return {**options, "account_key": given.get("AccountKey", "")}
+
+
+def _parts_of(connection: str) -> Mapping[str, str]:
+    return dict(part.partition("=")[::2] for part in connection.split(";") if part)
 
 
 def open_container(address: str, connection: str | None) -> tuple[Any, str]:
@@ -130,23 +155,3 @@ def parse_address(address: str) -> tuple[str, str, str]:
     if parts.scheme not in ("https", "http") or not segments:
         raise LakeUnreachable(f"LAKE: {address} is not a folder, abfss://CONTAINER@ACCOUNT… or https://…/CONTAINER")
     return account, segments[0], "/".join(segments[1:])
-
-
-def _pointer(text: bytes) -> Pointer:
-    try:
-        return Pointer.of_json(text)
-    except (ValueError, KeyError, TypeError) as error:
-        raise LakeUnreachable(f"LAKE: the pointer cannot be read: {error!r}") from error
-
-
-def _replace(path: Path, text: bytes) -> None:
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".pointer-")
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(name, path)
-
-
-def _etag(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from core.aggregation.lake import Lake
 from core.aggregation.spark import SparkEngine
 from core.errors import SettingsRefused
 from core.remote.spark import tokens
 from core.remote.spark.databricks import DatabricksEngine
+from core.remote.spark.delta import DeltaLake
 from core.remote.spark.http import Token
 from core.remote.spark.jdbc import jdbc_address
-from core.remote.spark.lakes import BlobLake, FolderLake
+from core.remote.spark.lakes import BlobStorage, FolderStorage
 from core.remote.spark.livy import SMALL, LivyEngine, LivyJobs
 from core.remote.spark.local import LocalEngine, LocalSpark
 from core.remote.spark.package import APP, package_version
@@ -31,14 +31,14 @@ def open_engine(settings: Settings) -> SparkEngine | None:
     return None
 
 
-def open_lake(settings: Settings) -> Lake | None:
+def open_lake(settings: Settings) -> DeltaLake | None:
     """Return the lake, or None when results stay in SQL. The local engine has a folder by default."""
     spark = settings.spark
     if spark.lake is None:
-        return FolderLake(_beside_store(settings) / "lake") if spark.engine == "local" else None
+        return DeltaLake(FolderStorage(_beside_store(settings) / "lake")) if spark.engine == "local" else None
     if "://" in spark.lake:
-        return BlobLake(spark.lake, spark.lake_connection)
-    return FolderLake(Path(spark.lake))
+        return DeltaLake(BlobStorage(spark.lake, spark.lake_connection))
+    return DeltaLake(FolderStorage(Path(spark.lake)))
 
 
 def job_arguments(settings: Settings) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ Index = dict[str, dict[str, Any]]
 SCHEDULES = {  # of the timers whose schedule is a setting
     "aggregate": "AGGREGATION_SCHEDULE",
     "heal_gaps": "GAP_CHECK_SCHEDULE",
+    "maintain_lake": "LAKE_SCHEDULE",
     "run_audits": "AUDIT_SCHEDULE",
     "watch": "WATCH_SCHEDULE",
     "watch_replays": "REPLAY_CHECK_SCHEDULE",
@@ -89,6 +90,7 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
         "list_aggregations",
         "list_letters",
         "list_replays",
+        "maintain_lake",
         "open_next_incarnation",
         "open_replay_job",
         "openapi",

@@ -13,7 +13,6 @@ from core.aggregation.runs import AggregationRun, RunLimits, Standing
 from core.aggregation.spark import JobReport, JobRequest, JobState
 from core.aggregation.tick import Aggregation, AggregationReport, aggregate, report_facts
 from core.errors import EngineRefused, EngineUnreachable, StoreUnavailable
-from core.remote.spark.lakes import FolderLake
 from core.store.pipeline import Pipelines
 from core.store.sqlite.database import SqliteDatabase
 from core.transforms.aggregates.home_activity import HomeActivity
@@ -336,41 +335,6 @@ def test_a_timer_that_was_held_up_neither_plans_nor_submits_nor_commits_again(wo
     assert aggregate(held_up, HOME_ACTIVITY).did[0] in ("another tick was first", "waits")
     assert (world.readings(), len(world.engine.requests)) == (1, 2)
     blind.close()
-
-
-def test_the_lake_is_told_to_jobs_and_its_pointer_follows_the_commit(world: World, tmp_path: Path) -> None:
-    lake = FolderLake(tmp_path / "lake")
-    world.own = replace(world.own, lake=lake, arguments=("--store", "jdbc:x"))
-    world.tick()
-    assert world.engine.requests[0].arguments[4:] == ("--store", "jdbc:x", "--lake", str(tmp_path / "lake"))
-    assert lake.read_pointer(HOME_ACTIVITY) is None
-    world.finish(f"{tmp_path / 'lake'}")
-    world.database.sqlite.sql("UPDATE staged_result SET lake_path = ?", f"{tmp_path / 'lake'}/run")
-    world.tick()
-    stored = lake.read_pointer(HOME_ACTIVITY)
-    assert stored is not None
-    assert [run.path for run in stored.pointer.runs] == ["run"]
-
-
-def test_a_lake_that_does_not_answer_stops_no_run_and_the_next_run_writes_a_snapshot_there(
-    world: World, tmp_path: Path
-) -> None:
-    place = tmp_path / "lake"
-    world.own = replace(world.own, lake=FolderLake(place))
-    place.touch()  # a file where the folder has to be
-    assert world.tick() == ("submitted",)
-    assert "--lake" not in world.engine.requests[0].arguments
-    world.finish()
-    ingest(world.store, [reading()])
-    report = aggregate(world.own, HOME_ACTIVITY)
-    assert (report.did, report.published, world.readings()) == (("committed", "submitted"), False, 1)
-    assert (report.fault or "").startswith("LAKE: ")
-    assert report_facts(HOME_ACTIVITY, report)["fault"] == report.fault
-    world.finish("second")
-    place.unlink()
-    ingest(world.store, [reading()])
-    assert aggregate(world.own, HOME_ACTIVITY).fault is None
-    assert world.engine.requests[2].arguments[4:] == ("--lake", str(place), "--snapshot")
 
 
 def test_a_report_is_one_line_of_facts(world: World) -> None:

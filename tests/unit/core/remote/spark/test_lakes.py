@@ -1,45 +1,42 @@
-"""core/remote/spark/lakes.py: a pointer in a folder, and where addresses lead."""
+"""core/remote/spark/lakes.py: files in a folder, where addresses lead, and the options of delta-rs."""
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from core.aggregation.lake import empty_pointer
 from core.errors import LakeUnreachable
-from core.remote.spark.lakes import FolderLake, parse_address
+from core.remote.spark.lakes import BlobStorage, FolderStorage, account_options, parse_address
+
+AZURITE = "http://127.0.0.1:10000/devstoreaccount1"
 
 
-def test_a_pointer_is_only_swapped_for_the_one_that_was_read(tmp_path: Path) -> None:
-    lake, pointer = FolderLake(tmp_path / "lake"), empty_pointer("job")
-    assert lake.read_pointer("job") is None
-    assert lake.swap_pointer(pointer, None)
-    first = lake.read_pointer("job")
-    assert first is not None
-    assert first.pointer == pointer
-    assert not lake.swap_pointer(pointer, None)
-    assert not lake.swap_pointer(pointer, "another")
-    assert lake.swap_pointer(pointer, first.etag)
+def test_a_folder_holds_files_by_their_paths(tmp_path: Path) -> None:
+    storage = FolderStorage(tmp_path / "lake")
+    assert storage.names("gold/one") == []
+    storage.write("gold/one/a/state.json", b"{}")
+    storage.write("gold/one/a/state.json", b"{1}")
+    assert storage.names("gold/one") == ["a/state.json"]
+    assert storage.read("gold/one/a/state.json") == b"{1}"
+    assert (storage.uri("gold/one"), storage.options()) == (str(tmp_path / "lake" / "gold" / "one"), None)
 
 
-def test_of_swaps_at_the_same_time_one_wins(tmp_path: Path) -> None:
-    lake = FolderLake(tmp_path)
-    with ThreadPoolExecutor(8) as pool:
-        won = list(pool.map(lambda _: lake.swap_pointer(empty_pointer("job"), None), range(16)))
-    assert won.count(True) == 1
+def test_delta_rs_gets_the_container_and_the_account_of_an_address() -> None:
+    connection = "DefaultEndpointsProtocol=https;AccountName=acc;AccountKey=a2V5==;EndpointSuffix=core.windows.net"
+    storage = BlobStorage("abfss://lake@acc.dfs.core.windows.net/a/", connection)
+    assert storage.location == "abfss://lake@acc.dfs.core.windows.net/a"
+    assert storage.uri("gold/one") == "az://lake/a/gold/one"
+    assert storage.options() == {"account_name": "acc", "account_key": "a2V5=="}
 
 
-def test_a_pointer_that_cannot_be_read_is_not_taken_for_none(tmp_path: Path) -> None:
-    (tmp_path / "job").mkdir()
-    (tmp_path / "job" / "current.json").write_text('{"half": ')
-    with pytest.raises(LakeUnreachable, match="pointer cannot be read"):
-        FolderLake(tmp_path).read_pointer("job")
-
-
-def test_a_folder_that_cannot_be_made_says_so(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(LakeUnreachable, match=r"^LAKE: "):
-        FolderLake(tmp_path / "file").swap_pointer(empty_pointer("job"), None)
+def test_delta_rs_gets_the_endpoint_of_azurite_and_a_signature_where_there_is_no_key() -> None:
+    assert account_options(AZURITE, "AccountName=devstoreaccount1;AccountKey=k") == {
+        "account_name": "devstoreaccount1",
+        "azure_storage_endpoint": AZURITE,
+        "allow_http": "true",
+        "account_key": "k",
+    }
+    signed = account_options("https://acc.blob.core.windows.net", "BlobEndpoint=x;SharedAccessSignature=sv=1&sig=2")
+    assert signed == {"account_name": "acc", "sas_token": "sv=1&sig=2"}
 
 
 ADDRESSES = {

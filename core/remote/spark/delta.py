@@ -1,0 +1,220 @@
+"""The lake's tables by delta-rs, which commits the files of the jobs; no Java is needed for that.
+
+delta-rs checks a commit against others that were made since, but not against an OPTIMIZE that rewrote a file which the
+commit removes: rows would be there twice. So a commit here is for exactly one version of its table, without retries.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime
+from typing import Any
+
+from core.aggregation.lake import NO_TABLE, LakeFile, Mark, StandingTable, TableChange, fits
+from core.errors import LakeUnreachable
+from core.remote.hub.client import first_line
+from core.remote.spark.lakes import Storage
+
+RETENTION_HOURS = 7 * 24  # how long replaced files stay for readers, and files of an execution for its commit
+_KINDS = {"string": "string", "bigint": "long", "int": "integer", "double": "double", "boolean": "boolean"}
+_KINDS |= {"timestamp": "timestamp", "date": "date"}
+_NAMES = {delta: spark for spark, delta in _KINDS.items()}
+
+
+class DeltaLake:
+    """A Lake of Delta tables in a storage."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    @property
+    def location(self) -> str:
+        return self._storage.location
+
+    def read_table(self, table: str, job: str) -> StandingTable:
+        with _faults(table):
+            found = self._open(table)
+            if found is None:
+                return NO_TABLE
+            run = found.transaction_version(job)
+            if run is None:
+                raise LakeUnreachable(
+                    f"LAKE: {table} is a table that this app did not make: move it away, or name a different LAKE"
+                )
+            columns = {field.name: _name_of(field.type) for field in found.schema().fields}
+            return StandingTable(found.version(), run, columns, tuple(_files(found)))
+
+    def commit(self, table: str, standing: StandingTable, change: TableChange, mark: Mark) -> bool:
+        from deltalake.exceptions import CommitFailedError, DeltaError
+        from deltalake.transaction import create_table_with_add_actions
+
+        if not fits(standing, change):
+            return False
+        schema, properties = _schema(change), _properties(mark)
+        with _faults(table):
+            try:
+                if standing.version < 0:
+                    create_table_with_add_actions(
+                        self._storage.uri(table),
+                        schema,
+                        _added(change),
+                        partition_by=list(change.partition),
+                        storage_options=self._storage.options(),
+                        commit_properties=properties,
+                    )
+                    return True
+                found = self._open(table, standing.version)
+                if found is None:
+                    return False
+                actions = [*_added(change), *_removed(standing, change)]
+                mode = "overwrite" if change.is_whole else "append"
+                found.create_write_transaction(
+                    actions, mode, schema, list(change.partition), commit_properties=properties
+                )
+            except CommitFailedError:
+                return False
+            except DeltaError:
+                if standing.version < 0 and self._open(table) is not None:
+                    return False  # a different tick made the table
+                raise
+        return True
+
+    def lacks(self, table: str, files: Sequence[LakeFile]) -> bool:
+        with _faults(table):
+            there = {folder: self._storage.names(f"{table}/{folder}") for folder in {_folder(one) for one in files}}
+        return any(one.path not in {f"{_folder(one)}/{name}" for name in there[_folder(one)]} for one in files)
+
+    def write_text(self, path: str, text: str) -> None:
+        with _faults(path):
+            self._storage.write(path, text.encode())
+
+    def read_text(self, folder: str) -> str | None:
+        with _faults(folder):
+            names = [name for name in self._storage.names(folder) if name.endswith(".txt")]
+            return self._storage.read(f"{folder}/{names[0]}").decode() if names else None
+
+    def maintain(self, table: str) -> Mapping[str, int]:
+        """Compact, remove unused files, write a checkpoint and remove old log entries; return the counts."""
+        with _faults(table):
+            found = self._open(table)
+            if found is None:
+                return {}
+            compacted = found.optimize.compact(commit_properties=_strict())
+            found = self._open(table)
+            removed = found.vacuum(RETENTION_HOURS, dry_run=False, full=True)
+            found.create_checkpoint()
+            found.cleanup_metadata()
+            return {"compacted": int(compacted["numFilesRemoved"]), "removed": len(removed)}
+
+    def _open(self, table: str, version: int | None = None) -> Any:
+        """Return a table, or None when there is none."""
+        from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
+
+        try:
+            return DeltaTable(self._storage.uri(table), version, storage_options=self._storage.options())
+        except TableNotFoundError:
+            return None
+
+
+@contextmanager
+def _faults(place: str) -> Iterator[None]:
+    """Raise LakeUnreachable for a fault of the storage or of delta-rs."""
+    from azure.core.exceptions import AzureError
+    from deltalake.exceptions import DeltaError
+
+    try:
+        yield
+    except (AzureError, DeltaError, OSError) as error:
+        raise LakeUnreachable(f"LAKE: {place}: {first_line(error)}") from error
+
+
+def _schema(change: TableChange) -> Any:
+    from deltalake import Field, Schema
+    from deltalake.schema import PrimitiveType
+
+    return Schema([Field(name, PrimitiveType(_KINDS[kind])) for name, kind in change.columns.items()])
+
+
+def _name_of(kind: Any) -> str:
+    name = str(getattr(kind, "type", kind))
+    return _NAMES.get(name, name)
+
+
+def _properties(mark: Mark) -> Any:
+    from deltalake.transaction import CommitProperties, Transaction
+
+    transaction = Transaction(mark.job, mark.number)
+    return CommitProperties(dict(mark.facts), max_commit_retries=0, app_transactions=[transaction])
+
+
+def _strict() -> Any:
+    from deltalake.transaction import CommitProperties
+
+    return CommitProperties(max_commit_retries=0)
+
+
+def _added(change: TableChange) -> list[Any]:
+    from deltalake.transaction import AddAction
+
+    now = _now_ms()
+    return [AddAction(one.path, one.size, one.partition, now, True, _stats(one)) for one in change.added]
+
+
+def _removed(standing: StandingTable, change: TableChange) -> list[Any]:
+    from deltalake.transaction import RemoveAction
+
+    if change.is_whole:
+        return []  # the mode of the commit removes all
+    gone = set(change.removed)
+    now = _now_ms()
+    return [
+        RemoveAction(one.path, True, now, size=one.size, partition_values=dict(one.partition))
+        for one in standing.files
+        if one.path in gone
+    ]
+
+
+def _stats(one: LakeFile) -> str:
+    nulls = {name: 0 for name, value in one.least.items() if value is not None}
+    return json.dumps(
+        {"numRecords": one.rows, "minValues": dict(one.least), "maxValues": dict(one.most), "nullCount": nulls}
+    )
+
+
+def _files(found: Any) -> Iterator[LakeFile]:
+    table = found.get_add_actions(flatten=True)
+    columns = {name: table.column(name).to_pylist() for name in table.schema.names}
+    for at in range(table.num_rows):
+        row = {name: values[at] for name, values in columns.items()}
+        yield LakeFile(
+            row["path"],
+            row["size_bytes"],
+            row.get("num_records") or 0,
+            {name: str(value) for name, value in _of(row, "partition.").items()},
+            _of(row, "min."),
+            _of(row, "max."),
+        )
+
+
+def _of(row: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {
+        name.removeprefix(prefix): _text(value)
+        for name, value in row.items()
+        if name.startswith(prefix) and value is not None
+    }
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _folder(one: LakeFile) -> str:
+    return one.path.partition("/")[0]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

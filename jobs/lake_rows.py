@@ -1,0 +1,199 @@
+"""The rows of a source in the lake: appended by a job of their own, and read as of any cut up to the lake's.
+
+A run (f, t] adds the rows that its commits wrote and that count at t, and takes away those that replays removed in it.
+The removed rows go to a second table. The app commits that table first: a reader ignores removals after the cut of the
+rows, so that the death of the app between the two commits changes no answer.
+"""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from core.aggregation.lake import LakeFile, TableChange, TableState
+from core.aggregation.silver import EVENT_DATE, LINEAGE, REMOVED_AT, LakeRows, lake_rows, rows_of_job
+from core.model.aggregates import Aggregate
+from core.transforms.aggregates import load_aggregates
+from jobs.lake import Target, Written, finish
+from jobs.lake_files import Layout, OpenLake, change_of, files_of, is_current, open_lake, read_files, write_files
+from jobs.ranges import CommitSpan, slices_of, spans_between
+from jobs.row_kinds import LINEAGE_KINDS, row_kinds
+from jobs.tables import Result, Run, Tables, quoted
+from jobs.transforms import schema_of, source_columns
+
+CUT = "stream_id bigint, partition_id string, up_to bigint"
+POSITION = list(LINEAGE)
+
+
+def write_rows(spark: SparkSession, tables: Tables, run: Run, target: Target, rows: LakeRows) -> tuple[Written, int]:
+    """Write the rows of a run; return the place of its manifest, and the number of rows that it adds."""
+    states = open_lake(spark, target.lake, target.state).tables
+    begin = _begin(rows_layout(rows), states.get(rows.table), run)
+    standing = _standing(tables, rows, begin, run.cut_to).persist()
+    standing.count()  # before the rows that replays remove at the same time: those are found as removed
+    changes = {
+        rows.removed: _appended(tables, rows, states.get(rows.removed), run, target),
+        rows.table: _replaced(tables, rows, standing, states.get(rows.table), (run, target)),
+    }
+    count = _added(tables, rows, standing, begin, run.cut_to).count()
+    standing.unpersist()
+    return finish(spark, target, changes), count
+
+
+def finish_rows(spark: SparkSession, tables: Tables, run: Run, target: Target | None) -> Result | None:
+    """Write the rows of a run, and finish it; None without a lake, because the whole result is there."""
+    if target is None:
+        return None
+    rows = rows_of_job(run.job, load_aggregates())
+    written, count = write_rows(spark, tables, run, target, rows)
+    place = (target.folder, run.run_id, run.attempt)
+    result = Result(*place, (), count, written.path, written.is_whole, datetime.now(UTC), (run.job,))
+    tables.finish(result)
+    return result
+
+
+def rows_as_of(
+    spark: SparkSession,
+    of: Aggregate,
+    lake: OpenLake,
+    cut: str,
+    days: tuple[date, date] | None = None,
+) -> DataFrame:
+    """Return the rows of an aggregate's source that count at a cut, with their lineage; of these days, both included.
+
+    ValueError for a cut that the lake has not reached.
+    """
+    (rows,) = lake_rows([of])
+    state = lake.tables[rows.table]
+    if not reaches(state.cut, cut):
+        raise ValueError(f"{rows.table} is at the cut {state.cut}, before {cut}: wait until its job has reached it")
+    standing = _of_days(spark, lake, rows_layout(rows), days)
+    removed = _of_days(spark, lake, removed_layout(rows), days)
+    columns = [*LINEAGE, *source_columns(of)]
+    written = _written_by(spark, standing, cut, "commit_number").select(*columns)
+    again = _written_by(spark, _written_by(spark, removed, cut, "commit_number"), str(state.cut), REMOVED_AT)
+    still = again.join(F.broadcast(_ends(spark, cut)), ["stream_id", "partition_id"], "inner")
+    return written.unionByName(still.where(F.col(REMOVED_AT) > F.col("up_to")).select(*columns))
+
+
+def reaches(reached: str | None, cut: str) -> bool:
+    """Return True when one cut is at or after a different one in each partition."""
+    end = json.loads(reached) if reached is not None else None
+    return end is not None and all(end.get(name, 0) >= number for name, number in json.loads(cut).items())
+
+
+def rows_layout(rows: LakeRows) -> Layout:
+    """Return the layout of the rows: by stream and event date, in the order of their partitions."""
+    columns = {**LINEAGE_KINDS, **row_kinds(rows.source), EVENT_DATE: "date"}
+    return Layout(rows.table, columns, ("stream_id", EVENT_DATE), ("partition_id", "sequence_number", "commit_number"))
+
+
+def removed_layout(rows: LakeRows) -> Layout:
+    """Return the layout of the rows that replays removed."""
+    layout = rows_layout(rows)
+    columns = {**layout.columns, REMOVED_AT: "bigint"}
+    return Layout(rows.removed, columns, layout.partition, (*layout.order, REMOVED_AT))
+
+
+def _begin(layout: Layout, state: TableState | None, run: Run) -> str:
+    """Return the cut after which a run has to write: that of the table, if the run begins there, or none."""
+    if state is not None and state.cut == run.cut_to:
+        return run.cut_to  # the app committed this table, and died before the other one
+    return run.cut_from if is_current(layout, state, run.cut_from) else "{}"
+
+
+def _standing(tables: Tables, rows: LakeRows, begin: str, end: str) -> DataFrame:
+    """Return the rows that SQL still has of the commits between two cuts."""
+    spans = spans_between(begin, end)
+    return _dated(tables.lineage_rows(rows.source, slices_of(spans, tables.read_ledger(spans))), rows)
+
+
+def _added(tables: Tables, rows: LakeRows, standing: DataFrame, begin: str, end: str) -> DataFrame:
+    """Return the rows that commits between two cuts wrote and that count at the second, also those removed since."""
+    wanted = [_removed_after(one) for one in spans_between(begin, end)]
+    later = _typed(tables.removed_rows(rows.source, wanted), rows).drop(REMOVED_AT)
+    return standing.join(F.broadcast(later.select(*POSITION)), POSITION, "left_anti").unionByName(later)
+
+
+def _removed(tables: Tables, rows: LakeRows, begin: str, end: str) -> DataFrame:
+    """Return the rows that replays between two cuts removed."""
+    wanted = [_removed_in(one) for one in spans_between(begin, end)]
+    return _typed(tables.removed_rows(rows.source, wanted), rows)
+
+
+def _appended(tables: Tables, rows: LakeRows, state: TableState | None, run: Run, target: Target) -> TableChange:
+    layout = removed_layout(rows)
+    begin = _begin(layout, state, run)
+    added = write_files(_removed(tables, rows, begin, run.cut_to), target.lake, layout, target.folder)
+    return change_of(layout, added, (), begin not in (run.cut_from, run.cut_to))
+
+
+def _replaced(
+    tables: Tables, rows: LakeRows, standing: DataFrame, state: TableState | None, of: tuple[Run, Target]
+) -> TableChange:
+    """Write the added rows, and the files again from which replays removed rows."""
+    layout, spark, (run, target) = rows_layout(rows), standing.sparkSession, of
+    begin = _begin(layout, state, run)
+    added = _added(tables, rows, standing, begin, run.cut_to)
+    if state is None or begin != run.cut_from:
+        is_whole = begin != run.cut_to
+        return change_of(layout, write_files(added, target.lake, layout, target.folder), (), is_whole)
+    removed = _removed(tables, rows, begin, run.cut_to)
+    gone = _written_by(spark, removed, run.cut_from, "commit_number")
+    picked = files_of(spark, layout, state.files, gone)
+    kept = read_files(spark, target.lake, layout, picked).join(gone.select(*POSITION), POSITION, "left_anti")
+    files = write_files(added.unionByName(kept), target.lake, layout, target.folder)
+    return change_of(layout, files, [one.path for one in picked], False)
+
+
+def _typed(removed: DataFrame, rows: LakeRows) -> DataFrame:
+    """Return removed rows with their lineage, the columns of their class, and the commit that removed them."""
+    kinds = row_kinds(rows.source)
+    document = F.from_json("document", schema_of(dict.fromkeys(kinds, "string"))).alias("document")
+    lineage = [F.col(name) for name in LINEAGE if name != "commit_number"]
+    opened = removed.select(*lineage, "row_commit_number", F.col("commit_number").alias(REMOVED_AT), document)
+    columns = [F.col("document")[name].cast(kind).alias(name) for name, kind in kinds.items()]
+    commit = F.col("row_commit_number").alias("commit_number")
+    return _dated(opened.select(*lineage, commit, *columns, REMOVED_AT), rows)
+
+
+def _dated(found: DataFrame, rows: LakeRows) -> DataFrame:
+    kinds = {**LINEAGE_KINDS, **row_kinds(rows.source)}
+    others = [name for name in found.columns if name not in kinds]
+    typed = (F.col(name).cast(kind).alias(name) for name, kind in kinds.items())
+    return found.select(*typed, *others, F.to_date(rows.at).alias(EVENT_DATE))
+
+
+def _removed_in(span: CommitSpan) -> str:
+    return f"{_place(span)} AND commit_number > {span.after} AND commit_number <= {span.up_to}"
+
+
+def _removed_after(span: CommitSpan) -> str:
+    written = f"row_commit_number > {span.after} AND row_commit_number <= {span.up_to}"
+    return f"{_place(span)} AND commit_number > {span.up_to} AND {written}"
+
+
+def _place(span: CommitSpan) -> str:
+    return f"stream_id = {span.stream_id} AND partition_id = {quoted(span.partition_id)}"
+
+
+def _of_days(spark: SparkSession, lake: OpenLake, layout: Layout, days: tuple[date, date] | None) -> DataFrame:
+    files: Sequence[LakeFile] = lake.tables[layout.table].files
+    if days is not None:
+        first, last = (day.isoformat() for day in days)
+        files = [one for one in files if first <= one.partition[EVENT_DATE] <= last]
+    return read_files(spark, lake.lake, layout, files)
+
+
+def _written_by(spark: SparkSession, rows: DataFrame, cut: str, column: str) -> DataFrame:
+    ends = F.broadcast(_ends(spark, cut))
+    known = rows.join(ends, ["stream_id", "partition_id"], "inner").where(F.col(column) <= F.col("up_to"))
+    return known.drop("up_to")
+
+
+def _ends(spark: SparkSession, cut: str) -> DataFrame:
+    places = ((name.partition("/"), number) for name, number in json.loads(cut).items())
+    ends = [(int(stream_id), partition_id, number) for (stream_id, _, partition_id), number in places]
+    return spark.createDataFrame(ends, CUT)
