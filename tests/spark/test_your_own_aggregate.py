@@ -100,7 +100,7 @@ def test_an_aggregate_that_follows_the_page_is_staged_committed_and_read(app: Pa
         assert line.startswith("$ ")
         run(app, shell=line.removeprefix("$ "))
     assert "CREATE TABLE hubledger.alerts_by_day_staged" in (
-        app / "sql/sqlserver/migrations/0026_alerts_by_day.sql"
+        app / "sql/sqlserver/migrations/0025_alerts_by_day.sql"
     ).read_text(encoding="utf-8")
     rights = run(app, sys.executable, "-m", "core.store.explain", "rights")
     assert re.search(r"^alerts_by_day +INSERT ", rights, re.M)

@@ -11,8 +11,8 @@ MUTANTS = (
         ("a row counts that a replay had removed at the cut", "AND +removed_by > {cut}", "AND +removed_by > 0 * {cut}"),
         (
             "a run takes away rows that it has never added",
-            "commit_number <= {span.after}",
-            "commit_number <= {span.up_to}",
+            "written_by <= {span.after}",
+            "written_by <= {span.up_to}",
         ),
         (
             "a window is recomputed without the rows that a later replay removed",
