@@ -1,16 +1,23 @@
-"""`python -m handlers.pipeline`: show the aggregation, pause and resume it, cancel a job, discard a run or its result.
+"""`python -m handlers.pipeline`: show the aggregation, pause and resume it, cancel a job, discard a run or its result,
+repair or backfill an aggregate, and withdraw such an order.
 
 The commands do the same as the routes under /api/aggregations, and need the app's settings in the environment.
 """
 
 import argparse
 import getpass
+import shlex
 import sys
 from collections.abc import Callable, Mapping
+from datetime import date
 from typing import Any
+from uuid import uuid4
 
 from core.aggregation import orders
+from core.aggregation.kinds import Days, RunOrder
+from core.aggregation.ordered import rows_job
 from core.aggregation.orders import Move, Order
+from core.aggregation.publish import hand_over_rows
 from core.aggregation.quality import quality_from, quality_line
 from core.aggregation.runs import AggregationRun
 from core.errors import AggregationConflict, HubledgerError
@@ -26,6 +33,8 @@ examples:
   python -m handlers.pipeline pause --reason "the database is restored"
   python -m handlers.pipeline cancel 4f1e2f2b52c84c5f --reason "the job hangs"
   python -m handlers.pipeline discard 4f1e2f2b52c84c5f --what run --reason "smaller runs"
+  python -m handlers.pipeline repair --since 2026-02-01 --until 2026-02-03 --reason "rows were changed by hand"
+  python -m handlers.pipeline backfill --job flight_punctuality --reason "declared today"
 """
 
 
@@ -47,8 +56,13 @@ def _show(given: argparse.Namespace) -> list[str]:
     pause = standing.pause
     lines = [f"cut {standing.cut}", f"checkpoints {standing.reached}"]
     lines += [] if pause is None else [f"paused since {pause.at.isoformat()} by {pause.who}: {pause.reason}"]
+    waiting = standing.order
+    if waiting is not None:
+        lines.append(f"{waiting.kind} of {waiting.days} waits, ordered by {waiting.who}: {waiting.reason}")
     for run in own.aggregation_store.read_runs(job, standing.number + 1, given.runs):
-        lines.append(f"run {run.number} {run.run_id}: {run.status}, attempt {run.attempt} {run.failure or ''}".rstrip())
+        kind = "" if run.kind == "increment" else f" {run.kind} of {run.days} from {run.rows_from},"
+        told = f"{kind} {run.status}, attempt {run.attempt} {run.failure or ''}"
+        lines.append(f"run {run.number} {run.run_id}:{told}".rstrip())
         quality = quality_from(run.quality)
         if quality is not None:
             lines.append(f"  quality: {quality_line(quality)}")
@@ -86,12 +100,36 @@ def _discard(given: argparse.Namespace) -> list[str]:
     return [f"run {run.number} was discarded; the next run takes over its commits"]
 
 
+def _place(given: argparse.Namespace) -> list[str]:
+    order, own, job = _order(given.command, given), app(), _job(given)
+    wanted = RunOrder(given.command, Days(given.since, given.until), order.at, order.who, order.reason)
+    orders.place(order, wanted, own.aggregation_store.read_standing(job), own.pipelines)
+    return [f"{wanted.kind} of {job}, {wanted.days}: the next tick without an open run begins it"]
+
+
+def _withdraw(given: argparse.Namespace) -> list[str]:
+    own, job = app(), _job(given)
+    orders.withdraw(_order("withdraw", given), own.aggregation_store.read_standing(job), own.pipelines)
+    return [f"no order about {job} waits"]
+
+
+def _lake(given: argparse.Namespace) -> list[str]:
+    own, job, name = aggregation(), _job(given), f"reader-{uuid4().hex}"
+    if own is None or own.lake is None or rows_job(job) not in own.jobs:
+        raise AggregationConflict(f"the lake does not keep the rows of {job}: set SPARK_ENGINE, LAKE and LAKE_ROWS")
+    return [shlex.join(hand_over_rows(own.store, own.lake, job, name))]
+
+
 COMMANDS: Mapping[str, Callable[[Any], list[str]]] = {
     "show": _show,
     "pause": _pause,
     "resume": _resume,
     "cancel": _cancel,
     "discard": _discard,
+    "repair": _place,
+    "backfill": _place,
+    "withdraw": _withdraw,
+    "lake": _lake,
 }
 
 
@@ -128,7 +166,9 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser("show", help="show the cut, the newest runs and their failures")
     show.add_argument("--runs", type=int, default=5, choices=range(1, 101), metavar="N", help="1 to 100; default: 5")
     show.add_argument("--job", help=JOB)
-    for name in ("pause", "resume", "cancel", "discard"):
+    lake = commands.add_parser("lake", help="print the arguments with which jobs/rebuild_aggregate.py reads the lake")
+    lake.add_argument("--job", help=JOB)
+    for name in ("pause", "resume", "cancel", "discard", "repair", "backfill", "withdraw"):
         command = commands.add_parser(name)
         if name in ("cancel", "discard"):
             command.add_argument("run_id", help="the id of the run, as show prints it")
@@ -136,6 +176,9 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--job", help=JOB)
         if name == "discard":
             command.add_argument("--what", choices=("run", "result"), required=True)
+        if name in ("repair", "backfill"):
+            command.add_argument("--since", type=_day, metavar="DAY", help="the first day, in UTC; default: all before")
+            command.add_argument("--until", type=_day, metavar="DAY", help="the last day, in UTC; default: all after")
         command.add_argument("--reason", required=True, type=_reason, help="it is stored; 3 to 400 characters")
     return parser
 
@@ -144,6 +187,13 @@ def _reason(text: str) -> str:
     if not 3 <= len(text) <= 400:
         raise argparse.ArgumentTypeError(f"a reason has 3 to 400 characters, and this one has {len(text)}")
     return text
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no day like 2026-02-01") from None
 
 
 if __name__ == "__main__":

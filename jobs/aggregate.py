@@ -9,17 +9,19 @@ import json
 import os
 import sys
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from core.aggregation.silver import is_rows_job
 from core.model.aggregates import Aggregate
 from core.transforms.aggregates import find_aggregate
 from jobs import lake
 from jobs.facts import rows_read, slice_facts
+from jobs.history import open_history, repaired_levels
 from jobs.lake import Target
 from jobs.lake_rows import finish_rows
 from jobs.quality import quality_of
@@ -51,21 +53,30 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
     if is_rows_job(run.job):
         return finish_rows(spark, tables, run, target)
     of = find_aggregate(run.job)
+    if run.kind != "increment":
+        history = open_history(spark, tables, run.rows_from, _place(execution))
+        return _staged(tables, target, (run, staging_id), repaired_levels(tables, of, history, run), None)
     delta = delta_of(tables, of, run)
     delta.added.persist()
-    staged = _staged(tables, target, (run, staging_id), delta, execution.code)
+    results = [(level, windows_after(tables, level, _at_level(delta, level, of), run)) for level in of.levels]
+    quality = quality_of(tables, of, delta.added, delta.commits, execution.code)
+    staged = _staged(tables, target, (run, staging_id), results, quality)
     delta.added.unpersist()
     return staged
 
 
-def _staged(tables: Tables, target: Target | None, of_run: tuple[Run, str], delta: Delta, code: str | None) -> Result:
+def _staged(
+    tables: Tables,
+    target: Target | None,
+    of_run: tuple[Run, str],
+    results: Sequence[tuple[Aggregate, DataFrame]],
+    quality: str | None,
+) -> Result:
     """Stage the windows of all levels; all are computed before the first one is written."""
     run, staging_id = of_run
-    of = find_aggregate(run.job)
-    results = [(level, windows_after(tables, level, _at_level(delta, level, of), run)) for level in of.levels]
+    of = results[0][0]
     computed = [(level, sliced(level, windows).persist()) for level, windows in results]
     levels = [(level, stored_at(level, windows, run.planned_at)) for level, windows in computed]
-    quality = quality_of(tables, of, delta.added, delta.commits, code)
     facts = [fact for level, windows in levels for fact in slice_facts(level, windows, tables.row_hash)]
     rows = rows_read(of, computed[0][1])
     written = None if target is None else lake.write_gold(tables, run, target, levels)
@@ -86,6 +97,11 @@ def _at_level(delta: Delta, level: Aggregate, finest: Aggregate) -> Delta:
     if level is finest:
         return delta
     return Delta(rolled(level, delta.added), None if delta.removed is None else rolled(level, delta.removed))
+
+
+def _place(execution: Execution) -> tuple[str, str] | None:
+    """Return the lake of an execution, and the path of its state there."""
+    return None if execution.lake is None else (execution.lake, execution.lake_state)
 
 
 def main(arguments: list[str] | None = None) -> int:

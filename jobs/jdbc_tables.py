@@ -36,10 +36,13 @@ from jobs.tables import (
     Run,
     event_form,
     fact_values,
+    later_where,
     ledger_query,
+    newest_where,
     position_of,
     quoted,
     rows_where,
+    run_of,
     staged_form,
 )
 from jobs.transforms import schema_of, source_columns, window_columns
@@ -81,9 +84,15 @@ class JdbcTables:
             )
 
     def read_run(self, run_id: str) -> Run | None:
-        columns = f"{RUN_COLUMNS}, {self._micros('planned_at')}"
-        found = self._selected("aggregation_run", columns, [f"run_id = {quoted(run_id)}"]).collect()
-        return _run_of(found[0]) if found else None
+        found = self._runs(f"run_id = {quoted(run_id)}")
+        return found[0] if found else None
+
+    def read_committed(self, job: str, below: int) -> Run | None:
+        found = self._runs(newest_where(job, below, f"{self._words.prefix}aggregation_run"))
+        return found[0] if found else None
+
+    def read_later(self, job: str, number: int) -> list[Run]:
+        return sorted(self._runs(later_where(job, number)), key=lambda run: run.run_number)
 
     def read_cut(self, job: str) -> str:
         found = self._rows("aggregation_cut", "cut, job", [f"job = {quoted(job)}"])
@@ -181,6 +190,11 @@ class JdbcTables:
         new = event_form(events, stream_id, "").join(standing, list(EVENT_KEY), "left_anti")
         self._append(new.coalesce(WRITERS), "staged_event")
 
+    def _runs(self, where: str) -> list[Run]:
+        columns = f"{RUN_COLUMNS}, {self._micros('planned_at')}"
+        found = self._selected("aggregation_run", columns, [where]).collect()
+        return [run_of(values, EPOCH + timedelta(microseconds=micros)) for *values, micros in found]
+
     def _typed(self, table: str, columns: Mapping[str, str], wanted: Sequence[str], before: str = "") -> DataFrame:
         """Read columns of a table, given with their types; instants and days travel as microseconds."""
         sent = [self._micros(name) if kind in TIMES else name for name, kind in columns.items()]
@@ -221,11 +235,6 @@ class JdbcTables:
 
 def _decoded(found: DataFrame, columns: Mapping[str, str]) -> DataFrame:
     return found.select(*(_of_kind(name, kind) for name, kind in columns.items()))
-
-
-def _run_of(row: Any) -> Run:
-    *values, micros = row
-    return Run(*[*values, EPOCH + timedelta(microseconds=micros)])
 
 
 def _of_kind(name: str, kind: str) -> Any:

@@ -1,72 +1,206 @@
-"""Compute an aggregate from all its rows into a shadow table, and compare it bit by bit with the current one.
+"""Compute an aggregate again from all its rows, and compare it with the stored one, which may go on meanwhile.
 
-The job prints one JSON object. It ends with 0 when nothing differs, with 1 when something does, and with 3 when a run
-was committed in the meantime, so that they cannot be compared.
+The job writes nothing. It looks up to five times, each time at the windows that runs touched since the look before. It
+prints one JSON object with the figures of each slice of each level, [compared, differing, moved], and each difference
+on standard error. It ends with 0 when nothing differs, with 1 when something does, and with 3 when nothing could be compared,
+because runs touched every window during each look.
 """
 
 import argparse
 import json
 import os
 import sys
-import uuid
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
-from core.model.aggregates import Aggregate
+from core.aggregation.kinds import ALL_DAYS, Days
+from core.model.aggregates import SLICES, WINDOW_START, Aggregate
 from core.transforms.aggregates import find_aggregate
-from jobs.retraction import all_rows
+from jobs.comparison import (
+    DIFFERING,
+    MOVED,
+    SliceFigures,
+    Target,
+    days_of,
+    differences,
+    figures,
+    judged,
+    side_by_side,
+    slice_of,
+    targets,
+)
+from jobs.history import History, SqlHistory, open_history, within
 from jobs.session import close_session, open_session
-from jobs.tables import Tables, open_tables
-from jobs.transforms import differences, partial_sums, parts, rolled, sliced, stored_at
+from jobs.tables import Run, Tables, open_tables
+from jobs.transforms import partial_sums, stored_at
 
 SHOWN = 20  # differing windows
-EQUAL, DIFFERENT, MOVED = 0, 1, 3
+LOOKS = 5
+NEWEST = 2**63 - 1
+SAME, DIFFERENT, NOTHING_COMPARED = 0, 1, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at the aggregate: its targets, the figures of its slices, and the differences."""
+
+    targets: tuple[Target, ...]
+    slices: tuple[SliceFigures, ...]
+    shown: tuple[Mapping[str, object], ...] = ()
+    days: Days | None = None
+
+    @property
+    def moved(self) -> int:
+        """The number of windows that a later run touched."""
+        return sum(one.moved for one in self.slices)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of a rebuild; `moved`: a run was committed during it, so `differing` has no meaning."""
+    """The result of a rebuild."""
 
-    cut: str
-    windows: int
-    differing: int
-    shown: list[str]
-    moved: bool
+    looks: tuple[Look, ...] = ()
+
+    @property
+    def compared(self) -> int:
+        """The number of windows that were compared."""
+        return sum(one.compared for one in self._all)
+
+    @property
+    def differing(self) -> int:
+        """The number of windows that differ."""
+        return sum(one.differing for one in self._all)
+
+    @property
+    def moved(self) -> int:
+        """The number of windows that runs touched during each look."""
+        return self.looks[-1].moved
+
+    @property
+    def shown(self) -> list[str]:
+        """The first windows that differ."""
+        return [str(one) for look in self.looks for one in look.shown][:SHOWN]
+
+    @property
+    def days(self) -> list[str]:
+        """The first and the last day of the windows that differ, for a repair."""
+        found = [str(day) for look in self.looks if look.days for day in (look.days.since, look.days.until)]
+        return [min(found), max(found)] if found else []
 
     @property
     def exit_code(self) -> int:
         """The exit code of the job."""
-        if self.moved:
-            return MOVED
-        return DIFFERENT if self.differing else EQUAL
+        if self.moved and not self.compared:
+            return NOTHING_COMPARED
+        return DIFFERENT if self.differing else SAME
+
+    def figures(self) -> dict[str, object]:
+        """Return the figures."""
+        runs = [{"number": one.number, "slices": [one.first, one.end - 1]} for one in self.looks[0].targets]
+        told = {"compared": self.compared, "differing": self.differing, "moved": self.moved, "days": self.days}
+        return {"runs": runs, "looks": len(self.looks), **told, "slices": self._by_slice()}
+
+    @property
+    def _all(self) -> list[SliceFigures]:
+        return [one for look in self.looks for one in look.slices]
+
+    def _by_slice(self) -> dict[int, list[int]]:
+        last = {one.number: one.moved for one in self.looks[-1].slices}
+        found: dict[int, list[int]] = {}
+        for one in self._all:
+            compared, differing, _ = found.get(one.number, [0, 0, 0])
+            found[one.number] = [compared + one.compared, differing + one.differing, last.get(one.number, 0)]
+        return found
 
 
-def rebuild(tables: Tables, of: Aggregate) -> Comparison:
-    """Rebuild all levels at the current cut; a shadow is staged under its own id, and the next commit removes it.
+@dataclass
+class Rebuild:
+    """An aggregate of a job that is looked at. `left` are the keys that the look before could not decide; None: all."""
 
-    Windows that the retention of their level does not leave are not compared. `windows` are those of the finest level.
+    tables: Tables
+    job: str
+    of: Aggregate
+    history: History
+    days: Days = ALL_DAYS
+    left: DataFrame | None = None
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    held: list[DataFrame] = field(default_factory=list)
+
+    def targets(self) -> tuple[Target, ...]:
+        """Return the slices as the newest runs that the history covers left them."""
+        return tuple(targets(*self._runs()))
+
+    def look(self, wanted: Sequence[Target]) -> Look:
+        """Compare the windows that are left."""
+        found = self._held(side_by_side(self.of, self._right(wanted), self._standing()))
+        found.count()  # the stored windows are read now, before the runs that may have touched them
+        later = self.tables.read_later(self.job, min(one.number for one in wanted))
+        windows = self._held(judged(found, wanted, later))
+        slices = tuple(figures(windows))
+        self.left = self._held(windows.where(windows.verdict == MOVED).select(*self.of.key))
+        days = days_of(windows)
+        self.days = days.get(MOVED, self.days)
+        shown = tuple(differences(self.of, windows, SHOWN)) if DIFFERING in days else ()
+        return Look(tuple(wanted), slices, shown, days.get(DIFFERING))
+
+    def close(self) -> None:
+        """Let go of all windows."""
+        for one in self.held:
+            one.unpersist()
+
+    def _runs(self) -> tuple[Run | None, Sequence[Run]]:
+        """Return the newest committed run that the history covers, and those after it that it covers too."""
+        committed = self.tables.read_committed(self.job, NEWEST)
+        while committed is not None and not self.history.covers(self.of, committed.cut_to):
+            committed = self.tables.read_committed(self.job, committed.run_number)
+        later = self.tables.read_later(self.job, 0 if committed is None else committed.run_number)
+        return committed, [run for run in later if self.history.covers(self.of, run.cut_to)]
+
+    def _right(self, wanted: Sequence[Target]) -> DataFrame:
+        found = [self._right_at(one) for one in wanted]
+        whole = found[0]
+        for one in found[1:]:
+            whole = whole.unionByName(one)
+        return self._of_left(whole)
+
+    def _right_at(self, wanted: Target) -> DataFrame:
+        rows = self.history.rows(self.of, wanted.cut, self.days)
+        if wanted.end - wanted.first < SLICES:
+            rows = rows.where(slice_of(self.of).between(wanted.first, wanted.end - 1))
+        return stored_at(self.of, partial_sums(self.of, rows), self.now)
+
+    def _standing(self) -> DataFrame:
+        stored = stored_at(self.of, self.tables.standing(self.of, None), self.now)
+        return self._of_left(within(stored, WINDOW_START, self.days))
+
+    def _of_left(self, windows: DataFrame) -> DataFrame:
+        return windows if self.left is None else windows.join(self.left, list(self.of.key), how="left_semi")
+
+    def _held(self, windows: DataFrame) -> DataFrame:
+        self.held.append(windows.persist())
+        return windows
+
+
+def rebuild(
+    tables: Tables, of: Aggregate, days: Days = ALL_DAYS, history: History | None = None, job: str | None = None
+) -> Comparison:
+    """Compare the windows of some days with those that their rows have; by default those in SQL.
+
+    `job` is the job of a level; by default the aggregate is the finest level, which has its name.
     """
-    cut, now = tables.read_cut(of.name), datetime.now(UTC)
-    sums = partial_sums(of, all_rows(tables, of, cut)).persist()
-    found = [_compared(tables, level, rolled(level, sums), now) for level in of.levels]
-    differing, shown = sum(count for count, _ in found), [text for _, texts in found for text in texts]
-    windows = stored_at(of, sums, now).count()
-    sums.unpersist()
-    return Comparison(cut, windows, differing, shown[:SHOWN], tables.read_cut(of.name) != cut)
-
-
-def _compared(tables: Tables, level: Aggregate, windows: DataFrame, now: datetime) -> tuple[int, list[str]]:
-    """Return the number of windows of a level that differ, and some of them."""
-    shadow = f"rebuild-{uuid.uuid4().hex}"
-    tables.stage(level, sliced(level, parts(level, stored_at(level, windows, now))), shadow, "rebuild")
-    stored = stored_at(level, tables.windows(level), now)
-    found = differences(level, tables.staged(level, shadow), stored).persist()
-    count = found.count()
-    shown = [f"{level.name} {row.asDict()}" for row in found.orderBy(*level.key, "side").take(SHOWN)]
-    found.unpersist()
-    return count, shown
+    own, looks = Rebuild(tables, job or of.name, of, history or SqlHistory(tables), days), list[Look]()
+    try:
+        while len(looks) < LOOKS and (not looks or looks[-1].moved):
+            wanted = own.targets()
+            if looks and wanted == looks[-1].targets:
+                break  # the history has not reached the runs that touched the windows
+            looks.append(own.look(wanted))
+    finally:
+        own.close()
+    return Comparison(tuple(looks))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -74,14 +208,24 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="rebuild_aggregate", description=__doc__)
     parser.add_argument("name", help="the name of the aggregate")
     parser.add_argument("--store", help="default: the setting STORE_CONNECTION")
+    parser.add_argument("--since", type=date.fromisoformat, help="the first day, in UTC; default: all before")
+    parser.add_argument("--until", type=date.fromisoformat, help="the last day, in UTC; default: all after")
+    parser.add_argument("--lake", help="a folder or an address; default: the rows are read from SQL")
+    parser.add_argument("--lake-state", help="as `python -m handlers.pipeline lake` prints it")
     given = parser.parse_args(arguments)
     spark: SparkSession = open_session(f"rebuild-{given.name}")
-    found = rebuild(open_tables(spark, given.store or os.environ["STORE_CONNECTION"]), find_aggregate(given.name))
-    print(json.dumps({"cut": json.loads(found.cut), "windows": found.windows, "differing": found.differing}))
-    for one in found.shown:
-        print(f"difference: {one}", file=sys.stderr)
+    tables = open_tables(spark, given.store or os.environ["STORE_CONNECTION"])
+    place = None if given.lake is None else (given.lake, given.lake_state)
+    history = open_history(spark, tables, "sql" if place is None else "lake", place)
+    of, days = find_aggregate(given.name), Days(given.since, given.until)
+    found = {level.name: rebuild(tables, level, days, history, of.name) for level in of.levels}
+    print(json.dumps({name: one.figures() for name, one in found.items()}))
+    for name, one in found.items():
+        for text in one.shown:
+            print(f"difference: {name} {text}", file=sys.stderr)
     close_session(spark)
-    return found.exit_code
+    codes = {one.exit_code for one in found.values()}
+    return DIFFERENT if DIFFERENT in codes else max(codes)
 
 
 if __name__ == "__main__":

@@ -34,10 +34,13 @@ from jobs.tables import (
     Run,
     event_form,
     fact_values,
+    later_where,
     ledger_query,
+    newest_where,
     position_of,
     quoted,
     rows_where,
+    run_of,
     staged_columns,
     staged_form,
 )
@@ -49,7 +52,7 @@ BUSY = 60.0  # seconds that a statement waits for a different writer
 WORDS = SqliteWords()
 
 _STORED = {"boolean": "bigint"}  # SQLite has no booleans; Spark reads 0 and 1 as such
-_RUN = f"SELECT {RUN_COLUMNS}, planned_at FROM aggregation_run WHERE run_id = ?"
+_RUNS = f"SELECT {RUN_COLUMNS}, planned_at FROM aggregation_run WHERE"
 _CHECKPOINTS = "SELECT partition_id, sequence_number FROM event_hub_checkpoint WHERE stream_id = ?"
 _CUT = "SELECT cut FROM aggregation_cut WHERE job = ?"
 _STAGE_EVENTS = (
@@ -74,8 +77,15 @@ class SqliteTables:
         self._path = path
 
     def read_run(self, run_id: str) -> Run | None:
-        found = self._rows(_RUN, run_id)
-        return Run(*[*found[0][:-1], datetime.fromisoformat(found[0][-1])]) if found else None
+        found = self._rows(f"{_RUNS} run_id = ?", run_id)
+        return _run_of(found[0]) if found else None
+
+    def read_committed(self, job: str, below: int) -> Run | None:
+        found = self._rows(f"{_RUNS} {newest_where(job, below)}")
+        return _run_of(found[0]) if found else None
+
+    def read_later(self, job: str, number: int) -> list[Run]:
+        return list(map(_run_of, self._rows(f"{_RUNS} {later_where(job, number)} ORDER BY run_number")))
 
     def read_cut(self, job: str) -> str:
         found = self._rows(_CUT, job)
@@ -184,6 +194,11 @@ class SqliteTables:
     def _rows(self, statement: str, *values: object) -> list[Any]:
         with closing(_open(self._path)) as connection:
             return connection.execute(statement, values).fetchall()
+
+
+def _run_of(row: Sequence[Any]) -> Run:
+    *values, planned_at = row
+    return run_of(values, datetime.fromisoformat(planned_at))
 
 
 def _reader(path: str, schema: str) -> Callable[[Iterable[Any]], Iterator[Any]]:

@@ -4,13 +4,14 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.model.aggregates import Aggregate
+from core.aggregation.kinds import ALL_DAYS, Days, RunKind
+from core.model.aggregates import SLICES, Aggregate
 from core.model.rows import row_table
 from core.remote.spark.jdbc import jdbc_address
 from jobs.facts import SliceFacts
@@ -42,7 +43,10 @@ REMOVED_COLUMNS = {  # of retracted_row: `commit_number` is that of the replay
     "row_commit_number": "bigint",
     "commit_number": "bigint",
 }
-RUN_COLUMNS = "run_id, job, run_number, cut_from, cut_to, attempt, status, committed_slices"
+RUN_COLUMNS = (
+    "run_id, job, run_number, cut_from, cut_to, attempt, status, committed_slices,"
+    " kind, since_day, until_day, rows_from"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,14 @@ class Run:
     status: str
     committed_slices: int
     planned_at: datetime
+    kind: RunKind = "increment"
+    days: Days = ALL_DAYS
+    rows_from: str = "sql"
+
+    @property
+    def slices(self) -> int:
+        """The number of the slices that are committed, which are the first ones."""
+        return SLICES if self.status == "committed" else self.committed_slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +110,12 @@ class Tables(Protocol):
 
     def read_run(self, run_id: str) -> Run | None:
         """Return a run, or None."""
+
+    def read_committed(self, job: str, below: int) -> Run | None:
+        """Return the newest committed run of a job with a lower number, or None."""
+
+    def read_later(self, job: str, number: int) -> list[Run]:
+        """Return the runs of a job with a higher number that have committed slices, in order; some may be open."""
 
     def read_cut(self, job: str) -> str:
         """Return the cut of a job; "{}" before its first run."""
@@ -165,6 +183,24 @@ class Tables(Protocol):
 
     def stage_events(self, events: DataFrame, stream_id: int) -> None:
         """Store events in the form of `jobs/capture.py` for a replay; an event that is already there stays as it is."""
+
+
+def run_of(row: Sequence[Any], planned_at: datetime) -> Run:
+    """Return the run in a row of RUN_COLUMNS."""
+    *figures, kind, since, until, rows_from = row
+    first, last = (None if day is None else date.fromisoformat(str(day)) for day in (since, until))
+    return Run(*[*figures, planned_at, kind, Days(first, last), rows_from])
+
+
+def newest_where(job: str, below: int, table: str = "aggregation_run") -> str:
+    """Return the SQL condition of the newest committed run of a job below a number."""
+    runs = f"job = {quoted(job)} AND status = 'committed' AND run_number < {below}"
+    return f"job = {quoted(job)} AND run_number = (SELECT MAX(n.run_number) FROM {table} n WHERE {runs})"
+
+
+def later_where(job: str, number: int) -> str:
+    """Return the SQL condition of the runs of a job above a number that have committed slices."""
+    return f"job = {quoted(job)} AND run_number > {number} AND (status = 'committed' OR committed_slices > 0)"
 
 
 def open_tables(spark: SparkSession, store: str) -> Tables:

@@ -1,15 +1,19 @@
-"""A person's orders to the pipeline: pause and resume a job, cancel a Spark job, discard a run or a staged result."""
+"""A person's orders to the pipeline: pause and resume a job, cancel a Spark job, discard a run or a staged result,
+repair or backfill an aggregate, and withdraw an order that waits."""
 
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
-from core.aggregation.runs import AggregationRun, Failure, Staged
+from core.aggregation.kinds import RunOrder
+from core.aggregation.ordered import fitting, misfit
+from core.aggregation.runs import AggregationRun, Failure, Staged, Standing
+from core.aggregation.silver import is_rows_job
 from core.aggregation.spark import SparkEngine
 from core.errors import AggregationConflict, EngineRefused, EngineUnreachable
 
-Move = Literal["pause", "resume", "cancel", "discard_run", "discard_result"]
+Move = Literal["pause", "resume", "cancel", "discard_run", "discard_result", "repair", "backfill", "withdraw"]
 OPEN = ("submitting", "submitted")
 
 
@@ -58,6 +62,12 @@ class PipelineStore(Protocol):
     def note_order(self, order: Order) -> None:
         """Write an order into the history of its job."""
 
+    def place(self, order: Order, wanted: RunOrder) -> bool:
+        """Write a repair or a backfill for the next tick, if it fits the cut and no other order waits."""
+
+    def withdraw(self, order: Order, waiting: RunOrder) -> bool:
+        """End an order that waits."""
+
     def discard_run(self, order: Order, run: AggregationRun, failure: Failure) -> bool:
         """Close an open run without a result; the next run takes over its commits."""
 
@@ -75,6 +85,24 @@ def resume(order: Order, store: PipelineStore) -> None:
     """Resume a job."""
     if not store.resume(order):
         raise AggregationConflict(f"{order.job} is not paused")
+
+
+def place(order: Order, wanted: RunOrder, standing: Standing, store: PipelineStore) -> None:
+    """Order a repair or a backfill: the next tick without an open run plans its run."""
+    if is_rows_job(order.job):
+        raise AggregationConflict(f"{order.job} keeps rows and no windows: order a {wanted.kind} of an aggregate")
+    if not wanted.days.is_sound:
+        raise AggregationConflict(f"the days are in the wrong order: {wanted.days}")
+    if fitting(standing.cut) != wanted.kind:
+        raise AggregationConflict(misfit(order.job, wanted.kind))
+    if not store.place(order, wanted):
+        raise AggregationConflict(f"a different order about {order.job} waits already: let it begin, or withdraw it")
+
+
+def withdraw(order: Order, standing: Standing, store: PipelineStore) -> None:
+    """End the order of a repair or a backfill whose run is not planned yet."""
+    if standing.order is None or not store.withdraw(order, standing.order):
+        raise AggregationConflict(f"no order about {order.job} waits: discard its run, if it has one")
 
 
 def cancel(order: Order, run: AggregationRun, store: PipelineStore, engine: SparkEngine | None) -> None:

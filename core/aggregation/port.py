@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from core.aggregation.commit import Portion
+from core.aggregation.kinds import RunOrder
 from core.aggregation.runs import AggregationRun, Cut, Failure, Reach, Staged, StagedSlice, Standing
 
 Window = TypeVar("Window")
@@ -25,9 +26,12 @@ class AggregationStore(Protocol):
         The commits of all partitions are taken side by side, and one commit at least.
         """
 
-    def open_run(self, run: AggregationRun) -> bool:
-        """Write a run and the intent to submit it, if the run begins at the job's cut, no run is open, and
-        nobody has paused the job."""
+    def open_run(self, run: AggregationRun, order: RunOrder | None = None) -> bool:
+        """Write a run and the intent to submit it, if the run begins at the job's cut, no run is open, nobody has
+        paused the job, and the order of the run still waits."""
+
+    def drop_order(self, job: str, order: RunOrder, why: str, at: datetime) -> bool:
+        """End an order that never has a run, and write why into the history of its job."""
 
     def renew_intent(
         self, run: AggregationRun, attempt: int, intent_at: datetime, failure: Failure | None = None

@@ -21,6 +21,7 @@ from core.aggregation.lake import (
     state_json,
     table_at,
 )
+from core.aggregation.ordered import rows_job
 from core.aggregation.port import AggregationStore
 from core.aggregation.runs import AggregationRun, Cut, Staged
 from core.aggregation.silver import is_rows_job, removed_of, table_of
@@ -38,9 +39,20 @@ def tables_of(job: str) -> tuple[str, ...]:
 
 
 def hand_over(store: AggregationStore, lake: Lake, run: AggregationRun) -> tuple[str, ...]:
-    """Write the state of the tables for a job; return the arguments that name it."""
-    path = f"{tables_of(run.job)[0]}/{run.job_name}-{run.submits}/state.json"
-    lake.write_text(path, state_json(states_of(store, lake, run.job)))
+    """Write the state of the tables for a job, with the rows that it reads; return the arguments that name it."""
+    jobs = (run.job, rows_job(run.job)) if run.rows_from == "lake" else (run.job,)
+    return _handed_over(store, lake, jobs, f"{run.job_name}-{run.submits}")
+
+
+def hand_over_rows(store: AggregationStore, lake: Lake, job: str, name: str) -> tuple[str, ...]:
+    """Write the state of the rows of an aggregate for a reader; return the arguments that name it."""
+    return _handed_over(store, lake, (rows_job(job),), name)
+
+
+def _handed_over(store: AggregationStore, lake: Lake, jobs: Sequence[str], name: str) -> tuple[str, ...]:
+    path = f"{tables_of(jobs[0])[0]}/{name}/state.json"
+    states = {table: state for job in jobs for table, state in states_of(store, lake, job).items()}
+    lake.write_text(path, state_json(states))
     return ("--lake", lake.location, "--lake-state", path)
 
 

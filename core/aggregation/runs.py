@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Literal, NewType
 
+from core.aggregation.kinds import ALL_DAYS, Days, RowsFrom, RunKind, RunOrder
 from core.aggregation.spark import JobState
 
 RunStatus = Literal["submitting", "submitted", "committed", "failed"]
@@ -39,7 +40,8 @@ class AggregationRun:
     `engine_job_id` is None until the engine's answer is known. The counts and the place in the lake are known when the
     run is closed. `rows_limit` bounded the rows of the run when it was planned, and the ledger counts `rows_planned` in
     its commits. The slices of its windows before `committed_slices` are committed. `quality` is JSON:
-    `core/aggregation/quality.py` reads it.
+    `core/aggregation/quality.py` reads it. A repair or a backfill stages the windows of its `days` whole, from the rows
+    that its job finds at `rows_from`.
     """
 
     run_id: str
@@ -65,6 +67,14 @@ class AggregationRun:
     rows_planned: int | None = None
     committed_slices: int = 0
     quality: str | None = None
+    kind: RunKind = "increment"
+    days: Days = ALL_DAYS
+    rows_from: RowsFrom = "sql"
+
+    @property
+    def may_fail(self) -> bool:
+        """It may be closed without a result: the slices of a repair are right without the others, ADR 34 and 37."""
+        return not self.committed_slices or self.kind == "repair"
 
     @property
     def job_name(self) -> str:
@@ -90,6 +100,7 @@ class Standing:
     last_run: AggregationRun | None
     reached: Cut
     pause: Pause | None = None
+    order: RunOrder | None = None
 
     @property
     def open_run(self) -> AggregationRun | None:
@@ -157,16 +168,19 @@ class RunLimits:
     rows: int = 10_000_000
 
     def spent(self, run: AggregationRun) -> bool:
-        """Return True when a run has no further attempt. One that has committed slices always has: ADR 34."""
-        return not run.committed_slices and (run.attempt >= self.attempts or run.submits >= self.submits)
+        """Return True when a run has no further attempt. One that may not fail always has."""
+        return run.may_fail and (run.attempt >= self.attempts or run.submits >= self.submits)
 
     def rows_after(self, last: AggregationRun | None) -> int:
         """Return the limit of the next run: half of that of a failed run, and twice that of a committed one.
 
-        It never falls below a thousandth of `rows`, so that it is soon back after an engine was away.
+        It never falls below a thousandth of `rows`, so that it is soon back after an engine was away. A repair or a
+        backfill leaves it as it is.
         """
         if last is None or last.rows_limit is None:
             return self.rows
+        if last.kind != "increment":
+            return min(last.rows_limit, self.rows)
         following = last.rows_limit // 2 if last.status == "failed" else 2 * last.rows_limit
         return min(max(following, self.rows // 1000, 1), self.rows)
 
@@ -215,7 +229,7 @@ def next_step(
 ) -> Step:
     """Return the next step of an open run; a complete result is committed, whatever the engine says.
 
-    A run that has committed slices is not given up, because the next run would count them again.
+    A run that has committed slices is not given up, because the next run would count them again; a repair may be.
     """
     if staged is not None:
         return Step.COMMIT
@@ -232,7 +246,7 @@ def _step_after_submit(run: AggregationRun, answer: EngineAnswer, now: datetime,
     patience = limits.grace if answer.answered else limits.deadline
     if now - run.intent_at <= patience:
         return Step.WAIT
-    is_spent = run.submits >= limits.submits and not run.committed_slices
+    is_spent = run.submits >= limits.submits and run.may_fail
     return Step.GIVE_UP if is_spent else Step.SUBMIT_AGAIN
 
 

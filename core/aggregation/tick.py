@@ -13,6 +13,7 @@ from datetime import datetime
 from core.aggregation.attempts import ask, end_job, failure_of, refusal_of
 from core.aggregation.commit import commit_run
 from core.aggregation.lake import Lake
+from core.aggregation.ordered import NotYet, RowSource, ordered_run, rows_job
 from core.aggregation.port import AggregationStore
 from core.aggregation.publish import commit_rows, hand_over, publish
 from core.aggregation.quality import Quality, quality_facts, quality_from
@@ -109,6 +110,38 @@ def _begin(own: Aggregation, job: str, standing: Standing) -> str:
     last, now = standing.last_run, own.now()
     if last is not None and last.status == "failed" and now - (last.closed_at or now) < own.limits.rest:
         return "pauses after a failed run"
+    ordered = _begin_ordered(own, job, standing)
+    if ordered is None:
+        return _begin_increment(own, job, standing)
+    if not isinstance(ordered, NotYet):
+        return ordered
+    return ordered.why if ordered.holds else f"{ordered.why}; {_begin_increment(own, job, standing)}"
+
+
+def _begin_ordered(own: Aggregation, job: str, standing: Standing) -> str | NotYet | None:
+    """Begin the run that a person ordered; while it waits, increments may go on."""
+    order = standing.order
+    if order is None:
+        return None
+    planned = ordered_run(job, standing, _source(own, job, standing), own.engine.name, own.now())
+    if isinstance(planned, AggregationRun):
+        run = replace(planned, rows_limit=own.limits.rows_after(standing.last_run))  # of the increment after it
+        return _submit(own, run) if own.store.open_run(run, order) else "another tick has planned the run"
+    if planned is not None and planned.ends:
+        own.store.drop_order(job, order, planned.why, own.now())
+    return planned
+
+
+def _source(own: Aggregation, job: str, standing: Standing) -> RowSource:
+    """Return the lake, if it keeps the rows of the aggregate."""
+    rows = rows_job(job)
+    if own.lake is None or rows not in own.jobs:
+        return RowSource("sql", standing.reached)
+    return RowSource("lake", own.store.read_standing(rows).cut)
+
+
+def _begin_increment(own: Aggregation, job: str, standing: Standing) -> str:
+    last, now = standing.last_run, own.now()
     reach = own.store.read_reach(standing.cut, own.limits.rows_after(last))
     run = None if reach is None else planned_run(job, standing, own.engine.name, now, reach)
     if run is None:
@@ -188,13 +221,13 @@ def _submit(own: Aggregation, run: AggregationRun) -> str:
 
 
 def lake_arguments(own: Aggregation, run: AggregationRun) -> tuple[str, ...]:
-    """Return the arguments about the lake. Without an answer of it, windows go to SQL only, and rows wait."""
+    """Return the arguments about the lake. Without an answer of it, windows go to SQL only, and runs of rows wait."""
     if own.lake is None:
         return ()
     try:
         return hand_over(own.store, own.lake, run)
     except LakeUnreachable:
-        if is_rows_job(run.job):
+        if is_rows_job(run.job) or run.rows_from == "lake":
             raise
         return ()
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from core.aggregation.commit import Portion, tampered
+from core.aggregation.kinds import RunOrder
 from core.aggregation.runs import (
     MOST_COMMITS,
     AggregationRun,
@@ -22,6 +23,7 @@ from core.model.aggregates import SLICES
 from core.store.columns import cut, instant_of, instant_or_none, instant_text, storable
 from core.store.database import Database, write
 from core.store.levels import level_mismatch, levels_text, part_steps, staged_of
+from core.store.plans import ORDERED, MovedOn, days_of, dropped_values, order_of, plan_script
 from core.store.script import Script, Step, of_rows
 from core.store.windows import window_reader
 from core.transforms.aggregates import find_aggregate, load_aggregates
@@ -33,10 +35,6 @@ PREFIX_END = "\x7f"  # sorts after every character that an id may have
 
 
 Window = TypeVar("Window")
-
-
-class MovedOn(Exception):
-    """Another tick was first; nothing was written."""
 
 
 class Aggregations:
@@ -53,16 +51,20 @@ class Aggregations:
         last_run = self._database.ask("read_last_run", job=job)
         numbers = self._database.ask("read_commit_numbers")
         reached = cut_of({(stream_id, partition_id): number for stream_id, partition_id, number in numbers})
-        text, number, *pause = cut[0]
-        return Standing(Cut(text), number, run_of(last_run[0]) if last_run else None, reached, _pause_of(pause))
+        text, number, *pause = cut[0][:-ORDERED]
+        last = run_of(last_run[0]) if last_run else None
+        return Standing(Cut(text), number, last, reached, _pause_of(pause), order_of(cut[0][-ORDERED:]))
 
     def read_reach(self, cut: Cut, most_rows: int) -> Reach | None:
         found = self._database.ask("read_reach", begun=begun_json(cut), most_rows=most_rows, most_commits=MOST_COMMITS)
         numbers = {(stream_id, partition_id): number for stream_id, partition_id, number, _ in found}
         return Reach(numbers, sum(row[3] for row in found), most_rows) if found else None
 
-    def open_run(self, run: AggregationRun) -> bool:
-        return self._is_first(plan_script(run))
+    def open_run(self, run: AggregationRun, order: RunOrder | None = None) -> bool:
+        return self._is_first(plan_script(run, order))
+
+    def drop_order(self, job: str, order: RunOrder, why: str, at: datetime) -> bool:
+        return bool(write(self._database, job, "end_order", **dropped_values(job, order, why, at)))
 
     def renew_intent(
         self, run: AggregationRun, attempt: int, intent_at: datetime, failure: Failure | None = None
@@ -158,27 +160,6 @@ class Aggregations:
         return True
 
 
-def plan_script(run: AggregationRun) -> Script:
-    """Return the transaction of a plan: the row of the cut is its lock."""
-    values = {
-        "run_id": run.run_id,
-        "job": run.job,
-        "run_number": run.number,
-        "expected_number": run.number - 1,
-        "cut_from": run.cut_from,
-        "cut_to": run.cut_to,
-        "engine": run.engine,
-        "attempt": run.attempt,
-        "submits": run.submits,
-        "planned_at": instant_text(run.planned_at),
-        "intent_at": instant_text(run.intent_at),
-        "rows_limit": -1 if run.rows_limit is None else run.rows_limit,
-        "rows_planned": -1 if run.rows_planned is None else run.rows_planned,
-    }
-    first = Step("number_run", values, expect=1, otherwise=MovedOn)
-    return Script(f"plan of {run.run_id}", (first, Step("open_run", values)))
-
-
 def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Script:
     """Return the transaction of a portion of slices: its mark, which is its lock, its check, and its windows.
 
@@ -266,7 +247,8 @@ def _pause_of(row: Sequence[Any]) -> Pause | None:
 def run_of(row: Sequence[Any]) -> AggregationRun:
     """Return the run in a row."""
     (run_id, job, number, cut_from, cut_to, engine, attempt, submits, status, planned_at, intent_at, *later) = row
-    engine_job_id, submitted_at, closed_at, failure, readings, windows, lake_path, is_snapshot, *rows = later
+    engine_job_id, submitted_at, closed_at, failure, readings, windows, lake_path, is_snapshot, *rest = later
+    rows_limit, rows_planned, committed_slices, quality, kind, since, until, rows_from = rest
     return AggregationRun(
         run_id,
         job,
@@ -287,5 +269,11 @@ def run_of(row: Sequence[Any]) -> AggregationRun:
         windows,
         lake_path,
         bool(is_snapshot),
-        *rows,
+        rows_limit,
+        rows_planned,
+        committed_slices,
+        quality,
+        kind,
+        days_of(since, until),
+        rows_from,
     )

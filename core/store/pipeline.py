@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from core.aggregation.kinds import RunOrder
 from core.aggregation.orders import Order
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
-from core.store.aggregation import FAILURE_LENGTH, MovedOn, begun_json, ended_script, failure_step, run_of
+from core.store.aggregation import FAILURE_LENGTH, begun_json, ended_script, failure_step, run_of
 from core.store.columns import WHO_LENGTH, WHY_LENGTH, cut, instant_of, instant_or_none, instant_text
 from core.store.database import Database, write
 from core.store.levels import levels_text, staged_of
+from core.store.plans import MovedOn, end_values, place_values
 from core.store.script import Script, Step
 
 
@@ -58,6 +60,15 @@ class Pipelines:
     def note_order(self, order: Order) -> None:
         write(self._database, order.job, "note_order", **_entry(order))
 
+    def place(self, order: Order, wanted: RunOrder) -> bool:
+        write(self._database, order.job, "open_cut", job=order.job)
+        entry = _entry(order, str(wanted.days))
+        return bool(write(self._database, order.job, "place_order", **entry, **place_values(wanted)))
+
+    def withdraw(self, order: Order, waiting: RunOrder) -> bool:
+        values = end_values(order.job, waiting, _entry(order)["entry"])
+        return bool(write(self._database, order.job, "end_order", **values))
+
     def discard_run(self, order: Order, run: AggregationRun, failure: Failure) -> bool:
         return self._is_first(discard_run_script(order, run, failure))
 
@@ -92,9 +103,10 @@ def _noted(order: Order) -> Step:
     return Step("note_order", _entry(order), expect=1, otherwise=MovedOn)
 
 
-def _entry(order: Order) -> dict[str, Any]:
+def _entry(order: Order, days: str | None = None) -> dict[str, Any]:
     line = {"at": instant_text(order.at), "move": order.move, "by": cut(order.who, WHO_LENGTH)}
     told = {**line, "why": cut(order.reason, WHY_LENGTH), "run_id": order.run_id}
+    told |= {} if days is None else {"days": days}
     return {"job": order.job, "entry": json.dumps(told) + "\n"}
 
 

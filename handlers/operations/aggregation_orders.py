@@ -1,8 +1,10 @@
-"""Show a run with its failures; pause and resume the aggregation, cancel a job, discard a run or its staged result."""
+"""Show a run with its failures; pause and resume the aggregation, cancel a job, discard a run or its staged result,
+order a repair or a backfill, and withdraw it."""
 
 from collections.abc import Callable
 
 from core.aggregation import orders
+from core.aggregation.kinds import Days, OrderedKind, RunOrder
 from core.aggregation.orders import Move, Order
 from core.aggregation.runs import AggregationRun, Failure
 from core.aggregation.spark import SparkEngine
@@ -10,16 +12,19 @@ from core.errors import AggregationConflict
 from handlers.app import aggregation, app
 from handlers.operations.aggregation_shapes import (
     CancelShape,
+    DaysShape,
     DiscardShape,
     FailureAnswer,
     PausedAnswer,
     PauseShape,
     RunDetailAnswer,
     RunPath,
+    WaitingAnswer,
     job_of,
     run_answer,
+    waiting_answer,
 )
-from handlers.web.operation import Answered, Call, Nothing, operation
+from handlers.web.operation import Answer, Answered, Call, Nothing, operation
 from handlers.web.problems import CONFLICT, NOT_FOUND, Problem, not_found
 
 
@@ -28,6 +33,13 @@ class PauseAnswer(Answered):
 
     job: str
     paused: PausedAnswer | None
+
+
+class PlacedAnswer(Answered):
+    """The job, and the order that waits for its run; null after it was withdrawn."""
+
+    job: str
+    waiting: WaitingAnswer | None
 
 
 @operation("One run of the aggregation with its failures", "aggregations", problems=(NOT_FOUND,))
@@ -52,6 +64,27 @@ def resume_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PauseAnswer:
     order = Order(job, "resume", call.who, call.body.reason, call.at)
     _carry_out(lambda: orders.resume(order, app().pipelines))
     return PauseAnswer(job=job, paused=None)
+
+
+@operation("Replace the windows of some days", "aggregations", {202: PlacedAnswer}, (CONFLICT,))
+def repair_aggregation(call: Call[Nothing, Nothing, DaysShape]) -> Answer:
+    """Order a repair: the next step without an open run plans it."""
+    return _place("repair", call)
+
+
+@operation("Begin an aggregate at a later cut", "aggregations", {202: PlacedAnswer}, (CONFLICT,))
+def backfill_aggregation(call: Call[Nothing, Nothing, DaysShape]) -> Answer:
+    """Order a backfill of an aggregate that has no commit yet."""
+    return _place("backfill", call)
+
+
+@operation("Withdraw a repair or a backfill that waits", "aggregations", problems=(CONFLICT,))
+def withdraw_aggregation(call: Call[Nothing, Nothing, PauseShape]) -> PlacedAnswer:
+    """End the order; a run that is planned already can be discarded."""
+    job = job_of(call.body.job)
+    order = Order(job, "withdraw", call.who, call.body.reason, call.at)
+    _carry_out(lambda: orders.withdraw(order, app().aggregation_store.read_standing(job), app().pipelines))
+    return PlacedAnswer(job=job, waiting=None)
 
 
 @operation("Cancel the job of an open run; its next attempt follows", "aggregations", problems=(NOT_FOUND, CONFLICT))
@@ -80,6 +113,14 @@ def open_spark() -> SparkEngine | None:
     """Return the engine that SPARK_ENGINE names; None for `none`."""
     own = aggregation()
     return None if own is None else own.engine
+
+
+def _place(kind: OrderedKind, call: Call[Nothing, Nothing, DaysShape]) -> Answer:
+    body, job = call.body, job_of(call.body.job)
+    wanted = RunOrder(kind, Days(body.since_day, body.until_day), call.at, call.who, body.reason)
+    order, standing = Order(job, kind, call.who, body.reason, call.at), app().aggregation_store.read_standing(job)
+    _carry_out(lambda: orders.place(order, wanted, standing, app().pipelines))
+    return Answer(PlacedAnswer(job=job, waiting=waiting_answer(wanted)), 202, {"Location": "/api/aggregations"})
 
 
 def _carry_out(order: Callable[[], None]) -> None:

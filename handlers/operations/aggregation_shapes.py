@@ -2,11 +2,12 @@
 
 import json
 from dataclasses import asdict
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
 
+from core.aggregation.kinds import RunOrder
 from core.aggregation.quality import Quality, quality_from
 from core.aggregation.runs import AggregationRun
 from handlers.app import app
@@ -40,6 +41,15 @@ class PauseShape(Shape):
 
     reason: Reason
     job: JobName | None = None
+
+
+class DaysShape(Shape):
+    """The job, the first and the last day of event time in UTC (by default there is no end), and the reason."""
+
+    reason: Reason
+    job: JobName | None = None
+    since_day: date | None = None
+    until_day: date | None = None
 
 
 class RunPath(Shape):
@@ -94,7 +104,8 @@ class QualityAnswer(Answered):
 
 class RunAnswer(Answered):
     """A run. A cut holds the commit number of each stream and partition; `rows_planned` are the rows that the ledger
-    counts between them, and `rows_limit` is the number after which the run was ended. New statuses may be added."""
+    counts between them, and `rows_limit` is the number after which the run was ended. A repair or a backfill has the
+    windows from `since_day` to `until_day`, of the rows at `rows_from`. New statuses and kinds may be added."""
 
     run_id: str
     job: str
@@ -119,6 +130,10 @@ class RunAnswer(Answered):
     rows_limit: int | None
     rows_planned: int | None
     quality: QualityAnswer | None
+    kind: str
+    since_day: date | None
+    until_day: date | None
+    rows_from: str
 
 
 class StepAnswer(Answered):
@@ -137,25 +152,38 @@ class PausedAnswer(Answered):
     reason: str
 
 
+class WaitingAnswer(Answered):
+    """A repair or a backfill whose run is not planned yet: its days, who ordered it, when and why."""
+
+    kind: str
+    since_day: date | None
+    until_day: date | None
+    at: datetime
+    who: str
+    reason: str
+
+
 class OrderAnswer(Answered):
-    """An order about the job or one of its runs: by whom, when and why."""
+    """An order about the job or one of its runs: by whom, when and why, and for which days."""
 
     at: datetime
     move: str
     by: str
     why: str
     run_id: str | None
+    days: str | None = None
 
 
 class AggregationsAnswer(Answered):
     """The committed cut, the checkpoints that are `reached`, and a page of runs. `lag_seconds` is the age of the oldest
-    commit that is not in the aggregate; `history` has the newest orders first."""
+    commit that is not in the aggregate; `waiting` is the order that has no run yet; `history` has the newest first."""
 
     job: str
     cut: dict[str, int]
     reached: dict[str, int]
     lag_seconds: float
     paused: PausedAnswer | None
+    waiting: WaitingAnswer | None
     history: list[OrderAnswer]
     runs: list[RunAnswer]
     next: str | None
@@ -184,12 +212,25 @@ class RunDetailAnswer(Answered):
 
 def run_answer(run: AggregationRun) -> RunAnswer:
     """Return a run as it is shown."""
-    cuts: dict[str, Any] = {"cut_from": json.loads(run.cut_from), "cut_to": json.loads(run.cut_to)}
-    return RunAnswer(**(asdict(run) | cuts | {"quality": _quality_answer(quality_from(run.quality))}))
+    shown: dict[str, Any] = asdict(run)
+    days = shown.pop("days")
+    cuts = {"cut_from": json.loads(run.cut_from), "cut_to": json.loads(run.cut_to)}
+    figures = {"quality": _quality_answer(quality_from(run.quality))}
+    return RunAnswer(**shown | cuts | figures, since_day=days["since"], until_day=days["until"])
 
 
 def _quality_answer(quality: Quality | None) -> QualityAnswer | None:
     return None if quality is None else msgspec.convert(asdict(quality), QualityAnswer)
+
+
+def waiting_answer(order: RunOrder | None) -> WaitingAnswer | None:
+    """Return the order that waits as it is shown."""
+    if order is None:
+        return None
+    since, until = order.days.since, order.days.until
+    return WaitingAnswer(
+        kind=order.kind, since_day=since, until_day=until, at=order.at, who=order.who, reason=order.reason
+    )
 
 
 def job_of(requested: str | None) -> str:

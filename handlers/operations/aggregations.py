@@ -18,6 +18,7 @@ from handlers.operations.aggregation_shapes import (
     StepAnswer,
     job_of,
     run_answer,
+    waiting_answer,
 )
 from handlers.web.cursors import key_of, page_of, query_of
 from handlers.web.operation import Answer, Call, Nothing, operation
@@ -56,6 +57,7 @@ def list_aggregations(call: Call[Nothing, AggregationsQuery, Nothing]) -> Aggreg
         reached=json.loads(standing.reached),
         lag_seconds=0.0 if oldest is None else max(0.0, (call.at - oldest).total_seconds()),
         paused=_paused(standing.pause),
+        waiting=waiting_answer(standing.order),
         history=_orders(own.pipelines.read_history(job)),
         runs=[run_answer(one) for one in page],
         next=following,

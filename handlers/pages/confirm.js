@@ -6,9 +6,9 @@ import { button, count, el, fault, field, notice } from "./dom.js";
 /**
  * Ask, then act. `act(expected, reason)` sends the request and returns a notice; when the number of things has changed
  * (412), the dialog asks again with the new number. Without a number (null) it asks only for the reason; where
- * `asksWhy` is false, it does not ask for the reason.
+ * `asksWhy` is false, it does not ask for the reason. `more` are further fields, which may stay empty.
  */
-export function confirm({ title, text, word, number, act, grave = false, asksWhy = true }) {
+export function confirm({ title, text, word, number, act, grave = false, asksWhy = true, more = [] }) {
   return new Promise((resolve) => {
     const asked = { number };
     const said = el("p", {});
@@ -23,7 +23,7 @@ export function confirm({ title, text, word, number, act, grave = false, asksWhy
     };
     const form = el("form", { method: "dialog", oninput: check },
       el("h2", { id: "confirm-title" }, title), said,
-      number === null ? null : field("How many are there?", typed),
+      number === null ? null : field("How many are there?", typed), ...more,
       asksWhy ? field("Why? It is stored with your name.", reason) : null, trouble,
       el("div", { class: "row" }, go, button("Cancel", () => dialog.close())));
     const dialog = el("dialog", { "aria-labelledby": "confirm-title" }, form);

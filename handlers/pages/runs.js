@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { confirm } from "./confirm.js";
-import { badge, button, card, count, duration, el, fault, instant, plural, renew, table } from "./dom.js";
+import { badge, button, card, count, duration, el, fault, field, instant, plural, renew, table } from "./dom.js";
 
 const EVERY_MS = 5000;
 const PAGE = 20;
@@ -42,16 +42,21 @@ function standing(found, again) {
       : "Level with the checkpoints"),
     found.paused ? el("p", { class: "fault", id: "paused" },
       `Paused by ${found.paused.who}: ${found.paused.reason}`) : null,
+    found.waiting ? el("p", { class: "quiet", id: "waiting" }, `Waiting for its run: ${found.waiting.kind} of `
+      + `${daysOf(found.waiting)}, ordered by ${found.waiting.who}: ${found.waiting.reason}`) : null,
     el("p", { class: "quiet" }, "A run covers the commits between two cuts. Its sums are added in the transaction that "
       + "moves the cut."),
     el("div", { class: "row" }, button("Take a step now", () => step(again)),
       found.paused ? button("Resume", () => ordered(RESUME, "aggregations/resume", {}, again))
-        : button("Pause", () => ordered(PAUSE, "aggregations/pause", {}, again))),
+        : button("Pause", () => ordered(PAUSE, "aggregations/pause", {}, again)),
+      found.waiting ? button("Withdraw the order", () => ordered(WITHDRAW, "aggregations/withdraw", {}, again))
+        : button(fitting(found).word, () => placed(fitting(found), again))),
     found.history.length ? el("details", {}, el("summary", {}, "Orders"),
       table("Orders about the aggregation", ORDERS, found.history)) : null);
 }
 
-const ORDERS = [["When", (one) => instant(one.at)], ["Order", (one) => one.move.replaceAll("_", " ")],
+const ORDERS = [["When", (one) => instant(one.at)],
+  ["Order", (one) => [one.move.replaceAll("_", " "), one.days ? ` of ${one.days}` : ""]],
   ["By", (one) => one.by], ["Why", (one) => one.why, "wide"]];
 const PAUSE = { title: "Pause the aggregation", word: "Pause",
   says: "Nothing is planned, submitted or committed until somebody resumes. A Spark job that runs goes on." };
@@ -62,6 +67,25 @@ const DISCARD = { title: "Discard the run", word: "Discard the run", grave: true
   says: "The run is closed without a result. The next run takes over its commits, and is half as large." };
 const DISCARD_RESULT = { title: "Discard the staged result", word: "Discard the result", grave: true,
   says: "The result is never committed. The next attempt of the run follows." };
+
+const WITHDRAW = { title: "Withdraw the order", word: "Withdraw", says: "The order ends. No run of it was planned." };
+const REPAIR = { title: "Repair the windows of some days", word: "Repair", path: "aggregations/repair",
+  says: "A run computes the windows of these days again and replaces them. Increments go on before and after it." };
+const BACKFILL = { title: "Begin the aggregate with a backfill", word: "Backfill", path: "aggregations/backfill",
+  says: "One run computes the windows of these days from all rows. Increments begin after it." };
+const fitting = (found) => (Object.keys(found.cut).length ? REPAIR : BACKFILL);
+const daysOf = (one) => (one.since_day || one.until_day
+  ? `${one.since_day ?? "the first day"} to ${one.until_day ?? "the last day"}` : "all days");
+
+function placed(order, again) {
+  const [since, until] = ["since_day", "until_day"].map((name) => el("input", { type: "date", name }));
+  const more = [field("First day, in UTC. Empty: all before.", since), field("Last day. Empty: all after.", until)];
+  return confirm({ ...order, number: null, more, text: () => order.says,
+    act: async (_, reason) => {
+      await post(order.path, { reason, since_day: since.value || null, until_day: until.value || null });
+      return "Ordered: the next step without an open run begins it";
+    } }).then((done) => { if (done) again(); });
+}
 
 const ordered = (order, path, body, again) => confirm({ ...order, number: null, text: () => order.says,
   act: async (_, reason) => {
@@ -127,6 +151,7 @@ const TIME = { submitting: "intent_at", submitted: "submitted_at", committed: "c
 function listed(found, page, again) {
   const columns = [
     ["Run", (one) => button(count(one.number), () => { page.shown = one.run_id; again(); }), "amount"],
+    ["Kind", (one) => (one.kind === "increment" ? one.kind : `${one.kind} of ${daysOf(one)}`)],
     ["Status", (one) => badge(one.status)],
     ["When", (one) => instant(one[TIME[one.status]] ?? one.planned_at)],
     ["Took", (one) => took(one), "amount"],

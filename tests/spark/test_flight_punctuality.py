@@ -93,4 +93,4 @@ def test_changes_are_counted_by_carrier_and_day_and_a_retracted_one_is_taken_bac
     assert [one.changes for one in stored(world)] == [1, 2, 1]
     assert stored(world) == recounted(world)
     comparison = rebuild(world.tables, aggregate_table(FlightPunctuality))
-    assert (comparison.differing, comparison.windows) == (0, 3)
+    assert (comparison.differing, comparison.compared) == (0, 3)

@@ -6,11 +6,12 @@ Derby has no DATEDIFF_BIG: its tables hold instants as microseconds already. Wha
 import json
 import uuid
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from core.aggregation.kinds import Days
 from core.model.aggregates import aggregate_table
 from core.transforms.aggregates.home_activity import HomeActivity
 from core.transforms.home_security import Home, HomeAlert, SensorReading
@@ -33,7 +34,8 @@ LINEAGE = "stream_id INT, partition_id VARCHAR(40), sequence_number BIGINT, comm
 TABLES = {
     "aggregation_run": (
         "run_id VARCHAR(40), job VARCHAR(40), run_number BIGINT, cut_from VARCHAR(400), cut_to VARCHAR(400),"
-        " attempt INT, status VARCHAR(12), committed_slices INT, planned_at BIGINT"
+        " attempt INT, status VARCHAR(12), committed_slices INT, planned_at BIGINT,"
+        " kind VARCHAR(12) DEFAULT 'increment', since_day DATE, until_day DATE, rows_from VARCHAR(8) DEFAULT 'sql'"
     ),
     "aggregation_cut": "job VARCHAR(40), cut VARCHAR(400)",
     "batch_ledger": (
@@ -91,6 +93,9 @@ DERBY = ServerWords(  # it has no JSON, so its removed rows have columns
 )
 
 
+RUN = "run_id, job, run_number, cut_from, cut_to, attempt, status, committed_slices, planned_at"
+
+
 class Derby:
     """A database in the memory of Spark's Java machine."""
 
@@ -141,7 +146,9 @@ def tables(spark: Any, derby: Derby) -> JdbcTables:
 
 def test_a_run_is_read_added_up_and_staged_by_jdbc(spark: Any, derby: Derby, tables: JdbcTables) -> None:
     cuts = """'{"1/0":1}', '{"1/0":4}'"""
-    derby.run(f"INSERT INTO hubledger.aggregation_run VALUES ('r1', 'home_activity', 2, {cuts}, 1, 'submitted', 0, 7)")
+    derby.run(
+        f"INSERT INTO hubledger.aggregation_run ({RUN}) VALUES ('r1', 'home_activity', 2, {cuts}, 1, 'submitted', 0, 7)"
+    )
     for number, kind, first, last in (
         (1, "batch", 0, 9),
         (2, "batch", 10, 11),
@@ -245,13 +252,21 @@ def test_a_database_whose_statements_do_not_read_one_moment_is_refused_with_the_
 
 
 def test_a_run_that_is_closed_or_at_another_attempt_is_left_alone(spark: Any, derby: Derby, tables: JdbcTables) -> None:
-    derby.run(
-        "INSERT INTO hubledger.aggregation_run VALUES ('r1', 'home_activity', 2, '{}', '{}', 2, 'submitted', 0, 7)"
-    )
-    derby.run(
-        "INSERT INTO hubledger.aggregation_run VALUES ('r2', 'home_activity', 3, '{}', '{}', 1, 'committed', 0, 7)"
-    )
+    for row in (
+        "'r1', 'home_activity', 2, '{}', '{}', 2, 'submitted', 0, 7",
+        "'r2', 'home_activity', 3, '{}', '{}', 1, 'committed', 0, 7",
+        "'r3', 'home_activity', 4, '{}', '{}', 1, 'submitted', 7, 7",
+    ):
+        derby.run(f"INSERT INTO hubledger.aggregation_run ({RUN}) VALUES ({row})")
+    derby.run("UPDATE hubledger.aggregation_run SET kind = 'repair', since_day = '2026-02-01' WHERE run_id = 'r3'")
     assert tables.read_run("r1") == Run("r1", "home_activity", 2, "{}", "{}", 2, "submitted", 0, AT)
+    newest, repair = tables.read_committed("home_activity", 9), tables.read_run("r3")
+    assert newest is not None
+    assert repair is not None
+    assert (newest.run_id, repair.kind, repair.days) == ("r2", "repair", Days(since=date(2026, 2, 1)))
+    assert tables.read_committed("home_activity", 3) is None
+    assert tables.read_later("home_activity", 2) == [newest, repair]
+    assert tables.standing(OF, None).collect() == []
     assert [aggregate(spark, tables, Execution(run_id, 1)) for run_id in ("r1", "r2", "none")] == [None] * 3
     assert derby.select("staging_id", "staged_result") == []
 
@@ -318,6 +333,9 @@ def test_what_is_sent_to_sql_server_passes_the_parser() -> None:
     asked: list[Callable[[], Any]] = [
         lambda: tables.read_run("r1"),
         lambda: tables.read_cut("home_activity"),
+        lambda: tables.read_committed("home_activity", 9),
+        lambda: tables.read_later("home_activity", 2),
+        lambda: tables.standing(OF, None),
         lambda: tables.read_ledger([CommitSpan(1, "0", 2, 3)]),
         lambda: tables.read_written([CommitSpan(1, "0", 2, 3), CommitSpan(1, "it's", 0, 3)]),
         lambda: tables.count_rows("home_alert", slices, [CommitSpan(1, "it's", 2, 3)]),

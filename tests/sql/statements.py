@@ -7,6 +7,7 @@ from functools import cache
 from itertools import product
 
 from core.aggregation.commit import Part, Portion
+from core.aggregation.kinds import ALL_DAYS, RunOrder
 from core.aggregation.orders import Order
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
 from core.ledger.next_incarnation import Opening
@@ -27,13 +28,14 @@ from core.model.rows import PlacedRow, ReferenceKey, row_table
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import JobMove, PartitionProgress, PartitionRange, ReplayJob, ReplayRequest
 from core.replay.pieces import CarriedState, Piece, RehearsedPiece, ReplayCommit
-from core.store.aggregation import close_script, ended_script, plan_script, portion_script
+from core.store.aggregation import close_script, ended_script, portion_script
 from core.store.columns import instant_text
 from core.store.gaps import noting_script
 from core.store.incarnations import opening_script
 from core.store.letters import claim_script, move_script, retry_script, taking_script
 from core.store.partitions import batch_script
 from core.store.pipeline import discard_result_script, discard_run_script
+from core.store.plans import plan_script
 from core.store.queries import SQL, load_migrations, load_queries
 from core.store.replay_scripts import close_script as close_replay_script
 from core.store.replay_scripts import (
@@ -162,6 +164,7 @@ def aggregations() -> Mapping[str, Script]:
         **parts,
         "run slices": portion_script(RUN, STAGED, portion_of(RUN.job, has_whole=False)),
         "run plan": plan_script(RUN),
+        "run plan ordered": plan_script(RUN, RunOrder("repair", ALL_DAYS, EPOCH, "somebody", "because")),
         "run result": close_script(RUN, STAGED, EPOCH),
         "run ended": ended_script("fail_run", RUN, ended, failure),
         "run discarded": discard_run_script(order, RUN, failure),

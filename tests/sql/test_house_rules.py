@@ -265,6 +265,7 @@ EXPECTING = {
     "job rehearsed": ["advance_replay", "hold_replay_job"],
     "job close": ["hold_replay_job"],
     "incarnation next": ["close_incarnation"],
+    "run plan ordered": ["number_run", "end_order"],
     "run plan": ["number_run"],
     "run slices of flight": ["hold_levels", "mark_slices", "verify_slices FlightPunctuality"],
     "run slices": [

@@ -1,7 +1,9 @@
 -- name: read_cut
--- Read the cut of a job, the number of its run, and who paused it; there is no row before its first run.
+-- Read the cut of a job, the number of its run, who paused it, and the order that waits; there is no row before its
+-- first run.
 -- params: job
-SELECT c.cut, c.run_number, c.paused_at, c.paused_by, c.paused_why
+SELECT c.cut, c.run_number, c.paused_at, c.paused_by, c.paused_why,
+       c.ordered_kind, c.ordered_since, c.ordered_until, c.ordered_at, c.ordered_by, c.ordered_why
   FROM aggregation_cut AS c
  WHERE c.job = :job;
 

@@ -34,7 +34,8 @@ SELECT c.history
 -- params: job, run_id
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status, r.planned_at,
        r.intent_at, r.engine_job_id, r.submitted_at, r.closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality,
+       r.kind, r.since_day, r.until_day, r.rows_from
   FROM aggregation_run AS r
  WHERE r.job = :job AND r.run_id = :run_id;
 

@@ -3,7 +3,8 @@
 -- params: job
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status, r.planned_at,
        r.intent_at, r.engine_job_id, r.submitted_at, r.closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality,
+       r.kind, r.since_day, r.until_day, r.rows_from
   FROM aggregation_run AS r
  WHERE r.job = :job
  ORDER BY r.run_number DESC
@@ -14,7 +15,8 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
 -- params: job, before_number, most
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status, r.planned_at,
        r.intent_at, r.engine_job_id, r.submitted_at, r.closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality,
+       r.kind, r.since_day, r.until_day, r.rows_from
   FROM aggregation_run AS r
  WHERE r.job = :job AND r.run_number < :before_number
  ORDER BY r.run_number DESC
@@ -25,20 +27,21 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
 -- params: job, after_number
 SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status, r.planned_at,
        r.intent_at, r.engine_job_id, r.submitted_at, r.closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality,
+       r.kind, r.since_day, r.until_day, r.rows_from
   FROM aggregation_run AS r
  WHERE r.job = :job AND r.run_number > :after_number AND r.status = 'committed'
  ORDER BY r.run_number;
 
 -- name: open_run
 -- Insert a planned run, with the intent to submit it.
--- params: run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, planned_at, intent_at, rows_limit, rows_planned
+-- params: run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, planned_at, intent_at, rows_limit, rows_planned, kind, since_day, until_day, rows_from
 INSERT INTO aggregation_run
        (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status, planned_at, intent_at,
-        is_snapshot, rows_limit, rows_planned)
+        is_snapshot, rows_limit, rows_planned, kind, since_day, until_day, rows_from)
 VALUES (:run_id, :job, :run_number, :cut_from, :cut_to, :engine, :attempt, :submits, 'submitting',
         :planned_at, :intent_at, 0, NULLIF(:rows_limit, -1),
-        NULLIF(:rows_planned, -1));
+        NULLIF(:rows_planned, -1), :kind, NULLIF(:since_day, ''), NULLIF(:until_day, ''), :rows_from);
 
 -- name: renew_intent
 -- Compare and set: touches no row when another tick has decided on a submit since, or closed the run.
@@ -60,11 +63,12 @@ RETURNING run_id;
 
 -- name: fail_run
 -- Compare and set: touches no row when the run is closed, another tick has decided on a submit since, or some slices
--- are committed: the next run would count them again.
+-- are committed: the next run would count them again. The slices of a repair are right without the others.
 -- params: run_id, attempt, failure, closed_at
 UPDATE aggregation_run
    SET status = 'failed', failure = :failure, closed_at = :closed_at
- WHERE run_id = :run_id AND status IN ('submitting', 'submitted') AND attempt = :attempt AND committed_slices = 0
+ WHERE run_id = :run_id AND status IN ('submitting', 'submitted') AND attempt = :attempt
+   AND (committed_slices = 0 OR kind = 'repair')
 RETURNING run_id;
 
 -- name: mark_slices

@@ -1,7 +1,11 @@
 -- name: read_cut
--- Read the cut of a job, the number of its run, and who paused it; there is no row before its first run.
+-- Read the cut of a job, the number of its run, who paused it, and the order that waits; there is no row before its
+-- first run.
 -- params: job varchar(8000)
-SELECT c.cut, c.run_number, CONVERT(varchar(33), c.paused_at, 126) AS paused_at, c.paused_by, c.paused_why
+SELECT c.cut, c.run_number, CONVERT(varchar(33), c.paused_at, 126) AS paused_at, c.paused_by, c.paused_why,
+       c.ordered_kind, CONVERT(varchar(10), c.ordered_since, 23) AS ordered_since,
+       CONVERT(varchar(10), c.ordered_until, 23) AS ordered_until,
+       CONVERT(varchar(33), c.ordered_at, 126) AS ordered_at, c.ordered_by, c.ordered_why
   FROM hubledger.aggregation_cut AS c
  WHERE c.job = @job;
 

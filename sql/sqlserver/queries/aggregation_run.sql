@@ -5,7 +5,9 @@ SELECT TOP (1) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
        r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
        CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality,
+       r.kind, CONVERT(varchar(10), r.since_day, 23) AS since_day, CONVERT(varchar(10), r.until_day, 23) AS until_day,
+       r.rows_from
   FROM hubledger.aggregation_run AS r
  WHERE r.job = @job
  ORDER BY r.run_number DESC;
@@ -17,7 +19,9 @@ SELECT TOP (@most) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
        r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
        CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality,
+       r.kind, CONVERT(varchar(10), r.since_day, 23) AS since_day, CONVERT(varchar(10), r.until_day, 23) AS until_day,
+       r.rows_from
   FROM hubledger.aggregation_run AS r
  WHERE r.job = @job AND r.run_number < @before_number
  ORDER BY r.run_number DESC;
@@ -29,20 +33,23 @@ SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt,
        CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
        r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
        CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality
+       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality,
+       r.kind, CONVERT(varchar(10), r.since_day, 23) AS since_day, CONVERT(varchar(10), r.until_day, 23) AS until_day,
+       r.rows_from
   FROM hubledger.aggregation_run AS r
  WHERE r.job = @job AND r.run_number > @after_number AND r.status = 'committed'
  ORDER BY r.run_number;
 
 -- name: open_run
 -- Insert a planned run, with the intent to submit it.
--- params: run_id varchar(8000), job varchar(8000), run_number bigint, cut_from nvarchar(max), cut_to nvarchar(max), engine varchar(8000), attempt int, submits int, planned_at datetime2(7), intent_at datetime2(7), rows_limit bigint, rows_planned bigint
+-- params: run_id varchar(8000), job varchar(8000), run_number bigint, cut_from nvarchar(max), cut_to nvarchar(max), engine varchar(8000), attempt int, submits int, planned_at datetime2(7), intent_at datetime2(7), rows_limit bigint, rows_planned bigint, kind varchar(8000), since_day varchar(8000), until_day varchar(8000), rows_from varchar(8000)
 INSERT INTO hubledger.aggregation_run
        (run_id, job, run_number, cut_from, cut_to, engine, attempt, submits, status, planned_at, intent_at,
-        is_snapshot, rows_limit, rows_planned)
+        is_snapshot, rows_limit, rows_planned, kind, since_day, until_day, rows_from)
 VALUES (@run_id, @job, @run_number, @cut_from, @cut_to, @engine, @attempt, @submits, 'submitting',
         @planned_at, @intent_at, 0, NULLIF(@rows_limit, -1),
-        NULLIF(@rows_planned, -1));
+        NULLIF(@rows_planned, -1), @kind, CONVERT(date, NULLIF(@since_day, ''), 23),
+        CONVERT(date, NULLIF(@until_day, ''), 23), @rows_from);
 
 -- name: renew_intent
 -- Compare and set: touches no row when another tick has decided on a submit since, or closed the run.
@@ -63,12 +70,13 @@ OUTPUT inserted.run_id
 
 -- name: fail_run
 -- Compare and set: touches no row when the run is closed, another tick has decided on a submit since, or some slices
--- are committed: the next run would count them again.
+-- are committed: the next run would count them again. The slices of a repair are right without the others.
 -- params: run_id varchar(8000), attempt int, failure nvarchar(4000), closed_at datetime2(7)
 UPDATE hubledger.aggregation_run
    SET status = 'failed', failure = @failure, closed_at = @closed_at
 OUTPUT inserted.run_id
- WHERE run_id = @run_id AND status IN ('submitting', 'submitted') AND attempt = @attempt AND committed_slices = 0;
+ WHERE run_id = @run_id AND status IN ('submitting', 'submitted') AND attempt = @attempt
+   AND (committed_slices = 0 OR kind = 'repair');
 
 -- name: mark_slices
 -- Compare and set, which locks the run: touches no row when another tick has committed slices since, the

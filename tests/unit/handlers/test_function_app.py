@@ -70,6 +70,7 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
     assert sorted(index()) == [
         "aggregate",
         "audit_ledger",
+        "backfill_aggregation",
         "cancel_aggregation",
         "cancel_replay",
         "claim_letters",
@@ -98,6 +99,7 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
         "ops_file",
         "pause_aggregation",
         "pause_replay",
+        "repair_aggregation",
         "replay_pieces",
         "request_audit",
         "resume_aggregation",
@@ -117,6 +119,7 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
         "watch",
         "watch_dead_letters",
         "watch_replays",
+        "withdraw_aggregation",
         "zz_no_such_route",
     ]
 
@@ -197,6 +200,9 @@ def test_aggregation_is_a_timer_every_five_minutes_and_changed_with_the_key_of_a
         "start_aggregation": ("aggregations", "POST"),
         "pause_aggregation": ("aggregations/pause", "POST"),
         "resume_aggregation": ("aggregations/resume", "POST"),
+        "repair_aggregation": ("aggregations/repair", "POST"),
+        "backfill_aggregation": ("aggregations/backfill", "POST"),
+        "withdraw_aggregation": ("aggregations/withdraw", "POST"),
         "cancel_aggregation": ("aggregations/runs/{run_id}/cancel", "POST"),
         "discard_aggregation": ("aggregations/runs/{run_id}/discard", "POST"),
     }

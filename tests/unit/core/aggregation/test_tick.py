@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import core.aggregation.commit
+from core.aggregation.kinds import RunOrder
 from core.aggregation.runs import AggregationRun, RunLimits, Standing
 from core.aggregation.spark import JobReport, JobRequest, JobState
 from core.aggregation.tick import Aggregation, AggregationReport, aggregate, report_facts
@@ -157,8 +158,8 @@ class LittlePatience(AggregatingStore):
 class DyingStore(AggregatingStore):
     """Its process dies after the intent, before the engine is asked."""
 
-    def open_run(self, run: AggregationRun) -> bool:
-        super().open_run(run)
+    def open_run(self, run: AggregationRun, order: RunOrder | None = None) -> bool:
+        super().open_run(run, order)
         raise StoreUnavailable("killed")
 
 

@@ -236,3 +236,79 @@ def test_the_command_does_the_same(ordering: Ordering, capsys: pytest.CaptureFix
         with pytest.raises(SystemExit) as ended:
             pipeline.main(list(wrong))
         assert ended.value.code == 2
+
+
+DAYS = {"since_day": "2026-02-01", "until_day": "2026-02-03"}
+
+
+def test_a_backfill_and_a_repair_are_ordered_shown_and_begun_by_the_next_step(ordering: Ordering) -> None:
+    placed = ordering.order("backfill", {**WHY, **DAYS})
+    assert (placed.status, placed.headers["Location"]) == (202, "/api/aggregations")
+    waiting = ordering.listed().body["waiting"]
+    assert waiting == placed.body["waiting"]
+    assert (waiting["kind"], waiting["since_day"], waiting["who"]) == (
+        "backfill",
+        "2026-02-01",
+        "unknown (a holder of the key)",
+    )
+    assert ordering.listed().body["history"][0]["days"] == "2026-02-01 to 2026-02-03"
+    ingest(app().store, [reading()])
+    assert ordering.step() == ["submitted"]
+    ordering.stage()
+    assert ordering.step() == ["committed", "has nothing new"]
+    assert ordering.listed().body["waiting"] is None
+    assert ordering.order("repair", WHY).status == 202
+    assert ordering.step() == ["submitted"]
+    told = [(run["kind"], run["since_day"], run["rows_from"]) for run in ordering.listed().body["runs"]]
+    assert told == [("repair", None, "sql"), ("backfill", "2026-02-01", "sql")]
+
+
+def test_a_repair_or_a_backfill_that_does_not_fit_is_a_conflict_and_wrong_days_are_named(ordering: Ordering) -> None:
+    assert ordering.order("withdraw", WHY).status == 409
+    ordering.order("backfill", WHY)
+    turned = {"since_day": DAYS["until_day"], "until_day": DAYS["since_day"]}
+    refused = [
+        ordering.order(*given) for given in (("repair", WHY), ("backfill", WHY), ("backfill", {**WHY, **turned}))
+    ]
+    assert [(one.status, one.body["type"]) for one in refused] == [(409, CONFLICT)] * 3
+    assert [one.body["detail"] for one in refused] == [
+        "home_activity has no commit yet: order a backfill",
+        "a different order about home_activity waits already: let it begin, or withdraw it",
+        "the days are in the wrong order: 2026-02-03 to 2026-02-01",
+    ]
+    assert ordering.order("withdraw", WHY).body == {"job": HOME_ACTIVITY, "waiting": None}
+    assert ordering.listed().body["waiting"] is None
+    assert ordering.order("backfill", {**WHY, "since_day": "yesterday"}).fields == ["since_day"]
+    assert ordering.order("backfill", {**WHY, "job": "none"}).fields == ["job"]
+    assert ordering.order("backfill", DAYS).fields == ["reason"]
+
+
+def test_a_repair_under_a_key_is_ordered_once(ordering: Ordering) -> None:
+    key = {"Idempotency-Key": uuid4().hex}
+    first = ordering.order("backfill", WHY, **key)
+    ordering.order("withdraw", WHY)
+    assert ordering.order("backfill", WHY, **key) == first
+    assert ordering.listed().body["waiting"] is None
+
+
+def test_the_command_orders_shows_and_withdraws(ordering: Ordering, capsys: pytest.CaptureFixture[str]) -> None:
+    def told(*arguments: str) -> tuple[int, str]:
+        code = pipeline.main([*arguments, "--reason", "by hand"] if arguments[0] != "show" else list(arguments))
+        out, err = capsys.readouterr()
+        return code, (out or err).strip()
+
+    begins = "the next tick without an open run begins it"
+    assert told("backfill", "--since", "2026-02-01") == (
+        0,
+        f"backfill of home_activity, 2026-02-01 to the last day: {begins}",
+    )
+    assert "\nbackfill of 2026-02-01 to the last day waits, ordered by command:" in told("show")[1]
+    assert told("backfill")[0] == told("repair")[0] == 1
+    assert told("withdraw") == (0, "no order about home_activity waits")
+    assert told("backfill") == (0, f"backfill of home_activity, all days: {begins}")
+    ingest(app().store, [reading()])
+    assert ordering.step() == ["submitted"]
+    assert f"run 1 {ordering.run_id}: backfill of all days from sql, submitted, attempt 1" in told("show")[1]
+    with pytest.raises(SystemExit) as ended:
+        pipeline.main(["repair", "--since", "today", "--reason", "by hand"])
+    assert (ended.value.code, "'today' is no day like 2026-02-01" in capsys.readouterr().err) == (2, True)

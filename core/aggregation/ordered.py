@@ -1,0 +1,80 @@
+"""The runs that a person orders: the plan of a repair and of a backfill, and the reason when one has to wait."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from core.aggregation.kinds import OrderedKind, RowsFrom
+from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Standing
+from core.aggregation.silver import LakeRows
+from core.transforms.aggregates import find_aggregate
+
+HOLD = timedelta(hours=2)  # the longest time that a repair which waits for rows keeps increments from moving the cut
+
+
+@dataclass(frozen=True, slots=True)
+class RowSource:
+    """The place from which jobs read the rows of a repair or a backfill, and the cut up to which it has them."""
+
+    name: RowsFrom
+    cut: Cut
+
+    def __str__(self) -> str:
+        return "the lake" if self.name == "lake" else "the database"
+
+
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """Why an order has no run. `ends`: it never will have one. `holds`: no increment begins before its run."""
+
+    why: str
+    ends: bool = False
+    holds: bool = False
+
+
+def covers(cut: Cut, other: Cut) -> bool:
+    """Return True when a cut has every commit of a different one."""
+    numbers: Mapping[str, int] = json.loads(cut)
+    return all(number <= numbers.get(name, 0) for name, number in json.loads(other).items())
+
+
+def fitting(cut: Cut) -> OrderedKind:
+    """Return the kind of order that a job at a cut takes."""
+    return "backfill" if cut == NO_CUT else "repair"
+
+
+def ordered_run(
+    job: str, standing: Standing, source: RowSource, engine: str, now: datetime
+) -> AggregationRun | NotYet | None:
+    """Return the run of the order that waits, or why it has none yet; None without an order."""
+    order = standing.order
+    if order is None:
+        return None
+    if order.kind != fitting(standing.cut):
+        return NotYet(f"the {order.kind} was dropped: {misfit(job, order.kind)}", ends=True)
+    if order.kind == "repair" and not covers(source.cut, standing.cut):
+        why = f"the repair waits until the rows in {source} reach the cut"
+        return NotYet(why, holds=now - order.at < HOLD)
+    cut_to = standing.cut if order.kind == "repair" else source.cut
+    if cut_to == NO_CUT:
+        return NotYet(f"the backfill waits until {source} has rows", holds=True)
+    number = standing.number + 1
+    named = json.dumps([job, number, order.kind, standing.cut, cut_to])
+    run_id = hashlib.sha256(named.encode()).hexdigest()[:16]
+    run = AggregationRun(run_id, job, number, standing.cut, cut_to, engine, 1, 1, "submitting", now, now)
+    return replace(run, kind=order.kind, days=order.days, rows_from=source.name)
+
+
+def rows_job(job: str) -> str:
+    """Return the job that keeps the rows of an aggregate in the lake."""
+    of = find_aggregate(job)
+    return LakeRows(of.source, of.at).job
+
+
+def misfit(job: str, kind: OrderedKind) -> str:
+    """Return why a job does not take an order of a kind."""
+    if kind == "backfill":
+        return f"{job} has commits already: order a repair, which replaces the windows of its days"
+    return f"{job} has no commit yet: order a backfill"

@@ -1,0 +1,85 @@
+"""The plan of a run in SQL, and the order of a repair or a backfill, which waits beside the cut of its job."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from core.aggregation.kinds import Days, RunOrder
+from core.aggregation.runs import AggregationRun
+from core.store.columns import WHO_LENGTH, WHY_LENGTH, cut, day_of, instant_of, instant_text
+from core.store.script import Script, Step
+
+ORDERED = 6  # columns of an order
+APP = "the app"  # the author of an order that nobody withdrew
+
+
+class MovedOn(Exception):
+    """Another tick was first; nothing was written."""
+
+
+def plan_script(run: AggregationRun, order: RunOrder | None = None) -> Script:
+    """Return the transaction of a plan, which ends the order of the run: the row of the cut is its lock."""
+    values = {
+        "run_id": run.run_id,
+        "job": run.job,
+        "run_number": run.number,
+        "expected_number": run.number - 1,
+        "cut_from": run.cut_from,
+        "cut_to": run.cut_to,
+        "engine": run.engine,
+        "attempt": run.attempt,
+        "submits": run.submits,
+        "planned_at": instant_text(run.planned_at),
+        "intent_at": instant_text(run.intent_at),
+        "rows_limit": -1 if run.rows_limit is None else run.rows_limit,
+        "rows_planned": -1 if run.rows_planned is None else run.rows_planned,
+        "kind": run.kind,
+        "rows_from": run.rows_from,
+        **days_values(run.days),
+    }
+    steps = [Step("number_run", values, expect=1, otherwise=MovedOn)]
+    if order is not None:
+        steps.append(end_step(run.job, order))
+    return Script(f"plan of {run.run_id}", (*steps, Step("open_run", values)))
+
+
+def order_of(row: Sequence[Any]) -> RunOrder | None:
+    """Return the order in the columns of a job."""
+    kind, since, until, at, who, reason = row
+    return None if kind is None else RunOrder(kind, days_of(since, until), instant_of(at), who, reason)
+
+
+def days_of(since: str | None, until: str | None) -> Days:
+    """Return the days between two columns."""
+    first, last = (None if text is None else day_of(text) for text in (since, until))
+    return Days(first, last)
+
+
+def days_values(days: Days) -> dict[str, str]:
+    """Return days as parameters; a missing end is an empty text."""
+    names = {"since_day": days.since, "until_day": days.until}
+    return {name: "" if day is None else day.isoformat() for name, day in names.items()}
+
+
+def place_values(order: RunOrder) -> dict[str, str]:
+    """Return an order as the parameters of its statement."""
+    who, why = cut(order.who, WHO_LENGTH), cut(order.reason, WHY_LENGTH)
+    told = {"ordered_at": instant_text(order.at), "ordered_by": who, "ordered_why": why}
+    return {"kind": order.kind, **days_values(order.days), **told}
+
+
+def end_step(job: str, order: RunOrder) -> Step:
+    """Return the step that ends an order, if it still waits."""
+    return Step("end_order", end_values(job, order, ""), expect=1, otherwise=MovedOn)
+
+
+def end_values(job: str, order: RunOrder, entry: str) -> dict[str, str]:
+    """Return the parameters of the end of an order, with its line in the history."""
+    return {"job": job, "ordered_at": instant_text(order.at), "entry": entry}
+
+
+def dropped_values(job: str, order: RunOrder, why: str, at: datetime) -> dict[str, str]:
+    """Return the parameters of the end of an order that never has a run."""
+    told = {"at": instant_text(at), "move": "withdraw", "by": APP, "why": cut(why, WHY_LENGTH), "run_id": None}
+    return end_values(job, order, json.dumps(told) + "\n")

@@ -1,0 +1,108 @@
+"""The comparison of stored windows with right ones while runs go on: each slice as the newest run left it.
+
+A stored window carries the number of the run that touched it last. Up to the run of its slice, it must equal the window
+at the cut of that run. A later run may have touched it since: then the next look decides. A missing window is lost,
+unless a later run has committed its slice in the meantime, because that run may have removed the window.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from core.aggregation.kinds import Days
+from core.model.aggregates import SLICES, WINDOW_START, Aggregate
+from jobs.tables import Run
+
+NO_RUN = 0  # the number before that of the first run
+EQUAL, DIFFERING, MOVED = "equal", "differing", "moved"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The slices from `first` up to and without `end`, as the run of a number left them, at its cut."""
+
+    number: int
+    cut: str
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class SliceFigures:
+    """The windows of a slice: those that were compared, those of them that differ, and those that moved on."""
+
+    number: int
+    compared: int
+    differing: int
+    moved: int
+
+
+def targets(committed: Run | None, later: Sequence[Run]) -> list[Target]:
+    """Return all slices as the newest of these runs left them; `later` runs may have committed a part of the slices."""
+    found, first = list[Target](), 0
+    for run in [*sorted(later, key=lambda one: -one.run_number), *([committed] if committed else [])]:
+        if run.slices > first:
+            found.append(Target(run.run_number, run.cut_to, first, run.slices))
+            first = run.slices
+    return found if first == SLICES else [*found, Target(NO_RUN, "{}", first, SLICES)]
+
+
+def slice_of(of: Aggregate) -> Column:
+    """Return the number of the slice of a window or a row."""
+    return (F.crc32(F.col(of.keys[0].name).cast("string")) % SLICES).cast("int")
+
+
+def side_by_side(of: Aggregate, right: DataFrame, standing: DataFrame) -> DataFrame:
+    """Return the `right` and the `stored` values of each key, of which one may be missing."""
+    key, values = list(of.key), F.struct(*of.values)
+    one, other = right.select(*key, values.alias("right")), standing.select(*key, values.alias("stored"), "run_number")
+    joined = one.join(other, key, how="full_outer")
+    return joined.select(slice_of(of).alias("slice"), *key, "right", "stored", "run_number")
+
+
+def judged(windows: DataFrame, wanted: Sequence[Target], later: Sequence[Run]) -> DataFrame:
+    """Add a `verdict` to windows that are side by side.
+
+    `later` are the runs after those of the targets that had committed slices after the stored windows were read.
+    """
+    here, number = F.col("slice"), F.lit(NO_RUN)
+    for one in wanted:
+        number = F.when((here >= one.first) & (here < one.end), one.number).otherwise(number)
+    after = [(run, (here < run.slices) & (F.lit(run.run_number) > number)) for run in later]
+    touched = _any(is_after for _, is_after in after)
+    touched_it = _any(is_after & (F.col("run_number") == run.run_number) for run, is_after in after)
+    moved = F.when(F.col("stored").isNull(), touched).otherwise(touched_it)
+    equal = F.col("right").eqNullSafe(F.col("stored"))
+    return windows.withColumn("verdict", F.when(moved, MOVED).when(equal, EQUAL).otherwise(DIFFERING))
+
+
+def figures(windows: DataFrame) -> list[SliceFigures]:
+    """Return the figures of each slice of judged windows."""
+    decided = (_count(EQUAL) + _count(DIFFERING)).alias("compared")
+    found = windows.groupBy("slice").agg(decided, _count(DIFFERING).alias(DIFFERING), _count(MOVED).alias(MOVED))
+    return [SliceFigures(*row) for row in found.orderBy("slice").collect()]
+
+
+def differences(of: Aggregate, windows: DataFrame, most: int) -> list[dict[str, object]]:
+    """Return the first windows that differ, with both values: one that is missing is None."""
+    found = windows.where(F.col("verdict") == DIFFERING).orderBy(*of.key)
+    return [row.asDict(recursive=True) for row in found.select(*of.key, "right", "stored", "run_number").take(most)]
+
+
+def days_of(windows: DataFrame) -> dict[str, Days]:
+    """Return the days of the windows of each verdict, in UTC."""
+    at = F.to_date(WINDOW_START)
+    found = windows.groupBy("verdict").agg(F.min(at), F.max(at)).collect()
+    return {verdict: Days(first, last) for verdict, first, last in found}
+
+
+def _count(verdict: str) -> Column:
+    return F.count(F.when(F.col("verdict") == verdict, 1))
+
+
+def _any(conditions: Iterable[Column]) -> Column:
+    return reduce(or_, conditions, F.lit(False))

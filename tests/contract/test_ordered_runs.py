@@ -1,0 +1,227 @@
+"""What every store promises of repairs and backfills: one order waits, it ends with its plan, windows are replaced."""
+
+import json
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from core.aggregation.commit import commit_run
+from core.aggregation.kinds import ALL_DAYS, Days, OrderedKind, RunOrder
+from core.aggregation.ordered import RowSource, ordered_run
+from core.aggregation.orders import Move, Order
+from core.aggregation.runs import NO_CUT, AggregationRun, Staged, planned_run
+from core.store.pipeline import Pipelines
+from core.transforms.aggregates.home_activity import HomeActivity
+from tests.contract.test_aggregation import LATER, NOW, activity, close, window
+from tests.fakes.aggregation_engines import (
+    HOME_ACTIVITY,
+    AggregatingStore,
+    AggregationEngine,
+    committed,
+    engines,
+    finish,
+    ingest,
+    stage,
+)
+from tests.fakes.builders import reading
+
+ENGINES = sorted(engines(Path(), os.environ.get("MSSQL_CONNECTION", "")))
+TODAY = Days(date(2026, 2, 1), date(2026, 2, 3))
+
+
+@pytest.fixture(params=ENGINES)
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> AggregationEngine:
+    return engines(tmp_path, os.environ.get("MSSQL_CONNECTION", ""))[request.param]()
+
+
+@pytest.fixture
+def store(database: AggregationEngine) -> Iterator[AggregatingStore]:
+    opened = cast(AggregatingStore, database.open())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def pipelines(store: AggregatingStore) -> Pipelines:
+    return Pipelines(store.database)
+
+
+def wanted(kind: OrderedKind = "backfill", days: Days = TODAY) -> RunOrder:
+    return RunOrder(kind, days, NOW, "somebody", "because 👩")
+
+
+def entry(move: Move) -> Order:
+    return Order(HOME_ACTIVITY, move, "somebody", "because 👩", NOW)
+
+
+def ordered(store: AggregatingStore) -> AggregationRun:
+    """Return the run of the order that waits, which is not open yet."""
+    standing = store.read_standing(HOME_ACTIVITY)
+    run = ordered_run(HOME_ACTIVITY, standing, RowSource("sql", standing.reached), "local", NOW)
+    assert isinstance(run, AggregationRun)
+    return run
+
+
+def begun(store: AggregatingStore, pipelines: Pipelines, kind: OrderedKind = "repair") -> AggregationRun:
+    """Order a run, and open it."""
+    assert pipelines.place(entry(kind), wanted(kind))
+    run = ordered(store)
+    assert store.open_run(run, store.read_standing(HOME_ACTIVITY).order)
+    return run
+
+
+def increment(store: AggregatingStore, database: AggregationEngine, *windows: HomeActivity) -> None:
+    """Commit an event, and a run of it."""
+    ingest(store, [reading()])
+    run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", NOW)
+    assert run is not None
+    assert store.open_run(run)
+    close(store, database, run, *windows)
+
+
+def test_an_order_waits_as_it_was_placed_and_ends_in_the_transaction_of_its_plan(
+    store: AggregatingStore, pipelines: Pipelines
+) -> None:
+    ingest(store, [reading()])
+    assert pipelines.place(entry("backfill"), wanted())
+    standing = store.read_standing(HOME_ACTIVITY)
+    assert (standing.order, standing.cut) == (wanted(), NO_CUT)
+    run = ordered(store)
+    assert (run.kind, run.days, run.rows_from, run.cut_to) == ("backfill", TODAY, "sql", standing.reached)
+    assert store.open_run(run, standing.order)
+    after = store.read_standing(HOME_ACTIVITY)
+    assert (after.order, after.open_run) == (None, run)
+    assert store.read_runs(HOME_ACTIVITY, 10, 10) == (pipelines.find_run(HOME_ACTIVITY, run.run_id),) == (run,)
+
+
+def test_days_without_an_end_are_kept(store: AggregatingStore, pipelines: Pipelines) -> None:
+    for days in (ALL_DAYS, Days(since=date(2026, 2, 1)), Days(until=date(2026, 2, 1))):
+        order = replace(wanted(days=days))
+        assert pipelines.place(entry("backfill"), order)
+        assert store.read_standing(HOME_ACTIVITY).order == order
+        assert pipelines.withdraw(entry("withdraw"), order)
+
+
+def test_of_orders_at_the_same_time_one_waits_and_the_others_are_told(
+    store: AggregatingStore, pipelines: Pipelines
+) -> None:
+    store.read_standing(HOME_ACTIVITY)
+    orders = [replace(wanted(), who=f"person {number}") for number in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        placed = list(pool.map(lambda one: pipelines.place(entry("backfill"), one), orders))
+    assert placed.count(True) == 1
+    assert store.read_standing(HOME_ACTIVITY).order == orders[placed.index(True)]
+    assert len(pipelines.read_history(HOME_ACTIVITY).splitlines()) == 1
+
+
+def test_a_backfill_begins_an_aggregate_and_a_repair_mends_one(
+    store: AggregatingStore, database: AggregationEngine, pipelines: Pipelines
+) -> None:
+    assert not pipelines.place(entry("repair"), wanted("repair"))
+    increment(store, database, window())
+    assert not pipelines.place(entry("backfill"), wanted())
+    assert pipelines.place(entry("repair"), wanted("repair"))
+
+
+def test_a_plan_whose_order_was_withdrawn_opens_nothing(store: AggregatingStore, pipelines: Pipelines) -> None:
+    ingest(store, [reading()])
+    pipelines.place(entry("backfill"), wanted())
+    run = ordered(store)
+    assert pipelines.withdraw(entry("withdraw"), wanted())
+    assert not pipelines.withdraw(entry("withdraw"), wanted())
+    assert not store.open_run(run, wanted())
+    assert (store.read_standing(HOME_ACTIVITY).number, store.read_runs(HOME_ACTIVITY, 10, 10)) == (0, ())
+    moves = [json.loads(line) for line in pipelines.read_history(HOME_ACTIVITY).splitlines()]
+    assert [(one["move"], one["by"], one.get("days")) for one in moves] == [
+        ("backfill", "somebody", "2026-02-01 to 2026-02-03"),
+        ("withdraw", "somebody", None),
+    ]
+
+
+def test_an_order_that_never_has_a_run_is_dropped_and_the_history_says_why(
+    store: AggregatingStore, pipelines: Pipelines
+) -> None:
+    pipelines.place(entry("backfill"), wanted())
+    assert store.drop_order(HOME_ACTIVITY, wanted(), "it has commits by now", LATER)
+    assert not store.drop_order(HOME_ACTIVITY, wanted(), "it has commits by now", LATER)
+    assert store.read_standing(HOME_ACTIVITY).order is None
+    last = json.loads(pipelines.read_history(HOME_ACTIVITY).splitlines()[-1])
+    assert (last["move"], last["by"], last["why"]) == ("withdraw", "the app", "it has commits by now")
+
+
+def test_a_pause_holds_an_order(store: AggregatingStore, pipelines: Pipelines) -> None:
+    ingest(store, [reading()])
+    pipelines.place(entry("backfill"), wanted())
+    pipelines.pause(entry("pause"))
+    assert not store.open_run(ordered(store), wanted())
+    pipelines.resume(entry("resume"))
+    assert store.open_run(ordered(store), wanted())
+
+
+def test_a_repair_replaces_its_windows_leaves_the_cut_and_is_followed_by_increments(
+    store: AggregatingStore, database: AggregationEngine, pipelines: Pipelines
+) -> None:
+    increment(store, database, window(readings=9), window(minute=15), window("home-2"))
+    cut = store.read_standing(HOME_ACTIVITY).cut
+    run = begun(store, pipelines)
+    assert (run.cut_from, run.cut_to, run.number) == (cut, cut, 2)
+    stage(database, f"{run.run_id}-s", run.run_id, [window(), window(readings=0, minute=15)], whole=True)
+    close(store, database, run)
+    assert activity(store) == (window(),)
+    assert store.read_standing(HOME_ACTIVITY).cut == cut
+    increment(store, database, window())
+    assert (activity(store)[0].readings, activity(store, "home-2")) == (4, (window("home-2"),))
+
+
+def test_a_backfill_moves_the_cut_to_the_rows_that_it_read(
+    store: AggregatingStore, database: AggregationEngine, pipelines: Pipelines
+) -> None:
+    ingest(store, [reading()])
+    run = begun(store, pipelines, "backfill")
+    ingest(store, [reading()])
+    stage(database, f"{run.run_id}-s", run.run_id, [window()], whole=True)
+    close(store, database, run)
+    standing = store.read_standing(HOME_ACTIVITY)
+    assert (standing.cut, activity(store)) == (run.cut_to, (window(),))
+    following = planned_run(HOME_ACTIVITY, standing, "local", NOW)
+    assert following is not None
+    assert (following.cut_from, following.kind) == (run.cut_to, "increment")
+
+
+def half_committed(
+    store: AggregatingStore, database: AggregationEngine, run: AggregationRun
+) -> tuple[AggregationRun, Staged]:
+    """Commit the first of two slices of a run; return the run after it, and its result."""
+    staging_id = f"{run.run_id}-s"
+    stage(database, staging_id, run.run_id, [window(), window("home-2")], whole=True)
+    finish(database, staging_id, run.run_id, LATER)
+    staged = store.read_staged(run.run_id)
+    assert staged is not None
+    times = iter([LATER, LATER + timedelta(hours=1)])
+    told = commit_run(store, run, staged, lambda: next(times), LATER + timedelta(minutes=1))
+    assert told.startswith("committed ")
+    half = store.read_standing(HOME_ACTIVITY).open_run
+    assert half is not None
+    assert half.committed_slices > 0
+    return half, staged
+
+
+def test_a_repair_with_committed_slices_may_fail_and_a_backfill_may_not(
+    store: AggregatingStore, database: AggregationEngine, pipelines: Pipelines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.aggregation.commit.PORTION", 1)
+    ingest(store, [reading()])
+    run, staged = half_committed(store, database, begun(store, pipelines, "backfill"))
+    assert not store.fail_run(run, "why", LATER)
+    assert committed(store, run, staged, LATER)
+    run, _ = half_committed(store, database, begun(store, pipelines, "repair"))
+    assert store.fail_run(run, "why", LATER)
+    increment(store, database, window(minute=30))
+    assert [one.status for one in store.read_runs(HOME_ACTIVITY, 10, 3)] == ["committed", "failed", "committed"]
+    assert activity(store) == (window(), window(minute=30))

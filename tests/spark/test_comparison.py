@@ -1,0 +1,35 @@
+"""The verdict about a window: equal, differing, or moved by a later run that has committed its slice."""
+
+from typing import Any
+
+from core.model.aggregates import EPOCH, SLICES
+from jobs.comparison import DIFFERING, EQUAL, MOVED, figures, judged, targets
+from jobs.tables import Run
+
+WINDOWS = "slice int, right struct<count: bigint>, stored struct<count: bigint>, run_number bigint"
+BEFORE = Run("a", "job", 4, "{}", '{"1/0":5}', 1, "committed", SLICES, EPOCH)
+OPEN = Run("b", "job", 6, '{"1/0":5}', '{"1/0":9}', 1, "submitted", 100, EPOCH)
+CASES = [
+    ((7, (1,), (1,), 4), EQUAL),
+    ((7, (1,), (2,), 4), DIFFERING),
+    ((7, (1,), (1,), 6), MOVED),  # equal by chance: its run may have changed it
+    ((7, None, (1,), 6), MOVED),
+    ((7, None, (1,), 4), DIFFERING),
+    ((7, (1,), None, None), MOVED),  # the open run may have removed it
+    ((200, (1,), None, None), DIFFERING),  # the open run has not committed this slice
+    ((200, (1,), (2,), 6), DIFFERING),
+    ((7, (1,), (2,), 5), DIFFERING),  # no run has this number
+    ((7, (1,), (1,), 99), EQUAL),
+]
+
+
+def test_each_window_has_the_verdict_of_its_slice_and_the_runs_after_it(spark: Any) -> None:
+    windows = spark.createDataFrame([row for row, _ in CASES], WINDOWS)
+    found = judged(windows, targets(BEFORE, []), [OPEN])
+    assert [row.verdict for row in found.collect()] == [verdict for _, verdict in CASES]
+    assert [(one.number, one.compared, one.differing, one.moved) for one in figures(found)] == [
+        (7, 5, 3, 3),
+        (200, 2, 2, 0),
+    ]
+    again = judged(windows, targets(BEFORE, [OPEN]), [OPEN])
+    assert MOVED not in {row.verdict for row in again.collect()}

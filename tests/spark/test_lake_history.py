@@ -1,0 +1,77 @@
+"""A backfill, a repair and a rebuild read the rows in the lake, not those of the operational database."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from core.aggregation.publish import hand_over_rows
+from core.model.aggregates import aggregate_table
+from core.remote.spark.delta import DeltaLake
+from core.remote.spark.lakes import FolderStorage
+from core.transforms.aggregates.home_activity import HomeActivity
+from jobs.history import open_history
+from jobs.rebuild_aggregate import rebuild
+from tests.fakes.aggregation_engines import HOME_ACTIVITY
+from tests.spark.readings import NOON, gas
+from tests.spark.repairing import days_of, fill, order, spoil
+from tests.spark.world import World
+
+OF = aggregate_table(HomeActivity)
+ROWS_JOB = "rows.sensor_reading"
+
+
+@pytest.fixture
+def world(spark: Any, tmp_path: Path) -> Any:
+    made = World(spark, tmp_path, DeltaLake(FolderStorage(tmp_path / "lake")))
+    made.own = replace(made.own, jobs=(HOME_ACTIVITY, ROWS_JOB))
+    yield made
+    made.store.close()
+
+
+def test_a_backfill_and_a_repair_are_exact_although_sql_has_lost_the_rows(
+    world: World, spark: Any, tmp_path: Path
+) -> None:
+    fill(world, days=1)
+    order(world, "backfill")
+    assert world.tick().did == ("the backfill waits until the lake has rows",)
+    world.settle(job=ROWS_JOB)
+    world.commit([gas("home-1", ppm=70)])
+    right = world.recounted()
+    world.settle()
+    world.settle(job=ROWS_JOB)
+    first = world.store.read_runs(HOME_ACTIVITY, 2, 1)[0]
+    assert (first.kind, first.rows_from, first.cut_to) == ("backfill", "lake", '{"1/0":1}')
+    assert world.activity() == right
+    spoil(world)
+    world.sqlite.sql("DELETE FROM sensor_reading")
+    lake = world.own.lake
+    assert lake is not None
+    _, location, _, state = hand_over_rows(world.store, lake, HOME_ACTIVITY, "reader")
+    history = open_history(spark, world.tables, "lake", (location, state))
+    assert rebuild(world.tables, OF, history=history).differing == 4
+    order(world, "repair", days_of(NOON, NOON))
+    world.settle()
+    repair = world.store.read_runs(HOME_ACTIVITY, 4, 1)[0]
+    assert (repair.kind, repair.rows_from, repair.status) == ("repair", "lake", "committed")
+    assert world.activity() == right
+    found = pl.read_delta(str(tmp_path / "lake" / "gold" / "home_activity"))
+    windows = sorted(found.select("home_id", "kind", "readings").rows())
+    assert windows == sorted((one.home_id, one.kind, one.readings) for one in right)
+
+
+def test_a_rebuild_compares_at_the_newest_run_that_the_lake_covers(world: World, spark: Any) -> None:
+    fill(world, days=1)
+    world.settle()
+    world.settle(job=ROWS_JOB)
+    world.commit([gas("home-1", ppm=70)])
+    world.settle()
+    world.sqlite.sql("UPDATE home_activity SET readings = 9 WHERE home_id IN ('home-1', 'home-2') AND kind <> 'motion'")
+    lake = world.own.lake
+    assert lake is not None
+    _, location, _, state = hand_over_rows(world.store, lake, HOME_ACTIVITY, "reader")
+    found = rebuild(world.tables, OF, history=open_history(spark, world.tables, "lake", (location, state)))
+    assert (found.differing, found.moved, found.exit_code) == (1, 1, 1)
+    assert [[one.number for one in look.targets] for look in found.looks] == [[1]]

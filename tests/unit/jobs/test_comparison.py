@@ -1,0 +1,53 @@
+"""jobs/comparison.py: the run and the cut at which each slice is compared."""
+
+from core.model.aggregates import EPOCH, SLICES
+from jobs.comparison import NO_RUN, Target, targets
+from jobs.tables import Run, later_where, newest_where, run_of
+
+COMMITTED = Run("a", "job", 4, '{"1/0":4}', '{"1/0":5}', 1, "committed", 0, EPOCH)
+
+
+def run(number: int, slices: int, cut: str, status: str = "submitted") -> Run:
+    return Run(f"r{number}", "job", number, COMMITTED.cut_to, cut, 1, status, slices, EPOCH)
+
+
+def test_without_a_run_nothing_is_right_in_any_slice() -> None:
+    assert targets(None, []) == [Target(NO_RUN, "{}", 0, SLICES)]
+
+
+def test_a_committed_run_is_the_last_of_all_slices_whatever_it_staged() -> None:
+    assert targets(COMMITTED, []) == [Target(4, COMMITTED.cut_to, 0, SLICES)]
+
+
+def test_an_open_run_is_the_last_of_the_slices_that_it_has_committed() -> None:
+    opened = run(6, 100, '{"1/0":9}')
+    assert targets(COMMITTED, [opened]) == [
+        Target(6, '{"1/0":9}', 0, 100),
+        Target(4, COMMITTED.cut_to, 100, SLICES),
+    ]
+    assert targets(None, [opened])[1] == Target(NO_RUN, "{}", 100, SLICES)
+
+
+def test_a_repair_that_failed_halfway_is_the_last_of_its_slices_until_a_later_run_has_them() -> None:
+    failed, opened = run(5, 50, COMMITTED.cut_to, "failed"), run(6, 20, '{"1/0":9}')
+    assert [(one.number, one.first, one.end) for one in targets(COMMITTED, [failed, opened])] == [
+        (6, 0, 20),
+        (5, 20, 50),
+        (4, 50, SLICES),
+    ]
+    later = run(7, 0, '{"1/0":9}', "committed")
+    assert [one.number for one in targets(COMMITTED, [failed, later])] == [7]
+
+
+def test_a_run_is_read_with_its_days_as_texts_or_as_days() -> None:
+    from datetime import date
+
+    row = ("r", "job", 1, "{}", "{}", 1, "submitted", 0, "repair", "2026-02-01", None, "lake")
+    read = run_of(row, EPOCH)
+    assert (read.kind, read.days.since, read.days.until, read.rows_from) == ("repair", date(2026, 2, 1), None, "lake")
+    assert run_of((*row[:9], date(2026, 2, 1), None, "lake"), EPOCH) == read
+
+
+def test_the_names_of_jobs_are_quoted() -> None:
+    assert "job = 'it''s'" in newest_where("it's", 5)
+    assert later_where("it's", 5).startswith("job = 'it''s' AND run_number > 5 AND ")
