@@ -2,8 +2,8 @@
 
 The job writes nothing. It looks up to five times, each time at the windows that runs touched since the look before. It
 prints one JSON object with the figures of each slice of each level, [compared, differing, moved], and each difference
-on standard error. It ends with 0 when nothing differs, with 1 when something does, and with 3 when nothing could be compared,
-because runs touched every window during each look.
+on standard error. It ends with 0 when nothing differs, with 1 when something does, and with 3 when nothing could be
+compared, because runs touched every window during each look.
 """
 
 import argparse

@@ -61,7 +61,7 @@ class Pipelines:
         write(self._database, order.job, "note_order", **_entry(order))
 
     def place(self, order: Order, wanted: RunOrder) -> bool:
-        write(self._database, order.job, "open_cut", job=order.job)
+        write(self._database, order.job, "open_cut", job=order.job, levels=levels_text(order.job))
         entry = _entry(order, str(wanted.days))
         return bool(write(self._database, order.job, "place_order", **entry, **place_values(wanted)))
 

@@ -265,6 +265,8 @@ def test_a_repair_reads_the_lake_and_no_increment_moves_the_cut_until_the_lake_r
     place = Path(*world.engine.requests[-1].arguments[5::2])
     assert set(json.loads((tmp_path / "lake" / place).read_text())) == {
         "gold/home_activity",
+        "gold/home_activity_hour",
+        "gold/home_activity_day",
         "silver/sensor_reading",
         "silver/sensor_reading_removed",
     }
