@@ -50,10 +50,11 @@ SELECT 1, partition_id, MAX(last_sequence_number), '0', 'at', MAX(commit_number)
   FROM batch_ledger GROUP BY partition_id
 """
 _WINDOWS = """
-INSERT INTO home_activity
+INSERT INTO {table}
        (home_id, window_start, kind, readings, active, ppm_hundredths, least_ppm_hundredths, most_ppm_hundredths,
         first_observed_at, last_observed_at, run_number, slice)
-SELECT home_id, strftime('%Y-%m-%dT%H:%M:%S', unixepoch(observed_at) / 900 * 900, 'unixepoch') || '.000000Z' AS start,
+SELECT home_id, strftime('%Y-%m-%dT%H:%M:%S', unixepoch(observed_at) / {seconds} * {seconds}, 'unixepoch')
+           || '.000000Z' AS start,
        kind, COUNT(*), 0, 100 * SUM(ppm), 100 * MIN(ppm), 100 * MAX(ppm), MIN(observed_at), MAX(observed_at), 0, NULL
   FROM sensor_reading GROUP BY home_id, start, kind
 """
@@ -112,7 +113,9 @@ def measure() -> Iterator[Figure]:
 
 def _filled(path: Path, readings: int) -> History:
     from core.aggregation.runs import cut_of
+    from core.store.levels import levels_text
     from core.store.sqlite.schema import migrate_sqlite
+    from core.transforms.aggregates import find_aggregate
 
     migrate_sqlite(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -122,13 +125,18 @@ def _filled(path: Path, readings: int) -> History:
             " VALUES (1, 'bench/telemetry', 'hubledger', 1, 'at')"
         )
         connection.execute(_FILL.format(most=readings, rate=RATE))
-        for statement in (_LEDGER, _CHECKPOINT, _WINDOWS):
+        for statement in (_LEDGER, _CHECKPOINT):
             connection.execute(statement)
+        for level in find_aggregate(HOME_ACTIVITY).levels:
+            connection.execute(_WINDOWS.format(table=level.name, seconds=level.window // timedelta(seconds=1)))
         numbers = connection.execute(
             "SELECT stream_id, partition_id, commit_number FROM event_hub_checkpoint"
         ).fetchall()
         cut = cut_of({(stream_id, partition_id): number for stream_id, partition_id, number in numbers})
-        connection.execute("INSERT INTO aggregation_cut (job, cut, run_number) VALUES (?, ?, 0)", (HOME_ACTIVITY, cut))
+        connection.execute(
+            "INSERT INTO aggregation_cut (job, cut, run_number, levels) VALUES (?, ?, 0, ?)",
+            (HOME_ACTIVITY, cut, levels_text(HOME_ACTIVITY)),
+        )
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return History(path, readings)
 
