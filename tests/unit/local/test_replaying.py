@@ -28,7 +28,7 @@ def host() -> Iterator[Host]:
 def cut(files: Files, job: str, **partitions: int) -> None:
     places = ", ".join(f"'1/{name[1:]}', {commit}" for name, commit in partitions.items())
     files.change(
-        f"INSERT OR REPLACE INTO aggregation_cut SELECT '{job}', json_object({places}), 1, NULL, NULL, NULL, ''"
+        f"INSERT OR REPLACE INTO aggregation_cut (job, cut, run_number) SELECT '{job}', json_object({places}), 1"
     )
 
 
