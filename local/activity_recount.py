@@ -1,15 +1,18 @@
-"""The recount of the aggregate: home_activity against the feed's record, added up a second time by plain Python."""
+"""The recount of home_activity and its coarser levels: the feed's record, added up a second time by plain Python."""
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from local.aggregate_recount import Recounted, added_up, begins_at
 from local.recount import recounting
 
-WINDOW_US = 15 * 60 * 1_000_000
+MINUTE_US = 60 * 1_000_000
+WINDOW_US = 15 * MINUTE_US
+COARSER_US = {"home_activity_hour": 60 * MINUTE_US, "home_activity_day": 24 * 60 * MINUTE_US}
 
 # The published readings, with the least and the greatest number of copies.
 _PUBLISHED = """
@@ -25,12 +28,12 @@ WHERE home_id = ? AND kind = ? AND state IS ? AND ppm IS ? AND instant(observed_
 _ACTIVITY = """
 SELECT home_id, kind, instant(window_start), readings, active, ppm_hundredths, least_ppm_hundredths,
     most_ppm_hundredths, instant(first_observed_at), instant(last_observed_at)
-FROM home_activity
+FROM {table}
 """
 
 
 class Window(NamedTuple):
-    """15 minutes of a home's sensors of one kind, by event time; instants in microseconds since 1970."""
+    """A window of a home's sensors of one kind, by event time; instants in microseconds since 1970."""
 
     home_id: str
     kind: str
@@ -54,11 +57,21 @@ class Sums(NamedTuple):
 
 
 def recount_activity(store: Path, record: Path) -> Recounted:
-    """Add up the published readings, and read the aggregate of the store."""
+    """Add up the published readings for each level, and read the levels of the store."""
     with recounting(store, record) as connection:
-        expected = added_up(_readings(connection), _added)
-        found = {Window(*row[:3]): Sums(*row[3:]) for row in connection.execute(_ACTIVITY)}
-        return Recounted("home_activity", expected, found)
+        readings = list(_readings(connection))
+        coarser = tuple(_recounted(connection, readings, *level) for level in COARSER_US.items())
+        return replace(_recounted(connection, readings, "home_activity", WINDOW_US), coarser=coarser)
+
+
+def _recounted(
+    connection: sqlite3.Connection, readings: Iterable[tuple[Window, Sums, int]], table: str, window_us: int
+) -> Recounted:
+    begun = (
+        (one._replace(start_us=one.start_us - one.start_us % window_us), sums, copies) for one, sums, copies in readings
+    )
+    found = {Window(*row[:3]): Sums(*row[3:]) for row in connection.execute(_ACTIVITY.format(table=table))}
+    return Recounted(table, added_up(begun, _added), found)
 
 
 def busiest_home(recounted: Recounted) -> str | None:
@@ -70,13 +83,14 @@ def busiest_home(recounted: Recounted) -> str | None:
 
 
 def _readings(connection: sqlite3.Connection) -> Iterator[tuple[Window, Sums, int]]:
+    """Return each published reading as a window that begins with it."""
     for home_id, kind, state, ppm, at, sensor_id, least, most in connection.execute(_PUBLISHED).fetchall():
         copies = least
         if least != most:
             copies = connection.execute(_STORED, (home_id, kind, state, ppm, at, sensor_id)).fetchone()[0]
         hundredths = None if ppm is None else 100 * ppm
         one = Sums(1, int(state == "active"), hundredths, hundredths, hundredths, at, at)
-        yield Window(home_id, kind, at - at % WINDOW_US), one, copies
+        yield Window(home_id, kind, at), one, copies
 
 
 def _added(one: Sums, other: Sums) -> Sums:

@@ -17,11 +17,13 @@ class Recounted:
     """Both sides of the recount of the aggregate `name`: the windows by the record, and the windows in the store.
 
     A window is a named tuple with a form for people; its sums are a named tuple that begins with the number of rows.
+    `coarser` has the recounts of its coarser levels.
     """
 
     name: str
     expected: Mapping[Any, Any]
     found: Mapping[Any, Any]
+    coarser: tuple["Recounted", ...] = ()
 
     @property
     def rows(self) -> int:
@@ -30,11 +32,12 @@ class Recounted:
 
     @property
     def differences(self) -> list[str]:
-        """The differing windows: the first ones with their values, then the number of all further ones."""
+        """The differing windows of each level: the first ones with their values, then the number of all others."""
         differing = sorted(one for one in {*self.expected, *self.found} if self._differs(one))
         shown = [f"{self.name}: {one}: {self._difference(one)}" for one in differing[:SHOWN]]
         more = len(differing) - len(shown)
-        return [*shown, f"{self.name}: and {more} more windows differ"] if more else shown
+        further = [f"{self.name}: and {more} more windows differ"] if more else []
+        return [*shown, *further, *(text for one in self.coarser for text in one.differences)]
 
     def _differs(self, window: Any) -> bool:
         return bool(self.expected.get(window) != self.found.get(window))

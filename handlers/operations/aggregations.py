@@ -31,10 +31,10 @@ SHOWN_ORDERS = 20
 @operation("Advance the aggregation by one step now", "aggregations", {202: StepAnswer}, (CONFLICT,))
 def start_aggregation(call: Call[Nothing, Nothing, AggregationBody]) -> Answer:
     """Take the timer's next step, without the pause after a failed run. A second request changes nothing."""
+    job = job_of(call.body.job)
     own = aggregation()
     if own is None:
         raise Problem(CONFLICT, "SPARK_ENGINE is none: set an engine to aggregate with")
-    job = job_of(call.body.job)
     report = take_step(replace(own, limits=replace(own.limits, rest=timedelta())), job)
     run = None if report.run is None else run_answer(report.run)
     answer = StepAnswer(did=list(report.did), published=report.published, run=run)

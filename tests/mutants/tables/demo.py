@@ -48,6 +48,7 @@ MUTANTS = (
         "local/aggregate_recount.py",
         f"{UNIT}/test_activity_recount.py {UNIT}/test_punctuality_recount.py",
         ("a window that only the store has is no difference", "{*self.expected, *self.found}", "self.expected"),
+        ("a wrong coarser level is no difference", "for one in self.coarser for", "for one in () for"),
         (
             "an event that was sent twice is recounted once",
             "for _ in range(copies):",

@@ -12,12 +12,13 @@ from tests.unit.local.stores import Files, ingest, settle_letters, write_record
 
 # By SQL, beside the plain Python that recounts it.
 AGGREGATE = """
-INSERT INTO home_activity
-SELECT home_id, strftime('%Y-%m-%dT%H:%M:%S.000000Z', unixepoch(observed_at) / 900 * 900, 'unixepoch') AS begins, kind,
-    COUNT(*), SUM(COALESCE(state, '') = 'active'), SUM(ppm) * 100, MIN(ppm) * 100, MAX(ppm) * 100,
+INSERT INTO {table}
+SELECT home_id, strftime('%Y-%m-%dT%H:%M:%S.000000Z', unixepoch(observed_at) / {seconds} * {seconds}, 'unixepoch')
+    AS begins, kind, COUNT(*), SUM(COALESCE(state, '') = 'active'), SUM(ppm) * 100, MIN(ppm) * 100, MAX(ppm) * 100,
     MIN(observed_at), MAX(observed_at), 1, NULL
 FROM sensor_reading GROUP BY home_id, begins, kind
 """
+LEVELS = {"home_activity": 900, "home_activity_hour": 3_600, "home_activity_day": 86_400}
 
 
 class Aggregated(Files):
@@ -32,7 +33,7 @@ class Aggregated(Files):
         write_record(files.record, [(minute, copies if at % 3 == 0 else ONCE) for at, minute in enumerate(minutes)])
         columns = [row[1] for row in files.change("PRAGMA table_info(home_activity)")]
         assert columns[:4] == ["home_id", "window_start", "kind", "readings"]
-        files.change(AGGREGATE)
+        files.change(*(AGGREGATE.format(table=table, seconds=seconds) for table, seconds in LEVELS.items()))
         return files
 
     @property
@@ -94,6 +95,26 @@ def test_any_wrong_value_is_reported_with_its_window(made: Aggregated, tmp_path:
         if len(found) > 2 or not any(one.startswith("home_activity: home-") and expected in one for one in found):
             unreported[change] = found
     assert unreported == {}
+
+
+@pytest.mark.parametrize("level", ["home_activity_hour", "home_activity_day"])
+def test_a_wrong_and_a_missing_window_of_a_coarser_level_are_reported_with_its_name(
+    aggregated: Aggregated, level: str
+) -> None:
+    first, last = (
+        aggregated.change(
+            f"SELECT home_id, kind, window_start FROM {level} ORDER BY home_id {order}, kind, window_start LIMIT 1"
+        )[0]
+        for order in ("", "DESC")
+    )
+    where = "(home_id, kind, window_start) ="
+    aggregated.change(
+        f"UPDATE {level} SET readings = readings + 1, active = active + 1 WHERE {where} {first}",
+        f"DELETE FROM {level} WHERE {where} {last}",
+    )
+    wrong, missing = aggregated.differences
+    assert wrong.startswith(f"{level}: {first[0]} {first[1]} {first[2][:10]} {first[2][11:16]}: readings ")
+    assert missing == f"{level}: {last[0]} {last[1]} {last[2][:10]} {last[2][11:16]}: it is missing"
 
 
 def test_a_missing_window_is_named_by_home_kind_and_time(aggregated: Aggregated) -> None:

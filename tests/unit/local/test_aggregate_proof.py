@@ -9,6 +9,7 @@ from local.aggregates import shown_of
 from local.feed.domains import FLIGHTS, HOMES, Domain
 from tests.unit.local.feed.builders import flight_story, story
 from tests.unit.local.stores import Files
+from tests.unit.local.test_activity_recount import AGGREGATE, LEVELS
 
 ALL = {"runs": 3, "replays": 1, "killed": 1}
 ALONE, WHOLE = KILLED
@@ -152,12 +153,7 @@ def test_each_part_of_the_work_that_lacks_is_named() -> None:
 
 def test_the_proof_of_homes_has_both_objects_and_the_page_of_a_home(worked: Worked) -> None:
     worked.work(HOMES)
-    worked.change(
-        "INSERT INTO home_activity SELECT home_id, strftime('%Y-%m-%dT%H:%M:%S.000000Z',"
-        " unixepoch(observed_at) / 900 * 900, 'unixepoch') AS begins, kind, COUNT(*),"
-        " SUM(COALESCE(state, '') = 'active'), SUM(ppm) * 100, MIN(ppm) * 100, MAX(ppm) * 100, MIN(observed_at),"
-        " MAX(observed_at), 1, NULL FROM sensor_reading GROUP BY home_id, begins, kind"
-    )
+    worked.change(*(AGGREGATE.format(table=table, seconds=seconds) for table, seconds in LEVELS.items()))
     most = "SELECT home_id FROM home_activity GROUP BY home_id ORDER BY SUM(readings) DESC, home_id DESC LIMIT 1"
     ((home_id,),) = worked.change(most)
     ((windows, readings),) = worked.change("SELECT COUNT(*), SUM(readings) FROM home_activity")
