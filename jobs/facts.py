@@ -3,8 +3,9 @@
 A commit compares them with the rows that the staging holds: `core/store/windows.py` has the same arithmetic in SQL.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -26,10 +27,26 @@ class SliceFacts:
     level: str
 
 
-def slice_facts(of: Aggregate, windows: DataFrame, hashed: Callable[[Column], Column]) -> list[SliceFacts]:
-    """Return the facts about windows with the numbers of their slices; `hashed` is the store's hash of a text."""
-    numbers = [one.name for one in of.measures if one.holds is int]
-    found = (
+def slice_facts(levels: Sequence[tuple[Aggregate, DataFrame]], hashed: Callable[[Column], Column]) -> list[SliceFacts]:
+    """Return the facts about the windows of levels, which have the numbers of their slices, by one action of Spark.
+
+    `hashed` is the store's hash of a text.
+    """
+    found = reduce(DataFrame.unionByName, (_facts_of(level, windows, hashed) for level, windows in levels))
+    facts = [SliceFacts(*row) for row in found.collect()]
+    order = {level.name: place for place, (level, _) in enumerate(levels)}
+    return sorted(facts, key=lambda one: (order[one.level], one.number))
+
+
+def rows_counted(of: Aggregate, facts: Sequence[SliceFacts]) -> int:
+    """Return the number of rows that the windows of a level count."""
+    place = _summed(of).index(of.count)
+    return sum(int(one.sums.split(SEPARATOR)[place]) for one in facts if one.level == of.name)
+
+
+def _facts_of(of: Aggregate, windows: DataFrame, hashed: Callable[[Column], Column]) -> DataFrame:
+    numbers = _summed(of)
+    return (
         windows.select("slice", "is_whole", *numbers, hashed(_row_text(of)).alias("row_hash"))
         .groupBy("slice")
         .agg(
@@ -38,13 +55,12 @@ def slice_facts(of: Aggregate, windows: DataFrame, hashed: Callable[[Column], Co
             _text([F.sum(name) for name in numbers]).alias("sums"),
             F.sum("row_hash").alias("rows_hash"),
         )
+        .withColumn("level", F.lit(of.name))
     )
-    return [SliceFacts(*[*row, of.name]) for row in found.orderBy("slice").collect()]
 
 
-def rows_read(of: Aggregate, windows: DataFrame) -> int:
-    """Return the number of rows that windows count."""
-    return int(windows.agg(F.coalesce(F.sum(of.count), F.lit(0))).collect()[0][0])
+def _summed(of: Aggregate) -> list[str]:
+    return [one.name for one in of.measures if one.holds is int]
 
 
 def _row_text(of: Aggregate) -> Column:

@@ -4,7 +4,7 @@ Counts and sums are subtracted. Only where a removed row held the least or the g
 it, the window is recomputed from its rows, which its key and its time find.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import reduce
@@ -21,7 +21,6 @@ from jobs.transforms import in_windows, partial_sums, parts, whole
 
 SEEKS = 100_000  # windows that are sought one by one; more are found by a join with the whole table
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-Recounted = Callable[[DataFrame], DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +48,10 @@ def delta_of(tables: Tables, of: Aggregate, run: Run) -> Delta:
     return Delta(added.localCheckpoint(), removed.localCheckpoint(), commits)
 
 
-def windows_after(
-    tables: Tables, of: Aggregate, delta: Delta, run: Run, recounted: Recounted | None = None
-) -> DataFrame:
+def windows_after(tables: Tables, of: Aggregate, delta: Delta, run: Run) -> DataFrame:
     """Return the windows of a run: whole ones where it removes rows, and parts to add to the others.
 
-    `recounted` returns the windows of some keys at the run's end; by default they are added up from their rows. The
-    stored windows are read once, because slices of the run may be committed at the same time.
+    The stored windows are read once, because slices of the run may be committed at the same time.
     """
     if delta.removed is None:
         return parts(of, delta.added)
@@ -63,10 +59,12 @@ def windows_after(
     stored = standing(tables, of, keys)
     after = subtracted(of, stored, delta, run.run_number).localCheckpoint()
     sound = after.where(~F.col("is_lost"))
-    lost = after.where(F.col("is_lost")).select(*of.key)
-    again = recounted(lost) if recounted else recount(tables, of, lost, run.cut_to)
-    found = lost.join(again, list(of.key), how="left").fillna(0, _counts(of))
     others = parts(of, delta.added.join(keys, list(of.key), how="left_anti"))
+    lost = after.where(F.col("is_lost")).select(*of.key)
+    if lost.isEmpty():
+        return others.unionByName(whole(of, sound))
+    again = recount(tables, of, lost, run.cut_to)
+    found = lost.join(again, list(of.key), how="left").fillna(0, _counts(of))
     return others.unionByName(whole(of, sound)).unionByName(whole(of, found))
 
 

@@ -131,7 +131,7 @@ def facts_of(world: World, run: AggregationRun) -> list[SliceFacts]:
     read = world.tables.read_run(run.run_id)
     assert isinstance(read, Run)
     windows = windows_after(world.tables, OF, delta_of(world.tables, OF, read), read)
-    return slice_facts(OF, sliced(OF, windows), world.tables.row_hash)
+    return slice_facts([(OF, sliced(OF, windows))], world.tables.row_hash)
 
 
 @pytest.fixture
