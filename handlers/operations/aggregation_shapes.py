@@ -24,7 +24,7 @@ RunText = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}$", description="A 
 class AggregationBody(Shape):
     """The job to advance by one step; by default the first by name."""
 
-    job: JobName | None = None
+    job: JobName | msgspec.UnsetType = msgspec.UNSET
 
 
 class AggregationsQuery(Shape):
@@ -39,7 +39,7 @@ class PauseShape(Shape):
     """The job to pause or resume, and the reason."""
 
     reason: Reason
-    job: JobName | None = None
+    job: JobName | msgspec.UnsetType = msgspec.UNSET
 
 
 class RunPath(Shape):
@@ -192,9 +192,11 @@ def _quality_answer(quality: Quality | None) -> QualityAnswer | None:
     return None if quality is None else msgspec.convert(asdict(quality), QualityAnswer)
 
 
-def job_of(requested: str | None) -> str:
+def job_of(requested: str | msgspec.UnsetType | None) -> str:
     """Return the requested job, or the first one of the app's transform."""
     names = app().jobs
-    if requested in names or (requested is None and names):
-        return requested or names[0]
+    if names and (requested is None or requested is msgspec.UNSET):
+        return names[0]
+    if isinstance(requested, str) and requested in names:
+        return requested
     raise invalid("job", f"must be one of {', '.join(names)}" if names else "the app's transform has no aggregate")
