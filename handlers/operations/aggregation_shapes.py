@@ -25,7 +25,7 @@ RunText = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}$", description="A 
 class AggregationBody(Shape):
     """The job to advance by one step; by default the first by name."""
 
-    job: JobName | None = None
+    job: JobName | msgspec.UnsetType = msgspec.UNSET
 
 
 class AggregationsQuery(Shape):
@@ -40,14 +40,14 @@ class PauseShape(Shape):
     """The job to pause or resume, and the reason."""
 
     reason: Reason
-    job: JobName | None = None
+    job: JobName | msgspec.UnsetType = msgspec.UNSET
 
 
 class DaysShape(Shape):
     """The job, the first and the last day of event time in UTC (by default there is no end), and the reason."""
 
     reason: Reason
-    job: JobName | None = None
+    job: JobName | msgspec.UnsetType = msgspec.UNSET
     since_day: date | None = None
     until_day: date | None = None
 
@@ -233,9 +233,11 @@ def waiting_answer(order: RunOrder | None) -> WaitingAnswer | None:
     )
 
 
-def job_of(requested: str | None) -> str:
+def job_of(requested: str | msgspec.UnsetType | None) -> str:
     """Return the requested job, or the first one of the app's transform."""
     names = app().jobs
-    if requested in names or (requested is None and names):
-        return requested or names[0]
+    if names and (requested is None or requested is msgspec.UNSET):
+        return names[0]
+    if isinstance(requested, str) and requested in names:
+        return requested
     raise invalid("job", f"must be one of {', '.join(names)}" if names else "the app's transform has no aggregate")

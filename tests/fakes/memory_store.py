@@ -1,7 +1,7 @@
 """The store over SQLite in memory: the statements and scripts of the embedded engine, without a file."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,12 @@ class MemoryStore(Store, SqliteEyes):
 
     def sql(self, statement: str, *values: object) -> list[Any]:
         return self._connection.execute(statement, values).fetchall()
+
+    def sql_of_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        """Run one statement with the values of each row, in one transaction."""
+        with self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(statement, rows)
 
     def note_statements(self, note: Callable[[str], object]) -> None:
         """Call `note` with every statement from now on, its values filled in."""
