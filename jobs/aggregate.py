@@ -20,7 +20,7 @@ from core.aggregation.silver import is_rows_job
 from core.model.aggregates import Aggregate
 from core.transforms.aggregates import find_aggregate
 from jobs import lake
-from jobs.facts import rows_counted, slice_facts
+from jobs.facts import rows_read, slice_facts
 from jobs.history import open_history, repaired_levels
 from jobs.lake import Target
 from jobs.lake_rows import finish_rows
@@ -84,7 +84,7 @@ def _staged(
     lake_path, is_whole = (None, False) if written is None else (written.path, written.is_whole)
     place, names = (staging_id, run.run_id, run.attempt), tuple(level.name for level in of.levels)
     kind = (lake_path, is_whole, datetime.now(UTC))
-    staged = Result(*place, tuple(facts), rows_counted(of, facts), *kind, names, quality)
+    staged = Result(*place, tuple(facts), rows_read(of, computed[0][1]), *kind, names, quality)
     tables.finish(staged)
     for _, windows in computed:
         windows.unpersist()

@@ -38,10 +38,9 @@ def slice_facts(levels: Sequence[tuple[Aggregate, DataFrame]], hashed: Callable[
     return sorted(facts, key=lambda one: (order[one.level], one.number))
 
 
-def rows_counted(of: Aggregate, facts: Sequence[SliceFacts]) -> int:
-    """Return the number of rows that the windows of a level count."""
-    place = _summed(of).index(of.count)
-    return sum(int(one.sums.split(SEPARATOR)[place]) for one in facts if one.level == of.name)
+def rows_read(of: Aggregate, windows: DataFrame) -> int:
+    """Return the number of rows that windows count."""
+    return int(windows.agg(F.coalesce(F.sum(of.count), F.lit(0))).collect()[0][0])
 
 
 def _facts_of(of: Aggregate, windows: DataFrame, hashed: Callable[[Column], Column]) -> DataFrame:

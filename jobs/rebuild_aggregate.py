@@ -140,7 +140,9 @@ class Rebuild:
         later = self.tables.read_later(self.job, min(one.number for one in wanted))
         windows = self._held(judged(found, wanted, later))
         slices = tuple(figures(windows))
-        self.left = self._held(windows.where(windows.verdict == MOVED).select(*self.of.key))
+        self.left = (
+            windows.where(windows.verdict == MOVED).select(*self.of.key).localCheckpoint()
+        )  # plans must not nest
         days = days_of(windows)
         self.days = days.get(MOVED, self.days)
         shown = tuple(differences(self.of, windows, SHOWN)) if DIFFERING in days else ()

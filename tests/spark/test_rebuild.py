@@ -116,11 +116,11 @@ def test_the_job_prints_figures_by_slice_and_its_code_says_whether_windows_diffe
 ) -> None:
     store = ["home_activity", "--store", f"sqlite:{world.sqlite.path}"]
     assert main(store) == 0
-    assert json.loads(capsys.readouterr().out)["compared"] == 0
+    assert json.loads(capsys.readouterr().out)["home_activity"]["compared"] == 0
     fill(world)
     world.settle()
     assert main(store) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(capsys.readouterr().out)["home_activity"]
     assert (told["compared"], told["differing"], told["moved"], told["days"]) == (48, 0, 0, [])
     assert told["runs"] == [{"number": 1, "slices": [0, 255]}]
     assert sum(compared for compared, _, _ in told["slices"].values()) == 48
@@ -129,6 +129,6 @@ def test_the_job_prints_figures_by_slice_and_its_code_says_whether_windows_diffe
     capsys.readouterr()
     assert main([*store, "--since", "2026-02-10"]) == 1
     out, err = capsys.readouterr()
-    assert json.loads(out)["slices"][str(OF.slice_of("home-1"))] == [2, 2, 0]
+    assert json.loads(out)["home_activity"]["slices"][str(OF.slice_of("home-1"))] == [2, 2, 0]
     assert err.count("difference: ") == 4
     assert rebuild(world.tables, OF, Days(until=(NOON - DAY).date())).differing == 0
