@@ -35,7 +35,7 @@ def second_writer(path: Path) -> Iterator[Wait]:
 
 
 def main(path: str) -> None:
-    """Try until the process is told to end."""
+    """Ask for the write lock again and again until SIGTERM, and print the longest wait in seconds."""
     told: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
     longest = 0.0

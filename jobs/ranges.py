@@ -38,10 +38,10 @@ class LedgerRange:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What the ledger says of the commits of one partition that one version of the transform made.
+    """The commits of one partition with one version of the transform, as the ledger counts them.
 
-    They appended `rows_appended` rows to all tables together; `uncounted` of them are older than this number. The first
-    one was made at `first_at`.
+    They appended `rows_appended` rows to all tables together. `uncounted` of the commits have no such number, because
+    they are from before migration 0009. The first commit was made at `first_at`.
     """
 
     stream_id: int

@@ -76,5 +76,5 @@ def rows_job(job: str) -> str:
 def misfit(job: str, kind: OrderedKind) -> str:
     """Return why a job does not take an order of a kind."""
     if kind == "backfill":
-        return f"{job} has commits already: order a repair, which replaces the windows of its days"
+        return f"{job} already has commits: order a repair, which replaces the windows of its days"
     return f"{job} has no commit yet: order a backfill"

@@ -1,4 +1,4 @@
-"""What every store promises of aggregation runs: one open run, compare and set everywhere, one transaction a slice."""
+"""Every store has at most one open run of a job, and changes a run only by compare and set."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What every store promises of the levels of an aggregate: they agree at every moment, and none is added to unseen."""
+"""Every store commits the levels of an aggregate together, and refuses the commit of an app with different levels."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""What every store promises of repairs and backfills: one order waits, it ends with its plan, windows are replaced."""
+"""Every store keeps one waiting order of a repair or a backfill. Its run is planned, and the order ends, in one
+transaction; the run then replaces windows."""
 
 import json
 import os
@@ -148,11 +149,11 @@ def test_an_order_that_never_has_a_run_is_dropped_and_the_history_says_why(
     store: AggregatingStore, pipelines: Pipelines
 ) -> None:
     pipelines.place(entry("backfill"), wanted())
-    assert store.drop_order(HOME_ACTIVITY, wanted(), "it has commits by now", LATER)
-    assert not store.drop_order(HOME_ACTIVITY, wanted(), "it has commits by now", LATER)
+    assert store.drop_order(HOME_ACTIVITY, wanted(), "it already has commits", LATER)
+    assert not store.drop_order(HOME_ACTIVITY, wanted(), "it already has commits", LATER)
     assert store.read_standing(HOME_ACTIVITY).order is None
     last = json.loads(pipelines.read_history(HOME_ACTIVITY).splitlines()[-1])
-    assert (last["move"], last["by"], last["why"]) == ("withdraw", "the app", "it has commits by now")
+    assert (last["move"], last["by"], last["why"]) == ("withdraw", "the app", "it already has commits")
 
 
 def test_a_pause_holds_an_order(store: AggregatingStore, pipelines: Pipelines) -> None:

@@ -1,4 +1,4 @@
-"""What every store promises of the pipeline: runs that end in time, a person's orders, and why attempts failed."""
+"""Every store bounds the runs of the pipeline, and keeps a person's orders and the reasons of failed attempts."""
 
 import json
 import os

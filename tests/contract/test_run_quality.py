@@ -1,4 +1,4 @@
-"""What every store promises of the quality of runs: it is that of the committed result, and faults are counted."""
+"""Every store keeps the quality of a run, which is that of its committed result, and counts the runs with a fault."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What every store promises of a run's commit: each slice whole or not at all, and none that was changed."""
+"""Every store commits each slice of a run whole or not at all, and refuses a slice that was changed."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence

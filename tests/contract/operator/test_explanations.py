@@ -1,4 +1,4 @@
-"""What every store knows of one number, and what is made of it."""
+"""Every store finds the evidence about one sequence number, from which its explanation follows."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the pages read of homes: registrations, alerts by time, and how far the windows of a home reach."""
+"""Every store finds homes for the pages: registrations, alerts by time, and the time of a home's last window."""
 
 from datetime import timedelta
 

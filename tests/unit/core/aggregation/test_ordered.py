@@ -187,7 +187,7 @@ def test_a_backfill_whose_aggregate_began_in_the_meantime_is_dropped_and_increme
     ingest(world.store, [reading()])
     committed, told = world.tick()
     assert (committed, world.run.kind) == ("committed", "increment")
-    assert told.startswith("the backfill was dropped: home_activity has commits already: order a repair")
+    assert told.startswith("the backfill was dropped: home_activity already has commits: order a repair")
     assert told.endswith("; submitted")
     assert world.store.read_standing(HOME_ACTIVITY).order is None
 
@@ -222,7 +222,7 @@ def test_an_order_that_does_not_fit_is_refused_and_says_which_one_does(world: Wo
     with pytest.raises(AggregationConflict, match="no order about home_activity waits"):
         take_back(world)
     increment(world)
-    with pytest.raises(AggregationConflict, match="has commits already: order a repair"):
+    with pytest.raises(AggregationConflict, match="already has commits: order a repair"):
         ask(world, "backfill")
 
 
