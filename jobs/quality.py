@@ -96,10 +96,11 @@ def fault_of(rows: Mapping[str, Any]) -> str | None:
 
 
 def appended_tables() -> tuple[str, ...]:
-    """Return the appended tables of all transforms: the ledger counts their rows together."""
+    """Return the appended tables of all transforms here: the ledger counts their rows together."""
     for module in pkgutil.iter_modules(transforms.__path__):
         import_module(f"{transforms.__name__}.{module.name}")
-    return tuple(sorted({row_table(one).name for one in declared() if not row_table(one).key}))
+    here = (row_table(one) for one in declared() if one.__module__.startswith(f"{transforms.__name__}."))
+    return tuple(sorted({table.name for table in here if not table.key}))
 
 
 def _figures(of: Aggregate, windows: DataFrame, first_at: datetime | None) -> dict[str, Any]:

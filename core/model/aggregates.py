@@ -82,10 +82,6 @@ class Aggregate:
         """The aggregate itself and its rollups, the finest first."""
         return (self, *self.rollups)
 
-    def level_of(self, window: timedelta) -> "Aggregate":
-        """Return the coarsest level of which a length is a whole number of windows."""
-        return [one for one in self.levels if not window % one.window][-1]
-
     def horizon(self, now: datetime) -> datetime | None:
         """Return the instant before which windows are not stored any more; None when all are stored.
 

@@ -1,11 +1,9 @@
 """Every store has at most one open run of a job, and changes a run only by compare and set."""
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -19,7 +17,6 @@ from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
     AggregationEngine,
     committed,
-    engines,
     finish,
     ingest,
     levels_of,
@@ -31,18 +28,6 @@ NOW = EPOCH + timedelta(days=1, microseconds=123_457)
 LATER = NOW + timedelta(minutes=5)
 STAGING = ("home_activity_staged", "staged_slice", "staged_result")
 Opened = Callable[[], AggregationRun]
-
-
-@pytest.fixture(params=sorted(engines(Path(), os.environ.get("MSSQL_CONNECTION", ""))))
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> AggregationEngine:
-    return engines(tmp_path, os.environ.get("MSSQL_CONNECTION", ""))[request.param]()
-
-
-@pytest.fixture
-def store(database: AggregationEngine) -> Iterator[AggregationStore]:
-    opened = database.open()
-    yield opened
-    opened.close()
 
 
 def planned(store: AggregationStore) -> AggregationRun:

@@ -1,9 +1,6 @@
 """Every store commits the levels of an aggregate together, and refuses the commit of an app with different levels."""
 
-import os
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +19,6 @@ from tests.fakes.aggregation_engines import (
     AggregationEngine,
     SqliteAggregation,
     committed,
-    engines,
     finish,
     ingest,
     stage,
@@ -35,18 +31,6 @@ FAR = EPOCH + timedelta(days=900)
 HOMES = [f"home-{number}" for number in range(8)]
 NUMBERS = sorted({OF.slice_of(home) for home in HOMES})
 MINUTES = (0, 15, 60, 1_425, 1_440)
-
-
-@pytest.fixture(params=sorted(engines(Path(), os.environ.get("MSSQL_CONNECTION", ""))))
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> AggregationEngine:
-    return engines(tmp_path, os.environ.get("MSSQL_CONNECTION", ""))[request.param]()
-
-
-@pytest.fixture
-def store(database: AggregationEngine) -> Iterator[AggregationStore]:
-    opened = database.open()
-    yield opened
-    opened.close()
 
 
 @pytest.fixture(autouse=True)

@@ -2,13 +2,9 @@
 transaction; the run then replaces windows."""
 
 import json
-import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date, timedelta
-from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -25,27 +21,13 @@ from tests.fakes.aggregation_engines import (
     AggregatingStore,
     AggregationEngine,
     committed,
-    engines,
     finish,
     ingest,
     stage,
 )
 from tests.fakes.builders import reading
 
-ENGINES = sorted(engines(Path(), os.environ.get("MSSQL_CONNECTION", "")))
 TODAY = Days(date(2026, 2, 1), date(2026, 2, 3))
-
-
-@pytest.fixture(params=ENGINES)
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> AggregationEngine:
-    return engines(tmp_path, os.environ.get("MSSQL_CONNECTION", ""))[request.param]()
-
-
-@pytest.fixture
-def store(database: AggregationEngine) -> Iterator[AggregatingStore]:
-    opened = cast(AggregatingStore, database.open())
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -1,12 +1,9 @@
 """Every store bounds the runs of the pipeline, and keeps a person's orders and the reasons of failed attempts."""
 
 import json
-import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -21,26 +18,12 @@ from tests.fakes.aggregation_engines import (
     AggregatingStore,
     AggregationEngine,
     committed,
-    engines,
     finish,
     ingest,
 )
 from tests.fakes.builders import EPOCH, letter, partition, reading
 
 COMMITTED_AT = EPOCH + timedelta(days=1)  # of the builders' commits
-ENGINES = sorted(engines(Path(), os.environ.get("MSSQL_CONNECTION", "")))
-
-
-@pytest.fixture(params=ENGINES)
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> AggregationEngine:
-    return engines(tmp_path, os.environ.get("MSSQL_CONNECTION", ""))[request.param]()
-
-
-@pytest.fixture
-def store(database: AggregationEngine) -> Iterator[AggregatingStore]:
-    opened = cast(AggregatingStore, database.open())
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

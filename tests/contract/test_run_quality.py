@@ -1,13 +1,7 @@
 """Every store keeps the quality of a run, which is that of its committed result, and counts the runs with a fault."""
 
 import json
-import os
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
-from typing import cast
-
-import pytest
 
 from core.aggregation.runs import planned_run
 from core.store.pipeline import Pipelines
@@ -17,26 +11,12 @@ from tests.fakes.aggregation_engines import (
     AggregatingStore,
     AggregationEngine,
     committed,
-    engines,
     finish,
     ingest,
 )
 from tests.fakes.builders import reading
 
-ENGINES = sorted(engines(Path(), os.environ.get("MSSQL_CONNECTION", "")))
 SOUND, FAULTY = json.dumps({"fault": None}), json.dumps({"fault": "rows differ 👩" + "x" * 900, "rows": {}})
-
-
-@pytest.fixture(params=ENGINES)
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> AggregationEngine:
-    return engines(tmp_path, os.environ.get("MSSQL_CONNECTION", ""))[request.param]()
-
-
-@pytest.fixture
-def store(database: AggregationEngine) -> Iterator[AggregatingStore]:
-    opened = cast(AggregatingStore, database.open())
-    yield opened
-    opened.close()
 
 
 def commit_run(store: AggregatingStore, database: AggregationEngine, quality: str | None) -> None:

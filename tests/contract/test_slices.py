@@ -1,11 +1,9 @@
 """Every store commits each slice of a run whole or not at all, and refuses a slice that was changed."""
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +21,6 @@ from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
     AggregationEngine,
     committed,
-    engines,
     finish,
     ingest,
     stage,
@@ -34,18 +31,6 @@ NOW = EPOCH + timedelta(days=1)
 HOMES = [f"home-{number}" for number in range(12)]
 OF = aggregate_table(HomeActivity)
 NUMBERS = sorted({OF.slice_of(home) for home in HOMES})
-
-
-@pytest.fixture(params=sorted(engines(Path(), os.environ.get("MSSQL_CONNECTION", ""))))
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> AggregationEngine:
-    return engines(tmp_path, os.environ.get("MSSQL_CONNECTION", ""))[request.param]()
-
-
-@pytest.fixture
-def store(database: AggregationEngine) -> Iterator[AggregationStore]:
-    opened = database.open()
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -2,15 +2,17 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from core.model.aggregates import Aggregate
+from core.model.rows import appended_to
 from core.transforms.home_security import HomeAlert, SensorReading
 from jobs.aggregate import Execution, aggregate
-from jobs.quality import ReadingDiffers
+from jobs.quality import ReadingDiffers, appended_tables
 from jobs.ranges import Slice
 from jobs.sqlite_tables import SqliteTables
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
@@ -23,6 +25,14 @@ COMMITTED_AT = EPOCH + timedelta(days=1)  # of the builders' commits
 WINDOW = timedelta(minutes=15)
 
 
+@appended_to("declared_elsewhere")
+@dataclass(frozen=True, slots=True)
+class DeclaredElsewhere:
+    """A row of no transform of the app: the database has no such table."""
+
+    note: str
+
+
 def quality(world: World) -> dict[str, Any]:
     """Return the quality of the last run that was committed."""
     run = world.store.read_runs(HOME_ACTIVITY, 10**9, 1)[0]
@@ -32,6 +42,10 @@ def quality(world: World) -> dict[str, Any]:
 
 def rows_of(world: World) -> dict[str, Any]:
     return dict(quality(world)["rows"])
+
+
+def test_only_the_tables_of_the_app_s_transforms_are_counted() -> None:
+    assert appended_tables() == ("flight_change", "home_alert", "sensor_reading")
 
 
 def test_every_figure_is_that_of_a_recount(world: World) -> None:

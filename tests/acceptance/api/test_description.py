@@ -145,7 +145,7 @@ def can_be_judged(case: Any) -> bool:
         number.isdecimal() and int(number) >= 2**63,
         "cursor" in case.query,
         len(urlencode(case.query)) > 7_000,
-        any(str(value) == "" for value in case.query.values()),
+        any(value in ("", [], {}) for value in case.query.values()),
         isinstance(count, float),
         isinstance(case.body, dict) and any(case.body.get(name) is not None for name in NAMED),
     ]

@@ -50,12 +50,6 @@ def test_a_window_of_a_level_is_of_its_own_class_with_the_fields_of_the_declared
     assert (day.__name__, replace(one, readings=2).readings) == ("HomeActivityDay", 2)
 
 
-def test_a_length_is_read_from_the_coarsest_level_that_it_is_made_of() -> None:
-    one = aggregate_table(HomeActivity)
-    lengths = (QUARTER, 3 * QUARTER, HOUR, 4 * HOUR, DAY, 7 * DAY, 25 * HOUR)
-    assert [one.level_of(length).window for length in lengths] == [QUARTER, QUARTER, HOUR, HOUR, DAY, DAY, HOUR]
-
-
 def test_windows_are_kept_for_their_time_to_the_beginning_of_the_day() -> None:
     one = aggregate_table(made({"day": DAY}, Kept(QUARTER, 7 * DAY))())
     assert [level.keep for level in one.levels] == [7 * DAY, None]
