@@ -28,11 +28,10 @@ HELD = "another tick was first, or a person has paused the job"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The windows of one level in a portion, and the number of its slices. `has_whole`: some replace stored windows."""
+    """The slices of one level in a portion. `has_whole`: some of their windows replace stored ones."""
 
     level: str
     slices: int
-    windows: int
     has_whole: bool
 
 
@@ -43,11 +42,6 @@ class Portion:
     first: int
     last: int
     parts: tuple[Part, ...]
-
-    @property
-    def windows(self) -> int:
-        """The number of windows of all levels."""
-        return sum(one.windows for one in self.parts)
 
 
 class Committing(Protocol):
@@ -70,12 +64,12 @@ def commit_run(
     slices = store.read_slices(staged)
     _check(run, staged, slices)
     size, at = PORTION, now()
-    while left := portions(slices, run.committed_slices, size):
+    while portion := next_portion(slices, run.committed_slices, size):
         if at >= until:
             return f"committed {run.committed_slices} of {SLICES} slices"
-        if not store.commit_portion(run, staged, left[0]):
+        if not store.commit_portion(run, staged, portion):
             return HELD
-        run, begun, at = replace(run, committed_slices=left[0].last + 1), at, now()
+        run, begun, at = replace(run, committed_slices=portion.last + 1), at, now()
         size = size_after(size, at - begun)
     return "committed" if store.close_run(run, staged, now()) else HELD
 
@@ -114,28 +108,24 @@ def _names(levels: Iterable[str]) -> str:
     return ", ".join(sorted(levels)) or "none"
 
 
-def portions(slices: Sequence[StagedSlice], committed: int, size: int = PORTION) -> list[Portion]:
-    """Return the portions of the slices from the number `committed` on, of `size` windows at most if a slice has no
-    more; the last one ends with the last slice."""
-    found: list[Portion] = []
-    first, windows, members = committed, 0, list[StagedSlice]()
-    left = sorted((one for one in slices if one.number >= committed), key=lambda one: one.number)
-    for _, each in groupby(left, key=lambda one: one.number):
-        parts = list(each)
-        of_slice = sum(one.windows for one in parts)
-        if members and windows + of_slice > size:
-            found.append(_portion(first, members[-1].number, members))
-            first, windows, members = members[-1].number + 1, 0, []
-        windows += of_slice
-        members += parts
-    return [*found, _portion(first, SLICES - 1, members)] if members else found
+def next_portion(slices: Sequence[StagedSlice], first: int, size: int) -> Portion | None:
+    """Return the portion of the slices, in their order, from a number on; None when no slice is left.
+
+    It has at most `size` windows, if its only slice has no more; the last portion ends with the last slice.
+    """
+    windows, members = 0, list[StagedSlice]()
+    left = (one for one in slices if one.number >= first)
+    for _, levels in groupby(left, key=lambda one: one.number):
+        of_slice = list(levels)
+        windows += sum(one.windows for one in of_slice)
+        if members and windows > size:
+            return Portion(first, members[-1].number, _parts(members))
+        members += of_slice
+    return Portion(first, SLICES - 1, _parts(members)) if members else None
 
 
-def _portion(first: int, last: int, members: Sequence[StagedSlice]) -> Portion:
-    levels = dict.fromkeys(one.level for one in members)
-    return Portion(first, last, tuple(_part(name, [one for one in members if one.level == name]) for name in levels))
-
-
-def _part(level: str, members: Sequence[StagedSlice]) -> Part:
-    windows = sum(one.windows for one in members)
-    return Part(level, len(members), windows, any(one.whole_windows for one in members))
+def _parts(members: Sequence[StagedSlice]) -> tuple[Part, ...]:
+    levels: dict[str, list[StagedSlice]] = {}
+    for one in members:
+        levels.setdefault(one.level, []).append(one)
+    return tuple(Part(name, len(each), any(one.whole_windows for one in each)) for name, each in levels.items())

@@ -51,7 +51,8 @@ class AggregationStore(Protocol):
         """Return a complete staged result of this run, or None."""
 
     def read_slices(self, staged: Staged) -> tuple[StagedSlice, ...]:
-        """Return the slices of each level of a staged result, in order, as its job described them."""
+        """Return the slices of a staged result in the order of their numbers, each level apart, as its job described
+        them."""
 
     def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool:
         """Compare the staged windows of some slices with the facts of their job, and add them, in one transaction.

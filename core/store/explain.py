@@ -144,7 +144,7 @@ def _run_of(row_classes: RowClasses) -> AggregationRun:
 
 def _slices(row_classes: RowClasses) -> Script:
     run = _run_of(row_classes)
-    parts = tuple(Part(one.name, 2, 2, has_whole=True) for one in find_aggregate(run.job).levels)
+    parts = tuple(Part(one.name, 2, has_whole=True) for one in find_aggregate(run.job).levels)
     return portion_script(run, Staged("", "", 1, _AT), Portion(0, SLICES - 1, parts))
 
 

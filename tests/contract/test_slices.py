@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import core.aggregation.commit
-from core.aggregation.commit import HELD, Part, Portion, commit_run, portions
+from core.aggregation.commit import HELD, PORTION, Part, Portion, commit_run, next_portion
 from core.aggregation.port import AggregationStore
 from core.aggregation.runs import AggregationRun, RunLimits, Staged, StagedSlice, Step, next_step, planned_run
 from core.aggregation.runs import EngineAnswer as Answer
@@ -142,7 +142,8 @@ def test_a_pause_holds_a_run_between_its_slices_until_somebody_resumes(
 def test_a_pause_holds_the_cut(store: AggregationStore, database: AggregationEngine) -> None:
     run = opened_run(store)
     staged = staged_result(store, database, run)
-    portion = portions(store.read_slices(staged), 0)[0]
+    portion = next_portion(store.read_slices(staged), 0, PORTION)
+    assert portion is not None
     assert store.commit_portion(run, staged, portion)
     whole = replace(run, committed_slices=SLICES)
     database.change("UPDATE {p}aggregation_cut SET paused_at = '2026-01-01T00:00:00.000000'")
@@ -272,21 +273,23 @@ def test_a_run_with_a_committed_slice_is_never_given_up(
     assert next_step(replace(submitted, committed_slices=0), lost, None, NOW, limits) is Step.GIVE_UP
 
 
-def portion(first: int, last: int, slices: int, windows: int, whole: bool = False) -> Portion:
-    return Portion(first, last, (Part("a", slices, windows, whole),))
-
-
 def test_small_slices_share_a_transaction_and_a_large_one_has_its_own() -> None:
     slices = [StagedSlice(number, windows, 0, "a") for number, windows in ((0, 7_000), (7, 900), (9, 200), (11, 9_000))]
     slices.append(StagedSlice(200, 1, 1, "a"))
-    assert portions(slices, 0) == [
-        portion(0, 7, 2, 7_900),
-        portion(8, 9, 1, 200),
-        portion(10, 11, 1, 9_000),
-        portion(12, SLICES - 1, 1, 1, whole=True),
+    assert [next_portion(slices, first, 8_000) for first in (0, 8, 10, 12)] == [
+        Portion(0, 7, (Part("a", 2, has_whole=False),)),
+        Portion(8, 9, (Part("a", 1, has_whole=False),)),
+        Portion(10, 11, (Part("a", 1, has_whole=False),)),
+        Portion(12, SLICES - 1, (Part("a", 1, has_whole=True),)),
     ]
-    assert portions(slices, 8) == portions(slices, 0)[1:]
-    assert portions(slices, SLICES) == portions([], 0) == []
+    assert next_portion(slices, SLICES, 8_000) is next_portion([], 0, 8_000) is None
+
+
+def test_the_levels_of_a_slice_are_in_one_portion_and_their_windows_are_counted_together() -> None:
+    slices = [StagedSlice(number, 40, 0, level) for number in (3, 5) for level in ("a", "b")]
+    parts = (Part("a", 1, has_whole=False), Part("b", 1, has_whole=False))
+    assert next_portion(slices, 0, 159) == Portion(0, 3, parts)
+    assert next_portion(slices, 4, 159) == Portion(4, SLICES - 1, parts)
 
 
 def test_each_window_keeps_its_slice(store: AggregationStore, database: AggregationEngine) -> None:

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 import core.aggregation.commit
-from core.aggregation.commit import portions
+from core.aggregation.commit import next_portion
 from core.remote.spark.delta import DeltaLake
 from core.remote.spark.lakes import FolderStorage
 from core.transforms.aggregates import find_aggregate
@@ -106,7 +106,9 @@ def test_a_lake_that_was_away_is_written_whole_and_counts_slices_of_a_refused_at
     (run,) = world.store.read_runs(HOME_ACTIVITY, 10, 1)
     staged = world.store.read_staged(run.run_id)
     assert staged is not None
-    assert world.store.commit_portion(run, staged, portions(world.store.read_slices(staged), 0)[0])
+    portion = next_portion(world.store.read_slices(staged), 0, 1)
+    assert portion is not None
+    assert world.store.commit_portion(run, staged, portion)
     assert world.store.discard_staged(staged)
     world.settle()
     assert in_lake(folder) == in_sql(world) != []

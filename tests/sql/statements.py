@@ -63,7 +63,7 @@ STAGED = Staged("s", "r", 1, EPOCH)
 
 def portion_of(job: str, *, has_whole: bool) -> Portion:
     """A portion with windows of every level."""
-    return Portion(0, SLICES - 1, tuple(Part(one.name, 2, 2, has_whole) for one in find_aggregate(job).levels))
+    return Portion(0, SLICES - 1, tuple(Part(one.name, 2, has_whole) for one in find_aggregate(job).levels))
 
 
 PORTION = portion_of(HOME_ACTIVITY, has_whole=True)

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.aggregation.commit import PORTION, portions
+from core.aggregation.commit import PORTION, next_portion
 from core.aggregation.runs import AggregationRun, Staged, planned_run
+from core.model.aggregates import SLICES
 from core.store.aggregation import portion_script
 from core.store.sqlserver.batch import run_batch
 from core.transforms.aggregates.home_activity import HomeActivity
@@ -77,8 +78,9 @@ def test_a_slice_in_commit_leaves_the_rows_of_the_next_slice_readable(
     run, staged = result_of(store, database, windows)
     assert committed(store, run, staged, NOW)
     run, staged = result_of(store, database, [window("home-1")])
-    (portion,) = portions(store.read_slices(staged), 0)
-    assert portion.windows <= PORTION
+    portion = next_portion(store.read_slices(staged), 0, PORTION)
+    assert portion is not None
+    assert portion.last == SLICES - 1
     text, given = run_batch(portion_script(run, staged, portion), rehearse=False)
     session = database.server.session
     session.run(text.replace("hubledger.", f"{database.server.schema}.").replace("COMMIT TRANSACTION;", ""), given)

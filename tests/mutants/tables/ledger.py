@@ -331,7 +331,7 @@ MUTANTS = (
     *in_file(
         "core/aggregation/commit.py",
         "tests/contract/test_slices.py",
-        ("a commit begins again at the first slice", "if one.number >= committed", "if one.number >= 0"),
+        ("a commit begins again at the first slice", "if one.number >= first", "if one.number >= 0"),
         ("a tick commits without an end", "        if at >= until:", "        if False:"),
     ),
     *in_file(

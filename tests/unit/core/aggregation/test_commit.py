@@ -31,8 +31,9 @@ class Disk:
     def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool:
         assert run.committed_slices == portion.first == sum(self.committed) // WINDOWS
         cost = self.cost if portion.first < self.better_after else timedelta(0)
-        self.at += cost * portion.windows
-        self.committed.append(portion.windows)
+        windows = WINDOWS * sum(one.slices for one in portion.parts)
+        self.at += cost * windows
+        self.committed.append(windows)
         return True
 
     def close_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
