@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from core.aggregation.runs import NO_CUT, Cut
+from core.aggregation.runs import NO_CUT
 
 GOLD, SILVER = "gold", "silver"
 MANIFEST = "manifest"
@@ -131,13 +131,6 @@ def manifest_of(text: str) -> dict[str, TableChange]:
 def file_of(given: Mapping[str, Any]) -> LakeFile:
     """Return the file that a JSON object describes."""
     return LakeFile(**given)
-
-
-def table_at(standing: StandingTable, cut: Cut | None) -> TableState:
-    """Return the state of a table for a job, when the last run in the table ended at a cut (None: nobody knows)."""
-    if standing.version < 0:
-        return EMPTY
-    return TableState(cut, standing.columns, standing.files)
 
 
 def fits(standing: StandingTable, change: TableChange) -> bool:

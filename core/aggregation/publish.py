@@ -6,9 +6,12 @@ of rows has no result in SQL: it is marked, committed in the lake, and closed, s
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
+from core.aggregation.commit import HELD, refusal
 from core.aggregation.lake import (
+    EMPTY,
     MANIFEST,
     Lake,
     Mark,
@@ -19,13 +22,13 @@ from core.aggregation.lake import (
     gold_table,
     manifest_of,
     state_json,
-    table_at,
 )
 from core.aggregation.ordered import rows_job
 from core.aggregation.port import AggregationStore
-from core.aggregation.runs import AggregationRun, Cut, Staged
+from core.aggregation.runs import AggregationRun, Staged
 from core.aggregation.silver import is_rows_job, removed_of, table_of
 from core.errors import StagingRefused
+from core.model.aggregates import SLICES
 from core.transforms.aggregates import find_aggregate
 
 TRIES = 5  # of a commit that others race
@@ -59,13 +62,7 @@ def _handed_over(store: AggregationStore, lake: Lake, jobs: Sequence[str], name:
 def states_of(store: AggregationStore, lake: Lake, job: str) -> dict[str, TableState]:
     """Return the tables of a job, each at the cut of the last run in it."""
     standing = {table: lake.read_table(table, job) for table in tables_of(job)}
-    return {table: table_at(one, cut_of_run(store, job, one.run)) for table, one in standing.items()}
-
-
-def cut_of_run(store: AggregationStore, job: str, number: int) -> Cut | None:
-    """Return the cut after a run; None for a run that the store does not know, for example after a restore."""
-    found = store.read_runs(job, number + 1, 1)
-    return found[0].cut_to if found and found[0].number == number else None
+    return {table: _state(one, _last_run(store, one, job)) for table, one in standing.items()}
 
 
 def publish(store: AggregationStore, lake: Lake, job: str) -> bool:
@@ -86,23 +83,21 @@ def commit_rows(
     if lake is None:
         raise StagingRefused(f"staging {staged.staging_id} is refused: LAKE is not set any more")
     if not run.committed_slices and not store.mark_lake(run):
-        return "another tick was first"
-    changes = _changes(lake, f"{lake.location}/{tables_of(run.job)[0]}/{staged.staging_id}") or {}
-    for table in tables_of(run.job):
+        return HELD
+    tables = tables_of(run.job)
+    changes = _changes(lake, f"{tables[0]}/{staged.staging_id}") or {}
+    for table in tables:
         if not _committed(store, lake, table, run, changes.get(table)):
-            raise StagingRefused(
-                f"staging {staged.staging_id} is refused: its files do not fit {table} any more;"
-                " the next attempt writes them again"
-            )
-    (marked,) = store.read_runs(run.job, run.number + 1, 1)
-    return "committed" if store.close_run(marked, staged, closed_at) else "another tick was first"
+            raise refusal(staged, f"its files do not fit {table} any more")
+    marked = replace(run, committed_slices=SLICES)
+    return "committed" if store.close_run(marked, staged, closed_at) else HELD
 
 
 def _published(store: AggregationStore, lake: Lake, job: str, table: str) -> bool:
-    standing = lake.read_table(table, job)  # before the runs: one that is published is closed
-    committed = store.read_committed_runs(job, _known(store, standing, job))
-    for run in _from_last_snapshot(committed):
-        changes = None if run.lake_path is None else _changes(lake, run.lake_path)
+    last = _last_run(store, lake.read_table(table, job), job)  # before the runs: one that is published is closed
+    for run in _from_last_snapshot(store.read_committed_runs(job, last.number if last else 0)):
+        place, here = run.lake_path or "", f"{lake.location}/"
+        changes = _changes(lake, place.removeprefix(here)) if place.startswith(here) else None
         if changes is None or not _committed(store, lake, table, run, changes.get(table)):
             return False
     return True
@@ -121,31 +116,34 @@ def _committed(
     mark = Mark(run.job, run.number, {"run_id": run.run_id, "cut": run.cut_to})
     for _ in range(TRIES):
         standing = lake.read_table(table, run.job)
-        if _known(store, standing, run.job) >= run.number:
+        last = _last_run(store, standing, run.job)
+        if last is not None and last.number >= run.number:
             return True
-        if change is None or not _follows(store, standing, run, change) or lake.lacks(table, change.added):
+        if change is None or not _follows(standing, last, run, change) or lake.lacks(table, change.added):
             return False
         if lake.commit(table, standing, change, mark):
             return True
     return False
 
 
-def _follows(store: AggregationStore, standing: StandingTable, run: AggregationRun, change: TableChange) -> bool:
-    if change.is_whole:
-        return True
-    at = table_at(standing, cut_of_run(store, run.job, standing.run)).cut
-    return at == run.cut_from and fits(standing, change)
+def _follows(standing: StandingTable, last: AggregationRun | None, run: AggregationRun, change: TableChange) -> bool:
+    return change.is_whole or (_state(standing, last).cut == run.cut_from and fits(standing, change))
 
 
-def _known(store: AggregationStore, standing: StandingTable, job: str) -> int:
-    """Return the last run in a table; 0 when it is one that comes after all runs of the store, which was restored."""
-    newest: Sequence[AggregationRun] = store.read_runs(job, standing.run + 1, 1)
-    return standing.run if newest and newest[0].number == standing.run else 0
+def _last_run(store: AggregationStore, standing: StandingTable, job: str) -> AggregationRun | None:
+    """Return the last run in a table; None for one that the store does not know, for example after a restore."""
+    found = store.read_runs(job, standing.run + 1, 1)
+    return found[0] if found and found[0].number == standing.run else None
 
 
-def _changes(lake: Lake, place: str) -> dict[str, TableChange] | None:
-    """Return the changes of an execution; None when its manifest is not in this lake."""
-    if not place.startswith(f"{lake.location}/"):
-        return None
-    text = lake.read_text(f"{place.removeprefix(f'{lake.location}/')}/{MANIFEST}")
+def _state(standing: StandingTable, last: AggregationRun | None) -> TableState:
+    """Return the state of a table, which is at the cut of the last run in it."""
+    if standing.version < 0:
+        return EMPTY
+    return TableState(None if last is None else last.cut_to, standing.columns, standing.files)
+
+
+def _changes(lake: Lake, folder: str) -> dict[str, TableChange] | None:
+    """Return the changes of an execution; None when its manifest is not in the lake."""
+    text = lake.read_text(f"{folder}/{MANIFEST}")
     return None if text is None else manifest_of(text)

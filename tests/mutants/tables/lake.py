@@ -9,11 +9,11 @@ MUTANTS = (
     *in_file(
         "core/aggregation/publish.py",
         PUBLISH,
-        ("a run is committed again", "if _known(store, standing, run.job) >= run.number:", "if False:"),
+        ("a run is committed again", "if last is not None and last.number >= run.number:", "if False:"),
         (
             "a change is committed to a table at a different cut",
-            "return at == run.cut_from and fits(standing, change)",
-            "return fits(standing, change)",
+            "(_state(standing, last).cut == run.cut_from and fits(standing, change))",
+            "fits(standing, change)",
         ),
         (
             "files that are gone are committed",
@@ -22,8 +22,8 @@ MUTANTS = (
         ),
         (
             "a lake that is ahead of a restored database is believed",
-            "return standing.run if newest and newest[0].number == standing.run else 0",
-            "return standing.run if newest or standing.run else 0",
+            "return found[0] if found and found[0].number == standing.run else None",
+            "return replace(found[0], number=standing.run) if found else None",
         ),
         (
             "rows are committed to the lake before their run is marked",

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from core.aggregation.commit import HELD
 from core.aggregation.lake import Mark
 from core.aggregation.publish import commit_rows, tables_of
 from core.aggregation.runs import AggregationRun, Staged
@@ -89,9 +90,9 @@ def test_a_lake_that_is_away_leaves_the_run_marked_and_open(world: LakeWorld) ->
 def test_a_tick_that_comes_late_closes_nothing_twice(world: LakeWorld) -> None:
     run, result = staged(world, "a")
     assert commit_rows(world.store, world.lake, run, result, EPOCH) == "committed"
-    assert commit_rows(world.store, world.lake, run, result, EPOCH) == "another tick was first"
+    assert commit_rows(world.store, world.lake, run, result, EPOCH) == HELD
     (closed,) = world.store.read_runs(JOB, 10, 1)
-    assert commit_rows(world.store, world.lake, closed, result, EPOCH) == "another tick was first"
+    assert commit_rows(world.store, world.lake, closed, result, EPOCH) == HELD
     assert both(world) == (["a"], ["gone-a"])
 
 
