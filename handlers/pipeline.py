@@ -15,11 +15,11 @@ from uuid import uuid4
 
 from core.aggregation import orders
 from core.aggregation.kinds import Days, RunOrder
-from core.aggregation.ordered import rows_job
 from core.aggregation.orders import Move, Order
 from core.aggregation.publish import hand_over_rows
 from core.aggregation.quality import quality_from, quality_line
 from core.aggregation.runs import AggregationRun
+from core.aggregation.silver import rows_job
 from core.errors import AggregationConflict, HubledgerError
 from handlers.app import CLOCK, aggregation, app
 

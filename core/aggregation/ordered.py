@@ -1,15 +1,12 @@
 """The runs that a person orders: the plan of a repair and of a backfill, and the reason when one has to wait."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from core.aggregation.kinds import OrderedKind, RowsFrom
-from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Standing
-from core.aggregation.silver import LakeRows
-from core.transforms.aggregates import find_aggregate
+from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Standing, next_run
 
 HOLD = timedelta(hours=2)  # the longest time that a repair which waits for rows keeps increments from moving the cut
 
@@ -60,17 +57,8 @@ def ordered_run(
     cut_to = standing.cut if order.kind == "repair" else source.cut
     if cut_to == NO_CUT:
         return NotYet(f"the backfill waits until {source} has rows", holds=True)
-    number = standing.number + 1
-    named = json.dumps([job, number, order.kind, standing.cut, cut_to])
-    run_id = hashlib.sha256(named.encode()).hexdigest()[:16]
-    run = AggregationRun(run_id, job, number, standing.cut, cut_to, engine, 1, 1, "submitting", now, now)
+    run = next_run(job, standing, cut_to, engine, now)
     return replace(run, kind=order.kind, days=order.days, rows_from=source.name)
-
-
-def rows_job(job: str) -> str:
-    """Return the job that keeps the rows of an aggregate in the lake."""
-    of = find_aggregate(job)
-    return LakeRows(of.source, of.at).job
 
 
 def misfit(job: str, kind: OrderedKind) -> str:

@@ -23,10 +23,9 @@ from core.aggregation.lake import (
     manifest_of,
     state_json,
 )
-from core.aggregation.ordered import rows_job
 from core.aggregation.port import AggregationStore
 from core.aggregation.runs import AggregationRun, Staged
-from core.aggregation.silver import is_rows_job, removed_of, table_of
+from core.aggregation.silver import is_rows_job, removed_of, rows_job, table_of
 from core.errors import StagingRefused
 from core.model.aggregates import SLICES
 from core.transforms.aggregates import find_aggregate

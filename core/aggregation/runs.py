@@ -264,8 +264,13 @@ def planned_run(
     cut_to = standing.reached if reach is None else reach.cut_after(standing.cut)
     if cut_to == standing.cut:
         return None
+    run = next_run(job, standing, cut_to, engine, now)
+    return run if reach is None else replace(run, rows_limit=reach.limit, rows_planned=reach.rows)
+
+
+def next_run(job: str, standing: Standing, cut_to: Cut, engine: str, now: datetime) -> AggregationRun:
+    """Return the run from the job's cut to a cut; its id follows from its job, number and cuts."""
     number = standing.number + 1
     source = json.dumps([job, number, standing.cut, cut_to])
     run_id = hashlib.sha256(source.encode()).hexdigest()[:16]
-    run = AggregationRun(run_id, job, number, standing.cut, cut_to, engine, 1, 1, "submitting", now, now)
-    return run if reach is None else replace(run, rows_limit=reach.limit, rows_planned=reach.rows)
+    return AggregationRun(run_id, job, number, standing.cut, cut_to, engine, 1, 1, "submitting", now, now)

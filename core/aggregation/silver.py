@@ -11,6 +11,7 @@ from core.aggregation.lake import SILVER
 from core.errors import InvalidTransform
 from core.model.aggregates import Aggregate
 from core.model.rows import row_table
+from core.transforms.aggregates import find_aggregate
 
 ROWS = "rows."  # how the names of these jobs begin
 EVENT_DATE = "event_date"
@@ -44,6 +45,12 @@ class LakeRows:
     def removed(self) -> str:
         """The table of the rows that replays removed."""
         return removed_of(self.job)
+
+
+def rows_job(job: str) -> str:
+    """Return the job that keeps the rows of an aggregate in the lake."""
+    of = find_aggregate(job)
+    return LakeRows(of.source, of.at).job
 
 
 def table_of(job: str) -> str:

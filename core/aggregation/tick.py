@@ -13,7 +13,7 @@ from datetime import datetime
 from core.aggregation.attempts import ask, end_job, failure_of, refusal_of
 from core.aggregation.commit import commit_run
 from core.aggregation.lake import Lake
-from core.aggregation.ordered import NotYet, RowSource, ordered_run, rows_job
+from core.aggregation.ordered import NotYet, RowSource, ordered_run
 from core.aggregation.port import AggregationStore
 from core.aggregation.publish import commit_rows, hand_over, publish
 from core.aggregation.quality import Quality, quality_facts, quality_from
@@ -29,7 +29,7 @@ from core.aggregation.runs import (
     next_step,
     planned_run,
 )
-from core.aggregation.silver import is_rows_job
+from core.aggregation.silver import is_rows_job, rows_job
 from core.aggregation.spark import JobRequest, SparkEngine
 from core.errors import DataRefused, EngineRefused, EngineUnreachable, LakeUnreachable, StagingRefused
 
@@ -41,7 +41,7 @@ NOT_ASKED = EngineAnswer(None, None)
 class Aggregation:
     """The means of a tick. `lake` is None where results stay in SQL; every job gets the `arguments`.
 
-    `jobs` are the names of the aggregates of the app's transform.
+    `jobs` are the aggregates of the app's transform, and the jobs that keep their rows in the lake.
     """
 
     store: AggregationStore
@@ -96,7 +96,7 @@ def aggregate(own: Aggregation, job: str) -> AggregationReport:
 
 
 def _published(own: Aggregation, job: str) -> tuple[bool, str | None]:
-    """A lake that does not answer stops no run: a later run writes a snapshot there."""
+    """Publish closed runs. A lake that does not answer stops no run: a later run writes the whole table there."""
     if own.lake is None:
         return True, None
     try:
@@ -152,7 +152,7 @@ def _begin_increment(own: Aggregation, job: str, standing: Standing) -> str:
 
 
 def _go_on(own: Aggregation, run: AggregationRun) -> str:
-    """A staged result needs no engine: the engine is asked only while none is staged."""
+    """Take an open run one step further. The engine is asked only while no result is staged."""
     staged, answer = own.store.read_staged(run.run_id), NOT_ASKED
     if staged is None:
         answer = ask(own.engine, run)
