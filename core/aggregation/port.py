@@ -18,7 +18,7 @@ class AggregationStore(Protocol):
     """
 
     def read_standing(self, job: str) -> Standing:
-        """Return the progress of a job and the cut that the checkpoints allow, both from one statement."""
+        """Return the progress of a job, and the cut that the checkpoints allow at one moment."""
 
     def read_reach(self, cut: Cut, most_rows: int) -> Reach | None:
         """Return the end of a run that begins at a cut, after about `most_rows` rows; None without new commits.

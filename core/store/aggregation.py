@@ -48,12 +48,12 @@ class Aggregations:
         if not cut:
             write(self._database, job, "open_cut", job=job, levels=levels_text(job))
             cut = self._database.ask("read_cut", job=job)
-        last_run = self._database.ask("read_last_run", job=job)
-        numbers = self._database.ask("read_commit_numbers")
-        reached = cut_of({(stream_id, partition_id): number for stream_id, partition_id, number in numbers})
         text, number, *pause = cut[0][:-ORDERED]
-        last = run_of(last_run[0]) if last_run else None
-        return Standing(Cut(text), number, last, reached, _pause_of(pause), order_of(cut[0][-ORDERED:]))
+        last = self.read_runs(job, number + 1, 1)
+        numbers = self._database.ask("read_commit_numbers")
+        reached = cut_of({(stream_id, partition_id): commits for stream_id, partition_id, commits in numbers})
+        order = order_of(cut[0][-ORDERED:])
+        return Standing(Cut(text), number, last[0] if last else None, reached, _pause_of(pause), order)
 
     def read_reach(self, cut: Cut, most_rows: int) -> Reach | None:
         found = self._database.ask("read_reach", begun=begun_json(cut), most_rows=most_rows, most_commits=MOST_COMMITS)

@@ -152,6 +152,21 @@ def test_a_pause_holds_the_cut(store: AggregationStore, database: AggregationEng
     assert store.close_run(whole, staged, NOW)
 
 
+def test_a_run_whose_result_was_taken_away_is_closed_by_the_next_result(
+    store: AggregationStore, database: AggregationEngine
+) -> None:
+    run = opened_run(store)
+    staged = staged_result(store, database, run)
+    portion = next_portion(store.read_slices(staged), 0, PORTION)
+    assert portion is not None
+    assert store.commit_portion(run, staged, portion)
+    assert store.discard_staged(staged)
+    assert not store.close_run(standing_run(store), staged, NOW)
+    again = staged_result(store, database, run, "again")
+    assert committed(store, standing_run(store), again, NOW)
+    assert stored(store) == WINDOWS
+
+
 def test_a_key_with_an_end_of_a_line_or_marks_of_our_own_is_no_tampering(
     store: AggregationStore, database: AggregationEngine
 ) -> None:

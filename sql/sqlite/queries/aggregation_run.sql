@@ -1,15 +1,3 @@
--- name: read_last_run
--- Read the newest run of a job, open or closed.
--- params: job
-SELECT r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status, r.planned_at,
-       r.intent_at, r.engine_job_id, r.submitted_at, r.closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality,
-       r.kind, r.since_day, r.until_day, r.rows_from
-  FROM aggregation_run AS r
- WHERE r.job = :job
- ORDER BY r.run_number DESC
- LIMIT 1;
-
 -- name: read_runs
 -- Read the runs below a number, the newest first.
 -- params: job, before_number, most
@@ -84,15 +72,13 @@ UPDATE aggregation_run
 RETURNING run_id;
 
 -- name: close_run
--- Compare and set: touches no row when the run is closed, or has a different number of slices. Its figures are those of
--- its staged result.
+-- Compare and set: touches no row when the run is closed, has a different number of slices, or its staged result was
+-- taken away. Its figures are those of the result.
 -- params: run_id, staging_id, expected_slices, closed_at
-UPDATE aggregation_run
-   SET status = 'committed', closed_at = :closed_at,
-       readings = (SELECT g.rows_read FROM staged_result AS g WHERE g.staging_id = :staging_id),
-       windows = (SELECT g.windows FROM staged_result AS g WHERE g.staging_id = :staging_id),
-       lake_path = (SELECT g.lake_path FROM staged_result AS g WHERE g.staging_id = :staging_id),
-       is_snapshot = (SELECT g.is_snapshot FROM staged_result AS g WHERE g.staging_id = :staging_id),
-       quality = (SELECT g.quality FROM staged_result AS g WHERE g.staging_id = :staging_id)
- WHERE run_id = :run_id AND status IN ('submitting', 'submitted') AND committed_slices = :expected_slices
+UPDATE aggregation_run AS r
+   SET status = 'committed', closed_at = :closed_at, readings = g.rows_read, windows = g.windows,
+       lake_path = g.lake_path, is_snapshot = g.is_snapshot, quality = g.quality
+  FROM staged_result AS g
+ WHERE g.staging_id = :staging_id AND r.run_id = :run_id AND r.status IN ('submitting', 'submitted')
+   AND r.committed_slices = :expected_slices
 RETURNING run_id;

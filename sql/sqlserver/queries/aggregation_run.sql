@@ -1,17 +1,3 @@
--- name: read_last_run
--- Read the newest run of a job, open or closed.
--- params: job varchar(8000)
-SELECT TOP (1) r.run_id, r.job, r.run_number, r.cut_from, r.cut_to, r.engine, r.attempt, r.submits, r.status,
-       CONVERT(varchar(33), r.planned_at, 126) AS planned_at, CONVERT(varchar(33), r.intent_at, 126) AS intent_at,
-       r.engine_job_id, CONVERT(varchar(33), r.submitted_at, 126) AS submitted_at,
-       CONVERT(varchar(33), r.closed_at, 126) AS closed_at, r.failure, r.readings, r.windows, r.lake_path,
-       r.is_snapshot, r.rows_limit, r.rows_planned, r.committed_slices, r.quality,
-       r.kind, CONVERT(varchar(10), r.since_day, 23) AS since_day, CONVERT(varchar(10), r.until_day, 23) AS until_day,
-       r.rows_from
-  FROM hubledger.aggregation_run AS r
- WHERE r.job = @job
- ORDER BY r.run_number DESC;
-
 -- name: read_runs
 -- Read the runs below a number, the newest first.
 -- params: job varchar(8000), before_number bigint, most int
@@ -90,14 +76,13 @@ UPDATE hubledger.aggregation_run
        SELECT 1 FROM hubledger.aggregation_cut AS c WHERE c.job = aggregation_run.job AND c.paused_at IS NOT NULL);
 
 -- name: close_run
--- Compare and set: touches no row when the run is closed, or has a different number of slices. Its figures are those of
--- its staged result.
+-- Compare and set: touches no row when the run is closed, has a different number of slices, or its staged result was
+-- taken away. Its figures are those of the result.
 -- params: run_id varchar(8000), staging_id varchar(8000), expected_slices int, closed_at datetime2(7)
-UPDATE hubledger.aggregation_run
-   SET status = 'committed', closed_at = @closed_at,
-       readings = (SELECT g.rows_read FROM hubledger.staged_result AS g WHERE g.staging_id = @staging_id),
-       windows = (SELECT g.windows FROM hubledger.staged_result AS g WHERE g.staging_id = @staging_id),
-       lake_path = (SELECT g.lake_path FROM hubledger.staged_result AS g WHERE g.staging_id = @staging_id),
-       is_snapshot = (SELECT g.is_snapshot FROM hubledger.staged_result AS g WHERE g.staging_id = @staging_id),
-       quality = (SELECT g.quality FROM hubledger.staged_result AS g WHERE g.staging_id = @staging_id)
- WHERE run_id = @run_id AND status IN ('submitting', 'submitted') AND committed_slices = @expected_slices;
+UPDATE r
+   SET status = 'committed', closed_at = @closed_at, readings = g.rows_read, windows = g.windows,
+       lake_path = g.lake_path, is_snapshot = g.is_snapshot, quality = g.quality
+  FROM hubledger.aggregation_run AS r
+ CROSS JOIN hubledger.staged_result AS g
+ WHERE g.staging_id = @staging_id AND r.run_id = @run_id AND r.status IN ('submitting', 'submitted')
+   AND r.committed_slices = @expected_slices;
