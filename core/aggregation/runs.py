@@ -113,14 +113,13 @@ class Standing:
 class Staged:
     """A complete result of a run: each execution of its job stages one under a different id.
 
-    `windows` are those of the finest level; `levels` has the number of windows of each level by the name of its table.
+    `levels` has the number of windows of each level by the name of its table.
     """
 
     staging_id: str
     run_id: str
     attempt: int
     staged_at: datetime
-    windows: int = 0
     levels: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from core.aggregation.commit import Portion, tampered
 from core.aggregation.kinds import RunOrder
+from core.aggregation.orders import Order
 from core.aggregation.runs import (
     MOST_COMMITS,
     AggregationRun,
@@ -22,15 +23,16 @@ from core.aggregation.runs import (
 from core.model.aggregates import SLICES
 from core.store.columns import cut, instant_of, instant_or_none, instant_text, storable
 from core.store.database import Database, write
-from core.store.levels import level_mismatch, levels_text, part_steps, staged_of
-from core.store.plans import ORDERED, MovedOn, days_of, dropped_values, order_of, plan_script
-from core.store.script import Script, Step, of_rows
+from core.store.levels import level_mismatch, levels_text, part_steps, read_staged
+from core.store.plans import ORDERED, MovedOn, days_of, end_values, is_first, order_of, plan_script
+from core.store.script import OfRows, Script, Step, of_rows
 from core.store.windows import window_reader
 from core.transforms.aggregates import find_aggregate, load_aggregates
 
 FAILURE_LENGTH = 2_000  # characters that are stored of the reason of a failed run
 LOG_LENGTH, LINK_LENGTH = 4_000, 1_000  # characters that are stored of the end of a job's log, and of its address
 STAGED_CHUNK = 4_000  # rows of one deletion: SQL Server locks a whole table for 5,000
+APP = "the app"  # the author of the end of an order that nobody withdrew
 PREFIX_END = "\x7f"  # sorts after every character that an id may have
 
 
@@ -64,7 +66,8 @@ class Aggregations:
         return self._is_first(plan_script(run, order))
 
     def drop_order(self, job: str, order: RunOrder, why: str, at: datetime) -> bool:
-        return bool(write(self._database, job, "end_order", **dropped_values(job, order, why, at)))
+        dropped = Order(job, "withdraw", APP, why, at)
+        return bool(write(self._database, job, "end_order", **end_values(dropped, order)))
 
     def renew_intent(
         self, run: AggregationRun, attempt: int, intent_at: datetime, failure: Failure | None = None
@@ -86,8 +89,7 @@ class Aggregations:
         return self._is_first(ended_script("fail_run", run, values, last))
 
     def read_staged(self, run_id: str) -> Staged | None:
-        found = self._database.ask("read_staged", run_id=run_id)
-        return staged_of(found[0]) if found else None
+        return read_staged(self._database, run_id)
 
     def read_slices(self, staged: Staged) -> tuple[StagedSlice, ...]:
         return tuple(StagedSlice(*row) for row in self._database.ask("read_slices", staging_id=staged.staging_id))
@@ -106,19 +108,17 @@ class Aggregations:
         return bool(self._remove(staged.staging_id, "remove_staging"))
 
     def clear_staging(self) -> None:
-        for one in (level for each in load_aggregates() for level in each.levels):
-            for (staging_id,) in self._database.ask(of_rows("find_staging", one.of)):
-                while self._removed_windows(one.of, staging_id) == STAGED_CHUNK:
+        for level in (level for one in load_aggregates() for level in one.levels):
+            remove = of_rows("remove_staged", level.of)
+            for (staging_id,) in self._database.ask(of_rows("find_staging", level.of)):
+                while self._removed(remove, durable=False, staging_id=staging_id, most=STAGED_CHUNK) == STAGED_CHUNK:
                     pass
         for (staging_id,) in self._database.ask("find_closed_staging"):
             self._remove(staging_id, "remove_slices")
             self._remove(staging_id, "remove_staging")
 
     def remove_windows(self, level: type, before: datetime, most: int) -> int:
-        values = {"until_at": instant_text(before), "most": most}
-        step = Step(of_rows("remove_windows", level), values, counts="removed")
-        script = Script(f"windows before {before}", (step,), may_repeat=True)
-        return self._database.run(script).kept["removed"]
+        return self._removed(of_rows("remove_windows", level), until_at=instant_text(before), most=most)
 
     def read_runs(self, job: str, before: int, limit: int) -> tuple[AggregationRun, ...]:
         return tuple(map(run_of, self._database.ask("read_runs", job=job, before_number=before, most=limit)))
@@ -143,21 +143,15 @@ class Aggregations:
     def _remove(self, staging_id: str, statement: str) -> list[tuple[Any, ...]]:
         return write(self._database, f"staging {staging_id}", statement, staging_id=staging_id)
 
-    def _removed_windows(self, aggregate: type, staging_id: str) -> int:
-        values = {"staging_id": staging_id, "most": STAGED_CHUNK}
-        step = Step(of_rows("remove_staged", aggregate), values, counts="removed")
-        script = Script(f"staging {staging_id}", (step,), may_repeat=True, durable=False)
-        return self._database.run(script).kept["removed"]
+    def _removed(self, remove: OfRows, durable: bool = True, **values: Any) -> int:
+        step = Step(remove, values, counts="removed")
+        return self._database.run(Script(str(remove), (step,), may_repeat=True, durable=durable)).kept["removed"]
 
     def _touched(self, statement: str, run: AggregationRun, **values: Any) -> bool:
         return bool(write(self._database, f"run {run.run_id}", statement, run_id=run.run_id, **values))
 
     def _is_first(self, script: Script) -> bool:
-        try:
-            self._database.run(script)
-        except MovedOn:
-            return False
-        return True
+        return is_first(self._database, script)
 
 
 def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Script:

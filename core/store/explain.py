@@ -116,8 +116,8 @@ def _of_rows(row_classes: RowClasses) -> Iterator[OfRows]:
 
 
 def _of_aggregates(row_classes: RowClasses) -> Iterator[OfRows]:
-    for level in (level for one in load_aggregates(row_classes) for level in one.levels):
-        yield from (of_rows(verb, level.of) for verb in WINDOW_PARAMS)
+    for one in load_aggregates(row_classes):
+        yield from (of_rows(verb, level.of) for level in one.levels for verb in WINDOW_PARAMS)
 
 
 def _commit(row_classes: RowClasses) -> Script:

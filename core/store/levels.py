@@ -1,7 +1,7 @@
 """The levels of an aggregate in SQL: those of a job, those of a staged result, and the steps that commit one."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from core.aggregation.commit import Part
@@ -9,6 +9,7 @@ from core.aggregation.runs import Staged
 from core.aggregation.silver import is_rows_job
 from core.errors import SchemaMismatch
 from core.store.columns import instant_of
+from core.store.database import Database
 from core.store.script import Step, of_rows
 from core.transforms.aggregates import find_aggregate
 
@@ -26,10 +27,13 @@ def level_mismatch(job: str) -> SchemaMismatch:
     )
 
 
-def staged_of(row: Sequence[Any]) -> Staged:
-    """Return the staged result in a row."""
-    staging_id, run_id, attempt, staged_at, windows, levels = row
-    return Staged(staging_id, run_id, attempt, instant_of(staged_at), windows, json.loads(levels))
+def read_staged(database: Database, run_id: str) -> Staged | None:
+    """Return the first complete result of a run; None when there is none."""
+    found = database.ask("read_staged", run_id=run_id)
+    if not found:
+        return None
+    staging_id, of_run, attempt, staged_at, levels = found[0]
+    return Staged(staging_id, of_run, attempt, instant_of(staged_at), json.loads(levels))
 
 
 def part_steps(

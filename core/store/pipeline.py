@@ -1,6 +1,5 @@
 """The pipeline in SQL, as operators and the watch see it: orders, failures, and the age of waiting commits."""
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -11,8 +10,8 @@ from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
 from core.store.aggregation import FAILURE_LENGTH, begun_json, ended_script, failure_step, run_of
 from core.store.columns import WHO_LENGTH, WHY_LENGTH, cut, instant_of, instant_or_none, instant_text
 from core.store.database import Database, write
-from core.store.levels import levels_text, staged_of
-from core.store.plans import MovedOn, end_values, place_values
+from core.store.levels import levels_text, read_staged
+from core.store.plans import MovedOn, end_values, entry_values, is_first, place_values
 from core.store.script import Script, Step
 
 
@@ -27,8 +26,7 @@ class Pipelines:
         return run_of(found[0]) if found else None
 
     def read_staged(self, run_id: str) -> Staged | None:
-        found = self._database.ask("read_staged", run_id=run_id)
-        return staged_of(found[0]) if found else None
+        return read_staged(self._database, run_id)
 
     def read_failures(self, run_id: str) -> tuple[Failure, ...]:
         return tuple(map(_failure_of, self._database.ask("read_failures", run_id=run_id)))
@@ -52,35 +50,27 @@ class Pipelines:
         write(self._database, order.job, "open_cut", job=order.job, levels=levels_text(order.job))
         who, why = cut(order.who, WHO_LENGTH), cut(order.reason, WHY_LENGTH)
         paused = {"paused_at": instant_text(order.at), "paused_by": who, "paused_why": why}
-        return bool(write(self._database, order.job, "pause_job", **_entry(order), **paused))
+        return bool(write(self._database, order.job, "pause_job", **entry_values(order), **paused))
 
     def resume(self, order: Order) -> bool:
-        return bool(write(self._database, order.job, "resume_job", **_entry(order)))
+        return bool(write(self._database, order.job, "resume_job", **entry_values(order)))
 
     def note_order(self, order: Order) -> None:
-        write(self._database, order.job, "note_order", **_entry(order))
+        write(self._database, order.job, "note_order", **entry_values(order))
 
     def place(self, order: Order, wanted: RunOrder) -> bool:
         write(self._database, order.job, "open_cut", job=order.job, levels=levels_text(order.job))
-        entry = _entry(order, str(wanted.days))
-        return bool(write(self._database, order.job, "place_order", **entry, **place_values(wanted)))
+        values = {**entry_values(order, wanted.days), **place_values(wanted)}
+        return bool(write(self._database, order.job, "place_order", **values))
 
     def withdraw(self, order: Order, waiting: RunOrder) -> bool:
-        values = end_values(order.job, waiting, _entry(order)["entry"])
-        return bool(write(self._database, order.job, "end_order", **values))
+        return bool(write(self._database, order.job, "end_order", **end_values(order, waiting)))
 
     def discard_run(self, order: Order, run: AggregationRun, failure: Failure) -> bool:
-        return self._is_first(discard_run_script(order, run, failure))
+        return is_first(self._database, discard_run_script(order, run, failure))
 
     def discard_result(self, order: Order, staged: Staged, failure: Failure) -> bool:
-        return self._is_first(discard_result_script(order, staged, failure))
-
-    def _is_first(self, script: Script) -> bool:
-        try:
-            self._database.run(script)
-        except MovedOn:
-            return False
-        return True
+        return is_first(self._database, discard_result_script(order, staged, failure))
 
 
 def discard_run_script(order: Order, run: AggregationRun, failure: Failure) -> Script:
@@ -100,14 +90,7 @@ def _script(order: Order, *steps: Step) -> Script:
 
 
 def _noted(order: Order) -> Step:
-    return Step("note_order", _entry(order), expect=1, otherwise=MovedOn)
-
-
-def _entry(order: Order, days: str | None = None) -> dict[str, Any]:
-    line = {"at": instant_text(order.at), "move": order.move, "by": cut(order.who, WHO_LENGTH)}
-    told = {**line, "why": cut(order.reason, WHY_LENGTH), "run_id": order.run_id}
-    told |= {} if days is None else {"days": days}
-    return {"job": order.job, "entry": json.dumps(told) + "\n"}
+    return Step("note_order", entry_values(order), expect=1, otherwise=MovedOn)
 
 
 def _failure_of(row: Sequence[Any]) -> Failure:

@@ -2,16 +2,16 @@
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from core.aggregation.kinds import Days, RunOrder
+from core.aggregation.orders import Order
 from core.aggregation.runs import AggregationRun
 from core.store.columns import WHO_LENGTH, WHY_LENGTH, cut, day_of, instant_of, instant_text
+from core.store.database import Database
 from core.store.script import Script, Step
 
 ORDERED = 6  # columns of an order
-APP = "the app"  # the author of an order that nobody withdrew
 
 
 class MovedOn(Exception):
@@ -40,7 +40,8 @@ def plan_script(run: AggregationRun, order: RunOrder | None = None) -> Script:
     }
     steps = [Step("number_run", values, expect=1, otherwise=MovedOn)]
     if order is not None:
-        steps.append(end_step(run.job, order))
+        ended = {"job": run.job, "ordered_at": instant_text(order.at), "entry": ""}
+        steps.append(Step("end_order", ended, expect=1, otherwise=MovedOn))
     return Script(f"plan of {run.run_id}", (*steps, Step("open_run", values)))
 
 
@@ -69,17 +70,24 @@ def place_values(order: RunOrder) -> dict[str, str]:
     return {"kind": order.kind, **days_values(order.days), **told}
 
 
-def end_step(job: str, order: RunOrder) -> Step:
-    """Return the step that ends an order, if it still waits."""
-    return Step("end_order", end_values(job, order, ""), expect=1, otherwise=MovedOn)
+def end_values(order: Order, waiting: RunOrder) -> dict[str, str]:
+    """Return the parameters of the end of an order that waits, which a different order ends."""
+    return {**entry_values(order), "ordered_at": instant_text(waiting.at)}
 
 
-def end_values(job: str, order: RunOrder, entry: str) -> dict[str, str]:
-    """Return the parameters of the end of an order, with its line in the history."""
-    return {"job": job, "ordered_at": instant_text(order.at), "entry": entry}
+def entry_values(order: Order, days: Days | None = None) -> dict[str, str]:
+    """Return the job of an order, and its line in the history."""
+    who, why = cut(order.who, WHO_LENGTH), cut(order.reason, WHY_LENGTH)
+    line = {"at": instant_text(order.at), "move": order.move, "by": who, "why": why, "run_id": order.run_id}
+    if days is not None:
+        line["days"] = str(days)
+    return {"job": order.job, "entry": json.dumps(line) + "\n"}
 
 
-def dropped_values(job: str, order: RunOrder, why: str, at: datetime) -> dict[str, str]:
-    """Return the parameters of the end of an order that never has a run."""
-    told = {"at": instant_text(at), "move": "withdraw", "by": APP, "why": cut(why, WHY_LENGTH), "run_id": None}
-    return end_values(job, order, json.dumps(told) + "\n")
+def is_first(database: Database, script: Script) -> bool:
+    """Run a transaction; return False when another tick was first."""
+    try:
+        database.run(script)
+    except MovedOn:
+        return False
+    return True

@@ -56,7 +56,7 @@ def window(home_id: str = "home-1", readings: int = 2, ppm: int | None = 500, mi
 
 
 def result(name: str, run: AggregationRun, windows: int = 1) -> Staged:
-    return Staged(name, run.run_id, 1, LATER, windows, {**levels_of([]), HOME_ACTIVITY: windows})
+    return Staged(name, run.run_id, 1, LATER, {**levels_of([]), HOME_ACTIVITY: windows})
 
 
 def close(store: AggregationStore, database: AggregationEngine, run: AggregationRun, *windows: HomeActivity) -> None:

@@ -1,7 +1,7 @@
 -- name: read_staged
 -- Read the first result of a run that was staged whole.
 -- params: run_id
-SELECT g.staging_id, g.run_id, g.attempt, g.staged_at, g.windows, g.levels
+SELECT g.staging_id, g.run_id, g.attempt, g.staged_at, g.levels
   FROM staged_result AS g
  WHERE g.run_id = :run_id
  ORDER BY g.staged_at, g.staging_id

@@ -67,7 +67,7 @@ MUTANTS = (
         CONTRACT,
         (
             "an order is carried out twice",
-            "        steps.append(end_step(run.job, order))\n",
+            '        steps.append(Step("end_order", ended, expect=1, otherwise=MovedOn))\n',
             "        pass\n",
         ),
         (

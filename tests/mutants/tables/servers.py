@@ -35,8 +35,8 @@ MUTANTS = (
         "tests/contract/test_aggregation.py",
         (
             "only the first part of a staging is deleted",
-            "                while self._removed_windows(one.of, staging_id) == STAGED_CHUNK:",
-            "                if self._removed_windows(one.of, staging_id):",
+            "                while self._removed(remove,",
+            "                if self._removed(remove,",
         ),
     ),
     *in_file(

@@ -42,9 +42,9 @@ class Disk:
 
 def committed(disk: Disk) -> list[int]:
     levels = {**levels_of([]), HOME_ACTIVITY: WINDOWS * SLICES}
-    staged = Staged("s", "r", 1, EPOCH, WINDOWS * SLICES, levels)
+    staged = Staged("s", "r", 1, EPOCH, levels)
     assert commit_run(disk, RUN, staged, disk.now, EPOCH + timedelta(hours=1)) == "committed"
-    assert sum(disk.committed) == staged.windows
+    assert sum(disk.committed) == WINDOWS * SLICES
     return disk.committed
 
 
