@@ -5,21 +5,15 @@ A run leaves such windows out too, by the time of its plan. So a late event open
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Protocol
 
+from core.aggregation.port import AggregationStore
 from core.transforms.aggregates import find_aggregate
 
 REMOVED_AT_ONCE = 4_000  # SQL Server locks a whole table for 5,000
 TIME = timedelta(minutes=1)  # of one tick; the next one continues
 
 
-class Removing(Protocol):
-    """The part of the store that retention needs."""
-
-    def remove_windows(self, level: type, before: datetime, most: int) -> int: ...
-
-
-def remove_old_windows(store: Removing, job: str, now: Callable[[], datetime]) -> Mapping[str, int]:
+def remove_old_windows(store: AggregationStore, job: str, now: Callable[[], datetime]) -> Mapping[str, int]:
     """Remove the windows before the horizon of each level; return the number of each level that lost some."""
     began, removed = now(), dict[str, int]()
     for level in find_aggregate(job).levels:

@@ -48,12 +48,12 @@ def added_text(one: Aggregate, engine: Engine, names: Sequence[str]) -> str:
     The levels of the job come first: their row is the lock of a commit, so none comes between these statements, and
     after them an app that does not know the levels cannot commit.
     """
-    unknown = [name for name in names if f"{one.name}_{name}" not in [level.name for level in one.rollups]]
+    rollups = {level.name.removeprefix(f"{one.name}_"): (level, finer) for finer, level in pairwise(one.levels)}
+    unknown = [name for name in names if name not in rollups]
     if unknown:
         raise InvalidTransform(f"{one.name} has no rollup named {', '.join(unknown)}")
-    finer = {level.name: below for below, level in pairwise(one.levels)}
-    added = [level for level in one.rollups if level.name in [f"{one.name}_{name}" for name in names]]
-    made = (f"{_level(each, engine)}\n{_filled(each, finer[each.name], engine)}" for each in added)
+    added = [rollups[name] for name in rollups if name in names]
+    made = (f"{_level(level, engine)}\n{_filled(level, finer, engine)}" for level, finer in added)
     return "\n".join([_of_job(one, engine), *made])
 
 
@@ -73,18 +73,21 @@ def _of_job(one: Aggregate, engine: Engine) -> str:
 def _filled(one: Aggregate, finer: Aggregate, engine: Engine) -> str:
     """Return the statement that adds up the windows of the finer level, as jobs do."""
     joins = {"count": "SUM", "sum": "SUM", "least": "MIN", "most": "MAX"}
+    begins, prefix = f"{_begins(one, engine)} AS begins", _PREFIX[engine]
+    selected, grouped, joined = begins, "begins", ""
+    if engine == "sqlserver":
+        selected, grouped, joined = "w.begins", "w.begins", f" CROSS APPLY (SELECT {begins}) AS w\n"
     values = [f"{joins[each.kind]}(a.{quoted(each.name)})" for each in one.measures]
-    keys = [f"a.{quoted(name)}" if name != WINDOW_START else "w.begins" for name in one.key]
-    select, group, table = ",\n       ".join([*keys, *values]), ", ".join(keys), _PREFIX[engine]
-    begins = f" CROSS APPLY (SELECT {_begins(one, engine)} AS begins) AS w\n"
-    if engine == "sqlite":
-        select = select.replace("w.begins", f"{_begins(one, engine)} AS begins")
-        group, begins = group.replace("w.begins", "begins"), ""
+    select = ",\n       ".join([*_keys(one, selected), *values])
     return (
-        f"INSERT INTO {table}{one.name}\n       ({', '.join(map(quoted, one.columns))},\n       run_number, slice)\n"
-        f"SELECT {select},\n       MAX(a.run_number), MAX(a.slice)\n  FROM {table}{finer.name} AS a\n{begins}"
-        f" GROUP BY {group};\n"
+        f"INSERT INTO {prefix}{one.name}\n       ({', '.join(map(quoted, one.columns))},\n       run_number, slice)\n"
+        f"SELECT {select},\n       MAX(a.run_number), MAX(a.slice)\n  FROM {prefix}{finer.name} AS a\n{joined}"
+        f" GROUP BY {', '.join(_keys(one, grouped))};\n"
     )
+
+
+def _keys(one: Aggregate, begins: str) -> list[str]:
+    return [begins if name == WINDOW_START else f"a.{quoted(name)}" for name in one.key]
 
 
 def _begins(one: Aggregate, engine: Engine) -> str:
@@ -116,8 +119,8 @@ def source_index_text(one: Aggregate, engine: Engine) -> str:
 
 def _windows(one: Aggregate, engine: Engine) -> str:
     ids = _IDS[engine]
-    lines = [_column(each, engine, may_lack=False) for each in one.keys]
-    lines += [_column(each, engine, may_lack=False) for each in one.measures]
+    lines = [_column(each, engine) for each in one.keys]
+    lines += [_column(each, engine) for each in one.measures]
     lines += [
         f"run_number {ids['run_number']} NOT NULL,  -- of the run that touched it last",
         f"slice {ids['slice']},  -- of its key; NULL: no run has touched it since there are slices",
@@ -128,19 +131,17 @@ def _windows(one: Aggregate, engine: Engine) -> str:
 def _staged(one: Aggregate, engine: Engine) -> str:
     ids, key = _IDS[engine], ("staging_id", "slice", *one.key)
     lines = [f"{name} {ids[name]} NOT NULL," for name in ("staging_id", "slice")]
-    lines += [_column(each, engine, may_lack=False) for each in one.keys]
+    lines += [_column(each, engine) for each in one.keys]
     lines += [f"run_id {ids['run_id']} NOT NULL,"]
     lines += [f"is_whole {_TYPES[engine][bool]} NOT NULL,  -- replaces the window, and does not add to it"]
     lines += [_column(each, engine, may_lack=each.kind != "count") for each in one.measures]
     return _table(one.staged, lines, key, engine, "IGNORE_DUP_KEY = ON")
 
 
-def _column(each: KeyColumn | Measure, engine: Engine, *, may_lack: bool) -> str:
-    if isinstance(each, Measure):
-        kind, is_optional = _TYPES[engine][each.holds], may_lack or each.is_optional
-    else:
-        kind, is_optional = _key_type(each, engine), False
-    return f"{each.name} {kind}{'' if is_optional else ' NOT NULL'},"
+def _column(each: KeyColumn | Measure, engine: Engine, *, may_lack: bool = False) -> str:
+    if isinstance(each, KeyColumn):
+        return f"{each.name} {_key_type(each, engine)} NOT NULL,"
+    return f"{each.name} {_TYPES[engine][each.holds]}{'' if may_lack or each.is_optional else ' NOT NULL'},"
 
 
 def _key_type(each: KeyColumn, engine: Engine) -> str:
@@ -154,7 +155,7 @@ def _table(name: str, lines: list[str], key: tuple[str, ...], engine: Engine, op
     using = f" WITH ({option})" if is_server and option else ""
     body = "\n".join(f"    {line}" for line in [*lines, f"CONSTRAINT pk_{name} PRIMARY KEY ({', '.join(key)}){using}"])
     end = ");" if is_server else ") STRICT, WITHOUT ROWID;"
-    return f"CREATE TABLE {'hubledger.' if is_server else ''}{name} (\n{body}\n{end}"
+    return f"CREATE TABLE {_PREFIX[engine]}{name} (\n{body}\n{end}"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -93,7 +93,7 @@ def _remove_windows(one: Aggregate, sql: Dialect) -> str:
 
 
 def _read_windows(one: Aggregate, sql: Dialect) -> str:
-    first, order = quoted(one.keys[0].name), ", ".join(f"a.{quoted(name)}" for name in _after_first(one))
+    first, order = quoted(one.keys[0].name), ", ".join(f"a.{quoted(name)}" for name in one.key[1:])
     return (
         f"SELECT {columns_of(one, 'a.')}\n  FROM {one.name} AS a\n WHERE a.{first} = :key_value"
         f" AND a.window_start >= :since_at AND a.window_start < :until_at\n ORDER BY {order}"
@@ -106,10 +106,6 @@ def _read_last_window(one: Aggregate, sql: Dialect) -> str:
         f"SELECT MAX(a.window_start) AS window_start\n  FROM {one.name} AS a\n"
         f" WHERE a.{first} = :key_value AND a.window_start < :until_at"
     )
-
-
-def _after_first(one: Aggregate) -> tuple[str, ...]:
-    return one.key[1:]
 
 
 def _printed(columns: list[str], places: Mapping[str, str]) -> str:

@@ -63,8 +63,8 @@ MUTANTS = (
         ("a filled level has the least of all values", '"most": "MAX"', '"most": "MIN"'),
         (
             "a day is filled from the quarters of an hour",
-            "finer = {level.name: below for below, level in pairwise(one.levels)}",
-            "finer = {level.name: one for level in one.rollups}",
+            "(level, finer) for finer, level in pairwise(one.levels)}",
+            "(level, one) for level in one.rollups}",
         ),
     ),
     *in_file(
