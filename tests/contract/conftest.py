@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+import core.aggregation.commit
 from tests.fakes.aggregation_engines import AggregatingStore, AggregationEngine, engines
 
 
@@ -20,3 +21,9 @@ def store(database: AggregationEngine) -> Iterator[AggregatingStore]:
     opened = cast(AggregatingStore, database.open())
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def single(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each slice be a transaction of its own."""
+    monkeypatch.setattr(core.aggregation.commit, "PORTION", 1)

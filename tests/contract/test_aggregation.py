@@ -1,15 +1,12 @@
 """Every store has at most one open run of a job, and changes a run only by compare and set."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
-import pytest
-
 from core.aggregation.port import AggregationStore
-from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged, planned_run
+from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Staged
 from core.model.aggregates import SLICES
 from core.store.aggregation import STAGED_CHUNK
 from core.transforms.aggregates.home_activity import HomeActivity
@@ -23,49 +20,13 @@ from tests.fakes.aggregation_engines import (
     stage,
 )
 from tests.fakes.builders import EPOCH, home, partition, reading
+from tests.fakes.runs import LATER, NOW, close, opened_run, planned, window
 
-NOW = EPOCH + timedelta(days=1, microseconds=123_457)
-LATER = NOW + timedelta(minutes=5)
 STAGING = ("home_activity_staged", "staged_slice", "staged_result")
-Opened = Callable[[], AggregationRun]
-
-
-def planned(store: AggregationStore) -> AggregationRun:
-    run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", NOW)
-    assert run is not None
-    return run
-
-
-@pytest.fixture
-def opened(store: AggregationStore) -> Opened:
-    """Commits an event and opens the run that covers it."""
-
-    def open_next() -> AggregationRun:
-        ingest(store, [reading()])
-        run = planned(store)
-        assert store.open_run(run)
-        return run
-
-    return open_next
-
-
-def window(home_id: str = "home-1", readings: int = 2, ppm: int | None = 500, minute: int = 0) -> HomeActivity:
-    at = EPOCH + timedelta(minutes=minute)
-    last = at + timedelta(minutes=3, microseconds=7)
-    return HomeActivity(home_id, at, "carbon_monoxide", readings, 1, ppm, ppm, ppm, at, last)
 
 
 def result(name: str, run: AggregationRun, windows: int = 1) -> Staged:
     return Staged(name, run.run_id, 1, LATER, {**levels_of([]), HOME_ACTIVITY: windows})
-
-
-def close(store: AggregationStore, database: AggregationEngine, run: AggregationRun, *windows: HomeActivity) -> None:
-    """Stage and commit a run."""
-    stage(database, f"{run.run_id}-s", run.run_id, windows)
-    finish(database, f"{run.run_id}-s", run.run_id, LATER)
-    staged = store.read_staged(run.run_id)
-    assert staged is not None
-    assert committed(store, run, staged, LATER)
 
 
 def activity(store: AggregationStore, home_id: str = "home-1") -> tuple[HomeActivity, ...]:
@@ -85,14 +46,14 @@ def test_the_cut_that_is_reached_names_every_partition_in_one_form(store: Aggreg
     assert store.read_standing(HOME_ACTIVITY).reached == f'{{"{stream_id}/10":1,"{stream_id}/2":2}}'
 
 
-def test_a_run_is_kept_as_it_was_planned(store: AggregationStore, opened: Opened) -> None:
-    run = opened()
+def test_a_run_is_kept_as_it_was_planned(store: AggregationStore) -> None:
+    run = opened_run(store)
     standing = store.read_standing(HOME_ACTIVITY)
     assert (standing.last_run, standing.open_run, standing.number) == (run, run, 1)
 
 
-def test_there_is_one_open_run_at_a_time(store: AggregationStore, opened: Opened) -> None:
-    run = opened()
+def test_there_is_one_open_run_at_a_time(store: AggregationStore) -> None:
+    run = opened_run(store)
     assert not store.open_run(run)
     assert not store.open_run(replace(run, run_id="other", number=2))
     assert store.read_runs(HOME_ACTIVITY, 10, 10) == (run,)
@@ -107,18 +68,16 @@ def test_of_planners_at_the_same_time_one_opens_the_run(store: AggregationStore)
     assert len(store.read_runs(HOME_ACTIVITY, 10, 10)) == 1
 
 
-def test_a_plan_from_a_cut_that_has_moved_opens_nothing(
-    store: AggregationStore, database: AggregationEngine, opened: Opened
-) -> None:
+def test_a_plan_from_a_cut_that_has_moved_opens_nothing(store: AggregationStore, database: AggregationEngine) -> None:
     ingest(store, [reading()])
     stale = planned(store)
-    close(store, database, opened(), window())
+    close(store, database, opened_run(store), window())
     assert not store.open_run(stale)
     assert not store.open_run(replace(stale, number=2))
 
 
-def test_a_submit_is_noted_once_and_for_its_own_attempt_only(store: AggregationStore, opened: Opened) -> None:
-    run = opened()
+def test_a_submit_is_noted_once_and_for_its_own_attempt_only(store: AggregationStore) -> None:
+    run = opened_run(store)
     assert not store.note_submitted(replace(run, attempt=2), "job-1", LATER)
     assert store.note_submitted(run, "job-1", LATER)
     assert not store.note_submitted(run, "job-2", LATER)
@@ -126,8 +85,8 @@ def test_a_submit_is_noted_once_and_for_its_own_attempt_only(store: AggregationS
     assert store.read_standing(HOME_ACTIVITY).open_run == kept
 
 
-def test_of_two_who_decide_on_another_submit_one_does(store: AggregationStore, opened: Opened) -> None:
-    run = opened()
+def test_of_two_who_decide_on_another_submit_one_does(store: AggregationStore) -> None:
+    run = opened_run(store)
     store.note_submitted(run, "job-1", NOW)
     assert store.renew_intent(run, 2, LATER)
     assert not store.renew_intent(run, 2, LATER)
@@ -137,16 +96,14 @@ def test_of_two_who_decide_on_another_submit_one_does(store: AggregationStore, o
     assert not store.fail_run(run, "why", LATER)
 
 
-def test_the_same_attempt_is_submitted_again_by_one_of_two(store: AggregationStore, opened: Opened) -> None:
-    run = opened()
+def test_the_same_attempt_is_submitted_again_by_one_of_two(store: AggregationStore) -> None:
+    run = opened_run(store)
     assert store.renew_intent(run, 1, LATER)
     assert not store.renew_intent(run, 1, LATER)
 
 
-def test_a_run_that_failed_leaves_the_cut_and_the_next_one_begins_there(
-    store: AggregationStore, opened: Opened
-) -> None:
-    run = opened()
+def test_a_run_that_failed_leaves_the_cut_and_the_next_one_begins_there(store: AggregationStore) -> None:
+    run = opened_run(store)
     assert store.fail_run(run, "why " + "👩" * 2_000, LATER)
     assert not store.fail_run(run, "again", LATER)
     assert not committed(store, run, result("s", run, 0), LATER)
@@ -158,10 +115,10 @@ def test_a_run_that_failed_leaves_the_cut_and_the_next_one_begins_there(
 
 
 def test_a_commit_moves_the_cut_opens_and_adds_to_windows_and_closes_the_run(
-    store: AggregationStore, database: AggregationEngine, opened: Opened
+    store: AggregationStore, database: AggregationEngine
 ) -> None:
-    close(store, database, opened(), window(), window("home-2", ppm=None))
-    second = opened()
+    close(store, database, opened_run(store), window(), window("home-2", ppm=None))
+    second = opened_run(store)
     early = replace(window(readings=3, ppm=200), first_observed_at=EPOCH - timedelta(seconds=1))
     close(store, database, second, early, window("home-2", ppm=300), window(minute=15))
     first_window, next_window = activity(store)
@@ -180,19 +137,15 @@ def test_a_commit_moves_the_cut_opens_and_adds_to_windows_and_closes_the_run(
     assert (closed.lake_path, closed.is_snapshot) == (f"/lake/{second.run_id}-s", False)
 
 
-def test_a_window_without_a_measure_stays_without_one(
-    store: AggregationStore, database: AggregationEngine, opened: Opened
-) -> None:
-    close(store, database, opened(), window(ppm=None))
-    close(store, database, opened(), window(ppm=None))
+def test_a_window_without_a_measure_stays_without_one(store: AggregationStore, database: AggregationEngine) -> None:
+    close(store, database, opened_run(store), window(ppm=None))
+    close(store, database, opened_run(store), window(ppm=None))
     (found,) = activity(store)
     assert (found.readings, found.ppm_hundredths, found.least_ppm_hundredths) == (4, None, None)
 
 
-def test_rows_that_a_task_staged_twice_count_once(
-    store: AggregationStore, database: AggregationEngine, opened: Opened
-) -> None:
-    run = opened()
+def test_rows_that_a_task_staged_twice_count_once(store: AggregationStore, database: AggregationEngine) -> None:
+    run = opened_run(store)
     stage(database, f"{run.run_id}-s", run.run_id, [window()])
     close(store, database, run, window(), window(minute=15))
     assert activity(store) == (window(), window(minute=15))
@@ -200,9 +153,9 @@ def test_rows_that_a_task_staged_twice_count_once(
 
 
 def test_what_another_execution_staged_is_neither_counted_nor_left(
-    store: AggregationStore, database: AggregationEngine, opened: Opened
+    store: AggregationStore, database: AggregationEngine
 ) -> None:
-    run = opened()
+    run = opened_run(store)
     stage(database, "half", run.run_id, [window(readings=100)])
     stage(database, "zombie", "long-closed", [window(readings=100)])
     stage(database, "second", run.run_id, [window(readings=100)])
@@ -214,9 +167,9 @@ def test_what_another_execution_staged_is_neither_counted_nor_left(
 
 
 def test_a_commit_leaves_the_staging_which_is_cleared_in_small_parts_once_the_run_is_closed(
-    store: AggregationStore, database: AggregationEngine, opened: Opened
+    store: AggregationStore, database: AggregationEngine
 ) -> None:
-    run = opened()
+    run = opened_run(store)
     stage(database, "late", run.run_id, [window(f"home-{number}") for number in range(STAGED_CHUNK + 1)])
     finish(database, "late", run.run_id, LATER + timedelta(seconds=1))
     store.clear_staging()
@@ -227,17 +180,17 @@ def test_a_commit_leaves_the_staging_which_is_cleared_in_small_parts_once_the_ru
     assert [database.count(table) for table in STAGING] == [0, 0, 0]
 
 
-def test_a_run_is_committed_once(store: AggregationStore, database: AggregationEngine, opened: Opened) -> None:
-    run = opened()
+def test_a_run_is_committed_once(store: AggregationStore, database: AggregationEngine) -> None:
+    run = opened_run(store)
     close(store, database, run, window())
     assert not committed(store, run, result(f"{run.run_id}-s", run), LATER)
     assert activity(store) == (window(),)
 
 
 def test_a_commit_from_another_cut_than_the_standing_one_writes_nothing(
-    store: AggregationStore, database: AggregationEngine, opened: Opened
+    store: AggregationStore, database: AggregationEngine
 ) -> None:
-    run = opened()
+    run = opened_run(store)
     stage(database, "s", run.run_id, [window()])
     finish(database, "s", run.run_id, LATER)
     elsewhere = replace(run, cut_from=Cut('{"1/0":7}'))
@@ -246,10 +199,8 @@ def test_a_commit_from_another_cut_than_the_standing_one_writes_nothing(
     assert store.read_standing(HOME_ACTIVITY).open_run == run
 
 
-def test_of_commits_at_the_same_time_one_counts(
-    store: AggregationStore, database: AggregationEngine, opened: Opened
-) -> None:
-    run = opened()
+def test_of_commits_at_the_same_time_one_counts(store: AggregationStore, database: AggregationEngine) -> None:
+    run = opened_run(store)
     for staging_id in ("a", "b"):
         stage(database, staging_id, run.run_id, [window()])
         finish(database, staging_id, run.run_id, LATER)
@@ -260,10 +211,10 @@ def test_of_commits_at_the_same_time_one_counts(
 
 
 def test_a_whole_window_replaces_what_stands_and_an_empty_one_removes_it(
-    store: AggregationStore, database: AggregationEngine, opened: Opened
+    store: AggregationStore, database: AggregationEngine
 ) -> None:
-    close(store, database, opened(), window(readings=9), window(minute=15), window(minute=30))
-    run = opened()
+    close(store, database, opened_run(store), window(readings=9), window(minute=15), window(minute=30))
+    run = opened_run(store)
     stage(database, f"{run.run_id}-s", run.run_id, [window(readings=4), window(readings=0, minute=15)], whole=True)
     close(store, database, run, window(minute=30))
     kept, added = activity(store)
@@ -271,27 +222,25 @@ def test_a_whole_window_replaces_what_stands_and_an_empty_one_removes_it(
     assert (added.readings, added.window_start) == (4, EPOCH + timedelta(minutes=30))
 
 
-def test_nothing_staged_is_an_empty_run(store: AggregationStore, database: AggregationEngine, opened: Opened) -> None:
-    run = opened()
+def test_nothing_staged_is_an_empty_run(store: AggregationStore, database: AggregationEngine) -> None:
+    run = opened_run(store)
     close(store, database, run)
     closed = store.read_runs(HOME_ACTIVITY, 10, 1)[0]
     assert (closed.status, closed.readings, closed.windows) == ("committed", 0, 0)
 
 
-def test_a_result_that_is_not_finished_is_not_there(
-    store: AggregationStore, database: AggregationEngine, opened: Opened
-) -> None:
-    run = opened()
+def test_a_result_that_is_not_finished_is_not_there(store: AggregationStore, database: AggregationEngine) -> None:
+    run = opened_run(store)
     stage(database, "half", run.run_id, [window()])
     finish(database, "of another run", "other", LATER)
     assert store.read_staged(run.run_id) is None
 
 
 def test_runs_are_listed_from_the_newest_and_committed_ones_from_the_oldest(
-    store: AggregationStore, database: AggregationEngine, opened: Opened
+    store: AggregationStore, database: AggregationEngine
 ) -> None:
-    close(store, database, opened(), window())
-    store.fail_run(opened(), "why", LATER)
+    close(store, database, opened_run(store), window())
+    store.fail_run(opened_run(store), "why", LATER)
     again = planned(store)
     assert store.open_run(again)
     close(store, database, again, window())
@@ -301,10 +250,8 @@ def test_runs_are_listed_from_the_newest_and_committed_ones_from_the_oldest(
     assert [run.number for run in store.read_committed_runs(HOME_ACTIVITY, 1)] == [3]
 
 
-def test_activity_is_that_of_one_home_in_a_span(
-    store: AggregationStore, database: AggregationEngine, opened: Opened
-) -> None:
-    close(store, database, opened(), window(), window(minute=15), window(minute=30), window("home-10"))
+def test_activity_is_that_of_one_home_in_a_span(store: AggregationStore, database: AggregationEngine) -> None:
+    close(store, database, opened_run(store), window(), window(minute=15), window(minute=30), window("home-10"))
     since, until = EPOCH + timedelta(minutes=15), EPOCH + timedelta(minutes=30)
     assert store.read_windows(HomeActivity, "home-1", since, until) == (window(minute=15),)
     assert store.read_windows(HomeActivity, "home", EPOCH, LATER) == ()
@@ -319,11 +266,13 @@ def test_homes_are_found_by_how_their_ids_begin(store: AggregationStore) -> None
 
 
 def test_the_last_window_of_a_home_is_the_last_that_begins_before_an_instant(
-    store: AggregationStore, database: AggregationEngine, opened: Opened
+    store: AggregationStore, database: AggregationEngine
 ) -> None:
     from core.store.homes import Homes
 
-    close(store, database, opened(), window(), window(minute=30), window(minute=15), window("home-10", minute=60))
+    close(
+        store, database, opened_run(store), window(), window(minute=30), window(minute=15), window("home-10", minute=60)
+    )
     homes = Homes(cast(Any, store).database)
     half_past = EPOCH + timedelta(minutes=30)
     assert homes.read_last_window("home-1", half_past) == EPOCH + timedelta(minutes=15)

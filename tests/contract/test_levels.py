@@ -5,87 +5,38 @@ from typing import Any
 
 import pytest
 
-import core.aggregation.commit
 from core.aggregation.commit import commit_run
 from core.aggregation.port import AggregationStore
-from core.aggregation.runs import AggregationRun, Staged, planned_run
 from core.errors import SchemaMismatch, StagingRefused, StoreUnavailable
-from core.model.aggregates import SLICES, aggregate_table
+from core.model.aggregates import SLICES
 from core.store.aggregate_ddl import added_text
 from core.transforms.aggregates.home_activity import HomeActivity
-from tests.contract.test_slices import Dying
 from tests.fakes.aggregation_engines import (
-    HOME_ACTIVITY,
     AggregationEngine,
     SqliteAggregation,
     committed,
-    finish,
-    ingest,
-    stage,
 )
-from tests.fakes.builders import EPOCH, reading
+from tests.fakes.builders import EPOCH
 from tests.fakes.rollups import rolled, with_levels
+from tests.fakes.runs import FAR, HOMES, OF, Dying, close, last_run, opened_run, staged_result, stored, window
 
-OF = aggregate_table(HomeActivity)
-FAR = EPOCH + timedelta(days=900)
-HOMES = [f"home-{number}" for number in range(8)]
-NUMBERS = sorted({OF.slice_of(home) for home in HOMES})
+EIGHT = HOMES[:8]
+NUMBERS = sorted({OF.slice_of(home) for home in EIGHT})
 MINUTES = (0, 15, 60, 1_425, 1_440)
+pytestmark = pytest.mark.usefixtures("single")
 
-
-@pytest.fixture(autouse=True)
-def single(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each slice be a transaction of its own."""
-    monkeypatch.setattr(core.aggregation.commit, "PORTION", 1)
-
-
-def window(home_id: str, minute: int = 0, ppm: int | None = 500) -> HomeActivity:
-    at = EPOCH + timedelta(minutes=minute)
-    return HomeActivity(home_id, at, "carbon_monoxide", 2, 1, ppm, ppm, ppm, at, at + timedelta(seconds=minute))
-
-
-FIRST = [window(home, minute) for home in HOMES for minute in MINUTES]
-SECOND = [window(home, minute, ppm) for home in HOMES for minute, ppm in ((15, None), (30, 900), (2_880, None))]
-
-
-def opened_run(store: AggregationStore) -> AggregationRun:
-    ingest(store, [reading()])
-    run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", FAR)
-    assert run is not None
-    assert store.open_run(run)
-    return run
-
-
-def standing_run(store: AggregationStore) -> AggregationRun:
-    run = store.read_standing(HOME_ACTIVITY).last_run
-    assert run is not None
-    return run
-
-
-def staged_result(
-    store: AggregationStore, database: AggregationEngine, run: AggregationRun, windows: list[Any], name: str = ""
-) -> Staged:
-    name = f"{run.run_id}-{name}"
-    stage(database, name, run.run_id, windows)
-    finish(database, name, run.run_id, FAR)
-    found = store.read_staged(run.run_id)
-    assert found is not None
-    return found
+FIRST = [window(home, minute) for home in EIGHT for minute in MINUTES]
+SECOND = [window(home, minute, ppm=ppm) for home in EIGHT for minute, ppm in ((15, None), (30, 900), (2_880, None))]
 
 
 def run_of(store: AggregationStore, database: AggregationEngine, windows: list[HomeActivity]) -> None:
-    run = opened_run(store)
-    assert committed(store, run, staged_result(store, database, run, with_levels(windows)), FAR)
+    close(store, database, opened_run(store), *with_levels(windows))
 
 
-def stored(store: AggregationStore, level: Any = OF, homes: list[str] = HOMES) -> list[Any]:
-    return [one for home in homes for one in store.read_windows(level.of, home, EPOCH, FAR)]
-
-
-def agree(store: AggregationStore, homes: list[str] = HOMES) -> bool:
+def agree(store: AggregationStore) -> bool:
     """Return True when each level is the sum of the finest one."""
-    finest = stored(store, homes=homes)
-    return all(stored(store, level, homes) == rolled(finest, level) for level in OF.rollups)
+    finest = stored(store)
+    return all(stored(store, level) == rolled(finest, level) for level in OF.rollups)
 
 
 def test_a_run_adds_to_the_windows_of_every_level(store: AggregationStore, database: AggregationEngine) -> None:
@@ -95,7 +46,7 @@ def test_a_run_adds_to_the_windows_of_every_level(store: AggregationStore, datab
     first, *_ = stored(store, OF.rollups[-1])
     assert (first.window_start, first.readings, first.ppm_hundredths) == (EPOCH, 12, 2_900)
     assert [len(stored(store, level)) for level in OF.levels] == [7 * 8, 5 * 8, 3 * 8]
-    closed = standing_run(store)
+    closed = last_run(store)
     assert (closed.readings, closed.windows, closed.committed_slices) == (2 * 24, 24, SLICES)
 
 
@@ -110,8 +61,8 @@ def test_a_reader_sees_all_levels_of_a_home_change_at_once_wherever_a_commit_die
     with pytest.raises(StoreUnavailable):
         committed(dying, run, staged, FAR)
     assert agree(store)
-    if standing_run(store).status != "committed":
-        assert committed(store, standing_run(store), staged, FAR)
+    if last_run(store).status != "committed":
+        assert committed(store, last_run(store), staged, FAR)
     assert agree(store)
     assert len(stored(store)) == 7 * 8
 
@@ -143,7 +94,7 @@ def test_a_wrong_row_in_the_staging_of_any_level_is_refused_and_no_level_is_writ
     assert agree(store)
     assert store.discard_staged(staged)
     again = staged_result(store, database, run, with_levels(FIRST), "again")
-    assert committed(store, standing_run(store), again, FAR)
+    assert committed(store, last_run(store), again, FAR)
     assert (stored(store), agree(store)) == (FIRST, True)
 
 
@@ -182,7 +133,7 @@ def test_code_that_does_not_know_the_levels_of_the_database_commits_nothing(
     database.change("UPDATE {p}aggregation_cut SET levels = 'home_activity home_activity_month'")
     with pytest.raises(SchemaMismatch, match="deploy the app that belongs to the last migration"):
         commit_run(store, run, staged, lambda: FAR, FAR + timedelta(minutes=1))
-    assert (stored(store), standing_run(store).committed_slices) == ([], 0)
+    assert (stored(store), last_run(store).committed_slices) == ([], 0)
 
 
 def migrate_again(database: AggregationEngine) -> None:
@@ -218,7 +169,7 @@ def test_a_level_that_is_added_between_two_slices_of_a_run_counts_each_slice_onc
         committed(dying, run, staged, FAR)
     migrate_again(database)
     assert agree(store)
-    assert committed(store, standing_run(store), staged, FAR)
+    assert committed(store, last_run(store), staged, FAR)
     assert agree(store)
     assert len(stored(store)) == 7 * 8
 

@@ -12,20 +12,20 @@ from core.aggregation.commit import commit_run
 from core.aggregation.kinds import ALL_DAYS, Days, OrderedKind, RunOrder
 from core.aggregation.ordered import RowSource, ordered_run
 from core.aggregation.orders import Move, Order
-from core.aggregation.runs import NO_CUT, AggregationRun, Staged, planned_run
+from core.aggregation.runs import NO_CUT, AggregationRun, Staged
 from core.store.pipeline import Pipelines
 from core.transforms.aggregates.home_activity import HomeActivity
-from tests.contract.test_aggregation import LATER, NOW, activity, close, window
+from tests.contract.test_aggregation import activity
 from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
     AggregatingStore,
     AggregationEngine,
     committed,
-    finish,
     ingest,
     stage,
 )
 from tests.fakes.builders import reading
+from tests.fakes.runs import LATER, NOW, close, opened_run, planned, staged_result, window
 
 TODAY = Days(date(2026, 2, 1), date(2026, 2, 3))
 
@@ -61,11 +61,7 @@ def begun(store: AggregatingStore, pipelines: Pipelines, kind: OrderedKind = "re
 
 def increment(store: AggregatingStore, database: AggregationEngine, *windows: HomeActivity) -> None:
     """Commit an event, and a run of it."""
-    ingest(store, [reading()])
-    run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", NOW)
-    assert run is not None
-    assert store.open_run(run)
-    close(store, database, run, *windows)
+    close(store, database, opened_run(store), *windows)
 
 
 def test_an_order_waits_as_it_was_placed_and_ends_in_the_transaction_of_its_plan(
@@ -172,8 +168,7 @@ def test_a_backfill_moves_the_cut_to_the_rows_that_it_read(
     close(store, database, run)
     standing = store.read_standing(HOME_ACTIVITY)
     assert (standing.cut, activity(store)) == (run.cut_to, (window(),))
-    following = planned_run(HOME_ACTIVITY, standing, "local", NOW)
-    assert following is not None
+    following = planned(store)
     assert (following.cut_from, following.kind) == (run.cut_to, "increment")
 
 
@@ -181,11 +176,8 @@ def half_committed(
     store: AggregatingStore, database: AggregationEngine, run: AggregationRun
 ) -> tuple[AggregationRun, Staged]:
     """Commit the first of two slices of a run; return the run after it, and its result."""
-    staging_id = f"{run.run_id}-s"
-    stage(database, staging_id, run.run_id, [window(), window("home-2")], whole=True)
-    finish(database, staging_id, run.run_id, LATER)
-    staged = store.read_staged(run.run_id)
-    assert staged is not None
+    stage(database, f"{run.run_id}-s", run.run_id, [window(), window("home-2")], whole=True)
+    staged = staged_result(store, database, run, [])
     times = iter([LATER, LATER + timedelta(hours=1)])
     told = commit_run(store, run, staged, lambda: next(times), LATER + timedelta(minutes=1))
     assert told.startswith("committed ")
@@ -196,9 +188,8 @@ def half_committed(
 
 
 def test_a_repair_with_committed_slices_may_fail_and_a_backfill_may_not(
-    store: AggregatingStore, database: AggregationEngine, pipelines: Pipelines, monkeypatch: pytest.MonkeyPatch
+    store: AggregatingStore, database: AggregationEngine, pipelines: Pipelines, single: None
 ) -> None:
-    monkeypatch.setattr("core.aggregation.commit.PORTION", 1)
     ingest(store, [reading()])
     run, staged = half_committed(store, database, begun(store, pipelines, "backfill"))
     assert not store.fail_run(run, "why", LATER)

@@ -12,7 +12,6 @@ from core.aggregation.orders import Move, Order
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Pause, planned_run
 from core.store.aggregation import LOG_LENGTH
 from core.store.pipeline import Pipelines
-from tests.contract.test_aggregation import LATER, NOW
 from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
     AggregatingStore,
@@ -22,6 +21,7 @@ from tests.fakes.aggregation_engines import (
     ingest,
 )
 from tests.fakes.builders import EPOCH, letter, partition, reading
+from tests.fakes.runs import LATER, NOW
 
 COMMITTED_AT = EPOCH + timedelta(days=1)  # of the builders' commits
 

@@ -3,28 +3,22 @@
 import json
 from datetime import timedelta
 
-from core.aggregation.runs import planned_run
 from core.store.pipeline import Pipelines
-from tests.contract.test_aggregation import LATER, NOW
 from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
     AggregatingStore,
     AggregationEngine,
     committed,
     finish,
-    ingest,
 )
-from tests.fakes.builders import reading
+from tests.fakes.runs import LATER, NOW, opened_run
 
 SOUND, FAULTY = json.dumps({"fault": None}), json.dumps({"fault": "rows differ 👩" + "x" * 900, "rows": {}})
 
 
 def commit_run(store: AggregatingStore, database: AggregationEngine, quality: str | None) -> None:
     """Commit a run whose result has this quality, beside a later result that has none."""
-    ingest(store, [reading()])
-    run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", NOW)
-    assert run is not None
-    assert store.open_run(run)
+    run = opened_run(store)
     finish(database, f"{run.run_id}-a", run.run_id, NOW, quality)
     finish(database, f"{run.run_id}-b", run.run_id, LATER, None)
     staged = store.read_staged(run.run_id)

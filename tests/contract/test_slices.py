@@ -1,6 +1,5 @@
 """Every store commits each slice of a run whole or not at all, and refuses a slice that was changed."""
 
-from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -8,69 +7,28 @@ from typing import Any
 
 import pytest
 
-import core.aggregation.commit
 from core.aggregation.commit import HELD, PORTION, Part, Portion, commit_run, next_portion
 from core.aggregation.port import AggregationStore
-from core.aggregation.runs import AggregationRun, RunLimits, Staged, StagedSlice, Step, next_step, planned_run
 from core.aggregation.runs import EngineAnswer as Answer
+from core.aggregation.runs import RunLimits, StagedSlice, Step, next_step
 from core.aggregation.spark import JobState
 from core.errors import StagingRefused, StoreUnavailable
-from core.model.aggregates import SLICES, aggregate_table
+from core.model.aggregates import SLICES
 from core.transforms.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
     AggregationEngine,
     committed,
     finish,
-    ingest,
     stage,
 )
-from tests.fakes.builders import EPOCH, reading
+from tests.fakes.builders import EPOCH
+from tests.fakes.runs import HOMES, NOW, OF, Dying, last_run, opened_run, staged_result, stored, window
 
-NOW = EPOCH + timedelta(days=1)
-HOMES = [f"home-{number}" for number in range(12)]
-OF = aggregate_table(HomeActivity)
 NUMBERS = sorted({OF.slice_of(home) for home in HOMES})
 
 
-@pytest.fixture
-def single(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each slice be a transaction of its own."""
-    monkeypatch.setattr(core.aggregation.commit, "PORTION", 1)
-
-
-def window(home_id: str, minute: int = 0) -> HomeActivity:
-    at = EPOCH + timedelta(minutes=minute)
-    return HomeActivity(home_id, at, "carbon_monoxide", 2, 1, 500, 200, 300, at, at + timedelta(seconds=7))
-
-
 WINDOWS = [window(home, minute) for home in HOMES for minute in (0, 15)]
-
-
-def opened_run(store: AggregationStore) -> AggregationRun:
-    ingest(store, [reading()])
-    run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", NOW)
-    assert run is not None
-    assert store.open_run(run)
-    return run
-
-
-def staged_result(store: AggregationStore, database: AggregationEngine, run: AggregationRun, name: str = "s") -> Staged:
-    stage(database, name, run.run_id, WINDOWS)
-    finish(database, name, run.run_id, NOW)
-    found = store.read_staged(run.run_id)
-    assert found is not None
-    return found
-
-
-def stored(store: AggregationStore) -> list[HomeActivity]:
-    return [one for home in HOMES for one in store.read_windows(HomeActivity, home, EPOCH, NOW)]
-
-
-def standing_run(store: AggregationStore) -> AggregationRun:
-    run = store.read_standing(HOME_ACTIVITY).last_run
-    assert run is not None
-    return run
 
 
 OF_HOME = "home_id = 'home-3' AND window_start = (SELECT MIN(window_start) FROM {p}home_activity_staged)"
@@ -104,17 +62,17 @@ def test_a_result_that_is_not_what_its_job_staged_is_refused_and_another_result_
     store: AggregationStore, database: AggregationEngine, single: None, name: str
 ) -> None:
     run = opened_run(store)
-    staged = staged_result(store, database, run)
+    staged = staged_result(store, database, run, WINDOWS)
     database.change(TAMPERED[name])
-    with pytest.raises(StagingRefused, match="staging s is refused"):
+    with pytest.raises(StagingRefused, match=r"staging \w+-s is refused"):
         committed(store, run, staged, NOW)
     assert store.read_windows(HomeActivity, "home-3", EPOCH, NOW) == ()
-    assert (standing_run(store).status, store.read_standing(HOME_ACTIVITY).cut) == ("submitting", run.cut_from)
+    assert (last_run(store).status, store.read_standing(HOME_ACTIVITY).cut) == ("submitting", run.cut_from)
     assert store.discard_staged(staged)
     assert not store.discard_staged(staged)
     assert store.read_staged(run.run_id) is None
-    again = staged_result(store, database, run, "again")
-    assert committed(store, standing_run(store), again, NOW)
+    again = staged_result(store, database, run, WINDOWS, "again")
+    assert committed(store, last_run(store), again, NOW)
     assert stored(store) == WINDOWS
 
 
@@ -122,7 +80,7 @@ def test_a_pause_holds_a_run_between_its_slices_until_somebody_resumes(
     store: AggregationStore, database: AggregationEngine, single: None
 ) -> None:
     run = opened_run(store)
-    staged = staged_result(store, database, run)
+    staged = staged_result(store, database, run, WINDOWS)
     asked = 0
 
     def paused_before_the_third() -> datetime:
@@ -133,15 +91,15 @@ def test_a_pause_holds_a_run_between_its_slices_until_somebody_resumes(
         return NOW
 
     assert commit_run(store, run, staged, paused_before_the_third, NOW + timedelta(1)) == HELD
-    assert standing_run(store).committed_slices == NUMBERS[1] + 1
+    assert last_run(store).committed_slices == NUMBERS[1] + 1
     database.change("UPDATE {p}aggregation_cut SET paused_at = NULL")
-    assert committed(store, standing_run(store), staged, NOW)
+    assert committed(store, last_run(store), staged, NOW)
     assert stored(store) == WINDOWS
 
 
 def test_a_pause_holds_the_cut(store: AggregationStore, database: AggregationEngine) -> None:
     run = opened_run(store)
-    staged = staged_result(store, database, run)
+    staged = staged_result(store, database, run, WINDOWS)
     portion = next_portion(store.read_slices(staged), 0, PORTION)
     assert portion is not None
     assert store.commit_portion(run, staged, portion)
@@ -156,14 +114,14 @@ def test_a_run_whose_result_was_taken_away_is_closed_by_the_next_result(
     store: AggregationStore, database: AggregationEngine
 ) -> None:
     run = opened_run(store)
-    staged = staged_result(store, database, run)
+    staged = staged_result(store, database, run, WINDOWS)
     portion = next_portion(store.read_slices(staged), 0, PORTION)
     assert portion is not None
     assert store.commit_portion(run, staged, portion)
     assert store.discard_staged(staged)
-    assert not store.close_run(standing_run(store), staged, NOW)
-    again = staged_result(store, database, run, "again")
-    assert committed(store, standing_run(store), again, NOW)
+    assert not store.close_run(last_run(store), staged, NOW)
+    again = staged_result(store, database, run, WINDOWS, "again")
+    assert committed(store, last_run(store), again, NOW)
     assert stored(store) == WINDOWS
 
 
@@ -180,51 +138,23 @@ def test_a_key_with_an_end_of_a_line_or_marks_of_our_own_is_no_tampering(
     assert [one for each in windows for one in store.read_windows(HomeActivity, each.home_id, EPOCH, NOW)] == windows
 
 
-class Dying:
-    """A store whose process dies around a transaction: before it with an even number, and after it with an odd one."""
-
-    def __init__(self, store: AggregationStore, at: int) -> None:
-        self._store = store
-        self._left = at
-
-    def read_slices(self, staged: Staged) -> Sequence[StagedSlice]:
-        return self._store.read_slices(staged)
-
-    def commit_portion(self, run: AggregationRun, staged: Staged, portion: Portion) -> bool:
-        return self._around(lambda: self._store.commit_portion(run, staged, portion))
-
-    def close_run(self, run: AggregationRun, staged: Staged, closed_at: datetime) -> bool:
-        return self._around(lambda: self._store.close_run(run, staged, closed_at))
-
-    def _around(self, write: Callable[[], bool]) -> bool:
-        self._die()
-        done = write()
-        self._die()
-        return done
-
-    def _die(self) -> None:
-        self._left -= 1
-        if self._left < 0:
-            raise StoreUnavailable("killed")
-
-
 @pytest.mark.parametrize("at", range(2 * len(NUMBERS) + 2))
 def test_a_commit_that_dies_between_any_two_slices_is_continued_and_counts_once(
     store: AggregationStore, database: AggregationEngine, single: None, at: int
 ) -> None:
     run = opened_run(store)
-    staged = staged_result(store, database, run)
+    staged = staged_result(store, database, run, WINDOWS)
     dying: Any = Dying(store, at)
     with pytest.raises(StoreUnavailable):
         committed(dying, run, staged, NOW)
     found = stored(store)
     assert all(found.count(one) == found.count(other) for one, other in zip(WINDOWS[::2], WINDOWS[1::2], strict=True))
     assert len(found) == 2 * len([home for home in HOMES if OF.slice_of(home) in NUMBERS[: (at + 1) // 2]])
-    left = standing_run(store)
+    left = last_run(store)
     if left.status != "committed":
         assert committed(store, left, staged, NOW)
     assert stored(store) == WINDOWS
-    closed = standing_run(store)
+    closed = last_run(store)
     assert (closed.status, closed.committed_slices, closed.readings, closed.windows) == ("committed", SLICES, 48, 24)
     assert store.read_standing(HOME_ACTIVITY).cut == run.cut_to
 
@@ -233,10 +163,10 @@ def test_ticks_at_the_same_time_commit_each_slice_once(
     store: AggregationStore, database: AggregationEngine, single: None
 ) -> None:
     run = opened_run(store)
-    staged = staged_result(store, database, run)
+    staged = staged_result(store, database, run, WINDOWS)
 
     def tick(_: int) -> bool:
-        while (now := standing_run(store)).status != "committed":
+        while (now := last_run(store)).status != "committed":
             if committed(store, now, staged, NOW):
                 return True
         return False
@@ -250,12 +180,12 @@ def test_slices_of_results_of_two_attempts_make_one_run(
     store: AggregationStore, database: AggregationEngine, single: None
 ) -> None:
     run = opened_run(store)
-    staged = staged_result(store, database, run)
+    staged = staged_result(store, database, run, WINDOWS)
     dying: Any = Dying(store, 5)
     with pytest.raises(StoreUnavailable):
         committed(dying, run, staged, NOW)
     assert store.discard_staged(staged)
-    assert committed(store, standing_run(store), staged_result(store, database, run, "again"), NOW)
+    assert committed(store, last_run(store), staged_result(store, database, run, WINDOWS, "again"), NOW)
     assert stored(store) == WINDOWS
 
 
@@ -263,12 +193,12 @@ def test_a_tick_commits_slices_until_its_time_is_over_and_the_next_one_continues
     store: AggregationStore, database: AggregationEngine, single: None
 ) -> None:
     run = opened_run(store)
-    staged = staged_result(store, database, run)
+    staged = staged_result(store, database, run, WINDOWS)
     times = iter(NOW + timedelta(minutes=minute) for minute in range(99))
     said = commit_run(store, run, staged, lambda: next(times), NOW + timedelta(minutes=3))
     assert said == f"committed {NUMBERS[2] + 1} of {SLICES} slices"
-    assert standing_run(store).committed_slices == NUMBERS[2] + 1
-    assert committed(store, standing_run(store), staged, NOW)
+    assert last_run(store).committed_slices == NUMBERS[2] + 1
+    assert committed(store, last_run(store), staged, NOW)
     assert stored(store) == WINDOWS
 
 
@@ -278,8 +208,8 @@ def test_a_run_with_a_committed_slice_is_never_given_up(
     run = opened_run(store)
     dying: Any = Dying(store, 2)
     with pytest.raises(StoreUnavailable):
-        committed(dying, run, staged_result(store, database, run), NOW)
-    begun = standing_run(store)
+        committed(dying, run, staged_result(store, database, run, WINDOWS), NOW)
+    begun = last_run(store)
     assert not store.fail_run(begun, "why", NOW)
     limits, lost = RunLimits(attempts=1, submits=1), Answer("job-1", JobState.FAILED)
     submitted = replace(begun, status="submitted", engine_job_id="job-1", submitted_at=NOW)
@@ -309,6 +239,6 @@ def test_the_levels_of_a_slice_are_in_one_portion_and_their_windows_are_counted_
 
 def test_each_window_keeps_its_slice(store: AggregationStore, database: AggregationEngine) -> None:
     run = opened_run(store)
-    assert committed(store, run, staged_result(store, database, run), NOW)
+    assert committed(store, run, staged_result(store, database, run, WINDOWS), NOW)
     kept = database.change("SELECT home_id, slice FROM {p}home_activity")
     assert {tuple(row) for row in kept} == {(home, OF.slice_of(home)) for home in HOMES}

@@ -6,23 +6,18 @@ from collections.abc import Iterator
 import pytest
 
 from core.aggregation.commit import PORTION, next_portion
-from core.aggregation.runs import AggregationRun, Staged, planned_run
 from core.model.aggregates import SLICES
 from core.store.aggregation import portion_script
 from core.store.sqlserver.batch import run_batch
 from core.transforms.aggregates.home_activity import HomeActivity
-from tests.contract.test_slices import NOW, window
 from tests.fakes.aggregation_engines import (
-    HOME_ACTIVITY,
     AggregatingStore,
     ServerAggregation,
     committed,
     engines,
-    finish,
-    ingest,
-    stage,
 )
-from tests.fakes.builders import EPOCH, reading
+from tests.fakes.builders import EPOCH
+from tests.fakes.runs import NOW, opened_run, staged_result, window
 
 CONNECTION = os.environ.get("MSSQL_CONNECTION", "")
 pytestmark = pytest.mark.skipif(not CONNECTION, reason="MSSQL_CONNECTION names no server")
@@ -49,22 +44,9 @@ def store(database: ServerAggregation) -> Iterator[AggregatingStore]:
     opened.close()
 
 
-def result_of(
-    store: AggregatingStore, database: ServerAggregation, windows: list[HomeActivity]
-) -> tuple[AggregationRun, Staged]:
-    ingest(store, [reading()])
-    run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", NOW)
-    assert run is not None
-    assert store.open_run(run)
-    stage(database, "s", run.run_id, windows)
-    finish(database, "s", run.run_id, NOW)
-    staged = store.read_staged(run.run_id)
-    assert staged is not None
-    return run, staged
-
-
 def test_a_task_that_runs_twice_stages_each_window_once(store: AggregatingStore, database: ServerAggregation) -> None:
-    run, staged = result_of(store, database, [window("home-1"), window("home-2")])
+    run = opened_run(store)
+    staged = staged_result(store, database, run, [window("home-1"), window("home-2")])
     database.change(DOUBLED)
     assert database.count("home_activity_staged") == 2
     assert committed(store, run, staged, NOW)
@@ -75,9 +57,11 @@ def test_a_slice_in_commit_leaves_the_rows_of_the_next_slice_readable(
     store: AggregatingStore, database: ServerAggregation
 ) -> None:
     windows = [window("home-1"), window("home-2")]
-    run, staged = result_of(store, database, windows)
+    run = opened_run(store)
+    staged = staged_result(store, database, run, windows)
     assert committed(store, run, staged, NOW)
-    run, staged = result_of(store, database, [window("home-1")])
+    run = opened_run(store)
+    staged = staged_result(store, database, run, [window("home-1")])
     portion = next_portion(store.read_slices(staged), 0, PORTION)
     assert portion is not None
     assert portion.last == SLICES - 1
