@@ -5,7 +5,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,31 +12,23 @@ import pytest
 
 import core.aggregation.commit
 from core.aggregation.commit import Portion
-from core.aggregation.runs import AggregationRun, Staged, planned_run
-from core.model.aggregates import SLICES, aggregate_table
+from core.aggregation.runs import AggregationRun, Staged
+from core.model.aggregates import SLICES
 from core.store.sqlite.database import CHECKPOINT_AFTER, SqliteDatabase
 from core.store.sqlite.schema import open_checked
-from core.transforms.aggregates.home_activity import HomeActivity
 from tests.fakes.aggregation_engines import (
     HOME_ACTIVITY,
     AggregatingStore,
     SqliteAggregation,
     committed,
-    finish,
     ingest,
-    stage,
 )
-from tests.fakes.builders import EPOCH, reading
+from tests.fakes.builders import reading
 from tests.fakes.engines import SqliteEngine
+from tests.fakes.runs import HOMES, NOW, OF, opened_run, staged_result, stored, window
 
-NOW = EPOCH + timedelta(days=1)
-HOMES = [f"home-{number}" for number in range(12)]
-NUMBERS = sorted({aggregate_table(HomeActivity).slice_of(home) for home in HOMES})
+NUMBERS = sorted({OF.slice_of(home) for home in HOMES})
 HEADER, FRAME_HEADER = 32, 24  # bytes of the log, and of each of its frames, which has a page after them
-
-
-def window(home_id: str, readings: int) -> HomeActivity:
-    return HomeActivity(home_id, EPOCH, "carbon_monoxide", readings, 1, 500, 200, 300, EPOCH, EPOCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +82,14 @@ def read_files(path: Path) -> Files:
     return Files(path.read_bytes(), log.read_bytes() if log.exists() else b"")
 
 
-def stored(store: AggregatingStore) -> dict[str, int]:
-    found = (one for home in HOMES for one in store.read_windows(HomeActivity, home, EPOCH, NOW))
-    return {one.home_id: one.readings for one in found}
+def readings(store: AggregatingStore) -> dict[str, int]:
+    return {one.home_id: one.readings for one in stored(store)}
 
 
-def opened_run(store: AggregatingStore, engine: SqliteAggregation, name: str) -> tuple[AggregationRun, Staged]:
+def opened(store: AggregatingStore, engine: SqliteAggregation) -> tuple[AggregationRun, Staged]:
     """Open a run with a result that adds 2 to each home."""
-    ingest(store, [reading()])
-    run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", NOW)
-    assert run is not None
-    assert store.open_run(run)
-    stage(engine, name, run.run_id, [window(home, 2) for home in HOMES])
-    finish(engine, name, run.run_id, NOW)
-    staged = store.read_staged(run.run_id)
-    assert staged is not None
-    return run, staged
+    run = opened_run(store)
+    return run, staged_result(store, engine, run, [window(home) for home in HOMES])
 
 
 @pytest.fixture
@@ -118,9 +101,9 @@ def single(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_continues_from_every_prefix_that_a_loss_of_power_leaves(tmp_path: Path, single: None) -> None:
     engine = SqliteAggregation(SqliteEngine(tmp_path / "store.db"))
     with closing(engine.open()) as first:
-        assert committed(first, *opened_run(first, engine, "before"), NOW)
+        assert committed(first, *opened(first, engine), NOW)
     with closing(engine.open()) as second:
-        run, staged = opened_run(second, engine, "s")
+        run, staged = opened(second, engine)
     engine.sqlite.sql("PRAGMA wal_checkpoint(TRUNCATE)")  # so that no prefix is without the run
     store = Photographed(tmp_path / "store.db")
     assert committed(store, run, staged, NOW)
@@ -147,10 +130,9 @@ def continued(place: Path, files: Files, staged: Staged) -> int:
         left = store.read_standing(HOME_ACTIVITY).last_run
         assert left is not None
         done = sum(number < left.committed_slices for number in NUMBERS)
-        of = aggregate_table(HomeActivity)
-        assert stored(store) == {home: 4 if of.slice_of(home) < left.committed_slices else 2 for home in HOMES}
+        assert readings(store) == {home: 4 if OF.slice_of(home) < left.committed_slices else 2 for home in HOMES}
         assert committed(store, left, staged, NOW)
-        assert stored(store) == dict.fromkeys(HOMES, 4)
+        assert readings(store) == dict.fromkeys(HOMES, 4)
         closed = store.read_standing(HOME_ACTIVITY)
         assert closed.last_run is not None
         assert (closed.last_run.committed_slices, closed.cut) == (SLICES, left.cut_to)
@@ -173,7 +155,7 @@ class Noting(sqlite3.Connection):
 def test_only_the_portions_of_a_run_do_not_wait_for_the_disk(tmp_path: Path, single: None) -> None:
     engine = SqliteAggregation(SqliteEngine(tmp_path / "store.db"))
     with closing(engine.open()) as other:
-        run, staged = opened_run(other, engine, "s")
+        run, staged = opened(other, engine)
     notes: list[str] = []
 
     def connect() -> sqlite3.Connection:
