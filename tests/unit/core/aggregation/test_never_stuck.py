@@ -1,9 +1,7 @@
 """No state stops the aggregation for ever: engines that refuse, results that are refused, jobs that cannot be ended."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -14,17 +12,9 @@ from core.errors import DataRefused, EngineRefused
 from core.store.pipeline import Pipelines
 from tests.fakes.aggregation_engines import AggregatingStore, ingest
 from tests.fakes.builders import reading
-from tests.unit.core.aggregation.test_tick import World
+from tests.fakes.ticks import World
 
 REFUSED = EngineRefused("GET /batches answered 403: forbidden")
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
-    ingest(made.store, [reading()])
-    yield made
-    made.store.close()
 
 
 def failures(world: World) -> tuple[Failure, ...]:

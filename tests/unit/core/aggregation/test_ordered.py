@@ -1,7 +1,6 @@
 """core/aggregation/ordered.py and its place in the tick: a repair and a backfill are runs like others."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -29,7 +28,7 @@ from core.remote.spark.lakes import FolderStorage
 from core.store.pipeline import Pipelines
 from tests.fakes.aggregation_engines import HOME_ACTIVITY, ingest
 from tests.fakes.builders import EPOCH, reading
-from tests.unit.core.aggregation.test_tick import World
+from tests.fakes.ticks import World
 
 CUT = Cut('{"1/0":5,"1/1":7}')
 ROWS_JOB = "rows.sensor_reading"
@@ -116,14 +115,6 @@ def test_a_repair_leaves_the_size_of_the_next_increment_as_it_was(status: RunSta
     run = AggregationRun("r", "job", 1, CUT, CUT, "local", 1, 1, "committed", EPOCH, EPOCH, rows_limit=300)
     last = replace(run, kind="repair", status=status)
     assert limits.rows_after(last) == 300
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path)
-    ingest(made.store, [reading()])
-    yield made
-    made.store.close()
 
 
 def ask(world: World, kind: OrderedKind, days: Days = DAYS) -> None:

@@ -3,7 +3,6 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -19,6 +18,7 @@ from core.remote.spark.lakes import FolderStorage
 from tests.fakes.aggregation_engines import ingest
 from tests.fakes.builders import reading
 from tests.fakes.lake_jobs import COLUMNS, ONE_LEVEL, LakeWorld, change, manifest, written
+from tests.fakes.ticks import FakeEngine
 
 TABLE = f"gold/{ONE_LEVEL}"
 
@@ -195,26 +195,13 @@ def test_a_lake_that_is_ahead_of_a_restored_database_is_written_whole(world: Lak
     assert restored.state().cut == run.cut_to
 
 
-class NoEngine:
-    """A SparkEngine that keeps what is submitted."""
-
-    name = "fake"
-
-    def __init__(self) -> None:
-        self.arguments: list[tuple[str, ...]] = []
-
-    def submit(self, request: Any) -> str:
-        self.arguments.append(request.arguments)
-        return str(request.name)
-
-
 def test_a_lake_that_does_not_answer_stops_no_run_and_its_job_is_told_of_no_lake(world: LakeWorld) -> None:
     world.folder.touch()  # a file where the folder has to be
-    engine: Any = NoEngine()
+    engine = FakeEngine()
     own = Aggregation(world.store, engine, world.lake, world.clock.now, RunLimits())
     ingest(world.store, [reading()])
     assert aggregate(own, ONE_LEVEL).did == ("submitted",)
-    assert "--lake" not in engine.arguments[0]
+    assert "--lake" not in engine.requests[0].arguments
     run = world.store.read_standing(ONE_LEVEL).open_run
     assert run is not None
     world.finish(run)
@@ -227,5 +214,5 @@ def test_a_lake_that_does_not_answer_stops_no_run_and_its_job_is_told_of_no_lake
     world.close(world.store.read_runs(ONE_LEVEL, 10, 1)[0], None)
     ingest(world.store, [reading()])
     assert aggregate(own, ONE_LEVEL).fault is None
-    assert engine.arguments[2][4:6] == ("--lake", str(world.folder))
+    assert engine.requests[2].arguments[4:6] == ("--lake", str(world.folder))
     assert world.state().cut == "{}"  # and its run begins later: the job writes the whole table

@@ -9,7 +9,6 @@ import pytest
 
 from core.aggregation.retention import REMOVED_AT_ONCE, remove_old_windows
 from core.aggregation.runs import RunLimits
-from core.aggregation.spark import JobReport, JobRequest, JobState
 from core.aggregation.tick import Aggregation, AggregationReport, aggregate, report_facts
 from core.store.columns import instant_text
 from core.store.sqlite.database import SqliteDatabase
@@ -17,31 +16,11 @@ from tests.fakes.aggregation_engines import AggregatingStore, ingest
 from tests.fakes.builders import EPOCH, FakeClock, reading
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.kept_activity import KEEP, KEPT_ACTIVITY, OF, KeptActivity, create_tables
+from tests.fakes.ticks import FakeEngine
 
 DAY, QUARTER = timedelta(days=1), timedelta(minutes=15)
 MIDNIGHT = FakeClock().now().replace(hour=0, minute=0, second=0, microsecond=0)
 FAR = EPOCH + 900 * DAY
-
-
-class IdleEngine:
-    """An engine whose jobs run for ever."""
-
-    name = "idle"
-
-    def submit(self, request: JobRequest) -> str:
-        return request.name
-
-    def find(self, name: str) -> str | None:
-        return name
-
-    def state(self, job_id: str) -> JobState:
-        return JobState.RUNNING
-
-    def cancel(self, job_id: str) -> None:
-        """Leave the job alone."""
-
-    def report(self, job_id: str) -> JobReport:
-        return JobReport()
 
 
 @dataclass
@@ -54,7 +33,7 @@ class World:
     def __post_init__(self) -> None:
         self.store = AggregatingStore(SqliteDatabase(self.sqlite.path))
         create_tables(self.sqlite)
-        self.own = Aggregation(self.store, IdleEngine(), None, self.clock.now, RunLimits())
+        self.own = Aggregation(self.store, FakeEngine(), None, self.clock.now, RunLimits())
 
     def put(self, *starts: datetime, level: str = OF.name) -> None:
         for number, at in enumerate(starts):
