@@ -2,10 +2,8 @@
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from core.settings import EMBEDDED
 from core.store.sqlite.database import SqliteDatabase
@@ -25,26 +23,13 @@ class SqliteEngine(SqliteEyes):
             migrate_sqlite(path)
         else:
             path.write_bytes(migrated())
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
 
     def open(self) -> Store:
         return Store(SqliteDatabase(self.path))
 
     def environment(self) -> dict[str, str]:
         return {"STORE_CONNECTION": f"{EMBEDDED}{self.path}"}
-
-    def sql(self, statement: str, *values: object) -> list[Any]:
-        """Run one statement, as an operator would by hand."""
-        return self._connection.execute(statement, values).fetchall()
-
-    def sql_of_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
-        """Run one statement with the values of each row, in one transaction."""
-        with self._connection as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(statement, rows)
-
-    @cached_property
-    def _connection(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
 
 
 PERSISTENT: dict[str, Callable[[Path], PersistentEngine]] = {"sqlite": lambda place: SqliteEngine(place / "store.db")}

@@ -1,10 +1,9 @@
 """The store over SQLite in memory: the statements and scripts of the embedded engine, without a file."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from core.store.sqlite.database import SqliteDatabase
 from tests.fakes.sqlite_eyes import SqliteEyes, migrated
@@ -20,15 +19,6 @@ class MemoryStore(Store, SqliteEyes):
         connection.execute("PRAGMA foreign_keys = ON")
         self._connection = connection
         super().__init__(SqliteDatabase(Path(":memory:"), connect=lambda: connection), now=now)
-
-    def sql(self, statement: str, *values: object) -> list[Any]:
-        return self._connection.execute(statement, values).fetchall()
-
-    def sql_of_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
-        """Run one statement with the values of each row, in one transaction."""
-        with self._connection as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(statement, rows)
 
     def note_statements(self, note: Callable[[str], object]) -> None:
         """Call `note` with every statement from now on, its values filled in."""

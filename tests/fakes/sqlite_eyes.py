@@ -1,8 +1,8 @@
 """Reads the rows that the store wrote to a SQLite database, as the same values as from every engine."""
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
+import sqlite3
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -38,14 +38,21 @@ def migrated() -> bytes:
         return path.read_bytes()
 
 
-class SqliteEyes(ABC):
-    """Reads a database through separate statements."""
+class SqliteEyes:
+    """Reads and changes a database through separate statements, on a connection that its subclass opens."""
 
     dialect = EMBEDDED
+    _connection: sqlite3.Connection
 
-    @abstractmethod
     def sql(self, statement: str, *values: object) -> list[Any]:
         """Run one statement, as an operator would by hand."""
+        return self._connection.execute(statement, values).fetchall()
+
+    def sql_of_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        """Run one statement with the values of each row, in one transaction."""
+        with self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(statement, rows)
 
     def rows(self, row_class: type) -> list[KeptRow]:
         table = row_table(row_class)
