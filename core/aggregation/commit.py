@@ -82,7 +82,7 @@ def refusal(staged: Staged, what: str) -> StagingRefused:
 
 
 def size_after(size: int, taken: timedelta) -> int:
-    """Return the windows of the next transaction after one that took this time, so that no writer waits long."""
+    """Return the number of windows of the transaction after one that took this time, so that no writer waits long."""
     wanted = size // 2 if taken > SLOW else 2 * size if taken < FAST else size
     return min(PORTION, max(LEAST, wanted))
 

@@ -24,7 +24,7 @@ class RowSource:
 
 @dataclass(frozen=True, slots=True)
 class NotYet:
-    """Why an order has no run. `ends`: it never will have one. `holds`: no increment begins before its run."""
+    """The reason why an order has no run. `ends`: it never has one. `holds`: no increment begins before its run."""
 
     why: str
     ends: bool = False
@@ -45,7 +45,7 @@ def fitting(cut: Cut) -> OrderedKind:
 def ordered_run(
     job: str, standing: Standing, source: RowSource, engine: str, now: datetime
 ) -> AggregationRun | NotYet | None:
-    """Return the run of the order that waits, or why it has none yet; None without an order."""
+    """Return the run of the order that waits, or the reason why it has none; None without an order."""
     order = standing.order
     if order is None:
         return None
@@ -62,7 +62,7 @@ def ordered_run(
 
 
 def misfit(job: str, kind: OrderedKind) -> str:
-    """Return why a job does not take an order of a kind."""
+    """Return the reason why a job does not take an order of a kind."""
     if kind == "backfill":
         return f"{job} already has commits: order a repair, which replaces the windows of its days"
     return f"{job} has no commit yet: order a backfill"

@@ -31,7 +31,7 @@ class AggregationStore(Protocol):
         paused the job, and the order of the run still waits."""
 
     def drop_order(self, job: str, order: RunOrder, why: str, at: datetime) -> bool:
-        """End an order that never has a run, and write why into the history of its job."""
+        """End an order that never has a run, and write the reason into the history of its job."""
 
     def renew_intent(
         self, run: AggregationRun, attempt: int, intent_at: datetime, failure: Failure | None = None

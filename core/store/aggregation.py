@@ -158,7 +158,7 @@ def portion_script(run: AggregationRun, staged: Staged, portion: Portion) -> Scr
     """Return the transaction of a portion of slices: its mark, which is its lock, its check, and its windows.
 
     It is not durable: a loss of power takes mark and windows back together, and the run continues from the mark that
-    is left. The transaction that closes the run is durable, and so are then all before it.
+    is left. The transaction that closes the run is durable, and makes all before it durable.
     """
     values = {
         "run_id": run.run_id,

@@ -51,7 +51,7 @@ def test_streams_keep_their_books_apart(store: Store) -> None:
 
 
 class TestPlantedFaults:
-    """What nobody may do to the database, done by hand: the books must say so."""
+    """The books name each forbidden change that was made by hand."""
 
     def books_after(self, sqlite: SqliteEngine, statement: str) -> PartitionLedger:
         store = sqlite.open()

@@ -71,7 +71,7 @@ def ingested(store: Store) -> Store:
 
 @pytest.fixture
 def running(ingested: Store) -> Store:
-    """The same with a job that runs."""
+    """Return the store with a replay job that runs."""
     ingested.open_replay(request())
     assert ingested.move_replay(move("begin"))
     return ingested

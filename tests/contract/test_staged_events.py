@@ -30,7 +30,7 @@ def told(event: Event, references: References) -> Iterable[Row]:
 
 
 def bodies(engine: Engine, id: str = "0") -> dict[int, str]:
-    """What `told` told, by number."""
+    """Return the homes of the rows of `told`, by number."""
     found = [one for one in engine.rows(SensorReading) if one.partition_id == id]
     return {one.sequence_number: one.row.home_id for one in found if one.row.kind == "told"}  # type: ignore[attr-defined]
 

@@ -62,7 +62,7 @@ STAGED = Staged("s", "r", 1, EPOCH)
 
 
 def portion_of(job: str, *, has_whole: bool) -> Portion:
-    """A portion with windows of every level."""
+    """Return a portion with windows of every level."""
     return Portion(0, SLICES - 1, tuple(Part(one.name, 2, has_whole) for one in find_aggregate(job).levels))
 
 
@@ -227,7 +227,7 @@ def commit_of(classes: tuple[type, ...], *, first: bool, letters: bool) -> Batch
 
 
 def in_order(commit: BatchCommit) -> BatchCommit:
-    """The same, whose letter is held after an earlier one of its partition key."""
+    """Return a commit whose letter is held after an earlier one of its partition key."""
     held = [replace(letter, status="held", held_behind=SequenceNumber(5)) for letter in commit.settled.letters]
     stop = PartitionStop("held", "why", 1, EPOCH)
     state = replace(commit.state, open_keys=OpenKeys(frozenset(["a key"])), stops=(stop,))
@@ -235,20 +235,20 @@ def in_order(commit: BatchCommit) -> BatchCommit:
 
 
 def replay_in_order(commit: ReplayCommit) -> ReplayCommit:
-    """The same, whose event has a partition key."""
+    """Return a replay whose event has a partition key."""
     event = replace(commit.piece.events[0], partition_key="a key")
     state = replace(commit.state, open_keys=OpenKeys(None))
     return replace(commit, state=state, piece=replace(commit.piece, events=(event,)))
 
 
 def with_gap(commit: BatchCommit) -> BatchCommit:
-    """The same, of which the number before its event is absent."""
+    """Return a commit of which the number before its event is absent."""
     gaps = (SequenceGap(SequenceNumber(6), SequenceNumber(6), "absent"),)
     return replace(commit, first=SequenceNumber(6), absent=1, gaps=gaps)
 
 
 def commit_with(rows: Mapping[type, list[PlacedRow]]) -> BatchCommit:
-    """The same with rows of your own."""
+    """Return a commit of these rows."""
     commit = commit_of((), first=True, letters=False)
     return replace(commit, settled=Settled(rows, [], 1, 0))
 

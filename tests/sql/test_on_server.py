@@ -149,7 +149,7 @@ def test_batches_of_all_sizes_leave_one_plan_for_each_text(server_store: Store, 
 
 
 class TestOnTheWire:
-    """The same as tests/sql/test_on_the_wire.py shows with a server that knows no T-SQL."""
+    """The rules of tests/sql/test_on_the_wire.py, whose server knows no T-SQL."""
 
     @pytest.mark.parametrize("size", [1, 500, 2_000])
     def test_in_the_steady_state_a_batch_is_one_request(self, server_store: Store, wire: Wire, size: int) -> None:

@@ -1,4 +1,4 @@
-"""What only a server shows of slices: a doubled row is ignored, and readers and other homes do not wait for a slice."""
+"""Slices on a server: a doubled row is ignored, and readers and other homes do not wait for a slice."""
 
 import os
 from collections.abc import Iterator

@@ -100,7 +100,7 @@ CREATE TABLE {schema}.device (
 
 @pytest.fixture
 def own_tables(server_session: Session) -> Iterator[Session]:
-    """The same session, with the tables of these row classes."""
+    """Return the session, with the tables of these row classes."""
     schema = shared_schema(CONNECTION)
     server_session.run(f"SET NOCOUNT ON; {OWN_TABLES.format(schema=schema)}")
     yield server_session

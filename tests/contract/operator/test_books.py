@@ -156,7 +156,7 @@ class TestLetters:
 
 
 class TestAudit:
-    """What the audit finds that nobody may do, done by hand."""
+    """The audit finds each forbidden change that was made by hand."""
 
     def kinds(self, office: Office) -> list[tuple[str, int, int]]:
         return [(fault.kind, fault.first, fault.last) for fault in audit(office.desk.ledger, None).faults]

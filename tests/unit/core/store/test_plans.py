@@ -1,4 +1,4 @@
-"""What operators ask of a store is found by an index: SQLite's plans of the statements behind the API.
+"""Operators' questions are answered by an index: SQLite's plans of the statements behind the API.
 
 Each is planned on an empty store as it is with millions of rows: the store keeps no statistics.
 """

@@ -62,7 +62,7 @@ class Files:
 
 
 class Photographed(AggregatingStore):
-    """A store that keeps the files after each transaction of a run, and commits one event in the midst."""
+    """A store that keeps the files after each transaction of a run, and commits one event between them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
