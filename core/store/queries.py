@@ -32,23 +32,20 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One named statement. `answers` are the columns of its rows, if a rehearsal has to collect them."""
+    """One named statement. `answers` are the columns of its rows, if a rehearsal has to collect them; `optional` are
+    the parameters whose lines end with `-- if given`."""
 
     name: str
     purpose: str
     declared: tuple[Param, ...]
     text: str
     answers: tuple[Param, ...] = ()
+    optional: frozenset[str] = frozenset()
 
     @property
     def params(self) -> tuple[str, ...]:
         """The names of its parameters; a parameter of many counts as its columns."""
         return tuple(dict.fromkeys(name for one in self.declared for name in one.columns or (one.name,)))
-
-    @property
-    def optional(self) -> frozenset[str]:
-        """The names of the parameters whose lines end with `-- if given`."""
-        return frozenset(_IF_GIVEN.findall(self.text))
 
     def text_without(self, missing: AbstractSet[str]) -> str:
         """Return the text without the lines `-- if given` of missing parameters."""
@@ -94,12 +91,6 @@ def load_queries(engine: str) -> Mapping[str, Query]:
     return queries
 
 
-@cache
-def optional_params(engine: str) -> Mapping[str, frozenset[str]]:
-    """Return the optional parameters of each statement of an engine that has any."""
-    return {name: query.optional for name, query in load_queries(engine).items() if query.optional}
-
-
 def parse_queries(text: str, where: str) -> Iterator[Query]:
     """Return the statements of one file, in order."""
     headers = list(_HEADER.finditer(text))
@@ -109,7 +100,7 @@ def parse_queries(text: str, where: str) -> Iterator[Query]:
         body = text[header.end() : following.start() if following else len(text)].strip()
         purpose = " ".join(line.removeprefix("-- ") for line in header["purpose"].splitlines())
         params, answers = _params(header["params"], where), _params(header["answers"] or "", where)
-        yield Query(header["name"], purpose, params, body, answers)
+        yield Query(header["name"], purpose, params, body, answers, frozenset(_IF_GIVEN.findall(body)))
 
 
 def _params(text: str, where: str) -> tuple[Param, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from core.errors import CommitOutcomeUnknown, DataRefused, StoreUnavailable
 from core.store.checksum import added
-from core.store.queries import load_queries, optional_params
+from core.store.queries import load_queries
 from core.store.script import Named, Outcome, Script, Step
 from core.store.sqlite.rows import EXACT_FLOAT, checksum_of_values, many_values, rows_text
 from core.store.sqlite.schema import check_columns, open_checked
@@ -39,7 +39,6 @@ class SqliteDatabase:
         self._path = path
         self._connect = connect or (lambda: open_checked(path, busy_timeout))
         self._queries = load_queries("sqlite")
-        self._optional = optional_params("sqlite")
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._writing = threading.Lock()  # fair between threads; SQLite's own waiting polls
@@ -91,8 +90,9 @@ class SqliteDatabase:
     def _text(self, statement: Named, values: Mapping[str, Any]) -> str:
         if not isinstance(statement, str):
             return rows_text(statement)
-        query, optional = self._queries[statement], self._optional.get(statement)
-        return query.text_without({name for name in optional if values[name] is None}) if optional else query.text
+        query = self._queries[statement]
+        missing = {name for name in query.optional if values[name] is None}
+        return query.text_without(missing) if missing else query.text
 
     @contextmanager
     def _transaction(self, script: Script) -> Iterator[sqlite3.Connection]:

@@ -63,7 +63,11 @@ MUTANTS = (
     *in_file(
         "core/store/sqlite/database.py",
         "tests/contract/operator/test_listing.py",
-        ("a filter that is given is left out", "if values[name] is None})", "})"),
+        (
+            "a filter that is given is left out",
+            "for name in query.optional if values[name] is None}",
+            "for name in query.optional}",
+        ),
     ),
     *in_file(
         "core/store/letters.py",
