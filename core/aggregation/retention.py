@@ -3,6 +3,7 @@
 A run leaves such windows out too, by the time of its plan. So a late event opens no window that lacks its other events.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
@@ -15,13 +16,12 @@ TIME = timedelta(minutes=1)  # of one tick; the next one continues
 
 def remove_old_windows(store: AggregationStore, job: str, now: Callable[[], datetime]) -> Mapping[str, int]:
     """Remove the windows before the horizon of each level; return the number of each level that lost some."""
-    began, removed = now(), dict[str, int]()
+    began, removed = now(), Counter[str]()
     for level in find_aggregate(job).levels:
         horizon = level.horizon(began)
         while horizon is not None and now() - began < TIME:
             count = store.remove_windows(level.of, horizon, REMOVED_AT_ONCE)
-            if count:
-                removed[level.name] = removed.get(level.name, 0) + count
+            removed[level.name] += count
             if count < REMOVED_AT_ONCE:
                 break
-    return removed
+    return +removed
