@@ -283,6 +283,19 @@ def test_a_repair_or_a_backfill_that_does_not_fit_is_a_conflict_and_wrong_days_a
     assert ordering.order("backfill", DAYS).fields == ["reason"]
 
 
+def test_the_job_that_keeps_rows_in_the_lake_is_paused_and_listed_and_takes_no_repair(ordering: Ordering) -> None:
+    job = {"job": "rows.sensor_reading"}
+    assert ordering.order("pause", {**WHY, **job}).fields == ["job"]
+    ordering.restart(LAKE_ROWS="true")
+    assert ordering.order("pause", {**WHY, **job}).status == 200
+    assert ordering.get("list_aggregations", **job).body["paused"]["reason"] == "by hand"
+    refused = ordering.order("repair", {**WHY, **job})
+    assert (refused.status, refused.body["detail"]) == (
+        409,
+        "rows.sensor_reading keeps rows and no windows: order a repair of an aggregate",
+    )
+
+
 def test_a_repair_under_a_key_is_ordered_once(ordering: Ordering) -> None:
     key = {"Idempotency-Key": uuid4().hex}
     first = ordering.order("backfill", WHY, **key)
