@@ -1,5 +1,7 @@
 """handlers/operations/aggregation_orders.py, and the command of handlers/pipeline.py that does the same."""
 
+import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -325,3 +327,14 @@ def test_the_command_orders_shows_and_withdraws(ordering: Ordering, capsys: pyte
     with pytest.raises(SystemExit) as ended:
         pipeline.main(["repair", "--since", "today", "--reason", "by hand"])
     assert (ended.value.code, "'today' is no day like 2026-02-01" in capsys.readouterr().err) == (2, True)
+
+
+def test_the_command_hands_over_the_rows_of_the_lake_where_it_keeps_them(
+    ordering: Ordering, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert pipeline.main(["lake"]) == 1
+    assert "the lake does not keep the rows of home_activity: set SPARK_ENGINE" in capsys.readouterr().err
+    ordering.restart(LAKE_ROWS="true")
+    assert pipeline.main(["lake"]) == 0
+    _, lake, _, state = shlex.split(capsys.readouterr().out)
+    assert sorted(json.loads((Path(lake) / state).read_text())) == ["silver/sensor_reading", "silver/sensor_reading_removed"]
