@@ -5,12 +5,13 @@ import signal
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 from core.aggregation.tick import PROGRAM
 from local.aggregate_proof import KILLED
+from local.books import reading
 
 LOOK_EVERY = 0.2  # seconds
 SPARK, LAUNCHER = "org.apache.spark.deploy.SparkSubmit", "org.apache.spark.launcher.Main"
@@ -49,7 +50,7 @@ class JobKiller:
 
     def look(self) -> bool:
         """Kill the job that runs, and return True once the app has noted a killed one."""
-        with closing(sqlite3.connect(f"{self._store.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        with reading(self._store) as connection:
             if connection.execute(_FAILED, KILLED).fetchone()[0]:
                 return True
             submitted = connection.execute(_SUBMITTED, (self._aggregate,)).fetchall()
