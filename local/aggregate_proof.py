@@ -69,7 +69,7 @@ def count_work(store: Path, shown: Shown) -> dict[str, int]:
 
 
 def missing(counts: Mapping[str, int]) -> Iterator[str]:
-    """Report each part of the work of which there is too little: a demo without it proves less than it must."""
+    """Yield a line for each count that is too small: such a demo proves less than it must."""
     for name, wanted in WANTED.items():
         if counts[name] < wanted:
             yield f"aggregation: {_MISSING[name].format(found=counts[name], wanted=wanted)}"

@@ -48,9 +48,9 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 
 
 def senders_for(options: argparse.Namespace) -> int:
-    """Return the usual number of senders; of homes so few that each publishes for more than an hour, for its page."""
+    """Return the usual number of senders; of homes with a page so few that each publishes for more than an hour."""
     events, domain = options.events, options.transform
-    return max(40, events // 400) if domain is HOMES else int(domain.senders_for(events))
+    return max(40, events // 400) if options.aggregate and domain is HOMES else int(domain.senders_for(events))
 
 
 def settings_for(options: argparse.Namespace) -> Mapping[str, str]:

@@ -20,7 +20,7 @@ _SUBMITTED = "SELECT run_id, run_number, attempt FROM aggregation_run WHERE job 
 
 
 class JobKiller:
-    """Kills jobs of an aggregate in the background of a `with` block, each once, until the app has noted one as killed.
+    """Kills the jobs of an aggregate during a `with` block, each once, until the app has recorded a killed one.
 
     `jobs` is the folder with a folder for each job.
     """
@@ -43,13 +43,13 @@ class JobKiller:
         self._thread.join()
 
     def _work(self) -> None:
-        is_noted = False
-        while not is_noted and not self._ended.wait(self._look_every):
+        is_recorded = False
+        while not is_recorded and not self._ended.wait(self._look_every):
             with suppress(sqlite3.Error, OSError):  # the store is locked, or the process has just ended
-                is_noted = self.look()
+                is_recorded = self.look()
 
     def look(self) -> bool:
-        """Kill the job that runs, and return True once the app has noted a killed one."""
+        """Kill the job that runs, and return True once the app has recorded a killed one."""
         with reading(self._store) as connection:
             if connection.execute(_FAILED, KILLED).fetchone()[0]:
                 return True
