@@ -8,10 +8,9 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime
 from typing import Any
 
-from core.aggregation.lake import NO_TABLE, LakeFile, Mark, StandingTable, TableChange, fits
+from core.aggregation.lake import NO_TABLE, LakeFile, Mark, StandingTable, TableChange, fits, range_end
 from core.errors import LakeUnreachable
 from core.remote.hub.client import first_line
 from core.remote.spark.lakes import Storage
@@ -200,16 +199,10 @@ def _files(found: Any) -> Iterator[LakeFile]:
 
 def _of(row: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {
-        name.removeprefix(prefix): _text(value)
+        name.removeprefix(prefix): range_end(value)
         for name, value in row.items()
         if name.startswith(prefix) and value is not None
     }
-
-
-def _text(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return value.isoformat() if isinstance(value, date) else value
 
 
 def _now_ms() -> int:
