@@ -1,7 +1,7 @@
 """`python -m handlers.pipeline`: show the aggregation, pause and resume it, cancel a job, discard a run or its result,
-repair or backfill an aggregate, and withdraw such an order.
+repair or backfill an aggregate, withdraw such an order, and hand over the lake's rows to a rebuild.
 
-The commands do the same as the routes under /api/aggregations, and need the app's settings in the environment.
+All but the last do the same as the routes under /api/aggregations. They need the app's settings in the environment.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from core.errors import AggregationConflict, HubledgerError
 from handlers.app import CLOCK, aggregation, app
 
 REFUSED = 1
-JOB = "the name of an aggregate; default: the first of the transform by name"
+JOB = "an aggregate, or rows.TABLE, which keeps rows in the lake; default: the first aggregate of the transform by name"
 EPILOG = """
 exit codes: 0 done, 1 refused or failed (one line on standard error), 2 a bad argument
 
@@ -35,6 +35,7 @@ examples:
   python -m handlers.pipeline discard 4f1e2f2b52c84c5f --what run --reason "smaller runs"
   python -m handlers.pipeline repair --since 2026-02-01 --until 2026-02-03 --reason "rows were changed by hand"
   python -m handlers.pipeline backfill --job flight_punctuality --reason "declared today"
+  python -m handlers.pipeline lake --job home_activity
 """
 
 
