@@ -22,6 +22,7 @@ from core.aggregation.quality import quality_from, quality_line
 from core.aggregation.runs import AggregationRun
 from core.errors import AggregationConflict, HubledgerError
 from handlers.app import CLOCK, aggregation, app
+from handlers.operations.aggregation_orders import open_spark
 
 REFUSED = 1
 JOB = "an aggregate, or rows.TABLE, which keeps rows in the lake; default: the first aggregate of the transform by name"
@@ -86,18 +87,17 @@ def _resume(given: argparse.Namespace) -> list[str]:
 
 
 def _cancel(given: argparse.Namespace) -> list[str]:
-    run, own = _run(given), aggregation()
-    orders.cancel(_order("cancel", given, run), run, app().pipelines, None if own is None else own.engine)
+    run = _run(given)
+    orders.cancel(_order("cancel", given, run), run, app().pipelines, open_spark())
     return [f"the engine was asked to end the job {run.engine_job_id} of run {run.number}; the next attempt follows"]
 
 
 def _discard(given: argparse.Namespace) -> list[str]:
-    run, own = _run(given), aggregation()
+    run = _run(given)
     if given.what == "result":
         orders.discard_result(_order("discard_result", given, run), run, app().pipelines)
         return [f"the staged result of run {run.number} was discarded; the next attempt follows"]
-    engine = None if own is None else own.engine
-    orders.discard_run(_order("discard_run", given, run), run, app().pipelines, engine)
+    orders.discard_run(_order("discard_run", given, run), run, app().pipelines, open_spark())
     return [f"run {run.number} was discarded; the next run takes over its commits"]
 
 
