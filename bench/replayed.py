@@ -8,31 +8,21 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from time import perf_counter
-from typing import Any
 
 from bench.figures import Figure
-from bench.spark import HOME_ACTIVITY, open_spark
+from bench.spark import HOME_ACTIVITY, STREAM, open_spark, timed_run
 
 SIZES = tuple(map(int, os.environ.get("BENCH_HISTORIES", "100000,1000000,5000000").split(",")))
-ROUNDS, PARTITIONS, EACH, HOMES, RATE = (
-    3,
-    16,
-    500,
-    2_000,
-    100,
-)  # readings of a commit; readings of a second of event time
-KIND = "carbon_monoxide"
-_AT = "strftime('%Y-%m-%dT%H:%M:%S', 1770000300 + number / {rate}, 'unixepoch') || '.000000Z'"
-_NUMBERS = "WITH RECURSIVE n (number) AS (SELECT 0 UNION ALL SELECT number + 1 FROM n WHERE number + 1 < {most})"
+ROUNDS, PARTITIONS, HOMES = 3, 16, 2_000
+EACH, RATE = 500, 100  # readings of a commit, and of a second of event time
 _FILL = f"""
 INSERT INTO sensor_reading
-{_NUMBERS}
+WITH RECURSIVE n (number) AS (SELECT 0 UNION ALL SELECT number + 1 FROM n WHERE number + 1 < ?)
 SELECT 1, CAST(number % {PARTITIONS} AS TEXT), number / {PARTITIONS}, 0, number / {PARTITIONS} / {EACH} + 1,
-       printf('H%06d', number * 7919 % {HOMES}), 'S', '{KIND}', NULL, number * 31 % 90, {_AT}
+       printf('H%06d', number * 7919 % {HOMES}), 'S', 'carbon_monoxide', NULL, number * 31 % 90,
+       strftime('%Y-%m-%dT%H:%M:%S', 1770000300 + number / {RATE}, 'unixepoch') || '.000000Z'
   FROM n
 """
 _LEDGER = """
@@ -59,7 +49,7 @@ SELECT home_id,
   FROM sensor_reading GROUP BY home_id, start, kind
 """
 _GREATEST = """
-SELECT partition_id, sequence_number, commit_number, home_id, observed_at FROM sensor_reading
+SELECT partition_id, sequence_number FROM sensor_reading
  WHERE home_id = printf('H%06d', ?) ORDER BY ppm DESC LIMIT 1
 """
 _RETRACT = """
@@ -81,37 +71,31 @@ VALUES (1, :partition_id, :commit_number, 'replay', :number, :number, 1, 0, 0, 0
 _MOVE = "UPDATE event_hub_checkpoint SET commit_number = :commit_number WHERE partition_id = :partition_id"
 
 
-@dataclass
-class History:
-    """A store with a number of readings, all of them aggregated; `costs` are the seconds of its runs."""
-
-    path: Path
-    readings: int
-    costs: list[float] = field(default_factory=list)
-
-
 def measure() -> Iterator[Figure]:
     """Measure the least time of three runs at each size, in turn."""
     spark = open_spark()
     if spark is None:
         return
+    costs: dict[int, list[float]] = {size: [] for size in SIZES}
     with tempfile.TemporaryDirectory(dir=".") as folder:
-        made = [_filled(Path(folder).resolve() / f"{size}.db", size) for size in SIZES]
+        stores = {size: Path(folder).resolve() / f"{size}.db" for size in SIZES}
+        for size, path in stores.items():
+            _fill(path, size)
         for turn in range(ROUNDS + 1):
-            for one in made:
-                _replay(one, turn)
-                one.costs.append(_run(spark, one))
+            for size, path in stores.items():
+                _replay(path, turn)
+                costs[size].append(timed_run(spark, path))
     spark.stop()
-    first = min(made[0].costs[1:])
-    for one in made:
-        least = min(one.costs[1:])
-        ratio, note = least / first, f"{one.readings:,} readings of history, {least:.2f} s; least of {ROUNDS}"
-        is_first = one is made[0]
-        name = f"spark, a run over one replayed event at {one.readings:,}"
-        yield Figure(name, ratio, "x", "" if is_first else "<= 1.5 x", None if is_first else ratio <= 1.5, note)
+    least = {size: min(taken[1:]) for size, taken in costs.items()}
+    for size, seconds in least.items():
+        ratio, note = seconds / least[SIZES[0]], f"{size:,} readings of history, {seconds:.2f} s; least of {ROUNDS}"
+        met = None if size == SIZES[0] else ratio <= 1.5
+        name = f"spark, a run over one replayed event at {size:,}"
+        yield Figure(name, ratio, "x", "" if met is None else "<= 1.5 x", met, note)
 
 
-def _filled(path: Path, readings: int) -> History:
+def _fill(path: Path, readings: int) -> None:
+    """Make a store with a number of readings, all of them aggregated."""
     from core.aggregation.runs import cut_of
     from core.store.levels import levels_text
     from core.store.sqlite.schema import migrate_sqlite
@@ -120,56 +104,27 @@ def _filled(path: Path, readings: int) -> History:
     migrate_sqlite(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
-        connection.execute(
-            "INSERT OR IGNORE INTO event_stream (stream_id, event_hub, consumer_group, incarnation, anchored_at)"
-            " VALUES (1, 'bench/telemetry', 'hubledger', 1, 'at')"
-        )
-        connection.execute(_FILL.format(most=readings, rate=RATE))
+        connection.execute(STREAM)
+        connection.execute(_FILL, [readings])
         levels = find_aggregate(HOME_ACTIVITY).levels
         windows = [_WINDOWS.format(level=one.name, width=one.window // timedelta(seconds=1)) for one in levels]
         for statement in (_LEDGER, _CHECKPOINT, *windows):
             connection.execute(statement)
-        numbers = connection.execute(
-            "SELECT stream_id, partition_id, commit_number FROM event_hub_checkpoint"
-        ).fetchall()
-        cut = cut_of({(stream_id, partition_id): number for stream_id, partition_id, number in numbers})
+        numbers = connection.execute("SELECT partition_id, commit_number FROM event_hub_checkpoint").fetchall()
+        cut = cut_of({(1, partition_id): number for partition_id, number in numbers})
         row = (HOME_ACTIVITY, cut, levels_text(HOME_ACTIVITY))
         connection.execute("INSERT INTO aggregation_cut (job, cut, run_number, levels) VALUES (?, ?, 0, ?)", row)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return History(path, readings)
 
 
-def _replay(one: History, home: int) -> None:
+def _replay(path: Path, home: int) -> None:
     """Replay the event with the greatest value of a home, as a commit does it."""
-    with closing(sqlite3.connect(one.path, isolation_level=None)) as connection:
-        ((partition_id, number, _, _, _),) = connection.execute(_GREATEST, (home,)).fetchall()
-        place: dict[str, Any] = {"partition_id": partition_id, "number": number}
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        ((partition_id, number),) = connection.execute(_GREATEST, (home,)).fetchall()
         select = "SELECT commit_number + 1 FROM event_hub_checkpoint WHERE partition_id = ?"
-        ((place["commit_number"],),) = connection.execute(select, (partition_id,)).fetchall()
+        ((commit_number,),) = connection.execute(select, (partition_id,)).fetchall()
+        place = {"partition_id": partition_id, "number": number, "commit_number": commit_number}
         connection.execute("BEGIN IMMEDIATE")
         for statement in (_RETRACT, _REPLACE, _REPLAY, _MOVE):
             connection.execute(statement, place)
         connection.execute("COMMIT")
-
-
-def _run(spark: Any, one: History) -> float:
-    from core.aggregation.commit import commit_run
-    from core.aggregation.runs import planned_run
-    from core.store.aggregation import Aggregations
-    from core.store.sqlite.database import SqliteDatabase
-    from jobs.aggregate import Execution, aggregate
-    from jobs.sqlite_tables import SqliteTables
-
-    store, tables = Aggregations(SqliteDatabase(one.path)), SqliteTables(spark, str(one.path))
-    run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", datetime.now(UTC))
-    if run is None or not store.open_run(run):
-        raise RuntimeError("nothing to aggregate")
-    started = perf_counter()
-    aggregate(spark, tables, Execution(run.run_id, 1))
-    staged = store.read_staged(run.run_id)
-    until = datetime.now(UTC) + timedelta(hours=1)
-    if staged is None or commit_run(store, run, staged, lambda: datetime.now(UTC), until) != "committed":
-        raise RuntimeError("the run was not committed")
-    took = perf_counter() - started
-    store.close()
-    return took

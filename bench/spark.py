@@ -24,7 +24,7 @@ READINGS = int(os.environ.get("BENCH_READINGS", "5000000"))
 HOMES, KINDS, PARTITIONS = 20_000, 5, 16
 NEW, HISTORIES = 100_000, (1, 4, 16)  # readings of an increment, and the sizes of the history in multiples of it
 ROUNDS = 3
-_STREAM = (
+STREAM = (
     "INSERT OR IGNORE INTO event_stream (stream_id, event_hub, consumer_group, incarnation, anchored_at)"
     " VALUES (1, 'bench/telemetry', 'hubledger', 1, 'at')"
 )
@@ -141,33 +141,37 @@ def _increments(spark: Any, folder: Path) -> Iterator[Figure]:
 
 
 def _increment(spark: Any, path: Path, times: int) -> float:
+    from core.store.sqlite.schema import migrate_sqlite
+
+    migrate_sqlite(path)
+    _fill(path, 0, NEW * times)
+    costs = [timed_run(spark, path)]
+    for end in range(times + 1, times + 1 + ROUNDS):
+        _fill(path, NEW * (end - 1), NEW * end)
+        costs.append(timed_run(spark, path))
+    return median(costs[1:])
+
+
+def timed_run(spark: Any, path: Path) -> float:
+    """Return the seconds of a run's job and commit, over the commits of a store that no run has yet."""
     from core.aggregation.commit import commit_run
     from core.aggregation.runs import planned_run
     from core.store.aggregation import Aggregations
     from core.store.sqlite.database import SqliteDatabase
-    from core.store.sqlite.schema import migrate_sqlite
     from jobs.aggregate import Execution, aggregate
     from jobs.sqlite_tables import SqliteTables
 
-    migrate_sqlite(path)
-    _fill(path, 0, NEW * times)
-    store, tables = Aggregations(SqliteDatabase(path)), SqliteTables(spark, str(path))
-    costs = []
-    for end in (0, *(at + 1 for at in range(ROUNDS))):
-        if end:
-            _fill(path, NEW * (times + end - 1), NEW * (times + end))
+    with closing(Aggregations(SqliteDatabase(path))) as store:
         run = planned_run(HOME_ACTIVITY, store.read_standing(HOME_ACTIVITY), "local", datetime.now(UTC))
         if run is None or not store.open_run(run):
             raise RuntimeError("nothing to aggregate")
         started = perf_counter()
-        aggregate(spark, tables, Execution(run.run_id, 1))
+        aggregate(spark, SqliteTables(spark, str(path)), Execution(run.run_id, 1))
         staged = store.read_staged(run.run_id)
         until = datetime.now(UTC) + timedelta(hours=1)
         if staged is None or commit_run(store, run, staged, lambda: datetime.now(UTC), until) != "committed":
             raise RuntimeError("the run was not committed")
-        costs.append(perf_counter() - started)
-    store.close()
-    return median(costs[1:])
+        return perf_counter() - started
 
 
 def _fill(path: Path, first: int, last: int) -> None:
@@ -175,7 +179,7 @@ def _fill(path: Path, first: int, last: int) -> None:
     each = NEW // PARTITIONS // 50  # readings of a commit: an increment is fifty commits of each partition
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN")
-        connection.execute(_STREAM)
+        connection.execute(STREAM)
         for partition in range(PARTITIONS):
             begin, end = first // PARTITIONS, last // PARTITIONS
             values = ((1, str(partition), at, 0, at // each + 1, *_row(partition, at)) for at in range(begin, end))
@@ -183,10 +187,7 @@ def _fill(path: Path, first: int, last: int) -> None:
             ranges = (
                 (1, str(partition), at // each + 1, at, at + each - 1, each, each) for at in range(begin, end, each)
             )
-            connection.executemany(
-                _LEDGER,
-                ranges,
-            )
+            connection.executemany(_LEDGER, ranges)
             place = (1, str(partition), end - 1, "0", "at", end // each, "id", "at")
             connection.execute("INSERT OR REPLACE INTO event_hub_checkpoint VALUES (?, ?, ?, ?, ?, ?, ?, ?)", place)
         connection.execute("COMMIT")

@@ -1,7 +1,7 @@
 """`python -m handlers.pipeline`: show the aggregation, pause and resume it, cancel a job, discard a run or its result,
-repair or backfill an aggregate, and withdraw such an order.
+repair or backfill an aggregate, withdraw such an order, and hand over the lake's rows to a rebuild.
 
-The commands do the same as the routes under /api/aggregations, and need the app's settings in the environment.
+All but the last do the same as the routes under /api/aggregations. They need the app's settings in the environment.
 """
 
 import argparse
@@ -22,9 +22,10 @@ from core.aggregation.runs import AggregationRun
 from core.aggregation.silver import rows_job
 from core.errors import AggregationConflict, HubledgerError
 from handlers.app import CLOCK, aggregation, app
+from handlers.operations.aggregation_orders import open_spark
 
 REFUSED = 1
-JOB = "the name of an aggregate; default: the first of the transform by name"
+JOB = "an aggregate, or rows.TABLE, which keeps rows in the lake; default: the first aggregate of the transform by name"
 EPILOG = """
 exit codes: 0 done, 1 refused or failed (one line on standard error), 2 a bad argument
 
@@ -35,6 +36,7 @@ examples:
   python -m handlers.pipeline discard 4f1e2f2b52c84c5f --what run --reason "smaller runs"
   python -m handlers.pipeline repair --since 2026-02-01 --until 2026-02-03 --reason "rows were changed by hand"
   python -m handlers.pipeline backfill --job flight_punctuality --reason "declared today"
+  python -m handlers.pipeline lake --job home_activity
 """
 
 
@@ -85,18 +87,17 @@ def _resume(given: argparse.Namespace) -> list[str]:
 
 
 def _cancel(given: argparse.Namespace) -> list[str]:
-    run, own = _run(given), aggregation()
-    orders.cancel(_order("cancel", given, run), run, app().pipelines, None if own is None else own.engine)
+    run = _run(given)
+    orders.cancel(_order("cancel", given, run), run, app().pipelines, open_spark())
     return [f"the engine was asked to end the job {run.engine_job_id} of run {run.number}; the next attempt follows"]
 
 
 def _discard(given: argparse.Namespace) -> list[str]:
-    run, own = _run(given), aggregation()
+    run = _run(given)
     if given.what == "result":
         orders.discard_result(_order("discard_result", given, run), run, app().pipelines)
         return [f"the staged result of run {run.number} was discarded; the next attempt follows"]
-    engine = None if own is None else own.engine
-    orders.discard_run(_order("discard_run", given, run), run, app().pipelines, engine)
+    orders.discard_run(_order("discard_run", given, run), run, app().pipelines, open_spark())
     return [f"run {run.number} was discarded; the next run takes over its commits"]
 
 

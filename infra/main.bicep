@@ -155,6 +155,9 @@ param httpConcurrency int = 16
 ])
 param sparkEngine string = 'none'
 
+@description('True appends to the lake the rows that aggregates read: a second copy of them, and a Spark job more for each of their tables.')
+param lakeRows bool = false
+
 @description('Size of a node of the Synapse pool.')
 @allowed([
   'Small'
@@ -486,6 +489,7 @@ module function 'app/function.bicep' = {
       EVENTHUB_NAME: hub.outputs.hubName
       HUB_READER_CONSUMER_GROUP: hub.outputs.readerGroup
       LAKE: sparkEngine == 'none' ? '' : '${sparkFolder}/lake'
+      LAKE_ROWS: lakeRows ? 'true' : 'false'
       LIVY_DIALECT: sparkEngine == 'synapse' ? 'synapse' : ''
       LIVY_URL: sparkEngine == 'synapse' ? spark.outputs.submitEndpoint : ''
       SPARK_ENGINE: sparkEngine == 'synapse' ? 'livy' : sparkEngine
@@ -580,6 +584,9 @@ output SPARK_JOBS string = sparkEngine == 'none' ? '' : '${sparkFolder}/jobs'
 
 @description('Folder of the results; empty without an engine.')
 output LAKE string = sparkEngine == 'none' ? '' : '${sparkFolder}/lake'
+
+@description('True if the lake also has the rows that aggregates read.')
+output LAKE_ROWS string = lakeRows ? 'true' : 'false'
 
 @description('Livy address of the Synapse pool; empty with a different engine.')
 output LIVY_URL string = sparkEngine == 'synapse' ? spark.outputs.submitEndpoint : ''

@@ -3,13 +3,12 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
-from datetime import date, datetime
 from itertools import groupby
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-from core.aggregation.lake import LakeFile, file_of
+from core.aggregation.lake import LakeFile, file_of, range_end
 from core.remote.spark.lakes import open_container
 
 Arrow = Callable[[Iterable[Any]], Iterator[Any]]
@@ -128,15 +127,9 @@ def _file(path: str, size: int, partition: dict[str, str], table: Any, form: For
     from pyarrow import compute
 
     ends = {name: compute.min_max(table.column(name)).as_py() for name in form.order}
-    least = {name: _text(one["min"]) for name, one in ends.items()}
-    most = {name: _text(one["max"]) for name, one in ends.items()}
+    least = {name: range_end(one["min"]) for name, one in ends.items()}
+    most = {name: range_end(one["max"]) for name, one in ends.items()}
     return LakeFile(path, size, table.num_rows, partition, least, most)
-
-
-def _text(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return value.isoformat() if isinstance(value, date) else value
 
 
 def _name(prefix: str, path: str) -> str:

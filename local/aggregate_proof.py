@@ -1,12 +1,11 @@
 """The proof of a demo's aggregate: its recount, and its runs, replays and killed jobs, counted from the store."""
 
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from pathlib import Path
 
 from local.activity_recount import busiest_home
 from local.aggregates import Shown, shown_of
+from local.books import reading
 from local.feed.domains import HOMES, Domain
 
 SERVED_AT = "http://localhost:7071"  # the address of `make serve`
@@ -65,12 +64,12 @@ def count_work(store: Path, shown: Shown) -> dict[str, int]:
     """Count the committed runs of an aggregate, the replays in them, and the killed jobs that a later attempt redid."""
     values = {"job": shown.name, "source": shown.source, "killed_alone": KILLED[0], "killed_all": KILLED[1]}
     queries = {"runs": _RUNS, "replays": _REPLAYS, "killed": _KILLED}
-    with closing(sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+    with reading(store) as connection:
         return {name: int(connection.execute(query, values).fetchone()[0]) for name, query in queries.items()}
 
 
 def missing(counts: Mapping[str, int]) -> Iterator[str]:
-    """Report each part of the work of which there is too little: a demo without it proves less than it must."""
+    """Yield a line for each count that is too small: such a demo proves less than it must."""
     for name, wanted in WANTED.items():
         if counts[name] < wanted:
             yield f"aggregation: {_MISSING[name].format(found=counts[name], wanted=wanted)}"

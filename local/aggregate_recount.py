@@ -33,14 +33,13 @@ class Recounted:
     @property
     def differences(self) -> list[str]:
         """The differing windows of each level: the first ones with their values, then the number of all others."""
-        differing = sorted(one for one in {*self.expected, *self.found} if self._differs(one))
+        differing = sorted(
+            one for one in {*self.expected, *self.found} if self.expected.get(one) != self.found.get(one)
+        )
         shown = [f"{self.name}: {one}: {self._difference(one)}" for one in differing[:SHOWN]]
         more = len(differing) - len(shown)
         further = [f"{self.name}: and {more} more windows differ"] if more else []
         return [*shown, *further, *(text for one in self.coarser for text in one.differences)]
-
-    def _differs(self, window: Any) -> bool:
-        return bool(self.expected.get(window) != self.found.get(window))
 
     def _difference(self, window: Any) -> str:
         expected, found = self.expected.get(window), self.found.get(window)

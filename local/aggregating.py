@@ -2,22 +2,19 @@
 
 import argparse
 import http.client
-import json
 import os
 import shutil
 import sys
 import time
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 from core.remote.spark.local import LocalEngine, LocalSpark
 from local.aggregates import shown_of
 from local.feed.domains import HOMES, Domain
 from local.job_killer import JobKiller
+from local.operator import post
 from local.processes import Pause, tail
 from local.replaying import committed_range, replay
 from local.stack import Place
@@ -51,9 +48,9 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 
 
 def senders_for(options: argparse.Namespace) -> int:
-    """Return the usual number of senders; of homes so few that each publishes for more than an hour, for its page."""
+    """Return the usual number of senders; of homes with a page so few that each publishes for more than an hour."""
     events, domain = options.events, options.transform
-    return max(40, events // 400) if domain is HOMES else int(domain.senders_for(events))
+    return max(40, events // 400) if options.aggregate and domain is HOMES else int(domain.senders_for(events))
 
 
 def settings_for(options: argparse.Namespace) -> Mapping[str, str]:
@@ -128,12 +125,11 @@ def aggregate_all(address: str, job: str, folder: Path, pause: Pause) -> None:
 def _step(address: str, job: str) -> str:
     """Return the result of one step and the status of the newest run, or the reason of a missing answer."""
     try:
-        status, body = _post(address, job)
-    except (OSError, http.client.HTTPException) as error:
+        status, answer = post(address, "/api/aggregations", {"job": job}, ANSWER)
+    except (OSError, http.client.HTTPException, ValueError) as error:
         return f"no answer: {str(error) or type(error).__name__}"
     if status != 202:
-        return f"{status}: {body.decode(errors='replace')[:300]}"
-    answer: dict[str, Any] = json.loads(body)
+        return f"{status}: {answer}"
     if answer["did"] == ["has nothing new"]:
         return "has nothing new"
     run = answer["run"]
@@ -144,17 +140,6 @@ def _step(address: str, job: str) -> str:
 
 def _why(failure: str | None) -> str:
     return f": {failure}" if failure else ""
-
-
-def _post(address: str, job: str) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=ANSWER)
-    headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex}
-    try:
-        connection.request("POST", "/api/aggregations", json.dumps({"job": job}), headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    finally:
-        connection.close()
 
 
 def _logged(folder: Path) -> int:

@@ -5,8 +5,8 @@ import json
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -142,9 +142,16 @@ def select(store: LiveStore, query: str, most: int | None = None) -> list[Any]:
     """Return the rows of a query, or the first of them; a file is opened to be read only."""
     if isinstance(store, Server):
         return store.select(query, most=most)
-    with closing(sqlite3.connect(f"{store.as_uri()}?mode=ro", uri=True)) as connection:
+    with reading(store) as connection:
         found = connection.execute(query)
         return found.fetchall() if most is None else found.fetchmany(most)
+
+
+@contextmanager
+def reading(store: Path) -> Iterator[sqlite3.Connection]:
+    """Open a file of SQLite to be read only."""
+    with closing(sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        yield connection
 
 
 def get(address: str, path: str) -> bytes:

@@ -70,8 +70,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, default=LOCAL_RUN / "demo", metavar="DIR", help="default: %(default)s")
     parser.add_argument("--keep", action="store_true", help="keep the run's files until the next demo")
     options = parser.parse_args(arguments)
-    usual = options.transform.senders_for(options.events)
-    choose_senders(parser, options, aggregating.senders_for(options) if options.aggregate else usual)
+    choose_senders(parser, options, aggregating.senders_for(options))
     if options.chaos and options.workers:
         parser.error(
             "argument --chaos: it needs the functions host, because workers lose no batches: leave --workers out"

@@ -5,12 +5,13 @@ import signal
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 from core.aggregation.tick import PROGRAM
 from local.aggregate_proof import KILLED
+from local.books import reading
 
 LOOK_EVERY = 0.2  # seconds
 SPARK, LAUNCHER = "org.apache.spark.deploy.SparkSubmit", "org.apache.spark.launcher.Main"
@@ -19,7 +20,7 @@ _SUBMITTED = "SELECT run_id, run_number, attempt FROM aggregation_run WHERE job 
 
 
 class JobKiller:
-    """Kills jobs of an aggregate in the background of a `with` block, each once, until the app has noted one as killed.
+    """Kills the jobs of an aggregate during a `with` block, each once, until the app has recorded a killed one.
 
     `jobs` is the folder with a folder for each job.
     """
@@ -42,14 +43,14 @@ class JobKiller:
         self._thread.join()
 
     def _work(self) -> None:
-        is_noted = False
-        while not is_noted and not self._ended.wait(self._look_every):
+        is_recorded = False
+        while not is_recorded and not self._ended.wait(self._look_every):
             with suppress(sqlite3.Error, OSError):  # the store is locked, or the process has just ended
-                is_noted = self.look()
+                is_recorded = self.look()
 
     def look(self) -> bool:
-        """Kill the job that runs, and return True once the app has noted a killed one."""
-        with closing(sqlite3.connect(f"{self._store.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        """Kill the job that runs, and return True once the app has recorded a killed one."""
+        with reading(self._store) as connection:
             if connection.execute(_FAILED, KILLED).fetchone()[0]:
                 return True
             submitted = connection.execute(_SUBMITTED, (self._aggregate,)).fetchall()

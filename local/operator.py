@@ -96,9 +96,9 @@ def open_next_incarnation(host: Addressed, pause: Pause) -> None:
     print(f"opened incarnation {found['incarnation']}: {found['evidence']}", flush=True)
 
 
-def post(address: str, path: str, body: Mapping[str, Any]) -> tuple[int, Any]:
+def post(address: str, path: str, body: Mapping[str, Any], timeout: float = ANSWER) -> tuple[int, Any]:
     """Send a change, and return the status and the body of the answer."""
-    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=ANSWER)
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=timeout)
     headers = {"Content-Type": "application/json", "Idempotency-Key": str(uuid.uuid4())}
     with closing(connection):
         connection.request("POST", path, json.dumps(body), headers)

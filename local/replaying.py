@@ -2,16 +2,14 @@
 
 import http.client
 import json
-import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from local.aggregates import Shown
-from local.books import BooksUnavailable, get
+from local.books import BooksUnavailable, get, reading
 from local.operator import post
 from local.processes import Pause
 
@@ -48,7 +46,7 @@ class Range:
 
 def committed_range(store: Path, shown: Shown) -> Range | None:
     """Return the range that a demo replays; None when no committed run has a row of it."""
-    with closing(sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+    with reading(store) as connection:
         found = connection.execute(_RANGE.format(source=shown.source), (shown.name,)).fetchone()
     return None if found is None or not found[3] else Range(*found)
 

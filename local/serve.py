@@ -1,11 +1,10 @@
 """`make serve`: emulator and functions host over the files of a demo, until Ctrl-C, for its pages."""
 
 import argparse
-import sqlite3
 import sys
-from contextlib import closing
 from pathlib import Path
 
+from local.books import reading
 from local.feed.options import positive
 from local.folders import LOCAL_RUN, FolderInUse, kept_folder
 from local.interruption import Interrupted, Interruption
@@ -59,7 +58,7 @@ def _folder(given: Path | None) -> Path:
 
 
 def _transform(folder: Path) -> str:
-    with closing(sqlite3.connect(f"{(folder / 'record.db').as_uri()}?mode=ro", uri=True)) as record:
+    with reading(folder / "record.db") as record:
         return str(record.execute("SELECT transform FROM feed").fetchone()[0])
 
 

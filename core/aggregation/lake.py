@@ -7,6 +7,7 @@ they replace. Each table is one commit, so a reader sees all of a run in a table
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import date, datetime
 from typing import Any, Protocol
 
 from core.aggregation.runs import NO_CUT
@@ -140,6 +141,13 @@ def fits(standing: StandingTable, change: TableChange) -> bool:
     if standing.version >= 0 and dict(standing.columns) != dict(change.columns):
         return False
     return set(change.removed) <= {one.path for one in standing.files}
+
+
+def range_end(value: Any) -> Any:
+    """Return the least or the greatest value of a column as a range has it."""
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def gold_table(name: str) -> str:

@@ -17,7 +17,10 @@ from handlers.web.problems import invalid
 MOST_RUNS = 100
 JobName = Annotated[
     str,
-    msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,39}$", description="The name of an aggregate of the app's transform."),
+    msgspec.Meta(
+        pattern=r"^(rows\.)?[a-z][a-z0-9_]{0,39}$",
+        description="An aggregate of the app's transform, or `rows.` and the table whose rows the lake keeps.",
+    ),
 ]
 RunText = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}$", description="A run's id.")]
 

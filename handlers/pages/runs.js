@@ -44,8 +44,8 @@ function standing(found, again) {
       `Paused by ${found.paused.who}: ${found.paused.reason}`) : null,
     found.waiting ? el("p", { class: "quiet", id: "waiting" }, `Waiting for its run: ${found.waiting.kind} of `
       + `${daysOf(found.waiting)}, ordered by ${found.waiting.who}: ${found.waiting.reason}`) : null,
-    el("p", { class: "quiet" }, "A run covers the commits between two cuts. Its sums are added in the transaction that "
-      + "moves the cut."),
+    el("p", { class: "quiet" }, "A run covers the commits between two cuts. Its sums are added slice by slice, and then the "
+      + "cut moves."),
     el("div", { class: "row" }, button("Take a step now", () => step(again)),
       found.paused ? button("Resume", () => ordered(RESUME, "aggregations/resume", {}, again))
         : button("Pause", () => ordered(PAUSE, "aggregations/pause", {}, again)),

@@ -112,7 +112,7 @@ var alerts = [
   {
     name: 'aggregation-quality'
     severity: 1
-    description: 'A run of the aggregation read a different number of rows than the ledger says were written: rows are lost, or foreign. /api/aggregations/runs/{run_id} names the partitions.'
+    description: 'A run of the aggregation read a different number of rows than the ledger says were written: rows are lost, or were added by hand. /api/aggregations/runs/{run_id} names the partitions.'
     query: loadTextContent('../alerts/aggregation-quality.kql')
   }
   {

@@ -1,6 +1,7 @@
-"""`python -m infra.capacity.aggregation READINGS`: what the aggregation of so many readings a day costs and needs.
+"""`python -m infra.capacity.aggregation READINGS`: costs and needs of the aggregation of so many readings a day.
 
-The load is even: each kind of sensor of a home reports once a minute, and its readings are added up by 15 minutes.
+The load is even: each kind of sensor of a home reports once a minute. Its readings are added up by 15 minutes, hour and
+day, as `home_activity` has them.
 """
 
 import argparse
@@ -55,9 +56,9 @@ class Aggregating:
 
     @property
     def windows(self) -> float:
-        """The windows that a run touches: one for each sensor that reports in it, and more in a longer run."""
+        """The windows that a run touches: one of each level for each sensor, and more in a run that is longer."""
         sensors = self.readings / (DAY / MINUTE)
-        return sensors * max(1, self.pace.interval / WINDOW)
+        return sensors * sum(max(1, self.pace.interval / (WINDOW * windows)) for _, windows, _ in KEPT)
 
     @property
     def new_windows(self) -> float:
@@ -113,7 +114,7 @@ def report(one: Aggregating) -> str:
         _line("database", f"{shards}{sizing.database} for both, with the headroom of capacity.md"),
         _line("readings", f"{_stored(one.readings, load.row_bytes_per_event)} in SQL"),
         *(_level(one, *level) for level in KEPT),
-        _line("lake", f"{_stored(one.windows * one.runs, pace.parquet_bytes_per_window)}, before it is compacted"),
+        _line("lake", f"{_stored(_all_levels(one), pace.parquet_bytes_per_window)}, without files that were replaced"),
         _line("ends", f"at {one.ends_at:,.0f} readings a day"),
     ]
     return "\n".join(lines)
@@ -123,6 +124,11 @@ def _level(one: Aggregating, name: str, windows: int, days: int) -> str:
     a_day = one.new_windows / windows * WINDOW_BYTES
     counted = f"{one.new_windows / windows:,.0f} windows a day x {WINDOW_BYTES} B"
     return _line(name, f"{counted} = {a_day / GB:,.3f} GB a day, {a_day * days / GB:,.1f} GB for {days:,} days")
+
+
+def _all_levels(one: Aggregating) -> float:
+    """Return the windows that a day adds to all levels."""
+    return sum(one.new_windows / windows for _, windows, _ in KEPT)
 
 
 def _stored(rows: float, size: int) -> str:

@@ -21,6 +21,7 @@ WIRED = (  # the settings that infra/main.bicep gives the app
     "EVENTHUB_NAME",
     "HUB_READER_CONSUMER_GROUP",
     "LAKE",
+    "LAKE_ROWS",
     "LIVY_DIALECT",
     "LIVY_URL",
     "SPARK_ENGINE",

@@ -1,4 +1,4 @@
-"""The runs of the aggregation in a real browser: the quality of a run, with a fault that is red."""
+"""The runs of the aggregation in a real browser: the quality of a run, and an order that waits."""
 
 from typing import TYPE_CHECKING
 
@@ -25,3 +25,21 @@ def test_the_quality_of_a_run_is_shown_and_a_fault_is_red(aggregated: Run, page:
     )
     assert code == "Code 0.1.7, transform home_security/3"
     assert page.evaluate("window.hacked") is None
+
+
+def test_a_repair_of_some_days_is_ordered_and_withdrawn(aggregated: Run, page: "Page") -> None:
+    show(page, "#/runs")
+    page.click("button:text-is('Repair')")
+    page.fill("dialog input[name=since_day]", "2026-03-08")
+    page.fill("dialog input[name=reason]", "changed by hand")
+    page.click("dialog button:text-is('Repair')")
+    page.wait_for_selector("#waiting")
+    told = page.inner_text("#waiting")
+    assert told.startswith("Waiting for its run: repair of 2026-03-08 to the last day, ordered by ")
+    assert told.endswith(": changed by hand")
+    page.click("button:text-is('Withdraw the order')")
+    page.fill("dialog input[name=reason]", "the wrong days")
+    page.click("dialog button:text-is('Withdraw')")
+    page.wait_for_selector("#waiting", state="detached")
+    ordered = page.locator("table[aria-label='Orders about the aggregation'] td[data-label=Order]")
+    assert ordered.all_text_contents() == ["withdraw", "repair of 2026-03-08 to the last day"]

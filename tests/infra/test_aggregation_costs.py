@@ -33,19 +33,19 @@ def test_the_page_names_the_figures_that_the_calculator_counts_with() -> None:
     assert [one for one in named if one not in PAGE] == []
 
 
-def test_a_run_touches_a_window_of_each_sensor_and_more_windows_when_it_is_longer() -> None:
-    assert Aggregating(1_440_000).windows == 1_000
-    assert Aggregating(1_440_000, Pace(interval=3_600)).windows == 4_000
+def test_a_run_touches_a_window_of_each_level_and_sensor_and_more_windows_when_it_is_longer() -> None:
+    assert Aggregating(1_440_000).windows == 3 * 1_000
+    assert Aggregating(1_440_000, Pace(interval=3_600)).windows == (4 + 1 + 1) * 1_000
     assert Aggregating(1_440_000).new_windows == 96_000
 
 
 def test_a_job_is_its_start_and_its_work() -> None:
     pace = Pace(session_seconds=10, read_per_second=100, added_per_second=50, staged_per_second=1, interval=86_400)
     one = Aggregating(1_440, pace)
-    assert (one.rows, one.windows) == (1_440, 96)
-    assert one.job_seconds == pytest.approx(10 + 14.4 + 28.8 + 96)
+    assert (one.rows, one.windows) == (1_440, 96 + 24 + 1)
+    assert one.job_seconds == pytest.approx(10 + 14.4 + 28.8 + 121)
     assert one.core_hours == pytest.approx(2 * one.job_seconds / 3_600)
-    assert one.log_rate == pytest.approx(96 * 1_000 / 86_400)
+    assert one.log_rate == pytest.approx(121 * 1_000 / 86_400)
 
 
 def test_the_limit_is_that_of_rows_or_of_time() -> None:

@@ -8,10 +8,9 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime
 from typing import Any
 
-from core.aggregation.lake import NO_TABLE, LakeFile, Mark, StandingTable, TableChange, fits
+from core.aggregation.lake import NO_TABLE, LakeFile, Mark, StandingTable, TableChange, fits, range_end
 from core.errors import LakeUnreachable
 from core.remote.hub.client import first_line
 from core.remote.spark.lakes import Storage
@@ -82,8 +81,9 @@ class DeltaLake:
 
     def lacks(self, table: str, files: Sequence[LakeFile]) -> bool:
         with _faults(table):
-            there = {folder: self._storage.names(f"{table}/{folder}") for folder in {_folder(one) for one in files}}
-        return any(one.path not in {f"{_folder(one)}/{name}" for name in there[_folder(one)]} for one in files)
+            folders = {one.path.partition("/")[0] for one in files}
+            there = {f"{folder}/{name}" for folder in folders for name in self._storage.names(f"{table}/{folder}")}
+        return not there.issuperset(one.path for one in files)
 
     def write_text(self, path: str, text: str) -> None:
         with _faults(path):
@@ -101,7 +101,6 @@ class DeltaLake:
             if found is None:
                 return {}
             compacted = found.optimize.compact(commit_properties=_strict())
-            found = self._open(table)
             removed = found.vacuum(RETENTION_HOURS, dry_run=False, full=True)
             found.create_checkpoint()
             found.cleanup_metadata()
@@ -200,20 +199,10 @@ def _files(found: Any) -> Iterator[LakeFile]:
 
 def _of(row: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {
-        name.removeprefix(prefix): _text(value)
+        name.removeprefix(prefix): range_end(value)
         for name, value in row.items()
         if name.startswith(prefix) and value is not None
     }
-
-
-def _text(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return value.isoformat() if isinstance(value, date) else value
-
-
-def _folder(one: LakeFile) -> str:
-    return one.path.partition("/")[0]
 
 
 def _now_ms() -> int:

@@ -1,12 +1,11 @@
 """The places of the lake: a folder of this machine, or a storage account, with the options that delta-rs needs."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from core.errors import LakeUnreachable
-from core.remote.hub.client import sync_credential
+from core.remote.spark.tokens import own_credential
 
 STORAGE_SCOPE = "https://storage.azure.com/.default"
 
@@ -83,7 +82,7 @@ class BlobStorage:
 
     def uri(self, table: str) -> str:
         _, container, prefix = parse_address(self._address)
-        return f"az://{'/'.join(filter(None, [container, prefix, table]))}"
+        return f"az://{_joined(container, prefix, table)}"
 
     def options(self) -> dict[str, str] | None:
         account, _, _ = parse_address(self._address)
@@ -91,21 +90,25 @@ class BlobStorage:
 
     def names(self, folder: str) -> list[str]:
         container, prefix = self._open()
-        place = "/".join(filter(None, [prefix, folder, ""])) + "/"
+        place = f"{_joined(prefix, folder)}/"
         return [one.name.removeprefix(place) for one in container.list_blobs(name_starts_with=place)]
 
     def read(self, path: str) -> bytes:
         container, prefix = self._open()
-        return bytes(container.download_blob("/".join(filter(None, [prefix, path]))).readall())
+        return bytes(container.download_blob(_joined(prefix, path)).readall())
 
     def write(self, path: str, content: bytes) -> None:
         container, prefix = self._open()
-        container.upload_blob("/".join(filter(None, [prefix, path])), content, overwrite=True)
+        container.upload_blob(_joined(prefix, path), content, overwrite=True)
 
     def _open(self) -> tuple[Any, str]:
         if self._container is None:
             self._container, self._prefix = open_container(self._address, self._connection)
         return self._container, self._prefix
+
+
+def _joined(*parts: str) -> str:
+    return "/".join(filter(None, parts))
 
 
 def account_options(account: str, connection: str | None) -> dict[str, str]:
@@ -117,15 +120,11 @@ def account_options(account: str, connection: str | None) -> dict[str, str]:
     if is_local:
         options |= {"azure_storage_endpoint": account, "allow_http": "true"}
     if connection is None:
-        return {**options, "bearer_token": str(sync_credential().get_token(STORAGE_SCOPE).token)}
-    given = _parts_of(connection)
+        return {**options, "bearer_token": str(own_credential().get_token(STORAGE_SCOPE).token)}
+    given = dict(part.partition("=")[::2] for part in connection.split(";"))
     if "SharedAccessSignature" in given:
         return {**options, "sas_token": given["SharedAccessSignature"]}
     return {**options, "account_key": given.get("AccountKey", "")}
-
-
-def _parts_of(connection: str) -> Mapping[str, str]:
-    return dict(part.partition("=")[::2] for part in connection.split(";") if part)
 
 
 def open_container(address: str, connection: str | None) -> tuple[Any, str]:
@@ -135,9 +134,7 @@ def open_container(address: str, connection: str | None) -> tuple[Any, str]:
     account, name, prefix = parse_address(address)
     if connection is not None:
         return ContainerClient.from_connection_string(connection, name), prefix
-    from azure.identity import DefaultAzureCredential
-
-    return ContainerClient(account, name, credential=DefaultAzureCredential()), prefix
+    return ContainerClient(account, name, credential=own_credential()), prefix
 
 
 def parse_address(address: str) -> tuple[str, str, str]:

@@ -20,17 +20,22 @@ def no_token() -> str | None:
     return None
 
 
+def own_credential() -> Any:
+    """Return the identity of this process, which remembers its tokens: the same object at each call."""
+    with _lock:
+        if not _credential:
+            _credential.append(sync_credential())
+        return _credential[0]
+
+
 def entra_token(scope: str) -> Token:
     """Return a function that gets a token for a scope; it raises EngineRefused or EngineUnreachable when it cannot."""
 
     def token() -> str | None:
         from azure.core.exceptions import AzureError, ClientAuthenticationError
 
-        with _lock:
-            if not _credential:
-                _credential.append(sync_credential())
         try:
-            return str(_credential[0].get_token(scope).token)
+            return str(own_credential().get_token(scope).token)
         except ClientAuthenticationError as error:
             raise EngineRefused(f"no token for {scope}: {first_line(error)}") from error
         except AzureError as error:

@@ -1,4 +1,4 @@
-"""Mutants of the demo's aggregation: its recounts, the counts of its runs, replays and killed jobs, and its blows."""
+"""Mutants of the demo's aggregation: its recounts, the counts of its runs, replays and killed jobs, and its kills."""
 
 from tests.mutants.mutant import in_file
 
@@ -18,7 +18,7 @@ MUTANTS = (
         ("a replay of different rows is proved", "            AND r.table_name = :source\n", ""),
         ("a killed job that was committed itself is proved", " AND r.attempt > f.attempt", ""),
         ("a job that failed by itself is proved", " AND f.reason IN (:killed_alone, :killed_all)", ""),
-        ("what lacks is no difference", "[*differences, *missing(counts)]", "differences"),
+        ("a missing run is no difference", "[*differences, *missing(counts)]", "differences"),
     ),
     *in_file(
         "local/job_killer.py",

@@ -1,4 +1,4 @@
-"""local/aggregate_proof.py: runs, replays and killed jobs are counted from the store, and each that lacks is named."""
+"""local/aggregate_proof.py: runs, replays and killed jobs are counted from the store, and each missing one is named."""
 
 from pathlib import Path
 
@@ -137,7 +137,7 @@ def test_a_killed_job_counts_when_a_later_attempt_was_committed(worked: Worked) 
     assert worked.counts()["killed"] == 2
 
 
-def test_each_part_of_the_work_that_lacks_is_named() -> None:
+def test_each_missing_part_of_the_work_is_named() -> None:
     assert list(WANTED) == list(ALL)
     assert list(missing({"runs": 2, "replays": 1, "killed": 1})) == [
         "aggregation: 2 runs are committed, but the demo must have at least 3; more EVENTS make more runs"

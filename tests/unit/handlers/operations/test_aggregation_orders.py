@@ -1,5 +1,7 @@
 """handlers/operations/aggregation_orders.py, and the command of handlers/pipeline.py that does the same."""
 
+import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -283,6 +285,19 @@ def test_a_repair_or_a_backfill_that_does_not_fit_is_a_conflict_and_wrong_days_a
     assert ordering.order("backfill", DAYS).fields == ["reason"]
 
 
+def test_the_job_that_keeps_rows_in_the_lake_is_paused_and_listed_and_takes_no_repair(ordering: Ordering) -> None:
+    job = {"job": "rows.sensor_reading"}
+    assert ordering.order("pause", {**WHY, **job}).fields == ["job"]
+    ordering.restart(LAKE_ROWS="true")
+    assert ordering.order("pause", {**WHY, **job}).status == 200
+    assert ordering.get("list_aggregations", **job).body["paused"]["reason"] == "by hand"
+    refused = ordering.order("repair", {**WHY, **job})
+    assert (refused.status, refused.body["detail"]) == (
+        409,
+        "rows.sensor_reading keeps rows and no windows: order a repair of an aggregate",
+    )
+
+
 def test_a_repair_under_a_key_is_ordered_once(ordering: Ordering) -> None:
     key = {"Idempotency-Key": uuid4().hex}
     first = ordering.order("backfill", WHY, **key)
@@ -312,3 +327,14 @@ def test_the_command_orders_shows_and_withdraws(ordering: Ordering, capsys: pyte
     with pytest.raises(SystemExit) as ended:
         pipeline.main(["repair", "--since", "today", "--reason", "by hand"])
     assert (ended.value.code, "'today' is no day like 2026-02-01" in capsys.readouterr().err) == (2, True)
+
+
+def test_the_command_hands_over_the_rows_of_the_lake_where_it_keeps_them(
+    ordering: Ordering, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert pipeline.main(["lake"]) == 1
+    assert "the lake does not keep the rows of home_activity: set SPARK_ENGINE" in capsys.readouterr().err
+    ordering.restart(LAKE_ROWS="true")
+    assert pipeline.main(["lake"]) == 0
+    _, lake, _, state = shlex.split(capsys.readouterr().out)
+    assert sorted(json.loads((Path(lake) / state).read_text())) == ["silver/sensor_reading", "silver/sensor_reading_removed"]

@@ -27,6 +27,7 @@ BAD_BODIES = {
     "another job": (b'{"job": "flight"}', "job"),
     "a hostile job": (b'{"job": "\'; DROP TABLE aggregation_run; --"}', "job"),
     "a number": (b'{"job": 1}', "job"),
+    "a job that is null": (b'{"job": null}', "job"),
     "no text": (b"\xff", "body"),
     "a long job": (b'{"job": "' + b"h" * 5000 + b'"}', "job"),
     "deep": (b"[" * 4000, "body"),

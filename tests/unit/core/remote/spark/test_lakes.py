@@ -6,6 +6,7 @@ import pytest
 
 from core.errors import LakeUnreachable
 from core.remote.spark.lakes import BlobStorage, FolderStorage, account_options, parse_address
+from core.remote.spark.tokens import own_credential
 
 AZURITE = "http://127.0.0.1:10000/devstoreaccount1"
 
@@ -37,6 +38,10 @@ def test_delta_rs_gets_the_endpoint_of_azurite_and_a_signature_where_there_is_no
     }
     signed = account_options("https://acc.blob.core.windows.net", "BlobEndpoint=x;SharedAccessSignature=sv=1&sig=2")
     assert signed == {"account_name": "acc", "sas_token": "sv=1&sig=2"}
+
+
+def test_one_identity_signs_in_for_each_token_so_that_it_remembers_them() -> None:
+    assert own_credential() is own_credential()
 
 
 ADDRESSES = {

@@ -1,0 +1,45 @@
+"""local/aggregating.py: steps of the host until nothing is new, against a server that answers from a list."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.aggregating import NotAggregated, aggregate_all
+from tests.unit.local.listed_host import Host
+
+RUN: dict[str, Any] = {"number": 1, "attempt": 1, "status": "submitted", "failure": None}
+
+
+@pytest.fixture
+def host() -> Iterator[Host]:
+    made = Host()
+    yield made
+    made.close()
+
+
+def test_the_host_takes_steps_until_nothing_is_new(
+    host: Host, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host.answers = [
+        (503, {"detail": "the store is locked"}),
+        (202, {"did": ["submitted"], "run": RUN}),
+        (202, {"did": ["has nothing new"], "run": RUN}),
+    ]
+    aggregate_all(host.address, "home_activity", tmp_path, lambda _: None)
+    assert host.posts == [("/api/aggregations", {"job": "home_activity"})] * 3
+    lines = [line.partition("aggregating: ")[2] for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["503: {'detail': 'the store is locked'}", "run 1, attempt 1, submitted"]
+
+
+def test_a_failed_run_ends_the_aggregation_with_its_reason_and_the_last_words_of_its_job(
+    host: Host, tmp_path: Path
+) -> None:
+    (tmp_path / "spark" / "agg-r-1").mkdir(parents=True)
+    (tmp_path / "spark" / "agg-r-1" / "err").write_text("no space left\n")
+    host.answers = [(202, {"did": ["failed"], "run": {**RUN, "status": "failed", "failure": "5 attempts"}})]
+    with pytest.raises(
+        NotAggregated, match=r"run 1, attempt 1, failed: 5 attempts; the newest job's last lines:\n.*no space"
+    ):
+        aggregate_all(host.address, "home_activity", tmp_path, lambda _: None)
