@@ -4,6 +4,7 @@ import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -286,7 +287,7 @@ def test_a_repair_or_a_backfill_that_does_not_fit_is_a_conflict_and_wrong_days_a
 
 
 def test_the_job_that_keeps_rows_in_the_lake_is_paused_and_listed_and_takes_no_repair(ordering: Ordering) -> None:
-    job = {"job": "rows.sensor_reading"}
+    job: dict[str, Any] = {"job": "rows.sensor_reading"}
     assert ordering.order("pause", {**WHY, **job}).fields == ["job"]
     ordering.restart(LAKE_ROWS="true")
     assert ordering.order("pause", {**WHY, **job}).status == 200
@@ -337,4 +338,7 @@ def test_the_command_hands_over_the_rows_of_the_lake_where_it_keeps_them(
     ordering.restart(LAKE_ROWS="true")
     assert pipeline.main(["lake"]) == 0
     _, lake, _, state = shlex.split(capsys.readouterr().out)
-    assert sorted(json.loads((Path(lake) / state).read_text())) == ["silver/sensor_reading", "silver/sensor_reading_removed"]
+    assert sorted(json.loads((Path(lake) / state).read_text())) == [
+        "silver/sensor_reading",
+        "silver/sensor_reading_removed",
+    ]
