@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from core.aggregation.kinds import Days
 from core.model.aggregates import SLICES, WINDOW_START, Aggregate
 from jobs.tables import Run
+from jobs.transforms import slice_of
 
 NO_RUN = 0  # the number before that of the first run
 EQUAL, DIFFERING, MOVED = "equal", "differing", "moved"
@@ -51,11 +52,6 @@ def targets(committed: Run | None, later: Sequence[Run]) -> list[Target]:
             found.append(Target(run.run_number, run.cut_to, first, run.slices))
             first = run.slices
     return found if first == SLICES else [*found, Target(NO_RUN, "{}", first, SLICES)]
-
-
-def slice_of(of: Aggregate) -> Column:
-    """Return the number of the slice of a window or a row."""
-    return (F.crc32(F.col(of.keys[0].name).cast("string")) % SLICES).cast("int")
 
 
 def side_by_side(of: Aggregate, right: DataFrame, standing: DataFrame) -> DataFrame:

@@ -29,13 +29,12 @@ from jobs.comparison import (
     figures,
     judged,
     side_by_side,
-    slice_of,
     targets,
 )
 from jobs.history import History, SqlHistory, open_history, within
 from jobs.session import close_session, open_session
 from jobs.tables import Run, Tables, open_tables
-from jobs.transforms import partial_sums, stored_at
+from jobs.transforms import partial_sums, slice_of, stored_at
 
 SHOWN = 20  # differing windows
 LOOKS = 5

@@ -6,32 +6,31 @@ that Spark 3.5 and 4.1 share.
 """
 
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import reduce
 from types import MappingProxyType
-from typing import Any, get_args, get_type_hints
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from core.model.aggregates import EPOCH, SLICES, WINDOW_START, Aggregate, Measure
+from jobs.row_kinds import kind_of, row_kinds
 
 LEVEL = "level"  # the column of the name of a level, where windows of all levels are together
 NOTHING: Mapping[str, Column] = MappingProxyType({})
-_KINDS: dict[Any, str] = {str: "string", int: "bigint", datetime: "timestamp", date: "date"}
 
 
 def source_columns(of: Aggregate) -> dict[str, str]:
     """Return the columns of the source that an aggregate reads, with their types in Spark."""
-    hints = get_type_hints(of.source)
+    kinds = row_kinds(of.source)
     names = [*(one.name for one in of.grouped_by), of.at, *(one.column for one in of.measures if one.column)]
-    return {name: _kind(hints[name]) for name in dict.fromkeys(names)}
+    return {name: kinds[name] for name in dict.fromkeys(names)}
 
 
 def window_columns(of: Aggregate) -> dict[str, str]:
     """Return the columns of the aggregate's table, with their types in Spark."""
-    kinds = {one.name: _KINDS[one.kind] for one in of.keys}
-    return kinds | {one.name: _KINDS[one.holds] for one in of.measures}
+    kinds = {one.name: kind_of(one.kind) for one in of.keys}
+    return kinds | {one.name: kind_of(one.holds) for one in of.measures}
 
 
 def counts_of(of: Aggregate) -> list[str]:
@@ -128,10 +127,14 @@ def snapshot(of: Aggregate, standing: DataFrame, result: DataFrame) -> DataFrame
     )
 
 
+def slice_of(of: Aggregate) -> Column:
+    """Return the number of the slice of a window or a row."""
+    return (F.crc32(F.col(of.keys[0].name).cast("string")) % SLICES).cast("int")
+
+
 def sliced(of: Aggregate, windows: DataFrame) -> DataFrame:
     """Add the number of their slice to windows."""
-    number = F.crc32(F.col(of.keys[0].name).cast("string")) % SLICES
-    return windows.select(number.cast("int").alias("slice"), *of.key, "is_whole", *of.values)
+    return windows.select(slice_of(of).alias("slice"), *of.key, "is_whole", *of.values)
 
 
 def _measured(one: Measure, kinds: dict[str, str]) -> Column:
@@ -157,7 +160,3 @@ def _at_micros(of: Aggregate) -> Column:
 
 def _window_micros(of: Aggregate, micros: Column) -> Column:
     return micros - F.pmod(micros, F.lit(of.window // timedelta(microseconds=1)))
-
-
-def _kind(hint: Any) -> str:
-    return next(_KINDS[one] for one in (get_args(hint) or (hint,)) if one in _KINDS)
