@@ -23,15 +23,8 @@ GOLD = f"gold/{HOME_ACTIVITY}"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "lake"
-
-
-@pytest.fixture
-def world(spark: Any, tmp_path: Path, folder: Path) -> Any:
-    made = World(spark, tmp_path, DeltaLake(FolderStorage(folder)))
-    yield made
-    made.store.close()
+def lake(folder: Path) -> DeltaLake:
+    return DeltaLake(FolderStorage(folder))
 
 
 def in_lake(folder: Path) -> list[tuple[Any, ...]]:
