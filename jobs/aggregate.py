@@ -53,7 +53,8 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
         return finish_rows(spark, tables, run, target)
     of = find_aggregate(run.job)
     if run.kind != "increment":
-        history = open_history(spark, tables, run.rows_from, _place(execution))
+        place = None if target is None else (target.lake, target.state)
+        history = open_history(spark, tables, run.rows_from, place)
         return _staged(tables, target, (run, staging_id), (of, repaired(tables, of, history, run)), None)
     delta = delta_of(tables, of, run)
     delta.added.persist()
@@ -87,11 +88,6 @@ def _staged(
     for _, found in computed:
         found.unpersist()
     return staged
-
-
-def _place(execution: Execution) -> tuple[str, str] | None:
-    """Return the lake of an execution, and the path of its state there."""
-    return None if execution.lake is None else (execution.lake, execution.lake_state)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -97,10 +97,10 @@ class Comparison:
         return DIFFERENT if self.differing else SAME
 
     def figures(self) -> dict[str, object]:
-        """Return the figures."""
+        """Return the figures of the comparison, as the job prints them."""
         runs = [{"number": one.number, "slices": [one.first, one.end - 1]} for one in self.looks[0].targets]
-        told = {"compared": self.compared, "differing": self.differing, "moved": self.moved, "days": self.days}
-        return {"runs": runs, "looks": len(self.looks), **told, "slices": self._by_slice()}
+        counts = {"compared": self.compared, "differing": self.differing, "moved": self.moved, "days": self.days}
+        return {"runs": runs, "looks": len(self.looks), **counts, "slices": self._by_slice()}
 
     @property
     def _all(self) -> list[SliceFigures]:
@@ -177,12 +177,12 @@ def rebuild(
 
     `job` is the job of a level; by default the aggregate is the finest level, which has its name.
     """
-    own, looks = Rebuild(tables, job or of.name, of, history or SqlHistory(tables), days), list[Look]()
+    windows, looks = Rebuild(tables, job or of.name, of, history or SqlHistory(tables), days), list[Look]()
     while len(looks) < LOOKS and (not looks or looks[-1].moved):
-        wanted = own.targets()
+        wanted = windows.targets()
         if looks and wanted == looks[-1].targets:
             break  # the history has not reached the runs that touched the windows
-        looks.append(own.look(wanted))
+        looks.append(windows.look(wanted))
     return Comparison(tuple(looks))
 
 

@@ -5,10 +5,11 @@ it, the window is recomputed from its rows, which its key and its time find.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial, reduce
+from operator import and_, or_
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -87,7 +88,7 @@ def subtracted(of: Aggregate, stored: DataFrame, added: DataFrame, removed: Data
         .alias(one.name)
         for one in of.measures
     ]
-    is_lost = ~is_done & (~F.col("is_sound") | (~is_empty & _any([_is_lost(one) for one in of.measures])))
+    is_lost = ~is_done & (~F.col("is_sound") | (~is_empty & reduce(or_, map(_is_lost, of.measures))))
     is_lost = F.col("is_whole") & F.coalesce(is_lost, F.lit(True))
     return joined.select(*key, "is_whole", is_lost.alias("is_lost"), *values)
 
@@ -168,8 +169,4 @@ def _is_consistent(of: Aggregate) -> Column:
     """Return True where the stored window held the removed rows: no count is negative, and an empty window has none."""
     rows = F.col(f"n_{of.count}")
     counts = [F.col(f"n_{name}") for name in counts_of(of)]
-    return reduce(Column.__and__, [(each >= 0) & (each <= rows) for each in counts])
-
-
-def _any(found: Sequence[Column]) -> Column:
-    return reduce(Column.__or__, found)
+    return reduce(and_, [(each >= 0) & (each <= rows) for each in counts])
