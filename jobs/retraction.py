@@ -67,8 +67,9 @@ def windows_after(tables: Tables, of: Aggregate, delta: Delta, run: Run) -> Data
 
 
 def subtracted(of: Aggregate, stored: DataFrame, added: DataFrame, removed: DataFrame, run_number: int) -> DataFrame:
-    """Return the windows of a run, with `is_lost` where arithmetic does not tell their values.
+    """Return the windows of a run: those that lose rows whole, and the parts of the others.
 
+    `is_lost` marks a whole window whose values arithmetic does not tell.
     A window that this run has touched is its own result already: its slice was committed from a different attempt.
     """
     sides = [_named(of, removed, "r"), _named(of, stored, "s", "run_number"), _named(of, added, "a")]
