@@ -88,13 +88,13 @@ def _from_parquet(spark: Any, folder: Path) -> Iterator[Figure]:
     from pyspark.sql import functions as F
 
     from core.transforms.aggregates import find_aggregate
-    from jobs.transforms import partial_sums, parts, schema_of, source_columns
+    from jobs.transforms import partial_sums, schema_of, source_columns
 
     of = find_aggregate(HOME_ACTIVITY)
 
     _readings(spark).write.parquet(str(folder / "readings"))
     read = spark.read.schema(schema_of(source_columns(of))).parquet(str(folder / "readings"))
-    written = _times(lambda at: parts(of, partial_sums(of, read)).write.parquet(str(folder / f"result-{at}")))
+    written = _times(lambda at: partial_sums(of, read).write.parquet(str(folder / f"result-{at}")))
     rate, windows = READINGS / written, spark.read.parquet(str(folder / "result-0")).count()
     note = f"{READINGS:,} readings to {windows:,} windows, Parquet to Parquet"
     yield Figure("spark, readings aggregated a second on 2 cores", rate, "/s", ">= 250000", rate >= 250_000, note)

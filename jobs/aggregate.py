@@ -9,7 +9,6 @@ import json
 import os
 import sys
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
@@ -21,14 +20,14 @@ from core.model.aggregates import Aggregate
 from core.transforms.aggregates import find_aggregate
 from jobs import lake
 from jobs.facts import rows_read, slice_facts
-from jobs.history import open_history, repaired_levels
+from jobs.history import open_history, repaired
 from jobs.lake import Target
 from jobs.lake_rows import finish_rows
 from jobs.quality import quality_of
-from jobs.retraction import Delta, delta_of, windows_after
+from jobs.retraction import delta_of, windows_after
 from jobs.session import close_session, open_session
 from jobs.tables import OPEN, Result, Run, Tables, open_tables
-from jobs.transforms import rolled, sliced, stored_at
+from jobs.transforms import at_level, sliced, stored_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +53,14 @@ def aggregate(spark: SparkSession, tables: Tables, execution: Execution) -> Resu
         return finish_rows(spark, tables, run, target)
     of = find_aggregate(run.job)
     if run.kind != "increment":
-        history = open_history(spark, tables, run.rows_from, _place(execution))
-        return _staged(tables, target, (run, staging_id), repaired_levels(tables, of, history, run), None)
+        place = None if target is None else (target.lake, target.state)
+        history = open_history(spark, tables, run.rows_from, place)
+        return _staged(tables, target, (run, staging_id), (of, repaired(tables, of, history, run)), None)
     delta = delta_of(tables, of, run)
     delta.added.persist()
-    results = [(level, windows_after(tables, level, _at_level(delta, level, of), run)) for level in of.levels]
+    windows = windows_after(tables, of, delta, run)
     quality = quality_of(tables, of, delta.added, delta.commits, execution.code)
-    staged = _staged(tables, target, (run, staging_id), results, quality)
+    staged = _staged(tables, target, (run, staging_id), (of, windows), quality)
     delta.added.unpersist()
     return staged
 
@@ -69,38 +69,25 @@ def _staged(
     tables: Tables,
     target: Target | None,
     of_run: tuple[Run, str],
-    results: Sequence[tuple[Aggregate, DataFrame]],
+    result: tuple[Aggregate, DataFrame],
     quality: str | None,
 ) -> Result:
     """Stage the windows of all levels; all are computed before the first one is written."""
-    run, staging_id = of_run
-    of = results[0][0]
-    computed = [(level, sliced(level, windows).persist()) for level, windows in results]
-    levels = [(level, stored_at(level, windows, run.planned_at)) for level, windows in computed]
+    (run, staging_id), (of, windows) = of_run, result
+    computed = [(level, sliced(level, at_level(windows, level)).persist()) for level in of.levels]
+    levels = [(level, stored_at(level, found, run.planned_at)) for level, found in computed]
     facts = slice_facts(levels, tables.row_hash)
     written = None if target is None else lake.write_gold(tables, run, target, levels)
-    for level, windows in levels:
-        tables.stage(level, windows, staging_id, run.run_id)
+    for level, stored in levels:
+        tables.stage(level, stored, staging_id, run.run_id)
     lake_path, is_whole = (None, False) if written is None else (written.path, written.is_whole)
     place, names = (staging_id, run.run_id, run.attempt), tuple(level.name for level in of.levels)
     kind = (lake_path, is_whole, datetime.now(UTC))
     staged = Result(*place, tuple(facts), rows_read(of, computed[0][1]), *kind, names, quality)
     tables.finish(staged)
-    for _, windows in computed:
-        windows.unpersist()
+    for _, found in computed:
+        found.unpersist()
     return staged
-
-
-def _at_level(delta: Delta, level: Aggregate, finest: Aggregate) -> Delta:
-    """Return the delta of a level: it is added up from the finest windows, so rows are read once."""
-    if level is finest:
-        return delta
-    return Delta(rolled(level, delta.added), None if delta.removed is None else rolled(level, delta.removed))
-
-
-def _place(execution: Execution) -> tuple[str, str] | None:
-    """Return the lake of an execution, and the path of its state there."""
-    return None if execution.lake is None else (execution.lake, execution.lake_state)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from core.model.aggregates import WINDOW_START, Aggregate
 from core.model.rows import row_table
 from jobs.ranges import CommitSpan, Slice
-from jobs.tables import quoted, rows_where
+from jobs.tables import place_where, quoted, rows_where
 from jobs.transforms import source_columns, window_columns
 
 NEVER = 2**63 - 1  # `removed_by` of a row that stands
@@ -84,7 +84,8 @@ def counted_where(one: Slice, letters: str = "event_hub_dead_letter") -> str:
 
 def removed_where(span: CommitSpan) -> str:
     """Return the condition of the rows that counted before a span, and that its replays removed."""
-    return f"{_place(span)} AND written_by <= {span.after} AND removed_by > {span.after} AND removed_by <= {span.up_to}"
+    counted = f"{place_where(span)} AND written_by <= {span.after}"
+    return f"{counted} AND removed_by > {span.after} AND removed_by <= {span.up_to}"
 
 
 def rows_of_windows(of: Aggregate, windows: Sequence[Window], cut: Sequence[CommitSpan], sql: Words) -> str:
@@ -164,7 +165,3 @@ def _sent(columns: Mapping[str, str], alias: str, sql: Words) -> str:
 
 def _source(of: Aggregate, sql: Words) -> str:
     return f"{sql.prefix}{row_table(of.source).name}"
-
-
-def _place(one: CommitSpan) -> str:
-    return f"stream_id = {one.stream_id} AND partition_id = {quoted(one.partition_id)}"

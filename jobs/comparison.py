@@ -5,8 +5,10 @@ at the cut of that run. A later run may have touched it since: then the next loo
 unless a later run has committed its slice in the meantime, because that run may have removed the window.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import reduce
 from operator import or_
 
@@ -16,6 +18,7 @@ from pyspark.sql import functions as F
 from core.aggregation.kinds import Days
 from core.model.aggregates import SLICES, WINDOW_START, Aggregate
 from jobs.tables import Run
+from jobs.transforms import slice_of
 
 NO_RUN = 0  # the number before that of the first run
 EQUAL, DIFFERING, MOVED = "equal", "differing", "moved"
@@ -51,11 +54,6 @@ def targets(committed: Run | None, later: Sequence[Run]) -> list[Target]:
     return found if first == SLICES else [*found, Target(NO_RUN, "{}", first, SLICES)]
 
 
-def slice_of(of: Aggregate) -> Column:
-    """Return the number of the slice of a window or a row."""
-    return (F.crc32(F.col(of.keys[0].name).cast("string")) % SLICES).cast("int")
-
-
 def side_by_side(of: Aggregate, right: DataFrame, standing: DataFrame) -> DataFrame:
     """Return the `right` and the `stored` values of each key, of which one may be missing."""
     key, values = list(of.key), F.struct(*of.values)
@@ -80,28 +78,26 @@ def judged(windows: DataFrame, wanted: Sequence[Target], later: Sequence[Run]) -
     return windows.withColumn("verdict", F.when(moved, MOVED).when(equal, EQUAL).otherwise(DIFFERING))
 
 
-def figures(windows: DataFrame) -> list[SliceFigures]:
-    """Return the figures of each slice of judged windows."""
-    decided = (_count(EQUAL) + _count(DIFFERING)).alias("compared")
-    found = windows.groupBy("slice").agg(decided, _count(DIFFERING).alias(DIFFERING), _count(MOVED).alias(MOVED))
-    return [SliceFigures(*row) for row in found.orderBy("slice").collect()]
+def figures(windows: DataFrame) -> tuple[list[SliceFigures], dict[str, Days]]:
+    """Return the figures of each slice of judged windows, and the days of the windows of each verdict, in UTC."""
+    at = F.to_date(WINDOW_START)
+    found = windows.groupBy("slice", "verdict").agg(F.count(F.lit(1)), F.min(at), F.max(at)).collect()
+    counts = defaultdict[int, Counter[str]](Counter)
+    days = defaultdict[str, list[date]](list)
+    for number, verdict, count, first, last in found:
+        counts[number][verdict] = count
+        days[verdict] += [first, last]
+    slices = [
+        SliceFigures(number, one[EQUAL] + one[DIFFERING], one[DIFFERING], one[MOVED])
+        for number, one in sorted(counts.items())
+    ]
+    return slices, {verdict: Days(min(some), max(some)) for verdict, some in days.items()}
 
 
 def differences(of: Aggregate, windows: DataFrame, most: int) -> list[dict[str, object]]:
     """Return the first windows that differ, with both values: one that is missing is None."""
     found = windows.where(F.col("verdict") == DIFFERING).orderBy(*of.key)
     return [row.asDict(recursive=True) for row in found.select(*of.key, "right", "stored", "run_number").take(most)]
-
-
-def days_of(windows: DataFrame) -> dict[str, Days]:
-    """Return the days of the windows of each verdict, in UTC."""
-    at = F.to_date(WINDOW_START)
-    found = windows.groupBy("verdict").agg(F.min(at), F.max(at)).collect()
-    return {verdict: Days(first, last) for verdict, first, last in found}
-
-
-def _count(verdict: str) -> Column:
-    return F.count(F.when(F.col("verdict") == verdict, 1))
 
 
 def _any(conditions: Iterable[Column]) -> Column:

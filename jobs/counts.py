@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from jobs.ranges import CommitSpan, Place, Slice, Written
-from jobs.tables import commits_where, quoted, rows_where
+from jobs.tables import commits_where, place_where, quoted, rows_where
 
 COUNTED = 50  # counts of one statement
 WRITTEN_COLUMNS = "stream_id, partition_id, transform_version, commits, rows_appended, uncounted, first_at"
@@ -63,8 +63,7 @@ def _standing(table: str, one: Slice, prefix: str) -> str:
 
 
 def _removed(table: str, span: CommitSpan, prefix: str, within: bool) -> str:
-    place = f"stream_id = {span.stream_id} AND partition_id = {quoted(span.partition_id)}"
     written = f"row_commit_number > {span.after} AND row_commit_number <= {span.up_to}"
     removed = f"commit_number > {span.after} AND table_name = {quoted(table)}"
     removed += f" AND commit_number <= {span.up_to}" if within else ""
-    return f"{prefix}retracted_row WHERE {place} AND {removed} AND {written}"
+    return f"{prefix}retracted_row WHERE {place_where(span)} AND {removed} AND {written}"

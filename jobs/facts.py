@@ -32,30 +32,30 @@ def slice_facts(levels: Sequence[tuple[Aggregate, DataFrame]], hashed: Callable[
 
     `hashed` is the store's hash of a text.
     """
-    found = reduce(DataFrame.unionByName, (_facts_of(level, windows, hashed) for level, windows in levels))
-    facts = [SliceFacts(*row) for row in found.collect()]
+    finest = levels[0][0]
+    numbers = _summed(finest)
+    rows = (
+        windows.select(F.lit(level.name).alias("level"), "slice", "is_whole", *numbers, _row_text(finest).alias("text"))
+        for level, windows in levels
+    )
+    found = (
+        reduce(DataFrame.unionByName, rows)
+        .groupBy("level", "slice")
+        .agg(
+            F.count(F.lit(1)).alias("windows"),
+            F.count(F.when(F.col("is_whole"), 1)).alias("whole_windows"),
+            _text([F.sum(name) for name in numbers]).alias("sums"),
+            F.sum(hashed(F.col("text"))).alias("rows_hash"),
+        )
+        .select("slice", "windows", "whole_windows", "sums", "rows_hash", "level")
+    )
     order = {level.name: place for place, (level, _) in enumerate(levels)}
-    return sorted(facts, key=lambda one: (order[one.level], one.number))
+    return sorted((SliceFacts(*row) for row in found.collect()), key=lambda one: (order[one.level], one.number))
 
 
 def rows_read(of: Aggregate, windows: DataFrame) -> int:
     """Return the number of rows that windows count."""
     return int(windows.agg(F.coalesce(F.sum(of.count), F.lit(0))).collect()[0][0])
-
-
-def _facts_of(of: Aggregate, windows: DataFrame, hashed: Callable[[Column], Column]) -> DataFrame:
-    numbers = _summed(of)
-    return (
-        windows.select("slice", "is_whole", *numbers, hashed(_row_text(of)).alias("row_hash"))
-        .groupBy("slice")
-        .agg(
-            F.count(F.lit(1)).alias("windows"),
-            F.count(F.when(F.col("is_whole"), 1)).alias("whole_windows"),
-            _text([F.sum(name) for name in numbers]).alias("sums"),
-            F.sum("row_hash").alias("rows_hash"),
-        )
-        .withColumn("level", F.lit(of.name))
-    )
 
 
 def _summed(of: Aggregate) -> list[str]:

@@ -13,7 +13,7 @@ from jobs.lake_files import OpenLake, open_lake
 from jobs.lake_rows import reaches, rows_as_of
 from jobs.ranges import slices_of, spans_between
 from jobs.tables import Run, Tables
-from jobs.transforms import partial_sums, rolled, whole
+from jobs.transforms import by_level, leveled, partial_sums, whole
 
 DAY = timedelta(days=1)
 
@@ -68,25 +68,12 @@ def open_history(spark: SparkSession, tables: Tables, rows_from: str, place: tup
     return LakeHistory(spark, open_lake(spark, *place))
 
 
-def windows_at(of: Aggregate, history: History, cut: str, days: Days) -> DataFrame:
-    """Return the windows of some days at a cut."""
-    return partial_sums(of, history.rows(of, cut, days))
-
-
-def repaired_levels(tables: Tables, of: Aggregate, history: History, run: Run) -> list[tuple[Aggregate, DataFrame]]:
-    """Return the windows of a run's days at the end of the run, by level. The rows are read once."""
-    finest = windows_at(of, history, run.cut_to, run.days).persist()
-    right = [(level, finest if level is of else rolled(level, finest)) for level in of.levels]
-    return [(level, repaired(level, windows, tables.standing(level, None), run)) for level, windows in right]
-
-
-def repaired(of: Aggregate, windows: DataFrame, standing: DataFrame, run: Run) -> DataFrame:
-    """Return these windows whole, and each stored one of the run's days that is not among them, without a row."""
-    right = whole(of, windows)
-    wrong = within(standing, "window_start", run.days).select(*of.key).join(right, list(of.key), how="left_anti")
-    kinds = dict(right.dtypes)
-    empty = [F.lit(0 if one.kind == "count" else None).cast(kinds[one.name]).alias(one.name) for one in of.measures]
-    return right.unionByName(wrong.select(*of.key, F.lit(True).alias("is_whole"), *empty))
+def repaired(tables: Tables, of: Aggregate, history: History, run: Run) -> DataFrame:
+    """Return the windows of a run's days at the end of the run, in all levels, and each other stored window of these
+    days without a row. The rows are read once."""
+    finest = partial_sums(of, history.rows(of, run.cut_to, run.days)).persist()
+    standing = by_level(of, lambda level: tables.standing(level, None))
+    return whole(of, leveled(of, finest), within(standing, "window_start", run.days))
 
 
 def within(rows: DataFrame, at: str, days: Days) -> DataFrame:

@@ -11,16 +11,7 @@ from pyspark.sql import functions as F
 
 from core.model.aggregates import EPOCH, Aggregate
 from core.model.rows import row_table
-from jobs.as_of import (
-    Window,
-    counted_where,
-    counting,
-    portions,
-    removed,
-    removed_where,
-    rows_of_windows,
-    standing_windows,
-)
+from jobs import as_of
 from jobs.counts import COUNT_COLUMNS, WRITTEN_COLUMNS, count_queries, total_of, written_of, written_query
 from jobs.ranges import CommitSpan, LedgerRange, Place, Slice, Written
 from jobs.row_kinds import LINEAGE_KINDS, row_kinds
@@ -94,10 +85,6 @@ class JdbcTables:
     def read_later(self, job: str, number: int) -> list[Run]:
         return sorted(self._runs(later_where(job, number)), key=lambda run: run.run_number)
 
-    def read_cut(self, job: str) -> str:
-        found = self._rows("aggregation_cut", "cut, job", [f"job = {quoted(job)}"])
-        return str(found[0][0]) if found else "{}"
-
     def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
         table, names = self._words.prefix + "batch_ledger", LEDGER_COLUMNS.split(", ")
         ranges: list[LedgerRange] = []
@@ -118,26 +105,27 @@ class JdbcTables:
 
     def read_checkpoints(self, stream_id: int) -> dict[str, int]:
         columns = "partition_id, sequence_number, stream_id"
-        return {row[0]: row[1] for row in self._rows("event_hub_checkpoint", columns, [f"stream_id = {stream_id}"])}
+        found = self._selected("event_hub_checkpoint", columns, [f"stream_id = {stream_id}"])
+        return {row[0]: row[1] for row in found.collect()}
 
     def rows(self, of: Aggregate, slices: Sequence[Slice]) -> DataFrame:
         letters = f"{self._words.prefix}event_hub_dead_letter"
-        found = self._read(counting(of, self._words), [counted_where(one, letters) for one in slices])
+        found = self._read(as_of.counting(of, self._words), [as_of.counted_where(one, letters) for one in slices])
         return _decoded(found, source_columns(of))
 
     def removed(self, of: Aggregate, spans: Sequence[CommitSpan]) -> DataFrame:
-        found = self._read(removed(of, self._words), [removed_where(one) for one in spans])
+        found = self._read(as_of.removed(of, self._words), [as_of.removed_where(one) for one in spans])
         return _decoded(found, source_columns(of))
 
-    def rows_of_windows(self, of: Aggregate, windows: Sequence[Window], cut: Sequence[CommitSpan]) -> DataFrame:
-        queries = [rows_of_windows(of, some, cut, self._words) for some in portions(windows)]
+    def rows_of_windows(self, of: Aggregate, windows: Sequence[as_of.Window], cut: Sequence[CommitSpan]) -> DataFrame:
+        queries = [as_of.rows_of_windows(of, some, cut, self._words) for some in as_of.portions(windows)]
         return self._union(queries, source_columns(of))
 
-    def standing(self, of: Aggregate, windows: Sequence[Window] | None) -> DataFrame:
+    def standing(self, of: Aggregate, windows: Sequence[as_of.Window] | None) -> DataFrame:
         columns = {**window_columns(of), "run_number": "bigint"}
         if windows is None:
             return self._typed(of.name, columns, ["1 = 1"])
-        return self._union([standing_windows(of, some, self._words) for some in portions(windows)], columns)
+        return self._union([as_of.standing_windows(of, some, self._words) for some in as_of.portions(windows)], columns)
 
     def lineage_rows(self, row_class: type, slices: Sequence[Slice]) -> DataFrame:
         wanted = [rows_where(one, f"{self._words.prefix}event_hub_dead_letter") for one in slices]
@@ -149,9 +137,6 @@ class JdbcTables:
         found = self._selected("retracted_row", names, [f"table_name = {table} AND ({one})" for one in wanted])
         return found.select(*(F.col(name).cast(kind) for name, kind in REMOVED_COLUMNS.items()), "document")
 
-    def windows(self, of: Aggregate) -> DataFrame:
-        return self._typed(of.name, window_columns(of), ["1 = 1"])
-
     def texts(self, row_class: type, slices: Sequence[Slice] | None) -> DataFrame:
         position, kinds = position_of(row_class), kinds_of(row_class)
         lineage = "stream_id, partition_id, sequence_number, ordinal, commit_number, " if position else ""
@@ -159,10 +144,6 @@ class JdbcTables:
         wanted = ["1 = 1"] if slices is None else [rows_where(one) for one in slices]
         found = self._selected(row_table(row_class).name, lineage + ", ".join(columns), wanted)
         return found.select(*position, F.array(*(_text(*column) for column in kinds.items())).alias("texts"))
-
-    def staged(self, of: Aggregate, staging_id: str) -> DataFrame:
-        where = [f"staging_id = {quoted(staging_id)}"]
-        return self._typed(of.staged, window_columns(of), where, "staging_id, ")
 
     def stage(self, of: Aggregate, windows: DataFrame, staging_id: str, run_id: str) -> None:
         """Write windows that are computed already, so that every connection of the writers has a fresh token."""
@@ -195,11 +176,10 @@ class JdbcTables:
         found = self._selected("aggregation_run", columns, [where]).collect()
         return [run_of(values, EPOCH + timedelta(microseconds=micros)) for *values, micros in found]
 
-    def _typed(self, table: str, columns: Mapping[str, str], wanted: Sequence[str], before: str = "") -> DataFrame:
+    def _typed(self, table: str, columns: Mapping[str, str], wanted: Sequence[str]) -> DataFrame:
         """Read columns of a table, given with their types; instants and days travel as microseconds."""
         sent = [self._micros(name) if kind in TIMES else name for name, kind in columns.items()]
-        found = self._selected(table, before + ", ".join(sent), wanted)
-        return _decoded(found, columns)
+        return _decoded(self._selected(table, ", ".join(sent), wanted), columns)
 
     def _micros(self, column: str) -> str:
         return f"{self._words.micros.format(column)} AS {column}_micros"
@@ -218,9 +198,6 @@ class JdbcTables:
             self._url, f"({query}) r", predicates=list(wanted) or ["1 = 0"], properties=self._properties()
         )
         return found.toDF(*(name.lower() for name in found.columns))
-
-    def _rows(self, table: str, columns: str, wanted: Sequence[str]) -> list[Any]:
-        return [tuple(row) for row in self._selected(table, columns, wanted).select(*columns.split(", ")).collect()]
 
     def _answer(self, query: str, names: Sequence[str]) -> list[Any]:
         found = self._spark.read.jdbc(self._url, f"({query}) r", properties=self._properties())

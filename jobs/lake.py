@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from core.aggregation.lake import MANIFEST, LakeFile, TableChange, TableState, gold_table, manifest_json
+from core.aggregation.lake import MANIFEST, TableChange, TableState, gold_table, manifest_json
 from core.model.aggregates import WINDOW_START, Aggregate
 from jobs.lake_files import Layout, change_of, files_of, is_current, open_lake, read_files, write_files, write_text
 from jobs.tables import Run, Tables
@@ -52,7 +52,7 @@ def write_gold(
             changes[layout.table] = _difference(spark, of, windows, state, target)
         else:
             left = windows.where(F.col("slice") >= run.committed_slices).drop("slice")
-            whole = snapshot(of, tables.windows(of), left)
+            whole = snapshot(of, tables.standing(of, None), left)
             added = write_files(_dated(whole), target.lake, layout, target.folder)
             changes[layout.table] = change_of(layout, added, (), True)
     is_whole = any(one.is_whole for one in changes.values())
@@ -75,29 +75,20 @@ def gold_layout(of: Aggregate) -> Layout:
     return Layout(gold_table(of.name), columns, (WINDOW_DATE,), order)
 
 
-def read_gold(spark: SparkSession, of: Aggregate, lake: str, state: TableState) -> DataFrame:
-    """Return the windows of an aggregate in the lake."""
-    return read_files(spark, lake, gold_layout(of), state.files).select(*of.columns)
-
-
 def _difference(
     spark: SparkSession, of: Aggregate, windows: DataFrame, state: TableState, target: Target
 ) -> TableChange:
     """Write the files again that hold windows of the run, with the windows that no file held."""
     layout = gold_layout(of)
     picked = files_of(spark, layout, state.files, _dated(windows))
-    standing = read_files(spark, target.lake, layout, picked).select(*of.columns)
+    standing = read_files(spark, target.lake, layout, picked)
     merged = snapshot(of, standing, windows.drop("slice"))
     added = write_files(_dated(merged), target.lake, layout, target.folder)
-    return change_of(layout, added, _paths(picked), False)
+    return change_of(layout, added, [one.path for one in picked], False)
 
 
 def _dated(windows: DataFrame) -> DataFrame:
     return windows.withColumn(WINDOW_DATE, F.to_date(WINDOW_START))
-
-
-def _paths(files: Sequence[LakeFile]) -> list[str]:
-    return [one.path for one in files]
 
 
 def _slices_moved(tables: Tables, run: Run) -> bool:

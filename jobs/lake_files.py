@@ -8,6 +8,8 @@ without a Spark driver, such as Azurite: there, `jobs/lake_blobs.py` writes and 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +120,7 @@ def files_of(spark: SparkSession, layout: Layout, files: Sequence[LakeFile], tou
     table = F.broadcast(spark.createDataFrame(listed, ", ".join(f"{name} string" for name in names)))
     holds = [F.col(name).cast("string") == F.col(f"{name}__is") for name in layout.partition]
     holds += [_within(name, layout.columns[name]) for name in ranged]
-    met = touched.join(table, _all(holds), "inner").select(PATH).distinct().collect()
+    met = touched.join(table, reduce(and_, holds), "inner").select(PATH).distinct().collect()
     paths = {row[0] for row in met}
     return [one for one in files if one.path in paths]
 
@@ -182,10 +184,3 @@ def _end(one: LakeFile, name: str, side: str) -> str | None:
 def _within(name: str, kind: str) -> Column:
     least, most = (F.col(f"{name}__{side}").cast(kind) for side in ("least", "most"))
     return (least.isNull() | (F.col(name) >= least)) & (most.isNull() | (F.col(name) <= most))
-
-
-def _all(conditions: Sequence[Column]) -> Column:
-    found = conditions[0]
-    for one in conditions[1:]:
-        found = found & one
-    return found

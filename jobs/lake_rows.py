@@ -20,7 +20,7 @@ from jobs.lake import Target, Written, finish
 from jobs.lake_files import Layout, OpenLake, change_of, files_of, is_current, open_lake, read_files, write_files
 from jobs.ranges import CommitSpan, slices_of, spans_between
 from jobs.row_kinds import LINEAGE_KINDS, row_kinds
-from jobs.tables import Result, Run, Tables, quoted
+from jobs.tables import Result, Run, Tables, commits_where, place_where
 from jobs.transforms import schema_of, source_columns
 
 CUT = "stream_id bigint, partition_id string, up_to bigint"
@@ -119,7 +119,7 @@ def _added(tables: Tables, rows: LakeRows, standing: DataFrame, begin: str, end:
 
 def _removed(tables: Tables, rows: LakeRows, begin: str, end: str) -> DataFrame:
     """Return the rows that replays between two cuts removed."""
-    wanted = [_removed_in(one) for one in spans_between(begin, end)]
+    wanted = [commits_where(one) for one in spans_between(begin, end)]
     return _typed(tables.removed_rows(rows.source, wanted), rows)
 
 
@@ -166,17 +166,9 @@ def _dated(found: DataFrame, rows: LakeRows) -> DataFrame:
     return found.select(*typed, *others, F.to_date(rows.at).alias(EVENT_DATE))
 
 
-def _removed_in(span: CommitSpan) -> str:
-    return f"{_place(span)} AND commit_number > {span.after} AND commit_number <= {span.up_to}"
-
-
 def _removed_after(span: CommitSpan) -> str:
     written = f"row_commit_number > {span.after} AND row_commit_number <= {span.up_to}"
-    return f"{_place(span)} AND commit_number > {span.up_to} AND {written}"
-
-
-def _place(span: CommitSpan) -> str:
-    return f"stream_id = {span.stream_id} AND partition_id = {quoted(span.partition_id)}"
+    return f"{place_where(span)} AND commit_number > {span.up_to} AND {written}"
 
 
 def _of_days(spark: SparkSession, lake: OpenLake, layout: Layout, days: tuple[date, date] | None) -> DataFrame:

@@ -54,9 +54,6 @@ class Commits:
         return found
 
 
-NO_COMMITS = Commits((), (), ())
-
-
 def counted_columns(of: Aggregate) -> dict[str, Column]:
     """Return the columns that windows need beside their measures: the rows with a value, and those out of range."""
     found = {FILLED + name: F.count(name) for name in _optional(of)}

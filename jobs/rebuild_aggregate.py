@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,18 +25,16 @@ from jobs.comparison import (
     MOVED,
     SliceFigures,
     Target,
-    days_of,
     differences,
     figures,
     judged,
     side_by_side,
-    slice_of,
     targets,
 )
 from jobs.history import History, SqlHistory, open_history, within
 from jobs.session import close_session, open_session
 from jobs.tables import Run, Tables, open_tables
-from jobs.transforms import partial_sums, stored_at
+from jobs.transforms import partial_sums, slice_of, stored_at
 
 SHOWN = 20  # differing windows
 LOOKS = 5
@@ -98,10 +97,10 @@ class Comparison:
         return DIFFERENT if self.differing else SAME
 
     def figures(self) -> dict[str, object]:
-        """Return the figures."""
+        """Return the figures of the comparison, as the job prints them."""
         runs = [{"number": one.number, "slices": [one.first, one.end - 1]} for one in self.looks[0].targets]
-        told = {"compared": self.compared, "differing": self.differing, "moved": self.moved, "days": self.days}
-        return {"runs": runs, "looks": len(self.looks), **told, "slices": self._by_slice()}
+        counts = {"compared": self.compared, "differing": self.differing, "moved": self.moved, "days": self.days}
+        return {"runs": runs, "looks": len(self.looks), **counts, "slices": self._by_slice()}
 
     @property
     def _all(self) -> list[SliceFigures]:
@@ -127,7 +126,6 @@ class Rebuild:
     days: Days = ALL_DAYS
     left: DataFrame | None = None
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    held: list[DataFrame] = field(default_factory=list)
 
     def targets(self) -> tuple[Target, ...]:
         """Return the slices as the newest runs that the history covers left them."""
@@ -135,23 +133,17 @@ class Rebuild:
 
     def look(self, wanted: Sequence[Target]) -> Look:
         """Compare the windows that are left."""
-        found = self._held(side_by_side(self.of, self._right(wanted), self._standing()))
+        found = side_by_side(self.of, self._right(wanted), self._standing()).persist()
         found.count()  # the stored windows are read now, before the runs that may have touched them
         later = self.tables.read_later(self.job, min(one.number for one in wanted))
-        windows = self._held(judged(found, wanted, later))
-        slices = tuple(figures(windows))
-        self.left = (
-            windows.where(windows.verdict == MOVED).select(*self.of.key).localCheckpoint()
-        )  # plans must not nest
-        days = days_of(windows)
-        self.days = days.get(MOVED, self.days)
-        shown = tuple(differences(self.of, windows, SHOWN)) if DIFFERING in days else ()
-        return Look(tuple(wanted), slices, shown, days.get(DIFFERING))
-
-    def close(self) -> None:
-        """Let go of all windows."""
-        for one in self.held:
-            one.unpersist()
+        windows = judged(found, wanted, later)
+        slices, days = figures(windows)
+        if MOVED in days:
+            moved = windows.where(windows.verdict == MOVED).select(*self.of.key)
+            self.left, self.days = moved.localCheckpoint(), days[MOVED]  # plans must not nest
+        shown = differences(self.of, windows, SHOWN) if DIFFERING in days else ()
+        found.unpersist()
+        return Look(tuple(wanted), tuple(slices), tuple(shown), days.get(DIFFERING))
 
     def _runs(self) -> tuple[Run | None, Sequence[Run]]:
         """Return the newest committed run that the history covers, and those after it that it covers too."""
@@ -162,11 +154,7 @@ class Rebuild:
         return committed, [run for run in later if self.history.covers(self.of, run.cut_to)]
 
     def _right(self, wanted: Sequence[Target]) -> DataFrame:
-        found = [self._right_at(one) for one in wanted]
-        whole = found[0]
-        for one in found[1:]:
-            whole = whole.unionByName(one)
-        return self._of_left(whole)
+        return self._of_left(reduce(DataFrame.unionByName, map(self._right_at, wanted)))
 
     def _right_at(self, wanted: Target) -> DataFrame:
         rows = self.history.rows(self.of, wanted.cut, self.days)
@@ -181,10 +169,6 @@ class Rebuild:
     def _of_left(self, windows: DataFrame) -> DataFrame:
         return windows if self.left is None else windows.join(self.left, list(self.of.key), how="left_semi")
 
-    def _held(self, windows: DataFrame) -> DataFrame:
-        self.held.append(windows.persist())
-        return windows
-
 
 def rebuild(
     tables: Tables, of: Aggregate, days: Days = ALL_DAYS, history: History | None = None, job: str | None = None
@@ -193,15 +177,12 @@ def rebuild(
 
     `job` is the job of a level; by default the aggregate is the finest level, which has its name.
     """
-    own, looks = Rebuild(tables, job or of.name, of, history or SqlHistory(tables), days), list[Look]()
-    try:
-        while len(looks) < LOOKS and (not looks or looks[-1].moved):
-            wanted = own.targets()
-            if looks and wanted == looks[-1].targets:
-                break  # the history has not reached the runs that touched the windows
-            looks.append(own.look(wanted))
-    finally:
-        own.close()
+    windows, looks = Rebuild(tables, job or of.name, of, history or SqlHistory(tables), days), list[Look]()
+    while len(looks) < LOOKS and (not looks or looks[-1].moved):
+        wanted = windows.targets()
+        if looks and wanted == looks[-1].targets:
+            break  # the history has not reached the runs that touched the windows
+        looks.append(windows.look(wanted))
     return Comparison(tuple(looks))
 
 

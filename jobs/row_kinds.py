@@ -19,9 +19,10 @@ LINEAGE_KINDS = {name: "string" if name == "partition_id" else "bigint" for name
 def row_kinds(row_class: type) -> dict[str, str]:
     """Return the columns of a row class with their types; whatever is no number, no time and no boolean is a text."""
     hints = get_type_hints(row_class)
-    return {name: _kind(hints[name]) for name in row_table(row_class).columns}
+    return {name: kind_of(hints[name]) for name in row_table(row_class).columns}
 
 
-def _kind(hint: Any) -> str:
+def kind_of(hint: Any) -> str:
+    """Return the type in Spark of a column, by its annotation."""
     found = [_KINDS[one] for one in (get_args(hint) or (hint,)) if one in _KINDS]
     return found[0] if found else "string"

@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
+from core.model.aggregates import EPOCH
 from jobs.ranges import CommitSpan
 from jobs.tables import quoted
 
 TIMES = ("timestamp", "date")
 MICROS = "CONVERT(bigint, DATEDIFF_BIG(microsecond, CONVERT(datetime2(7), '1970-01-01'), {}))"
 BY_CODE_POINT = " COLLATE Latin1_General_100_BIN2"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SENT = {"string": "nvarchar(max)", "bigint": "bigint", "timestamp": "varchar(40)", "date": "varchar(40)"}
 _MEMBERS = {
     "string": f"j.[{{}}]{BY_CODE_POINT}",  # a text of a document has the database's collation, ids have this one
@@ -70,6 +70,6 @@ class ServerWords:
         if kind == "string":
             return self.text.format(quoted(value))
         if kind == "timestamp":
-            text, micros = value.strftime("%Y-%m-%dT%H:%M:%S.%f"), (value - _EPOCH) // timedelta(microseconds=1)
+            text, micros = value.strftime("%Y-%m-%dT%H:%M:%S.%f"), (value - EPOCH) // timedelta(microseconds=1)
             return self.instant.format(text=text, micros=micros)
         return f"CONVERT(date, '{value.date().isoformat()}', 23)" if kind == "date" else str(value)

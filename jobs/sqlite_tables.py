@@ -12,16 +12,7 @@ from pyspark.sql import functions as F
 
 from core.model.aggregates import Aggregate
 from core.model.rows import row_table
-from jobs.as_of import (
-    Window,
-    counted_where,
-    counting,
-    portions,
-    removed,
-    removed_where,
-    rows_of_windows,
-    standing_windows,
-)
+from jobs import as_of
 from jobs.counts import count_queries, total_of, written_of, written_query
 from jobs.ranges import CommitSpan, LedgerRange, Place, Slice, Written
 from jobs.row_kinds import LINEAGE_KINDS, row_kinds
@@ -54,7 +45,6 @@ WORDS = SqliteWords()
 _STORED = {"boolean": "bigint"}  # SQLite has no booleans; Spark reads 0 and 1 as such
 _RUNS = f"SELECT {RUN_COLUMNS}, planned_at FROM aggregation_run WHERE"
 _CHECKPOINTS = "SELECT partition_id, sequence_number FROM event_hub_checkpoint WHERE stream_id = ?"
-_CUT = "SELECT cut FROM aggregation_cut WHERE job = ?"
 _STAGE_EVENTS = (
     f"INSERT INTO staged_event ({', '.join(EVENT_COLUMNS)}) VALUES ({', '.join('?' * len(EVENT_COLUMNS))})"
     " ON CONFLICT (stream_id, partition_id, sequence_number) DO NOTHING"
@@ -87,10 +77,6 @@ class SqliteTables:
     def read_later(self, job: str, number: int) -> list[Run]:
         return list(map(_run_of, self._rows(f"{_RUNS} {later_where(job, number)} ORDER BY run_number")))
 
-    def read_cut(self, job: str) -> str:
-        found = self._rows(_CUT, job)
-        return str(found[0][0]) if found else "{}"
-
     def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
         return [LedgerRange(*row) for span in spans for row in self._rows(ledger_query([span]))]
 
@@ -106,22 +92,26 @@ class SqliteTables:
 
     def rows(self, of: Aggregate, slices: Sequence[Slice]) -> DataFrame:
         columns = source_columns(of)
-        select = f"SELECT {', '.join(map(WORDS.named, columns))} FROM ({counting(of, WORDS)}) WHERE "
-        return self._selected([select + counted_where(one) for one in slices], schema_of(columns))
+        select = f"SELECT {', '.join(map(WORDS.named, columns))} FROM ({as_of.counting(of, WORDS)}) WHERE "
+        return self._selected([select + as_of.counted_where(one) for one in slices], schema_of(columns))
 
     def removed(self, of: Aggregate, spans: Sequence[CommitSpan]) -> DataFrame:
         columns = source_columns(of)
-        select = f"SELECT {', '.join(map(WORDS.named, columns))} FROM ({removed(of, WORDS)}) WHERE "
-        return self._selected([select + removed_where(one) for one in spans], schema_of(columns))
+        select = f"SELECT {', '.join(map(WORDS.named, columns))} FROM ({as_of.removed(of, WORDS)}) WHERE "
+        return self._selected([select + as_of.removed_where(one) for one in spans], schema_of(columns))
 
-    def rows_of_windows(self, of: Aggregate, windows: Sequence[Window], cut: Sequence[CommitSpan]) -> DataFrame:
-        statements = [rows_of_windows(of, some, cut, WORDS) for some in portions(windows)]
+    def rows_of_windows(self, of: Aggregate, windows: Sequence[as_of.Window], cut: Sequence[CommitSpan]) -> DataFrame:
+        statements = [as_of.rows_of_windows(of, some, cut, WORDS) for some in as_of.portions(windows)]
         return self._selected(statements, schema_of(source_columns(of)))
 
-    def standing(self, of: Aggregate, windows: Sequence[Window] | None) -> DataFrame:
+    def standing(self, of: Aggregate, windows: Sequence[as_of.Window] | None) -> DataFrame:
         columns = {**window_columns(of), "run_number": "bigint"}
         every = f"SELECT {', '.join(map(WORDS.named, columns))} FROM {of.name}"
-        some = [every] if windows is None else [standing_windows(of, each, WORDS) for each in portions(windows)]
+        some = (
+            [every]
+            if windows is None
+            else [as_of.standing_windows(of, each, WORDS) for each in as_of.portions(windows)]
+        )
         return self._selected(some, schema_of(columns))
 
     def lineage_rows(self, row_class: type, slices: Sequence[Slice]) -> DataFrame:
@@ -135,9 +125,6 @@ class SqliteTables:
         schema = schema_of({**REMOVED_COLUMNS, "document": "string"})
         return self._selected([f"{select}({one})" for one in wanted], schema)
 
-    def windows(self, of: Aggregate) -> DataFrame:
-        return self._windows(of, of.name, "1 = 1")
-
     def texts(self, row_class: type, slices: Sequence[Slice] | None) -> DataFrame:
         position, columns = position_of(row_class), row_table(row_class).columns
         texts = [f"CAST({name} AS TEXT)" for name in columns]
@@ -147,9 +134,6 @@ class SqliteTables:
         schema = ", ".join([*kinds, *(f"{name} string" for name in columns)])
         found = self._selected([select + where for where in wanted], schema)
         return found.select(*position, F.array(*columns).alias("texts"))
-
-    def staged(self, of: Aggregate, staging_id: str) -> DataFrame:
-        return self._windows(of, of.staged, f"staging_id = '{staging_id}'")
 
     def stage(self, of: Aggregate, windows: DataFrame, staging_id: str, run_id: str) -> None:
         columns = staged_columns(of)
@@ -177,10 +161,6 @@ class SqliteTables:
 
     def stage_events(self, events: DataFrame, stream_id: int) -> None:
         self._write(event_form(events, stream_id, "Z"), _STAGE_EVENTS)
-
-    def _windows(self, of: Aggregate, table: str, where: str) -> DataFrame:
-        select = f"SELECT {', '.join(map(WORDS.named, of.columns))} FROM {table} WHERE {where}"
-        return self._selected([select], schema_of(window_columns(of)))
 
     def _write(self, rows: DataFrame, statement: str) -> None:
         rows.mapInArrow(_writer(self._path, statement), "written bigint").agg(F.sum("written")).collect()

@@ -117,9 +117,6 @@ class Tables(Protocol):
     def read_later(self, job: str, number: int) -> list[Run]:
         """Return the runs of a job with a higher number that have committed slices, in order; some may be open."""
 
-    def read_cut(self, job: str) -> str:
-        """Return the cut of a job; "{}" before its first run."""
-
     def read_ledger(self, spans: Sequence[CommitSpan]) -> list[LedgerRange]:
         """Return the commits of these spans, with adjacent batches merged by SQL.
 
@@ -160,14 +157,8 @@ class Tables(Protocol):
         """Return the rows of a class that replays removed, by SQL conditions: their lineage as `REMOVED_COLUMNS` has
         it, and `document`, the row as JSON."""
 
-    def windows(self, of: Aggregate) -> DataFrame:
-        """Return the stored windows of an aggregate."""
-
     def texts(self, row_class: type, slices: Sequence[Slice] | None) -> DataFrame:
         """Return rows of a class (None: all) as `texts` of `jobs/row_texts.py`, with the positions of appended rows."""
-
-    def staged(self, of: Aggregate, staging_id: str) -> DataFrame:
-        """Return the windows staged under an id."""
 
     def stage(self, of: Aggregate, windows: DataFrame, staging_id: str, run_id: str) -> None:
         """Write windows with their slices under their own staging id; they are ignored until `finish`.
@@ -217,9 +208,14 @@ def open_tables(spark: SparkSession, store: str) -> Tables:
     return tables
 
 
+def place_where(one: CommitSpan | Slice) -> str:
+    """Return the SQL condition of a partition."""
+    return f"stream_id = {one.stream_id} AND partition_id = {quoted(one.partition_id)}"
+
+
 def rows_where(one: Slice, letters: str = "event_hub_dead_letter", written_by: str = "commit_number") -> str:
     """Return the SQL condition of a slice's rows, for every engine; `written_by` is the column of their commits."""
-    place = f"stream_id = {one.stream_id} AND partition_id = {quoted(one.partition_id)}"
+    place = place_where(one)
     span = f"sequence_number BETWEEN {one.first} AND {one.last}"
     rows = f"{place} AND {span} AND {written_by} > {one.after} AND {written_by} <= {one.up_to}"
     if not one.letters_only:
@@ -228,9 +224,8 @@ def rows_where(one: Slice, letters: str = "event_hub_dead_letter", written_by: s
 
 
 def commits_where(span: CommitSpan) -> str:
-    """Return the SQL condition of a span's ledger rows."""
-    place = f"stream_id = {span.stream_id} AND partition_id = {quoted(span.partition_id)}"
-    return f"{place} AND commit_number > {span.after} AND commit_number <= {span.up_to}"
+    """Return the SQL condition of a span's ledger rows, and of the rows that its replays removed."""
+    return f"{place_where(span)} AND commit_number > {span.after} AND commit_number <= {span.up_to}"
 
 
 def ledger_query(spans: Sequence[CommitSpan], table: str = "batch_ledger") -> str:

@@ -5,31 +5,37 @@ the order of rows and runs does not matter: increments and a rebuild agree to th
 that Spark 3.5 and 4.1 share.
 """
 
-from collections.abc import Mapping
-from datetime import date, datetime, timedelta
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from functools import reduce
 from types import MappingProxyType
-from typing import Any, get_args, get_type_hints
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from core.model.aggregates import EPOCH, SLICES, WINDOW_START, Aggregate, Measure
+from jobs.row_kinds import kind_of, row_kinds
 
+LEVEL = "level"  # the column of the name of a level, where windows of all levels are together
 NOTHING: Mapping[str, Column] = MappingProxyType({})
-_KINDS: dict[Any, str] = {str: "string", int: "bigint", datetime: "timestamp", date: "date"}
 
 
 def source_columns(of: Aggregate) -> dict[str, str]:
     """Return the columns of the source that an aggregate reads, with their types in Spark."""
-    hints = get_type_hints(of.source)
+    kinds = row_kinds(of.source)
     names = [*(one.name for one in of.grouped_by), of.at, *(one.column for one in of.measures if one.column)]
-    return {name: _kind(hints[name]) for name in dict.fromkeys(names)}
+    return {name: kinds[name] for name in dict.fromkeys(names)}
 
 
 def window_columns(of: Aggregate) -> dict[str, str]:
     """Return the columns of the aggregate's table, with their types in Spark."""
-    kinds = {one.name: _KINDS[one.kind] for one in of.keys}
-    return kinds | {one.name: _KINDS[one.holds] for one in of.measures}
+    kinds = {one.name: kind_of(one.kind) for one in of.keys}
+    return kinds | {one.name: kind_of(one.holds) for one in of.measures}
+
+
+def counts_of(of: Aggregate) -> list[str]:
+    """Return the measures that count rows."""
+    return [one.name for one in of.measures if one.kind == "count"]
 
 
 def schema_of(columns: Mapping[str, str]) -> str:
@@ -64,10 +70,25 @@ def added(of: Aggregate, windows: DataFrame) -> DataFrame:
     return windows.groupBy(*of.key).agg(*values).select(*of.columns)
 
 
-def rolled(of: Aggregate, windows: DataFrame) -> DataFrame:
-    """Return the windows of a level, from those of any finer level."""
-    begin = F.timestamp_micros(_window_micros(of, F.unix_micros(WINDOW_START)))
-    return added(of, windows.withColumn(WINDOW_START, begin))
+def by_level(of: Aggregate, windows_of: Callable[[Aggregate], DataFrame]) -> DataFrame:
+    """Return the windows of all levels, each with the name of its `level`."""
+    named = (windows_of(level).withColumn(LEVEL, F.lit(level.name)) for level in of.levels)
+    return reduce(DataFrame.unionByName, named)
+
+
+def leveled(of: Aggregate, windows: DataFrame) -> DataFrame:
+    """Return the windows of all levels, from those of the finest."""
+
+    def rolled(level: Aggregate) -> DataFrame:
+        begin = F.timestamp_micros(_window_micros(level, F.unix_micros(WINDOW_START)))
+        return added(level, windows.withColumn(WINDOW_START, begin))
+
+    return by_level(of, lambda level: windows.select(*of.columns) if level is of else rolled(level))
+
+
+def at_level(windows: DataFrame, level: Aggregate) -> DataFrame:
+    """Return the windows of one level, without its name."""
+    return windows.where(F.col(LEVEL) == level.name).drop(LEVEL)
 
 
 def stored_at(of: Aggregate, windows: DataFrame, moment: datetime) -> DataFrame:
@@ -84,14 +105,15 @@ def in_windows(of: Aggregate, rows: DataFrame, windows: DataFrame) -> DataFrame:
     return rows.withColumn(WINDOW_START, begin).join(windows, list(of.key), how="left_semi").drop(WINDOW_START)
 
 
-def parts(of: Aggregate, windows: DataFrame) -> DataFrame:
-    """Mark windows as parts, to be added to the stored windows."""
-    return windows.select(*of.key, F.lit(False).alias("is_whole"), *of.values)
+def whole(of: Aggregate, windows: DataFrame, keys: DataFrame) -> DataFrame:
+    """Mark windows of all levels as whole, to replace the stored windows.
 
-
-def whole(of: Aggregate, windows: DataFrame) -> DataFrame:
-    """Mark windows as whole, to replace the stored windows; one that counts no row removes it."""
-    return windows.select(*of.key, F.lit(True).alias("is_whole"), *of.values)
+    Each of these keys that has no window becomes one that counts no row, which removes the stored one.
+    """
+    key = [LEVEL, *of.key]
+    both = windows.unionByName(keys.select(*key), allowMissingColumns=True).groupBy(*key)
+    found = both.agg(*(F.max(name).alias(name) for name in of.values)).fillna(0, counts_of(of))
+    return found.select(*key, F.lit(True).alias("is_whole"), *of.values)
 
 
 def snapshot(of: Aggregate, standing: DataFrame, result: DataFrame) -> DataFrame:
@@ -105,17 +127,14 @@ def snapshot(of: Aggregate, standing: DataFrame, result: DataFrame) -> DataFrame
     )
 
 
-def differences(of: Aggregate, first: DataFrame, second: DataFrame) -> DataFrame:
-    """Return the windows that differ in any bit; `side` names the side that has the row."""
-    lacking = first.select(*of.columns).exceptAll(second.select(*of.columns)).withColumn("side", F.lit("first"))
-    surplus = second.select(*of.columns).exceptAll(first.select(*of.columns)).withColumn("side", F.lit("second"))
-    return lacking.unionByName(surplus).select("side", *of.columns)
+def slice_of(of: Aggregate) -> Column:
+    """Return the number of the slice of a window or a row."""
+    return (F.crc32(F.col(of.keys[0].name).cast("string")) % SLICES).cast("int")
 
 
 def sliced(of: Aggregate, windows: DataFrame) -> DataFrame:
     """Add the number of their slice to windows."""
-    number = F.crc32(F.col(of.keys[0].name).cast("string")) % SLICES
-    return windows.select(number.cast("int").alias("slice"), *of.key, "is_whole", *of.values)
+    return windows.select(slice_of(of).alias("slice"), *of.key, "is_whole", *of.values)
 
 
 def _measured(one: Measure, kinds: dict[str, str]) -> Column:
@@ -141,7 +160,3 @@ def _at_micros(of: Aggregate) -> Column:
 
 def _window_micros(of: Aggregate, micros: Column) -> Column:
     return micros - F.pmod(micros, F.lit(of.window // timedelta(microseconds=1)))
-
-
-def _kind(hint: Any) -> str:
-    return next(_KINDS[one] for one in (get_args(hint) or (hint,)) if one in _KINDS)

@@ -44,10 +44,22 @@ def spark() -> Iterator[Any]:
 
 
 @pytest.fixture
-def world(spark: Any, tmp_path: Path) -> Iterator[Any]:
+def folder(tmp_path: Path) -> Path:
+    """Return the folder of a lake, which is not there yet."""
+    return tmp_path / "lake"
+
+
+@pytest.fixture
+def lake() -> Any:
+    """Return the lake of the world: none, unless a module has one."""
+    return None
+
+
+@pytest.fixture
+def world(spark: Any, tmp_path: Path, lake: Any) -> Iterator[Any]:
     """Return an empty ledger with Spark beside it."""
     from tests.spark.world import World
 
-    made = World(spark, tmp_path)
+    made = World(spark, tmp_path, lake)
     yield made
     made.store.close()

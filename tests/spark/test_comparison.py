@@ -1,12 +1,15 @@
 """The verdict about a window: equal, differing, or moved by a later run that has committed its slice."""
 
+from datetime import date, timedelta
 from typing import Any
 
+from core.aggregation.kinds import Days
 from core.model.aggregates import EPOCH, SLICES
-from jobs.comparison import DIFFERING, EQUAL, MOVED, figures, judged, targets
+from jobs.comparison import DIFFERING, EQUAL, MOVED, SliceFigures, figures, judged, targets
 from jobs.tables import Run
 
-WINDOWS = "slice int, right struct<count: bigint>, stored struct<count: bigint>, run_number bigint"
+WINDOWS = "slice int, right struct<count: bigint>, stored struct<count: bigint>, run_number bigint, window_start date"
+DAY = date(2026, 2, 1)
 BEFORE = Run("a", "job", 4, "{}", '{"1/0":5}', 1, "committed", SLICES, EPOCH)
 OPEN = Run("b", "job", 6, '{"1/0":5}', '{"1/0":9}', 1, "submitted", 100, EPOCH)
 CASES = [
@@ -24,12 +27,17 @@ CASES = [
 
 
 def test_each_window_has_the_verdict_of_its_slice_and_the_runs_after_it(spark: Any) -> None:
-    windows = spark.createDataFrame([row for row, _ in CASES], WINDOWS)
+    days = [DAY + at * timedelta(days=1) for at in range(len(CASES))]
+    rows = [(*row, day) for (row, _), day in zip(CASES, days, strict=True)]
+    windows = spark.createDataFrame(rows, WINDOWS)
     found = judged(windows, targets(BEFORE, []), [OPEN])
     assert [row.verdict for row in found.collect()] == [verdict for _, verdict in CASES]
-    assert [(one.number, one.compared, one.differing, one.moved) for one in figures(found)] == [
-        (7, 5, 3, 3),
-        (200, 2, 2, 0),
-    ]
+    slices, by_verdict = figures(found)
+    assert slices == [SliceFigures(7, 5, 3, 3), SliceFigures(200, 2, 2, 0)]
+    assert by_verdict == {
+        EQUAL: Days(days[0], days[9]),
+        DIFFERING: Days(days[1], days[8]),
+        MOVED: Days(days[2], days[5]),
+    }
     again = judged(windows, targets(BEFORE, [OPEN]), [OPEN])
     assert MOVED not in {row.verdict for row in again.collect()}

@@ -37,7 +37,6 @@ TABLES = {
         " attempt INT, status VARCHAR(12), committed_slices INT, planned_at BIGINT,"
         " kind VARCHAR(12) DEFAULT 'increment', since_day DATE, until_day DATE, rows_from VARCHAR(8) DEFAULT 'sql'"
     ),
-    "aggregation_cut": "job VARCHAR(40), cut VARCHAR(400)",
     "batch_ledger": (
         "stream_id INT, partition_id VARCHAR(40), commit_number BIGINT, kind VARCHAR(10), first_sequence_number BIGINT,"
         " last_sequence_number BIGINT, rows_written INT, rows_appended INT, transform_version VARCHAR(100),"
@@ -277,12 +276,6 @@ def test_rows_are_read_as_texts_by_position(derby: Derby, tables: JdbcTables) ->
     assert tuple(row) == ("0", 4, 0, ["home-1", "s", "carbon_monoxide", None, "5", "2026-02-10T12:00:00.000005Z"])
 
 
-def test_the_cut_is_nothing_before_the_first_run_and_then_what_stands(derby: Derby, tables: JdbcTables) -> None:
-    assert tables.read_cut("home_activity") == "{}"
-    derby.run("""INSERT INTO hubledger.aggregation_cut VALUES ('home_activity', '{"1/0":3}')""")
-    assert tables.read_cut("home_activity") == '{"1/0":3}'
-
-
 def test_checkpoints_are_those_of_the_stream(derby: Derby, tables: JdbcTables) -> None:
     for stream_id, id, number in ((1, "0", 7), (1, "1", 2**40), (2, "0", 9)):
         derby.run(f"INSERT INTO hubledger.event_hub_checkpoint VALUES ({stream_id}, '{id}', {number})")
@@ -332,7 +325,6 @@ def test_what_is_sent_to_sql_server_passes_the_parser() -> None:
     window = {"home_id": "it's", "kind": "motion", "window_start": NOON}
     asked: list[Callable[[], Any]] = [
         lambda: tables.read_run("r1"),
-        lambda: tables.read_cut("home_activity"),
         lambda: tables.read_committed("home_activity", 9),
         lambda: tables.read_later("home_activity", 2),
         lambda: tables.standing(OF, None),
@@ -344,8 +336,6 @@ def test_what_is_sent_to_sql_server_passes_the_parser() -> None:
         lambda: tables.rows_of_windows(OF, [window], [CommitSpan(1, "it's", 0, 9)]),
         lambda: tables.standing(OF, [window]),
         tables.require_snapshots,
-        lambda: tables.windows(OF),
-        lambda: tables.staged(OF, "s1"),
         lambda: tables.read_checkpoints(1),
         lambda: tables.stage_events(None, 1),
         *(lambda row_class=row_class: tables.texts(row_class, None) for row_class in (Home, HomeAlert)),

@@ -23,15 +23,8 @@ GOLD = f"gold/{HOME_ACTIVITY}"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "lake"
-
-
-@pytest.fixture
-def world(spark: Any, tmp_path: Path, folder: Path) -> Any:
-    made = World(spark, tmp_path, DeltaLake(FolderStorage(folder)))
-    yield made
-    made.store.close()
+def lake(folder: Path) -> DeltaLake:
+    return DeltaLake(FolderStorage(folder))
 
 
 def in_lake(folder: Path) -> list[tuple[Any, ...]]:
@@ -72,7 +65,7 @@ def test_the_table_is_the_aggregate_after_each_run_and_files_of_untouched_window
     assert kept.isdisjoint(files(folder))
     found = spark.read.parquet(*DeltaTable(str(folder / GOLD)).file_uris()).select(*OF.columns)
     assert sorted(tuple(row) for row in found.collect()) == sorted(
-        tuple(row) for row in world.tables.windows(OF).collect()
+        tuple(row) for row in world.tables.standing(OF, None).select(*OF.columns).collect()
     )
 
 

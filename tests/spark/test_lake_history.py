@@ -12,7 +12,7 @@ from core.model.aggregates import aggregate_table
 from core.remote.spark.delta import DeltaLake
 from core.remote.spark.lakes import FolderStorage
 from core.transforms.aggregates.home_activity import HomeActivity
-from jobs.history import open_history
+from jobs.history import History, open_history
 from jobs.rebuild_aggregate import rebuild
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.spark.readings import NOON, gas
@@ -24,15 +24,24 @@ ROWS_JOB = "rows.sensor_reading"
 
 
 @pytest.fixture
-def world(spark: Any, tmp_path: Path) -> Any:
-    made = World(spark, tmp_path, DeltaLake(FolderStorage(tmp_path / "lake")))
-    made.own = replace(made.own, jobs=(HOME_ACTIVITY, ROWS_JOB))
-    yield made
-    made.store.close()
+def lake(folder: Path) -> DeltaLake:
+    return DeltaLake(FolderStorage(folder))
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    world.own = replace(world.own, jobs=(HOME_ACTIVITY, ROWS_JOB))
+    return world
+
+
+def lake_history(world: World, lake: DeltaLake, spark: Any) -> History:
+    """Return the history in the lake, as the app hands it over to a rebuild."""
+    _, location, _, state = hand_over_rows(world.store, lake, HOME_ACTIVITY, "reader")
+    return open_history(spark, world.tables, "lake", (location, state))
 
 
 def test_a_backfill_and_a_repair_are_exact_although_sql_has_lost_the_rows(
-    world: World, spark: Any, tmp_path: Path
+    world: World, lake: DeltaLake, folder: Path, spark: Any
 ) -> None:
     fill(world, days=1)
     order(world, "backfill")
@@ -47,31 +56,24 @@ def test_a_backfill_and_a_repair_are_exact_although_sql_has_lost_the_rows(
     assert world.activity() == right
     spoil(world)
     world.sqlite.sql("DELETE FROM sensor_reading")
-    lake = world.own.lake
-    assert lake is not None
-    _, location, _, state = hand_over_rows(world.store, lake, HOME_ACTIVITY, "reader")
-    history = open_history(spark, world.tables, "lake", (location, state))
-    assert rebuild(world.tables, OF, history=history).differing == 4
+    assert rebuild(world.tables, OF, history=lake_history(world, lake, spark)).differing == 4
     order(world, "repair", days_of(NOON, NOON))
     world.settle()
     repair = world.store.read_runs(HOME_ACTIVITY, 4, 1)[0]
     assert (repair.kind, repair.rows_from, repair.status) == ("repair", "lake", "committed")
     assert world.activity() == right
-    found = pl.read_delta(str(tmp_path / "lake" / "gold" / "home_activity"))
+    found = pl.read_delta(str(folder / "gold" / "home_activity"))
     windows = sorted(found.select("home_id", "kind", "readings").rows())
     assert windows == sorted((one.home_id, one.kind, one.readings) for one in right)
 
 
-def test_a_rebuild_compares_at_the_newest_run_that_the_lake_covers(world: World, spark: Any) -> None:
+def test_a_rebuild_compares_at_the_newest_run_that_the_lake_covers(world: World, lake: DeltaLake, spark: Any) -> None:
     fill(world, days=1)
     world.settle()
     world.settle(job=ROWS_JOB)
     world.commit([gas("home-1", ppm=70)])
     world.settle()
     world.sqlite.sql("UPDATE home_activity SET readings = 9 WHERE home_id IN ('home-1', 'home-2') AND kind <> 'motion'")
-    lake = world.own.lake
-    assert lake is not None
-    _, location, _, state = hand_over_rows(world.store, lake, HOME_ACTIVITY, "reader")
-    found = rebuild(world.tables, OF, history=open_history(spark, world.tables, "lake", (location, state)))
+    found = rebuild(world.tables, OF, history=lake_history(world, lake, spark))
     assert (found.differing, found.moved, found.exit_code) == (1, 1, 1)
     assert [[one.number for one in look.targets] for look in found.looks] == [[1]]

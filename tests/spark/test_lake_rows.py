@@ -25,15 +25,8 @@ JOB = "rows.sensor_reading"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "lake"
-
-
-@pytest.fixture
-def world(spark: Any, tmp_path: Path, folder: Path) -> Any:
-    made = World(spark, tmp_path, DeltaLake(FolderStorage(folder)))
-    yield made
-    made.store.close()
+def lake(folder: Path) -> DeltaLake:
+    return DeltaLake(FolderStorage(folder))
 
 
 COLUMNS = "stream_id, partition_id, sequence_number, ordinal, commit_number, home_id, sensor_id, kind, state, ppm"
@@ -51,7 +44,7 @@ def in_sql(world: World) -> list[tuple[Any, ...]]:
 def as_of(world: World, spark: Any, cut: str, days: Any = None) -> list[tuple[Any, ...]]:
     """Return the rows at a cut, as a job reads them."""
     lake = world.own.lake
-    assert isinstance(lake, DeltaLake)
+    assert lake is not None
     place = hand_over(world.store, lake, world.store.read_runs(JOB, 10**9, 1)[0])[3]
     found = rows_as_of(spark, OF, open_lake(spark, lake.location, place), cut, days)
     return sorted(tuple(row) for row in found.select("sequence_number", "commit_number", "kind", "ppm").collect())

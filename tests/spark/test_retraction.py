@@ -17,9 +17,9 @@ from core.model.aggregates import SLICES, aggregate_table
 from core.transforms.aggregates.home_activity import HomeActivity
 from jobs.aggregate import Execution, aggregate
 from jobs.facts import SliceFacts, slice_facts
-from jobs.retraction import Delta, delta_of, subtracted, windows_after
+from jobs.retraction import delta_of, subtracted, windows_after
 from jobs.tables import Run
-from jobs.transforms import partial_sums, sliced
+from jobs.transforms import at_level, partial_sums, sliced
 from tests.fakes.aggregation_engines import HOME_ACTIVITY
 from tests.fakes.replaying import order
 from tests.spark.readings import NOON, gas, switch
@@ -39,7 +39,8 @@ def micros(at: datetime) -> int:
 def windows_of(spark: Any, readings: Sequence[Reading]) -> DataFrame:
     schema = "home_id string, kind string, at bigint, state string, ppm bigint"
     rows = spark.createDataFrame(readings, schema)
-    return partial_sums(OF, rows.withColumn("observed_at", F.timestamp_micros("at")))
+    found = partial_sums(OF, rows.withColumn("observed_at", F.timestamp_micros("at")))
+    return found.withColumn("level", F.lit(OF.name))
 
 
 def by_chance(chance: random.Random, home: str, least: int, most: int) -> list[Reading]:
@@ -81,7 +82,7 @@ def test_arithmetic_gives_the_values_of_a_recount_or_says_that_it_cannot(spark: 
     stored, removed, added = (
         windows_of(spark, [one for some in each.values() for one in some]) for each in (stood, gone, new)
     )
-    found = subtracted(OF, stored.withColumn("run_number", F.lit(6)), Delta(added, removed), 7)
+    found = subtracted(OF, stored.withColumn("run_number", F.lit(6)), added, removed, 7)
     times = [F.unix_micros(name).alias(name) for name in ("first_observed_at", "last_observed_at")]
     rows = found.select("home_id", "is_lost", *OF.values[:5], *times).collect()
     assert len(rows) == WINDOWS
@@ -108,11 +109,11 @@ def test_a_window_that_the_run_has_touched_or_that_lacks_removed_rows_is_not_com
     at = micros(NOON)
     reading: Reading = ("home-1", "gas", at, "active", 5)
     many = [reading, ("home-1", "gas", at + 5, "idle", 7), ("home-1", "gas", at - 5 + 1_000_000, None, 3)]
-    delta = Delta(windows_of(spark, []), windows_of(spark, [reading]))
+    delta = windows_of(spark, []), windows_of(spark, [reading])
 
     def outcome(stood: Sequence[Reading], run_number: int) -> list[tuple[bool, int]]:
         stored = windows_of(spark, stood).withColumn("run_number", F.lit(run_number))
-        return [tuple(row) for row in subtracted(OF, stored, delta, 7).select("is_lost", "readings").collect()]
+        return [tuple(row) for row in subtracted(OF, stored, *delta, 7).select("is_lost", "readings").collect()]
 
     assert outcome(many, 7) == [(False, 3)]
     assert outcome([reading], 6) == [(False, 0)]
@@ -131,7 +132,8 @@ def facts_of(world: World, run: AggregationRun) -> list[SliceFacts]:
     read = world.tables.read_run(run.run_id)
     assert isinstance(read, Run)
     windows = windows_after(world.tables, OF, delta_of(world.tables, OF, read), read)
-    return slice_facts([(OF, sliced(OF, windows))], world.tables.row_hash)
+    levels = [(level, sliced(level, at_level(windows, level))) for level in OF.levels]
+    return slice_facts(levels, world.tables.row_hash)
 
 
 @pytest.fixture
