@@ -58,7 +58,6 @@ GRANT SELECT ON hubledger.home_alert TO hubledger_job;
 GRANT SELECT ON hubledger.flight_status TO hubledger_job;
 GRANT SELECT ON hubledger.flight_change TO hubledger_job;
 GRANT SELECT ON hubledger.retracted_row TO hubledger_job;
-GRANT SELECT ON hubledger.aggregation_cut TO hubledger_job;
 GRANT SELECT ON hubledger.aggregation_run TO hubledger_job;
 GRANT SELECT ON hubledger.home_activity TO hubledger_job;
 GRANT SELECT ON hubledger.home_activity_hour TO hubledger_job;
