@@ -11,6 +11,7 @@ from typing import Any
 from core.errors import SettingsRefused
 from core.ingest.anchor import Anchoring, anchoring_of
 from core.ingest.fuse import Fuse
+from core.model.access import AccessPolicy
 from core.model.backoff import Backoff
 from core.model.events import Stream, stream_of
 from core.model.letters import LetterPolicy, OrderPolicy
@@ -70,7 +71,7 @@ class Settings:
     transform_deadline: timedelta
     replay_most_events: int
     spark: SparkSettings
-    operator_role: str | None = None
+    access: AccessPolicy
 
     @property
     def stream(self) -> Stream:
@@ -106,7 +107,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         transform_deadline=reader.seconds("TRANSFORM_DEADLINE_SECONDS", 240, most=540, least=1),
         replay_most_events=reader.count("REPLAY_MOST_EVENTS", 10_000_000, most=999_999_999),
         spark=reader.spark(),
-        operator_role=environment.get("OPERATOR_ROLE") or None,
+        access=reader.access(),
     )
     if settings.reader_group.lower() == settings.consumer_group.lower():
         reader.faults.append(
@@ -197,6 +198,18 @@ class _Reader:
             floor=self.count("FUSE_FLOOR", 20, most=10_000),
             patience=self.count("FUSE_PATIENCE", 10, most=1_000, least=0),
         )
+
+    def access(self) -> AccessPolicy:
+        policy = AccessPolicy(
+            platform_signs_in=self.flag("WEBSITE_AUTH_ENABLED", False),
+            front_door=self._environment.get("TRUSTED_FRONT_DOOR") or None,
+            operator_role=self._environment.get("OPERATOR_ROLE") or None,
+            link_secret=self._environment.get("RESIDENT_LINK_SECRET") or "",
+            former_link_secret=self._environment.get("RESIDENT_LINK_SECRET_PREVIOUS") or "",
+            link_life=self.seconds("RESIDENT_LINK_SECONDS", 3600, most=86_400, least=60),
+        )
+        self.faults += policy.faults
+        return policy
 
     def order(self, name: str) -> OrderPolicy:
         return "hold_key" if self.choice(name, ("none", "hold_key"), "none") == "hold_key" else "none"

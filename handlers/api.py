@@ -11,13 +11,13 @@ import azure.durable_functions as df
 import azure.functions as func
 
 from handlers.replays import drive
-from handlers.web.route import CHANGING, OPEN, READING, Route
+from handlers.web.route import CHANGING, COUNTING, LINKED, LINKING, OPEN, READING, REVEALING, Route
 
 if TYPE_CHECKING:
     from handlers.web.operation import Operation
 
 ROUTES = (
-    Route("GET", "status", READING, "status.status"),
+    Route("GET", "status", COUNTING, "status.status"),
     Route("GET", "ledger/{partition_id}/{sequence_number}", READING, "ledger.explain_number"),
     Route("GET", "ledger/audit", READING, "audit.audit_ledger"),
     Route("POST", "audits", CHANGING, "audit.request_audit"),
@@ -30,7 +30,7 @@ ROUTES = (
     Route("POST", "replays", CHANGING, "replays.start_replay", drives=True),
     Route("GET", "replays", READING, "replays.list_replays"),
     Route("GET", "replays/{job_id}", READING, "replays.show_replay"),
-    Route("GET", "replays/{job_id}/diff", READING, "replays.show_replay_diff"),
+    Route("GET", "replays/{job_id}/diff", REVEALING, "replays.show_replay_diff"),
     Route("POST", "replays/{job_id}/pause", CHANGING, "replays.pause_replay"),
     Route("POST", "replays/{job_id}/resume", CHANGING, "replays.resume_replay", drives=True),
     Route("POST", "replays/{job_id}/cancel", CHANGING, "replays.cancel_replay"),
@@ -45,11 +45,18 @@ ROUTES = (
     Route("POST", "aggregations/withdraw", CHANGING, "aggregation_orders.withdraw_aggregation"),
     Route("POST", "aggregations/runs/{run_id}/cancel", CHANGING, "aggregation_orders.cancel_aggregation"),
     Route("POST", "aggregations/runs/{run_id}/discard", CHANGING, "aggregation_orders.discard_aggregation"),
-    Route("GET", "homes", READING, "homes.find_homes"),
-    Route("GET", "homes/{home_id}/activity", READING, "homes.show_activity"),
+    Route("GET", "homes", REVEALING, "homes.find_homes"),
+    Route("GET", "homes/{home_id}/activity", REVEALING, "homes.show_activity"),
+    Route("POST", "homes/{home_id}/links", LINKING, "links.make_home_link"),
+    Route("GET", "homes/{home_id}/own-activity", LINKED, "links.show_own_activity"),
+    Route("GET", "revealed/dead-letters", REVEALING, "revealed.reveal_letters"),
+    Route("GET", "revealed/dead-letters/groups", REVEALING, "revealed.reveal_groups"),
+    Route("GET", "revealed/dead-letters/{partition_id}/{sequence_number}", REVEALING, "revealed.reveal_letter"),
+    Route("GET", "revealed/ledger/{partition_id}/{sequence_number}", REVEALING, "revealed.reveal_number"),
+    Route("GET", "revealed/stops", REVEALING, "revealed.reveal_stops"),
     Route("GET", "health/live", OPEN, "health.health_live"),
     Route("GET", "health/ready", OPEN, "health.health_ready"),
-    Route("GET", "health/ledger", READING, "health.health_ledger"),
+    Route("GET", "health/ledger", COUNTING, "health.health_ledger"),
     Route("GET", "openapi.json", OPEN, "description.openapi"),
     Route("GET", "ops", OPEN, "description.ops"),
     Route("GET", "homes/{home_id}", OPEN, "description.home_page"),
@@ -60,7 +67,7 @@ bp = df.Blueprint()
 
 
 def _register(route: Route) -> None:
-    served = bp.route(route=route.template, methods=[route.method], auth_level=route.level)(_function_of(route))
+    served = bp.route(route=route.template, methods=[route.method], auth_level=route.level.host)(_function_of(route))
     served = bp.function_name(route.name)(served)
     if route.drives:
         bp.durable_client_input(client_name="client")(served)
@@ -102,7 +109,7 @@ for _route in ROUTES:
 # The host tries overlapping routes in the order of their functions' names (Azure/azure-functions-host#9876): this one
 # must be the last. It lists no methods, so it receives every method.
 @bp.function_name("zz_no_such_route")
-@bp.route(route="{*path}", auth_level=OPEN)
+@bp.route(route="{*path}", auth_level=OPEN.host)
 def zz_no_such_route(req: func.HttpRequest) -> func.HttpResponse:
     """Answer a request that no route takes: 405 with the methods of the address, else 404."""
     from handlers.web.unrouted import answer_unrouted

@@ -158,7 +158,12 @@ def find_homes(call: Call[Nothing, HomesQuery, Nothing]) -> HomesAnswer:
 
 @operation("The last day and week of a home, and its alerts", "homes", problems=(NOT_FOUND,))
 def show_activity(call: Call[HomePath, ActivityQuery, Nothing]) -> ActivityAnswer:
-    """Show a home. The cut is read first, so the sums may be newer than the cut, but never older."""
+    """Show any home."""
+    return activity_of(call)
+
+
+def activity_of(call: Call[HomePath, ActivityQuery, Nothing]) -> ActivityAnswer:
+    """Return the activity of a home. The cut is read first, so the sums may be newer than the cut, but never older."""
     own, home_id = app(), call.path.home_id
     home = own.homes.find_home(home_id)
     if home is None:

@@ -4,10 +4,19 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from core.ledger.explain import Explanation, LedgerRange, NotedGap, Outcome, WrittenRow, explain
 from core.model.events import PartitionId
 from handlers.app import app
-from handlers.operations.letters import AttemptAnswer, LetterAnswer, history_of, letter_answer
+from handlers.operations.letters import (
+    AttemptAnswer,
+    LetterAnswer,
+    hide_history,
+    hide_letter,
+    history_of,
+    letter_answer,
+)
 from handlers.web.operation import (
     Answered,
     Call,
@@ -69,7 +78,8 @@ class WrittenRowAnswer(Answered):
 
 class ExplanationAnswer(Answered):
     """The outcome of a number: in one word, in one sentence, and with the evidence. `changes` are the later replays and
-    retries of it, the newest first. New words may be added."""
+    retries of it, the newest first. Only the revealing route has the `rows` and the texts of the letter. New words may
+    be added."""
 
     partition_id: str
     sequence_number: str
@@ -78,16 +88,23 @@ class ExplanationAnswer(Answered):
     checkpoint: str
     first: str | None
     range: RangeAnswer | None
-    rows: list[WrittenRowAnswer]
+    rows: list[WrittenRowAnswer] | None
     letter: LetterAnswer | None
     history: list[AttemptAnswer]
     gap: GapAnswer | None
     changes: list[RangeAnswer]
 
 
-@operation("Where one sequence number went", "ledger", problems=(NOT_FOUND,))
+@operation("Where one sequence number went, without its rows", "ledger", problems=(NOT_FOUND,))
 def explain_number(call: Call[NumberPath, Nothing, Nothing]) -> ExplanationAnswer:
-    """Explain where a number went."""
+    """Explain where a number went, and hide what the event holds."""
+    found = explanation_of(call)
+    letter = None if found.letter is None else hide_letter(found.letter)
+    return msgspec.structs.replace(found, rows=None, letter=letter, history=hide_history(found.history))
+
+
+def explanation_of(call: Call[NumberPath, Nothing, Nothing]) -> ExplanationAnswer:
+    """Return the explanation of a number, with its rows and its letter."""
     partition_id = PartitionId(call.path.partition_id)
     number = number_of(call.path.sequence_number, "sequence_number")
     found = explain(partition_id, number, app().explanations)

@@ -1,6 +1,6 @@
-"""List letters by filter and page, group them by cause, and show one; its body only on request."""
+"""List letters by filter and page, group them by cause, and show one, without the texts that quote their events."""
 
-import logging
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
@@ -21,7 +21,7 @@ from core.model.commits import ErrorClass, LetterStatus
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from handlers.app import app
-from handlers.web.bodies import BodyAnswer, BodyForm, shown
+from handlers.web.bodies import BodyAnswer
 from handlers.web.cursors import key_of, page_of, query_of
 from handlers.web.operation import (
     Answered,
@@ -38,38 +38,56 @@ from handlers.web.operation import (
 )
 from handlers.web.problems import NOT_FOUND, not_found
 
-log = logging.getLogger("hubledger.api")
 MOST_LETTERS, MOST_GROUPS = 500, 100
-LARGEST_SHOWN = 256 * 1024  # octets of a body
 MOST_ERROR = 2_000  # characters
 
 Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z_-]{1,40}$", description="The text of one cause.")]
 PartitionKeyText = Annotated[str, msgspec.Meta(max_length=2_000)]
+LettersLimit = Annotated[int, msgspec.Meta(ge=1, le=MOST_LETTERS)]
+GroupsLimit = Annotated[int, msgspec.Meta(ge=1, le=MOST_GROUPS)]
 
 
-class LetterChoice(Shape):
+class HidingChoice(Shape):
     """The letters that fit every given field."""
 
     status: LetterStatus | None = None
     error_class: ErrorClass | None = None
     fingerprint: Fingerprint | None = None
     partition_id: PartitionText | None = None
-    partition_key: PartitionKeyText | None = None
     failed_from: Instant | None = None
     failed_before: Instant | None = None
 
 
-class LettersQuery(LetterChoice):
+class LetterChoice(HidingChoice):
+    """The letters that fit every given field. A filter by partition key tells whose letters there are."""
+
+    partition_key: PartitionKeyText | None = None
+
+
+class LettersQuery(HidingChoice):
     """A page of letters, the last to fail first."""
 
     cursor: Cursor | None = None
-    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_LETTERS)] = 50
+    limit: LettersLimit = 50
 
 
-class GroupsQuery(LetterChoice):
+class GroupsQuery(HidingChoice):
     """Letters by cause, the largest groups first."""
 
-    limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_GROUPS)] = 50
+    limit: GroupsLimit = 50
+
+
+class RevealedLettersQuery(LetterChoice):
+    """A page of letters, the last to fail first."""
+
+    cursor: Cursor | None = None
+    limit: LettersLimit = 50
+
+
+class RevealedGroupsQuery(LetterChoice):
+    """Letters by cause, the largest groups first."""
+
+    limit: GroupsLimit = 50
 
 
 class LetterPath(Shape):
@@ -79,15 +97,9 @@ class LetterPath(Shape):
     sequence_number: NumberText
 
 
-class LetterQuery(Shape):
-    """The form of the body, if it is wanted; the request is logged with the caller's name."""
-
-    body: BodyForm | None = None
-
-
 class LetterAnswer(Answered):
-    """A letter without its body. A held letter waits for `held_behind`, the letter before it of its partition key. New
-    statuses and classes may be added."""
+    """A letter without its body. A held letter waits for `held_behind`, the letter before it of its partition key. Only
+    the revealing routes have `partition_key` and `error`. New statuses and classes may be added."""
 
     partition_id: str
     sequence_number: str
@@ -95,7 +107,7 @@ class LetterAnswer(Answered):
     partition_key: str | None
     error_class: str
     error_type: str
-    error: str
+    error: str | None
     fingerprint: str
     transform_version: str
     status: str
@@ -110,7 +122,8 @@ class LetterAnswer(Answered):
 
 
 class AttemptAnswer(Answered):
-    """An attempt to settle a letter, or a person's request: the status after it, by whom, when and why."""
+    """An attempt to settle a letter, or a person's request: the status after it, by whom, when and why. Only the
+    revealing route has `error`."""
 
     attempt: int
     kind: str
@@ -150,32 +163,64 @@ class GroupsAnswer(Answered):
 
 
 class WholeLetterAnswer(Answered):
-    """A letter with the rest of its event; the body only in the requested form."""
+    """A letter with the rest of its event. Only the revealing route has `properties`, and the body in a requested
+    form."""
 
     letter: LetterAnswer
     offset: str
-    properties: dict[str, Any]
+    properties: dict[str, Any] | None
     history: list[AttemptAnswer]
     body: BodyAnswer | None
 
 
-def filter_of(given: LetterChoice, where: str = "") -> LetterFilter:
+def filter_of(given: HidingChoice, where: str = "") -> LetterFilter:
     """Read the filter of a request; `where` is its place in the body."""
     return LetterFilter(
         fingerprint=given.fingerprint,
         status=given.status,
         error_class=given.error_class,
         partition_id=None if given.partition_id is None else PartitionId(given.partition_id),
-        partition_key=given.partition_key,
+        partition_key=given.partition_key if isinstance(given, LetterChoice) else None,
         failed_from=utc(given.failed_from, f"{where}failed_from") or BEGINNING,
         failed_before=utc(given.failed_before, f"{where}failed_before") or END,
     )
 
 
-@operation("A page of letters", "letters")
+@operation("A page of letters, without the texts that quote events", "letters")
 def list_letters(call: Call[Nothing, LettersQuery, Nothing]) -> LettersAnswer:
-    """List a page of letters; one letter more is read, to see if there is a next page."""
-    query, bound_to = call.query, query_of(call.query)
+    """List a page of letters, and hide what their events hold."""
+    page = page_of_letters(call.query)
+    return LettersAnswer(letters=[hide_letter(one) for one in page.letters], next=page.next)
+
+
+@operation("Letters by cause, without the texts that quote events", "letters")
+def group_letters(call: Call[Nothing, GroupsQuery, Nothing]) -> GroupsAnswer:
+    """Return the largest groups of letters of one cause, and hide what the sample's event holds."""
+    found = largest_groups(call.query, call.query.limit).groups
+    return GroupsAnswer(groups=[msgspec.structs.replace(one, sample=hide_letter(one.sample)) for one in found])
+
+
+@operation("One letter, without the texts that quote its event", "letters", problems=(NOT_FOUND,))
+def show_letter(call: Call[LetterPath, Nothing, Nothing]) -> WholeLetterAnswer:
+    """Return a letter, and hide what its event holds."""
+    whole = whole_answer(found_letter(call.path))
+    letter, history = hide_letter(whole.letter), hide_history(whole.history)
+    return msgspec.structs.replace(whole, letter=letter, properties=None, history=history)
+
+
+def hide_letter(letter: LetterAnswer) -> LetterAnswer:
+    """Return a letter without the texts that quote its event, or that tell whose event it is."""
+    return msgspec.structs.replace(letter, error=None, partition_key=None)
+
+
+def hide_history(history: Iterable[AttemptAnswer]) -> list[AttemptAnswer]:
+    """Return attempts without their errors, which quote the event."""
+    return [msgspec.structs.replace(one, error=None) for one in history]
+
+
+def page_of_letters(query: LettersQuery | RevealedLettersQuery) -> LettersAnswer:
+    """Return a page of letters; one letter more is read, to see if there is a next page."""
+    bound_to = query_of(query)
     after = FIRST_PAGE if query.cursor is None else _key(key_of(bound_to, query.cursor, tuple[datetime, str, int]))
     found = app().listing.list_letters(filter_of(query), after, query.limit + 1)
     page, following = page_of(found, query.limit, bound_to, _parts)
@@ -191,11 +236,9 @@ def _parts(letter: ListedLetter) -> tuple[datetime, str, int]:
     return letter.key.failed_at, letter.key.partition_id, letter.key.sequence_number
 
 
-@operation("Letters by cause", "letters")
-def group_letters(call: Call[Nothing, GroupsQuery, Nothing]) -> GroupsAnswer:
+def largest_groups(choice: HidingChoice, limit: int) -> GroupsAnswer:
     """Return the largest groups of letters of one cause."""
-    found = app().listing.group_letters(filter_of(call.query), call.query.limit)
-    return GroupsAnswer(groups=[_group(one) for one in found])
+    return GroupsAnswer(groups=[_group(one) for one in app().listing.group_letters(filter_of(choice), limit)])
 
 
 def _group(group: LetterGroup) -> GroupAnswer:
@@ -209,45 +252,29 @@ def _group(group: LetterGroup) -> GroupAnswer:
     )
 
 
-@operation("One letter; its body on request", "letters", problems=(NOT_FOUND,))
-def show_letter(call: Call[LetterPath, LetterQuery, Nothing]) -> WholeLetterAnswer:
-    """Return a letter; a request for its body is logged."""
-    partition_id = PartitionId(call.path.partition_id)
-    number = number_of(call.path.sequence_number, "sequence_number")
+def found_letter(path: LetterPath) -> WholeLetter:
+    """Return the letter of a position; raise a problem where there is none."""
+    partition_id, number = PartitionId(path.partition_id), number_of(path.sequence_number, "sequence_number")
     whole = app().listing.read_letter(partition_id, number)
     if whole is None:
         raise not_found("sequence_number", f"partition {partition_id} has no letter {number}")
+    return whole
+
+
+def whole_answer(whole: WholeLetter, body: BodyAnswer | None = None) -> WholeLetterAnswer:
+    """Write a letter with the rest of its event as an answer."""
     return WholeLetterAnswer(
         letter=letter_answer(whole.letter),
         offset=whole.offset,
         properties=dict(whole.properties),
         history=history_of(whole),
-        body=None if call.query.body is None else _revealed(call, whole.letter, call.query.body),
+        body=body,
     )
-
-
-def _revealed(call: Call[LetterPath, LetterQuery, Nothing], letter: ListedLetter, form: BodyForm) -> BodyAnswer:
-    position = {"partition_id": letter.partition_id, "sequence_number": letter.sequence_number}
-    log.info("body revealed", extra={"action": "reveal_body", "who": call.who, **position})
-    if not letter.body_kept:
-        return _fetched(letter, form)
-    body = app().listing.read_letter_body(letter.partition_id, letter.sequence_number, LARGEST_SHOWN)
-    return shown(body, letter.body_bytes, form)
 
 
 def history_of(whole: WholeLetter) -> list[AttemptAnswer]:
     """Write the attempts of a letter as an answer."""
     return [AttemptAnswer(**asdict(attempt)) for attempt in whole.attempts]
-
-
-def _fetched(letter: ListedLetter, form: BodyForm) -> BodyAnswer:
-    """Fetch from the hub a body that was not stored; a different event under its number is one of a different hub."""
-    own = app()
-    event = own.hub.find_event(own.settings.stream.partition(letter.partition_id), letter.sequence_number)
-    if event is None or event.enqueued_at != letter.enqueued_at:
-        gone = "it was not stored, and the hub no longer has it"
-        return BodyAnswer(form=form, bytes=0, truncated=False, shown=None, fault=gone)
-    return shown(event.body[:LARGEST_SHOWN], len(event.body), form)
 
 
 def letter_answer(letter: ListedLetter) -> LetterAnswer:

@@ -3,24 +3,37 @@
 from collections.abc import Iterable
 from datetime import datetime
 
+import msgspec
+
 from core.errors import StopReason
 from core.model.commits import PartitionStop
 from core.model.events import PartitionId
 from handlers.web.operation import Answered
 
+QUOTES_NOTHING = frozenset({"incarnation", "held"})  # the details of the other reasons have words of errors
+
 
 class StopAnswer(Answered):
-    """A partition that is stopped, on purpose or by the database: why, since when, and how often the stop was met."""
+    """A partition that is stopped, on purpose or by the database: why, since when, and how often the stop was met.
+    `detail` is null where it may quote an event; `GET /api/revealed/stops` shows it."""
 
     partition_id: str
     reason: StopReason
-    detail: str
+    detail: str | None
     stopped_at: datetime
     attempts: int
 
 
 def stop_answers(id: PartitionId, stops: Iterable[PartitionStop]) -> list[StopAnswer]:
-    """Return the stops of a partition as they are shown."""
+    """Return the stops of a partition as everybody may see them."""
+    return [
+        one if one.reason in QUOTES_NOTHING else msgspec.structs.replace(one, detail=None)
+        for one in revealed_stops(id, stops)
+    ]
+
+
+def revealed_stops(id: PartitionId, stops: Iterable[PartitionStop]) -> list[StopAnswer]:
+    """Return the stops of a partition with every detail."""
     return [
         StopAnswer(
             partition_id=id,

@@ -1,8 +1,12 @@
 // The JSON twin of this page. Keys stay in this tab; a request that changes anything is sent under its own key.
 
-import { button, el, field } from "./dom.js";
+import { button, el, field, notice } from "./dom.js";
 
 const KEY = "hubledger.key";
+// These routes hide what quotes an event; their twins below revealed/ show it, to those who may.
+const TWINNED = /^(dead-letters(\/.*)?|ledger\/[^/]+\/[^/]+)$/;
+const HIDDEN = "Messages are hidden: this key or account may read, but not reveal. No error, property, row or body is shown.";
+let hides = false; // the twins have refused this key
 export const BASE = new URL("../", import.meta.url).pathname; // ".../api/"
 
 /** A problem of the API (RFC 9457). */
@@ -13,9 +17,23 @@ export class Problem extends Error {
   }
 }
 
-export async function get(path, parameters = {}) {
+/** Read; where a twin reveals more, ask it first, and fall back to the route that hides. */
+export async function get(path, parameters = {}, headers = {}) {
   const asked = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== "" && value != null));
-  return answered(await send(`${path}${asked.size ? `?${asked}` : ""}`, {}));
+  const from = `${path}${asked.size ? `?${asked}` : ""}`;
+  if (!TWINNED.test(path)) return answered(await send(from, { headers }));
+  const onlyRevealed = asked.has("body") || asked.has("partition_key");
+  if (!hides || onlyRevealed) {
+    try {
+      return await answered(await send(`revealed/${from}`, { headers }));
+    } catch (problem) {
+      if (onlyRevealed || ![401, 403].includes(problem.status)) throw problem;
+    }
+  }
+  const hidden = await answered(await send(from, { headers }));
+  hides = true;
+  if (document.getElementById("notice").hidden) notice(HIDDEN);
+  return hidden;
 }
 
 /** POST once: a second request under the same `key` changes nothing more. */
@@ -43,7 +61,7 @@ async function answered(response) {
   throw new Problem(response.status, body);
 }
 
-/** Ask for the key that Azure's host needs: a key of the function or app to read, the master key to change. */
+/** Ask for the key of operators, which Azure's host needs; never for the master key. */
 export function askForKey(done) {
   const input = el("input", { type: "password", name: "key", autocomplete: "off", maxlength: 200 });
   const dialog = el("dialog", { "aria-labelledby": "key-title" },
@@ -60,6 +78,8 @@ export function askForKey(done) {
 }
 
 function keep(value, done) {
+  hides = false;
+  notice("");
   if (value) sessionStorage.setItem(KEY, value);
   else sessionStorage.removeItem(KEY);
   done();

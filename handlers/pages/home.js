@@ -22,11 +22,21 @@ const id = decodeURIComponent(location.pathname.split("/").at(-1));
 const view = { span: "day", until: "", every: false };
 let asked = 0;
 
+/** The link of a resident, after the # of the address: browsers send that part to no server. */
+const link = () => new URLSearchParams(location.hash.slice(1)).get("link");
+
+/** A resident with a link sees one home: no search, and no key. */
+function ownOnly() {
+  for (const name of ["search", "key"]) document.getElementById(name).hidden = link() !== null;
+}
+
 /** Read and show; an answer that arrives after a later request is dropped. */
 async function show() {
   const own = ++asked;
   try {
-    const home = await get(`homes/${encodeURIComponent(id)}/activity`, { until: view.until });
+    const place = `homes/${encodeURIComponent(id)}`;
+    const home = await (link() ? get(`${place}/own-activity`, { until: view.until }, { "X-Home-Link": link() })
+      : get(`${place}/activity`, { until: view.until }));
     if (own === asked) renew(main, ...parts(home));
   } catch (problem) {
     if (!(problem instanceof Problem)) throw problem;
@@ -114,5 +124,7 @@ themeButton(document.getElementById("theme"));
 document.getElementById("key").addEventListener("click", () => askForKey(show));
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 search(document.getElementById("search"));
+window.addEventListener("hashchange", () => { ownOnly(); show(); });
+ownOnly();
 setInterval(() => { if (!document.hidden && !view.until) show(); }, EVERY_MS);
 show();

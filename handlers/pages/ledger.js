@@ -50,7 +50,7 @@ function parts(told) {
         "Show the letter"))) : null,
       told.gap ? card("Gap", facts([["Numbers", `${grouped(told.gap.first)} to ${grouped(told.gap.last)}`],
         ["Status", badge(told.gap.status)], ["Found", instant(told.gap.found_at)]])) : null),
-    told.rows.length ? card("Rows", told.rows.map(row)) : null,
+    told.rows?.length ? card("Rows", told.rows.map(row)) : null,
     told.changes.length ? card("Changes by retries and replays", table("Changes", [
       ["Commit", (one) => count(one.commit_number)], ["Kind", (one) => badge(one.kind)],
       ["Numbers", (one) => `${grouped(one.first)} to ${grouped(one.last)}`],

@@ -10,6 +10,7 @@ const KEPT_MS = 300_000;
 const KEPT_UNDER = "hubledger.samples";
 const OUTCOMES = [["written", "written"], ["filtered", "filtered"], ["dead_lettered", "dead-lettered"],
   ["held", "held"], ["absent", "absent"]];
+let details = { of: "", stops: [] };
 const samples = JSON.parse(sessionStorage.getItem(KEPT_UNDER) ?? "[]"); // they survive a reload
 
 export async function overview(place, left) {
@@ -21,7 +22,7 @@ export async function overview(place, left) {
   while (!left.aborted) {
     try {
       if (!document.hidden) {
-        const status = await get("status");
+        const status = await withDetails(await get("status"));
         if (left.aborted) return;
         remember(status);
         trouble.replaceChildren();
@@ -46,6 +47,20 @@ const REMEDIES = {
   outage: "Most events of a batch fail: the batch is held back and tried again, and no letter is written yet.",
   held: "Too many events wait after open letters of their keys: retry or discard these letters.",
 };
+
+/** Add the details of stops that quote errors, to those who may see them; each change of the stops is one request. */
+async function withDetails(status) {
+  const found = status.partitions.flatMap((one) => one.stops).filter((one) => one.detail === null);
+  const now = JSON.stringify(found);
+  if (found.length && now !== details.of) {
+    details = { of: now, stops: (await get("revealed/stops").catch(() => ({ stops: [] }))).stops };
+  }
+  for (const one of found) {
+    const revealed = details.stops.find((stop) => stop.partition_id === one.partition_id && stop.reason === one.reason);
+    one.detail = revealed?.detail ?? "hidden: the detail quotes an error";
+  }
+  return status;
+}
 
 /** Show which partitions are stopped, why and since when; nothing where none is. */
 function stops(status) {

@@ -1,4 +1,7 @@
-"""Answer a request with the operation of its route: read it, run it, write the answer; a change runs once per key."""
+"""Answer a request with the operation of its route: admit its caller, read it, run it, and write the answer.
+
+A change runs once per key; each answer that reveals something is logged.
+"""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -11,14 +14,18 @@ import msgspec
 
 from core.errors import HubledgerError
 from core.idempotency import KeyClaim, KeyStore, standing
+from core.model.access import AccessPolicy
 from handlers.app import app
-from handlers.web.operation import Answer, Answered, Call, Operation
+from handlers.web.identity import Caller, identify, refuse_without_role
+from handlers.web.links import HEADER, refuse_without_link
+from handlers.web.operation import Answer, Answered, Call, Operation, Shape
 from handlers.web.problems import IN_WORK, KEY_REUSED, Problem, of_fault, problem_response
-from handlers.web.requests import idempotency_key, read_body, read_path, read_query, refuse_without_role, who
-from handlers.web.route import CHANGING, Route
+from handlers.web.requests import idempotency_key, read_body, read_path, read_query
+from handlers.web.route import CHANGING, LINKED, LINKING, OPEN, REVEALING, Route
 
 log = logging.getLogger("hubledger.api")
 CLAIMS = 3  # attempts to claim a key while other requests claim it first
+MOST_LOGGED = 200  # characters of one value of a request in a log line
 
 
 class StoredAnswer(msgspec.Struct, frozen=True):
@@ -34,7 +41,7 @@ def answer(req: func.HttpRequest, route: Route, operations: Mapping[Route, Opera
     try:
         return _written(req, _answered(req, route, operations))
     except Problem as problem:
-        facts = {"problem": problem.kind.name, "detail": problem.detail, "who": who(req)}
+        facts = {"problem": problem.kind.name, "detail": problem.detail, "who": _caller(req, route).name}
         log.info("request refused", extra={"action": route.name, **facts})
         return problem_response(problem)
     except HubledgerError as fault:
@@ -43,17 +50,54 @@ def answer(req: func.HttpRequest, route: Route, operations: Mapping[Route, Opera
 
 
 def _answered(req: func.HttpRequest, route: Route, operations: Mapping[Route, Operation]) -> Answer:
-    operation = operations[route]
+    operation, caller, at = operations[route], _caller(req, route), datetime.now(UTC)
+    _admit(req, route, caller, at)
     changing = route.level is CHANGING
     key = idempotency_key(req) if changing else ""
     path, query = read_path(req, operation), read_query(req, operation)
     body = read_body(req, operation)
-    call = Call(path, query, body, who(req), datetime.now(UTC), operations)
+    call = Call(path, query, body, caller.name, at, operations)
     if not changing:
-        return _full(operation.run(call))
-    refuse_without_role(req, app().settings.operator_role)
+        return _noted(_full(operation.run(call)), route, call)
     claim = KeyClaim(key, _hash_of(operation, path, body), call.at)
     return once(claim, app().keys, lambda: _changed(operation, call))
+
+
+def _caller(req: func.HttpRequest, route: Route) -> Caller:
+    """Return the caller; an open route is answered without the settings, so that it works while they are wrong."""
+    return identify(req.headers, route.level, AccessPolicy() if route.level is OPEN else app().settings.access)
+
+
+def _admit(req: func.HttpRequest, route: Route, caller: Caller, at: datetime) -> None:
+    """Raise a problem unless the caller may use the route. The host has checked the key."""
+    if route.level is LINKED:
+        secrets = app().settings.access.link_secrets
+        refuse_without_link(req.headers.get(HEADER, ""), req.route_params.get("home_id", ""), at, secrets)
+    elif route.level is not OPEN:
+        refuse_without_role(caller, route.level, app().settings.access)
+
+
+def _noted(done: Answer, route: Route, call: Call[Any, Any, Any]) -> Answer:
+    """Log who saw something of an event or a home, and who made a link."""
+    if route.level in (REVEALING, LINKED):
+        log.info("data revealed", extra={"action": "reveal", "route": route.name, **_facts(call)})
+    if route.level is LINKING:
+        log.info("link made", extra={"action": route.name, **_facts(call)})
+    return done
+
+
+def _facts(call: Call[Any, Any, Any]) -> dict[str, str]:
+    """Return who requested something, its home, letter or job, and the rest of the request in one text."""
+    asked = " ".join(f"{name}={value}" for name, value in _logged(call.query).items())
+    return {"who": call.who, **_logged(call.path), "asked": asked}
+
+
+def _logged(shape: Shape) -> dict[str, str]:
+    """Return the values of a request, cut, and without letters that would break a line."""
+    given = {
+        name: str(value)[:MOST_LOGGED] for name, value in msgspec.structs.asdict(shape).items() if value is not None
+    }
+    return {name: "".join(filter(str.isprintable, text)) for name, text in given.items()}
 
 
 def _changed(operation: Operation, call: Call[Any, Any, Any]) -> Answer:

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from handlers.web.links import HEADER
 from handlers.web.operation import JSON, Nothing, Operation, Shape
 from handlers.web.problems import (
     IN_WORK,
@@ -20,11 +21,11 @@ from handlers.web.problems import (
     ProblemType,
 )
 from handlers.web.requests import KEY, LARGEST_BODY
-from handlers.web.route import CHANGING, OPEN, Route
+from handlers.web.route import CHANGING, COUNTING, LINKED, LINKING, OPEN, READING, REVEALING, Level, Route
 
 VERSION = "1"
 _REF = "#/components/schemas/{name}"
-_OF_CHANGES = (NOT_ALLOWED, IN_WORK, TOO_LARGE, NOT_JSON, KEY_REUSED)
+_OF_CHANGES = (IN_WORK, TOO_LARGE, NOT_JSON, KEY_REUSED)
 _ABOUT = (
     "The operations of Hubledger. Errors are problems (RFC 9457) with a stable `type`. Sequence numbers are strings."
     " Instants are RFC 3339, in UTC. Words (statuses, outcomes, classes) and fields may be added: ignore those that"
@@ -58,19 +59,24 @@ def describe(operations: Mapping[Route, Operation]) -> dict[str, Any]:
     }
 
 
+def _about(level: Level, said: str) -> str:
+    role = f" Where sign-in is on, the caller needs the app role {level.role} too." if level.role else ""
+    return f"A key of the function: {said}.{role}"
+
+
+_ABOUT_LEVELS = {
+    COUNTING: "counts and times: nothing of an event",
+    READING: "the rest that quotes no event",
+    REVEALING: "events, errors that quote them, and homes: each answer is logged",
+    CHANGING: "changes",
+    LINKING: "links for residents, made by the company's own web site",
+}
 _KEYS = {
-    "key": {
-        "type": "apiKey",
-        "in": "header",
-        "name": "x-functions-key",
-        "description": "A key of the function or of the app.",
+    **{
+        level.name: {"type": "apiKey", "in": "header", "name": "x-functions-key", "description": _about(level, said)}
+        for level, said in _ABOUT_LEVELS.items()
     },
-    "masterKey": {
-        "type": "apiKey",
-        "in": "header",
-        "name": "x-functions-key",
-        "description": "The app's master key: changes need it.",
-    },
+    LINKED.name: {"type": "apiKey", "in": "header", "name": HEADER, "description": "A resident's link for this home."},
 }
 
 
@@ -128,8 +134,8 @@ def _operation(operation: Operation, route: Route, shapes: _Shapes) -> dict[str,
         "summary": operation.summary,
         "tags": [operation.tag],
         "parameters": parameters + ([_IDEMPOTENCY_KEY] if changing else []),
-        "responses": _responses(operation, changing, shapes),
-        "security": [] if route.level is OPEN else [{"masterKey": []}] if changing else [{"key": []}],
+        "responses": _responses(operation, route.level, shapes),
+        "security": [] if route.level is OPEN else [{route.level.name: [route.level.role] if route.level.role else []}],
     }
     if operation.body is not Nothing:
         described["requestBody"] = {"required": True, "content": {JSON: {"schema": shapes.refs[operation.body]}}}
@@ -145,13 +151,14 @@ _IDEMPOTENCY_KEY = {
 }
 
 
-def _responses(operation: Operation, changing: bool, shapes: _Shapes) -> dict[str, Any]:
+def _responses(operation: Operation, level: Level, shapes: _Shapes) -> dict[str, Any]:
     responses: dict[str, Any] = {}
     for status, answer in sorted(operation.answers.items()):
         content = _octets(answer) if isinstance(answer, str) else {JSON: {"schema": shapes.refs[answer]}}
         said = operation.summary if isinstance(answer, str) else (answer.__doc__ or "").strip().split("\n")[0]
         responses[str(status)] = {"description": said, "content": content}
-    problems = (INVALID, UNAVAILABLE, *operation.problems, *(_OF_CHANGES if changing else ()))
+    of_level = (*(_OF_CHANGES if level is CHANGING else ()), *((NOT_ALLOWED,) if level.role or level is LINKED else ()))
+    problems = (INVALID, UNAVAILABLE, *operation.problems, *of_level)
     for kind in sorted(set(problems), key=lambda kind: (kind.status, kind.name)):
         _add_problem(responses.setdefault(str(kind.status), {"description": "", "content": {}}), kind, shapes)
     return responses

@@ -1,7 +1,5 @@
 """Read a request into the shapes of its operation: completely, or as a problem that names the field."""
 
-import base64
-import binascii
 import re
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,14 +9,13 @@ import azure.functions as func
 import msgspec
 
 from handlers.web.operation import Nothing, Operation, Shape
-from handlers.web.problems import INVALID, NOT_ALLOWED, NOT_JSON, TOO_LARGE, FieldFault, Problem, invalid
+from handlers.web.problems import INVALID, NOT_JSON, TOO_LARGE, FieldFault, Problem, invalid
 
 LARGEST_BODY = 256 * 1024  # octets
 LARGEST_QUERY = 8_000  # characters of all parameters together
 OF_THE_HOST = {"code", "clientid"}  # the host's own parameters: they carry a key
 KEY = re.compile(r"[!-~]{1,100}")
 DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
-UNKNOWN = "unknown (a holder of the key)"
 Read = TypeVar("Read", bound=Shape)
 
 _PLACED = re.compile(r"(?P<what>.*?)(?: - at `(?P<at>.*)`)?", re.DOTALL)
@@ -75,29 +72,6 @@ def idempotency_key(req: func.HttpRequest) -> str:
     if not KEY.fullmatch(key):
         raise invalid("Idempotency-Key", "this header is required, with 1 to 100 visible ASCII characters")
     return key
-
-
-def who(req: func.HttpRequest) -> str:
-    """Name the sender: by App Service authentication, or as an unknown holder of the key.
-
-    Without App Service authentication, a holder of the key may send any name.
-    """
-    name = req.headers.get("x-ms-client-principal-name", "").strip()
-    return "".join(letter for letter in name if letter.isprintable())[:200] or UNKNOWN
-
-
-def refuse_without_role(req: func.HttpRequest, role: str | None) -> None:
-    """Raise a problem unless the caller has the app role that changes are reserved for."""
-    if role is not None and role not in _roles(req.headers.get("x-ms-client-principal", "")):
-        raise Problem(NOT_ALLOWED, f"changes are reserved for the app role {role}")
-
-
-def _roles(principal: str) -> set[str]:
-    try:
-        claims = msgspec.json.decode(base64.b64decode(principal, validate=True))["claims"]
-        return {claim["val"] for claim in claims if claim["typ"] in ("roles", "role") or claim["typ"].endswith("/role")}
-    except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
-        return set()
 
 
 def _one_of(given: Read) -> Read:

@@ -1,11 +1,28 @@
-"""A route: the address and the key of one function, and the operation that answers it. Light to import."""
+"""A route: the address and the level of one function, and the operation that answers it. Light to import."""
 
 from typing import NamedTuple
 
 import azure.functions as func
 
-# Who may call: anybody; the holder of a key of the function or of the app; the holder of the app's master key.
-OPEN, READING, CHANGING = func.AuthLevel.ANONYMOUS, func.AuthLevel.FUNCTION, func.AuthLevel.ADMIN
+_ANYBODY, _KEY = func.AuthLevel.ANONYMOUS, func.AuthLevel.FUNCTION
+
+
+class Level(NamedTuple):
+    """The permission that a route needs: `host` is checked by the host, `role` by the app where sign-in is on."""
+
+    name: str
+    host: func.AuthLevel
+    role: str = ""
+
+
+OPEN = Level("open", _ANYBODY)
+COUNTING = Level("counting", _KEY)  # counts and times only: nothing of an event, and no error text
+READING = Level("reading", _KEY, "Hubledger.Read")
+REVEALING = Level("revealing", _KEY, "Hubledger.Reveal")  # quotes events, or shows a home: each answer is logged
+CHANGING = Level("changing", _KEY, "Hubledger.Operate")
+LINKING = Level("linking", _KEY)  # the company's web site makes links for residents
+LINKED = Level("linked", _ANYBODY)  # the app itself requires a link for the home in the address
+LEVELS = (OPEN, COUNTING, READING, REVEALING, CHANGING, LINKING, LINKED)
 
 
 class Route(NamedTuple):
@@ -17,7 +34,7 @@ class Route(NamedTuple):
 
     method: str
     template: str
-    level: func.AuthLevel
+    level: Level
     operation: str
     drives: bool = False
 

@@ -132,6 +132,7 @@ resource app 'Microsoft.Web/sites@2024-04-01' = {
   properties: {
     serverFarmId: plan.id
     httpsOnly: true
+    keyVaultReferenceIdentity: identityId // for settings that an operator keeps in Key Vault
     virtualNetworkSubnetId: empty(subnetId) ? null : subnetId
     siteConfig: {
       ftpsState: 'Disabled'

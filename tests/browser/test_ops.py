@@ -146,7 +146,7 @@ def test_letters_that_are_chosen_are_retried(page: "Page", run: Run) -> None:
 
 def test_hostile_letters_are_shown_as_text_and_do_nothing(page: "Page", run: Run) -> None:
     show(page, "#/letters?partition_key=" + HOSTILE[:80].replace("&", "%26"))
-    listed = page.request.get(f"{run.address}/api/dead-letters", params={"partition_key": HOSTILE[:80]}).json()
+    listed = page.request.get(f"{run.address}/api/revealed/dead-letters", params={"partition_key": HOSTILE[:80]}).json()
     (letter,) = listed["letters"]
     show(page, f"#/letters/{letter['partition_id']}/{letter['sequence_number']}")
     page.wait_for_selector("button[data-form=text]")

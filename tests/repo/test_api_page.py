@@ -6,18 +6,21 @@ from typing import get_args
 from core.ledger.faults import FaultKind
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
 from core.letters.moves import ORDER_LIMIT
+from handlers.api import ROUTES
 from handlers.operations.aggregation_shapes import MOST_RUNS
 from handlers.operations.letter_orders import MOST_SELECTED
-from handlers.operations.letters import LARGEST_SHOWN, MOST_GROUPS, MOST_LETTERS
+from handlers.operations.letters import MOST_GROUPS, MOST_LETTERS
 from handlers.operations.replay_shapes import MOST_OF_A_PAGE
+from handlers.operations.revealed import LARGEST_SHOWN
 from handlers.web.problems import PREFIX, TYPES
 from handlers.web.requests import LARGEST_BODY, LARGEST_QUERY
+from handlers.web.route import LEVELS
 from tests.repo.product import ROOT
 from tests.unit.handlers.test_function_app import index
 
 PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+ACCESS = (ROOT / "docs" / "access.md").read_text(encoding="utf-8")
 CATCH_ALL = "zz_no_such_route"
-LEVELS = {"ANONYMOUS": "none", "FUNCTION": "function key", "ADMIN": "master key"}
 LIMITS = {
     "octets of a request's body": LARGEST_BODY,
     "characters of all parameters": LARGEST_QUERY,
@@ -83,10 +86,30 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert [limit for limit, value in LIMITS.items() if f"| {limit} | {value:,} |" not in PAGE] == []
 
 
-def test_the_levels_are_those_of_the_functions() -> None:
-    table = PAGE.partition("| level | routes | who |")[2].partition("\n\n")[0]
-    told = re.findall(r"^\| ([a-z ]+) \| (.+?) \|", table, flags=re.MULTILINE)
-    assert [level for level, _ in told] == list(LEVELS.values())
-    opened = {address.removeprefix("/api/") for (_, address), level in routes().items() if level == "ANONYMOUS"}
-    assert opened == {"ops", "ops/{file}", *re.findall(r"`(.+?)`", dict(told)["none"])}
-    assert {level for (method, _), level in routes().items() if method == "POST"} == {"ADMIN"}
+def test_the_levels_are_those_of_the_routes_with_their_roles() -> None:
+    table = PAGE.partition("| level | needs | routes |")[2].partition("\n\n")[0]
+    told = re.findall(r"^\| ([a-z]+) \| (.+?) \|", table, flags=re.MULTILINE)
+    assert [level for level, _ in told] == [level.name for level in LEVELS]
+    assert {level: role for level, needs in told for role in re.findall(r"`(.+?)`", needs)} == {
+        level.name: level.role for level in LEVELS if level.role
+    }
+
+
+def test_the_page_of_access_has_the_functions_of_each_level() -> None:
+    table = ACCESS.partition("| level | functions |")[2].partition("\n\n")[0]
+    told = re.findall(r"^\| ([a-z]+) \| (.+?) \|$", table, flags=re.MULTILINE)
+    named = {level: sorted(re.findall(r"`(\w+)`", functions)) for level, functions in told}
+    assert named == {level.name: sorted(one.name for one in ROUTES if one.level is level) for level in LEVELS}
+
+
+def test_each_key_is_set_on_exactly_the_functions_that_its_holder_needs() -> None:
+    loops = dict(re.findall(r'^(\w+)="([\w \n\\]+)"$', ACCESS, flags=re.MULTILINE))
+    named = {holder: sorted(functions.replace("\\", " ").split()) for holder, functions in loops.items()}
+    of = {level.name: [one.name for one in ROUTES if one.level is level] for level in LEVELS}
+    assert named == {
+        "monitor": sorted(of["counting"]),
+        "site": sorted(of["linking"]),
+        "readers": sorted(of["counting"] + of["reading"]),
+        "revealers": sorted(of["revealing"]),
+        "operators": sorted(of["changing"]),
+    }

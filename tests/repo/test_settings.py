@@ -10,6 +10,7 @@ from tests.infra.bicep import read_text
 from tests.repo.product import ROOT
 
 BY_KEY, BY_IDENTITY = {"EVENTHUB", "LAKE_CONNECTION"}, {"EVENTHUB__fullyQualifiedNamespace"}
+BY_THE_PLATFORM = {"WEBSITE_AUTH_ENABLED"}  # nobody sets it: it says that App Service authentication is on
 OF_THE_HOST_LOCALLY = {"FUNCTIONS_WORKER_RUNTIME", "AzureWebJobsStorage"}
 
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
@@ -23,7 +24,7 @@ def in_code() -> set[str]:
     source = (ROOT / "core" / "settings.py").read_text(encoding="utf-8")
     timers = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "handlers").glob("*.py"))
     schedules = re.findall(r'os\.environ\.get\("(\w+)"\)', timers)
-    return {*re.findall(r'"([A-Z][A-Z_]+(?:__\w+)?)"', source), *schedules}
+    return {*re.findall(r'"([A-Z][A-Z_]+(?:__\w+)?)"', source), *schedules} - BY_THE_PLATFORM
 
 
 def in_page(heading: str) -> dict[str, str]:

@@ -13,7 +13,8 @@ import pytest
 from tests.acceptance.api.conftest import fill
 from tests.acceptance.api.served import Contents, Served
 
-WHO = {"X-MS-CLIENT-PRINCIPAL-NAME": "ada@example.org"}
+WHO = {"X-MS-CLIENT-PRINCIPAL-NAME": "ada@example.org"}  # a claim that nobody has verified
+ADA, NOBODY = "0f8fad5b-d9cb-469f-a165-70867728950e", "unverified (key holder)"
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ def test_a_selection_is_discarded_with_who_and_why(served: Served) -> None:
         200, {"matched": 2, "moved": 2, "left": 0, "unmoved_count": 0, "unmoved": []},
     )  # fmt: skip
     kept = asked(served, "SELECT kind, done_by, why FROM dead_letter_attempt")
-    assert kept == [("discard", "ada@example.org", "known poison, see the incident")] * 2
+    assert kept == [("discard", NOBODY, "known poison, see the incident")] * 2
     letter = served.get("dead-letters/10/11").json
     assert (letter["letter"]["status"], letter["letter"]["settled_why"]) == (
         "discarded",
@@ -129,18 +130,19 @@ def test_a_letter_that_is_settled_already_is_not_counted(served: Served) -> None
 
 
 def test_a_role_that_changes_are_reserved_for_is_required(tmp_path_factory: pytest.TempPathFactory) -> None:
-    made = Served(tmp_path_factory.mktemp("role"), OPERATOR_ROLE="Hubledger.Operator")
+    settings = {"OPERATOR_ROLE": "Hubledger.Operator", "WEBSITE_AUTH_ENABLED": "True"}
+    made = Served(tmp_path_factory.mktemp("role"), **settings)
     fill(made)
     try:
-        refused = made.post("dead-letters/discard", order(0, filter={"status": "held"}))
-        claims = b'{"claims":[{"typ":"roles","val":"Hubledger.Operator"}]}'
-        principal = b64encode(claims).decode()
+        body = order(1, letters=named(("0", "1")))
+        refused = made.post("dead-letters/discard", body)
+        claims = b'{"claims":[{"typ":"roles","val":"Hubledger.Operator"},{"typ":"oid","val":"%s"}]}' % ADA.encode()
         allowed = made.post(
-            "dead-letters/discard", order(0, filter={"status": "held"}), headers={"X-MS-CLIENT-PRINCIPAL": principal}
+            "dead-letters/discard", body, headers={**WHO, "X-MS-CLIENT-PRINCIPAL": b64encode(claims).decode()}
         )
         assert (refused.status, refused.json["type"]) == (403, "urn:hubledger:problem:not-allowed")
-        assert allowed.status == 200
-        assert made.get("status").status == 200
+        assert (allowed.status, made.get("status").status, made.get("dead-letters").status) == (200, 200, 403)
+        assert asked(made, "SELECT done_by FROM dead_letter_attempt") == [(f"ada@example.org ({ADA})",)]
     finally:
         made.close()
 
@@ -184,7 +186,7 @@ class TestKeys:
         first, again = (served.post("replays", body, key=key, headers=WHO) for _ in range(2))
         assert (first.status, again.status) == (202, 202)
         assert (again.body, again.headers["location"]) == (first.body, first.headers["location"])
-        assert first.json["requested_by"] == "ada@example.org"
+        assert first.json["requested_by"] == NOBODY
         other = served.post("replays", {**body, "dry_run": False}, key=key)
         assert (other.status, other.json["type"]) == (422, "urn:hubledger:problem:key-reused")
         assert asked(served, "SELECT COUNT(*) FROM replay_job") == [(1,)]

@@ -23,14 +23,16 @@ def test_no_answer_is_stored_by_caches(served: Served) -> None:
 
 
 def test_a_number_is_explained(served: Served) -> None:
-    found = served.get("ledger/10/11").json
+    assert served.get("ledger/10/11").json["letter"]["error"] is None
+    found = served.get("revealed/ledger/10/11").json
     assert (found["outcome"], found["sequence_number"], found["letter"]["error"]) == (
         "dead_lettered",
         "11",
         "no such kind 1",
     )
     assert (found["range"]["first"], found["range"]["last"], found["range"]["kind"]) == ("10", "19", "batch")
-    written = served.get("ledger/0/20").json
+    assert served.get("ledger/0/20").json["rows"] is None
+    written = served.get("revealed/ledger/0/20").json
     assert (written["outcome"], written["rows"][0]["table"]) == ("written", "sensor_reading")
     assert served.get("ledger/0/40").json["outcome"] == "not_yet"
 
@@ -71,16 +73,26 @@ def test_a_letter_shows_its_body_only_on_request(served: Served) -> None:
     hidden = served.get("dead-letters/1/11").json
     assert (hidden["body"], hidden["letter"]["body_bytes"]) == (None, 7)
     assert '"n"' not in str(hidden)
-    shown = {form: served.get("dead-letters/1/11", body=form).json["body"]["shown"] for form in ("text", "json", "hex")}
+    shown = {
+        form: served.get("revealed/dead-letters/1/11", body=form).json["body"]["shown"]
+        for form in ("text", "json", "hex")
+    }
     assert shown == {"text": '{"n":1}', "json": '{\n  "n": 1\n}', "hex": b'{"n":1}'.hex()}
 
 
 def test_who_looked_into_a_body_is_in_the_log(served: Served) -> None:
-    served.get("dead-letters/1/21", headers={"X-MS-CLIENT-PRINCIPAL-NAME": "ada@example.org"}, body="text")
-    served.until(lambda: "reveal_body" in served.log.read_text())
-    line = next(line for line in served.log.read_text().splitlines() if "ada@example.org" in line)
-    assert "reveal_body" in line
-    assert '"n"' not in line
+    forged = {"X-MS-CLIENT-PRINCIPAL-NAME": "ada@example.org"}
+    served.get("revealed/dead-letters/1/21", headers=forged, body="text")
+    served.until(lambda: looked_into(served, "21"))
+    (line,) = looked_into(served, "21")
+    assert all(word in line for word in ("reveal_letter", "unverified (key holder)", "body=text"))
+    assert '"n"' not in line and "ada@example.org" not in line
+
+
+def looked_into(served: Served, number: str) -> list[str]:
+    """Return the lines of the log about a letter that was revealed."""
+    lines = served.log.read_text().splitlines()
+    return [line for line in lines if '"reveal"' in line and f'"{number}"' in line]
 
 
 def test_health_is_reported_without_a_key_and_without_a_secret(served: Served) -> None:

@@ -92,7 +92,7 @@ def test_the_trigger_has_the_values_of_the_host_whole_in_its_letters(tmp_path: P
     with working(tmp_path) as app:
         app.start(**AT_ONCE)
         letters = letters_of(app)
-        shown = app.request("api/dead-letters/0/12")["properties"]
+        shown = app.request("api/revealed/dead-letters/0/12")["properties"]
     assert len(letters) == len(VALUES) + len(BODIES) + 1 + 3
     assert_values(letters, 2)
     assert_bodies(letters)

@@ -1,6 +1,7 @@
 """All mutants, a module for each part of the product."""
 
 from tests.mutants.tables import (
+    access,
     around,
     demo,
     engines,
@@ -38,6 +39,7 @@ MUTANTS = (
     *engines.MUTANTS,
     *servers.MUTANTS,
     *shapes.MUTANTS,
+    *access.MUTANTS,
     *around.MUTANTS,
     *demo.MUTANTS,
 )

@@ -265,3 +265,46 @@ def test_the_dialect_of_livy_follows_from_its_address(url: str, dialect: str) ->
 def test_a_setting_of_spark_that_is_not_known_is_refused(name: str, value: str) -> None:
     (fault,) = faults(**{name: value})
     assert fault.startswith(f"{name} must be ")
+
+
+DOOR = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+LINKS = "RESIDENT_LINK_SECRET"
+
+
+def test_nobody_is_signed_in_and_no_link_is_made_without_settings() -> None:
+    access = read_settings(GOOD).access
+    assert (access.signs_in, access.operator_role, access.link_secrets) == (False, None, ())
+    assert access.link_life == timedelta(hours=1)
+
+
+@pytest.mark.parametrize("named", [{"WEBSITE_AUTH_ENABLED": "True"}, {"TRUSTED_FRONT_DOOR": DOOR}])
+def test_the_platform_or_a_front_door_signs_in_and_only_then_a_role_may_be_named(named: dict[str, str]) -> None:
+    access = read_settings({**GOOD, **named, "OPERATOR_ROLE": "Mine"}).access
+    assert (access.signs_in, access.operator_role) == (True, "Mine")
+    for off in ({}, {"WEBSITE_AUTH_ENABLED": "False"}):
+        (fault,) = faults(OPERATOR_ROLE="Mine", **off)
+        assert fault.startswith("OPERATOR_ROLE needs sign-in")
+
+
+@pytest.mark.parametrize("door", ["x", DOOR[:-1], f"{DOOR},{DOOR}", f"{DOOR}\n", "*", "{" + DOOR + "}"])
+def test_a_front_door_is_named_by_its_id(door: str) -> None:
+    (fault,) = faults(TRUSTED_FRONT_DOOR=door)
+    assert fault.startswith("TRUSTED_FRONT_DOOR must be the id")
+
+
+def test_the_new_secret_signs_links_and_the_one_before_it_still_counts() -> None:
+    access = read_settings({**GOOD, LINKS: "n" * 32, f"{LINKS}_PREVIOUS": "o" * 32}).access
+    assert access.link_secrets == ("n" * 32, "o" * 32)
+    assert "nnnn" not in repr(access) and "oooo" not in repr(access)
+
+
+@pytest.mark.parametrize("secret", ["s" * 31, " ", "@Microsoft.KeyVault(SecretUri=https://vault/secrets/links/)"])
+def test_a_secret_that_could_be_guessed_is_refused_and_not_quoted(secret: str) -> None:
+    for name, given in ((LINKS, {}), (f"{LINKS}_PREVIOUS", {LINKS: "n" * 32})):
+        (fault,) = faults(**given, **{name: secret})
+        assert fault.startswith(f"{name} ")
+        assert secret not in fault.replace(" ", "") or not secret.strip()
+
+
+def test_a_former_secret_needs_a_present_one() -> None:
+    assert faults(**{f"{LINKS}_PREVIOUS": "o" * 32}) == [f"{LINKS} must be set where {LINKS}_PREVIOUS is"]

@@ -1,4 +1,4 @@
-"""handlers/api.py: the table of routes names every operation once, and each row has its function."""
+"""handlers/api.py: the table of routes names every operation once, and each row has its function and its level."""
 
 import re
 from importlib import import_module
@@ -9,8 +9,56 @@ import msgspec
 from handlers import operations as package
 from handlers.api import ROUTES, operations
 from handlers.web.operation import Operation
-from handlers.web.route import CHANGING
+from handlers.web.route import LEVELS
 from tests.unit.handlers.running import functions
+
+# Each route by its level. A new route has to be added here: choose the level that shows the least and still works.
+BY_LEVEL = {
+    "open": ["health_live", "health_ready", "home_page", "openapi", "ops", "ops_file"],
+    "counting": ["health_ledger", "status"],
+    "reading": [
+        "audit_ledger",
+        "explain_number",
+        "group_letters",
+        "list_aggregations",
+        "list_letters",
+        "list_replays",
+        "show_aggregation",
+        "show_audit",
+        "show_letter",
+        "show_replay",
+    ],
+    "revealing": [
+        "find_homes",
+        "reveal_groups",
+        "reveal_letter",
+        "reveal_letters",
+        "reveal_number",
+        "reveal_stops",
+        "show_activity",
+        "show_replay_diff",
+    ],
+    "changing": [
+        "backfill_aggregation",
+        "cancel_aggregation",
+        "cancel_replay",
+        "discard_aggregation",
+        "discard_letters",
+        "open_next_incarnation",
+        "pause_aggregation",
+        "pause_replay",
+        "repair_aggregation",
+        "request_audit",
+        "resume_aggregation",
+        "resume_replay",
+        "retry_letters_now",
+        "start_aggregation",
+        "start_replay",
+        "withdraw_aggregation",
+    ],
+    "linking": ["make_home_link"],
+    "linked": ["show_own_activity"],
+}
 
 
 def test_every_operation_has_one_row_and_every_row_an_operation() -> None:
@@ -31,6 +79,23 @@ def test_a_row_has_the_function_and_the_path_of_its_operation() -> None:
         assert in_path == set(re.findall(r"\{(\w+)\}", route.template)), route
 
 
-def test_a_request_that_changes_something_needs_the_master_key() -> None:
-    assert {route.level is CHANGING for route in ROUTES if route.method == "POST"} == {True}
-    assert {route.level is CHANGING for route in ROUTES if route.method == "GET"} == {False}
+def test_every_route_has_the_level_that_is_listed_here() -> None:
+    assert {level.name: sorted(one.name for one in ROUTES if one.level is level) for level in LEVELS} == BY_LEVEL
+
+
+def test_only_open_and_linked_routes_need_no_key_and_no_route_needs_the_master_key() -> None:
+    host = {level.name: level.host.name for level in LEVELS}
+    assert host == {**dict.fromkeys(BY_LEVEL, "FUNCTION"), "open": "ANONYMOUS", "linked": "ANONYMOUS"}
+
+
+def test_each_level_that_shows_or_changes_more_than_counts_has_an_app_role_of_its_own() -> None:
+    assert {level.name: level.role for level in LEVELS if level.role} == {
+        "reading": "Hubledger.Read",
+        "revealing": "Hubledger.Reveal",
+        "changing": "Hubledger.Operate",
+    }
+
+
+def test_only_changing_and_linking_routes_are_posted() -> None:
+    assert {one.level.name for one in ROUTES if one.method == "POST"} == {"changing", "linking"}
+    assert {one.level.name for one in ROUTES if one.method == "GET"} == set(BY_LEVEL) - {"changing", "linking"}

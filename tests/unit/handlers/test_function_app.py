@@ -92,6 +92,7 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
         "list_letters",
         "list_replays",
         "maintain_lake",
+        "make_home_link",
         "open_next_incarnation",
         "open_replay_job",
         "openapi",
@@ -106,11 +107,17 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
         "resume_replay",
         "retry_letters",
         "retry_letters_now",
+        "reveal_groups",
+        "reveal_letter",
+        "reveal_letters",
+        "reveal_number",
+        "reveal_stops",
         "run_audits",
         "show_activity",
         "show_aggregation",
         "show_audit",
         "show_letter",
+        "show_own_activity",
         "show_replay",
         "show_replay_diff",
         "start_aggregation",
@@ -168,7 +175,7 @@ def test_status_is_read_by_get_and_needs_a_key() -> None:
     assert [one["direction"] for one in index()["status"]["bindings"]] == ["IN", "OUT"]
 
 
-def test_replays_are_read_with_a_key_and_changed_with_the_key_of_an_administrator() -> None:
+def test_replays_are_read_and_changed_with_a_key_of_the_function() -> None:
     routes = {
         "list_replays": ("replays", "GET"),
         "show_replay": ("replays/{job_id}", "GET"),
@@ -180,8 +187,7 @@ def test_replays_are_read_with_a_key_and_changed_with_the_key_of_an_administrato
     }
     for name, (route, method) in routes.items():
         trigger = binding(name, "httpTrigger")
-        level = "FUNCTION" if method == "GET" else "ADMIN"
-        assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == (route, [method], level)
+        assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == (route, [method], "FUNCTION")
 
 
 def test_a_timer_watches_that_replays_are_driven() -> None:
@@ -192,7 +198,7 @@ def test_a_timer_watches_that_replays_are_driven() -> None:
         assert [one["type"] for one in index()[activity]["bindings"]] == ["activityTrigger"]
 
 
-def test_aggregation_is_a_timer_every_five_minutes_and_changed_with_the_key_of_an_administrator() -> None:
+def test_aggregation_is_a_timer_every_five_minutes_and_changed_with_a_key_of_the_function() -> None:
     assert binding("aggregate", "timerTrigger")["schedule"] == "0 */5 * * * *"
     routes = {
         "list_aggregations": ("aggregations", "GET"),
@@ -208,5 +214,4 @@ def test_aggregation_is_a_timer_every_five_minutes_and_changed_with_the_key_of_a
     }
     for name, (route, method) in routes.items():
         trigger = binding(name, "httpTrigger")
-        level = "FUNCTION" if method == "GET" else "ADMIN"
-        assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == (route, [method], level)
+        assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == (route, [method], "FUNCTION")

@@ -87,7 +87,7 @@ def test_a_paused_job_begins_submits_and_commits_nothing_until_it_is_resumed(ord
     assert (paused.status, paused.body["paused"]["reason"]) == (200, "by hand")
     assert ordering.step() == ["is paused"]
     listed = ordering.listed().body
-    assert (listed["paused"]["who"], listed["runs"][0]["status"]) == ("unknown (a holder of the key)", "submitted")
+    assert (listed["paused"]["who"], listed["runs"][0]["status"]) == ("unverified (key holder)", "submitted")
     assert ordering.order("resume", WHY).body == {"job": HOME_ACTIVITY, "paused": None}
     assert ordering.step() == ["committed", "has nothing new"]
     assert ordering.listed().body["paused"] is None
@@ -162,7 +162,7 @@ def test_the_same_order_under_a_key_is_carried_out_once(ordering: Ordering) -> N
 def test_a_discarded_run_is_closed_and_the_next_one_takes_over_its_commits(ordering: Ordering) -> None:
     run_id = ordering.begin()
     done = ordering.order("discard", {**WHY, "what": "run"}, run_id).body
-    why = "the run was discarded by unknown (a holder of the key): by hand"
+    why = "the run was discarded by unverified (key holder): by hand"
     assert (done["run"]["status"], done["run"]["failure"], done["failures"][0]["why"]) == ("failed", why, why)
     assert ordering.step() == ["submitted"]
     runs = ordering.listed().body["runs"]
@@ -174,7 +174,7 @@ def test_a_discarded_result_is_never_committed(ordering: Ordering) -> None:
     ordering.stage()
     done = ordering.order("discard", {**WHY, "what": "result"}, run_id).body
     assert (done["run"]["status"], done["staged_at"]) == ("submitted", None)
-    assert done["failures"][0]["why"] == "its result was discarded by unknown (a holder of the key): by hand"
+    assert done["failures"][0]["why"] == "its result was discarded by unverified (key holder): by hand"
     assert ordering.step() == ["waits"]
 
 
@@ -252,7 +252,7 @@ def test_a_backfill_and_a_repair_are_ordered_shown_and_begun_by_the_next_step(or
     assert (waiting["kind"], waiting["since_day"], waiting["who"]) == (
         "backfill",
         "2026-02-01",
-        "unknown (a holder of the key)",
+        "unverified (key holder)",
     )
     assert ordering.listed().body["history"][0]["days"] == "2026-02-01 to 2026-02-03"
     ingest(app().store, [reading()])

@@ -137,7 +137,7 @@ def test_a_request_starts_a_run_once_and_the_list_shows_it(aggregating: Aggregat
     assert run["planned_at"].endswith("Z")
     assert run["closed_at"] is None
     logged = [(line["action"], line["who"]) for line in aggregating.lines if line["msg"] == "request done"]
-    assert logged == [("start_aggregation", "unknown (a holder of the key)")] * 2
+    assert logged == [("start_aggregation", "unverified (key holder)")] * 2
 
 
 def test_the_same_request_under_a_key_is_answered_the_same_and_a_different_one_is_refused(

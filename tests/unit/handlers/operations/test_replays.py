@@ -140,7 +140,7 @@ def test_a_replay_is_accepted_as_a_dry_run_and_its_orchestration_started(replays
     assert (reply.status, reply.media) == (202, "application/json")
     assert reply.headers["Location"] == f"/api/replays/{body['job_id']}"
     assert (body["status"], body["dry_run"], body["total"], body["done"]) == ("planned", True, 4, 0)
-    assert (body["requested_by"], body["reason"]) == ("unknown (a holder of the key)", "the transform was mended")
+    assert (body["requested_by"], body["reason"]) == ("unverified (key holder)", "the transform was mended")
     assert [(one["partition_id"], one["first"], one["last"], one["next"]) for one in body["partitions"]] == [
         ("1", "0", "3", "0")
     ]

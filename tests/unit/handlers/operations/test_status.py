@@ -89,8 +89,8 @@ def test_the_status_and_the_health_show_every_stop_of_every_reason(running: Runn
     shown = [(one["partition_id"], one["stops"]) for one in body["partitions"]]
     assert (body["stops"], body["incarnation"], body["ledger_balanced"]) == (3, 1, True)
     first = [
-        {"partition_id": "1", "reason": reason, "detail": f"why {reason}", "stopped_at": at, "attempts": attempts}
-        for reason, attempts in (("incarnation", 2), ("outage", 1))
+        {"partition_id": "1", "reason": reason, "detail": detail, "stopped_at": at, "attempts": attempts}
+        for reason, detail, attempts in (("incarnation", "why incarnation", 2), ("outage", None, 1))
     ]
     seventh = [{"partition_id": "7", "reason": "held", "detail": "why held", "stopped_at": at, "attempts": 1}]
     assert shown == [("1", first), ("7", seventh)]

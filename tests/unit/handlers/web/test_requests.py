@@ -1,7 +1,5 @@
 """handlers/web: requests.py, cursors.py and bodies.py read a request completely, or refuse it by the field's name."""
 
-import base64
-import json
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -15,13 +13,10 @@ from handlers.web.operation import Answered, Call, Instant, NumberText, Shape, n
 from handlers.web.problems import Problem
 from handlers.web.requests import (
     LARGEST_BODY,
-    UNKNOWN,
     idempotency_key,
     read_body,
     read_path,
     read_query,
-    refuse_without_role,
-    who,
 )
 
 
@@ -113,34 +108,6 @@ def test_a_sequence_number_of_more_than_63_bits_is_refused() -> None:
 def test_a_key_that_is_none_is_refused(key: str) -> None:
     with pytest.raises(Problem):
         idempotency_key(request(headers={"idempotency-key": key}))
-
-
-NAMES = {"": UNKNOWN, "  ": UNKNOWN, "ada@example.org": "ada@example.org", "a\nb\x00c": "abc", "x" * 999: "x" * 200}
-
-
-@pytest.mark.parametrize(("header", "name"), NAMES.items())
-def test_who_is_what_the_platform_says_without_what_would_break_a_log(header: str, name: str) -> None:
-    assert who(request(headers={"x-ms-client-principal-name": header})) == name
-
-
-def principal(*roles: str) -> str:
-    claims = [{"typ": "roles", "val": role} for role in roles]
-    return base64.b64encode(json.dumps({"claims": claims}).encode()).decode()
-
-
-def test_a_role_is_required_only_where_changes_are_reserved_for_it() -> None:
-    refuse_without_role(request(), None)
-    refuse_without_role(request(headers={"x-ms-client-principal": principal("a", "b")}), "b")
-    for given in (
-        "",
-        principal("a"),
-        "no base64",
-        base64.b64encode(b"[]").decode(),
-        base64.b64encode(b"\xff").decode(),
-    ):
-        with pytest.raises(Problem) as caught:
-            refuse_without_role(request(headers={"x-ms-client-principal": given}), "b")
-        assert caught.value.kind.status == 403
 
 
 class TestCursors:

@@ -1,0 +1,84 @@
+"""Show letters, numbers and stops with the texts that quote events; each answer is logged with who requested it."""
+
+from core.letters.listing import ListedLetter
+from handlers.app import app
+from handlers.operations.ledger import ExplanationAnswer, NumberPath, explanation_of
+from handlers.operations.letters import (
+    GroupsAnswer,
+    LetterPath,
+    LettersAnswer,
+    RevealedGroupsQuery,
+    RevealedLettersQuery,
+    WholeLetterAnswer,
+    found_letter,
+    largest_groups,
+    page_of_letters,
+    whole_answer,
+)
+from handlers.operations.stops import StopAnswer, revealed_stops
+from handlers.web.bodies import BodyAnswer, BodyForm, shown
+from handlers.web.operation import Answered, Call, Nothing, Shape, operation
+from handlers.web.problems import NOT_FOUND
+
+LARGEST_SHOWN = 256 * 1024  # octets of a body
+
+
+class LetterQuery(Shape):
+    """The form of the body, if it is wanted."""
+
+    body: BodyForm | None = None
+
+
+class StopsAnswer(Answered):
+    """The stops of all partitions, with their details."""
+
+    stops: list[StopAnswer]
+
+
+@operation("A page of letters with their errors and partition keys", "revealed")
+def reveal_letters(call: Call[Nothing, RevealedLettersQuery, Nothing]) -> LettersAnswer:
+    """List a page of letters."""
+    return page_of_letters(call.query)
+
+
+@operation("Letters by cause, each with the error of a sample", "revealed")
+def reveal_groups(call: Call[Nothing, RevealedGroupsQuery, Nothing]) -> GroupsAnswer:
+    """Return the largest groups of letters of one cause."""
+    return largest_groups(call.query, call.query.limit)
+
+
+@operation("One letter with its errors and properties; its body on request", "revealed", problems=(NOT_FOUND,))
+def reveal_letter(call: Call[LetterPath, LetterQuery, Nothing]) -> WholeLetterAnswer:
+    """Return a letter."""
+    whole, form = found_letter(call.path), call.query.body
+    return whole_answer(whole, None if form is None else _body(whole.letter, form))
+
+
+@operation("Where one sequence number went, with its rows", "revealed", problems=(NOT_FOUND,))
+def reveal_number(call: Call[NumberPath, Nothing, Nothing]) -> ExplanationAnswer:
+    """Explain where a number went."""
+    return explanation_of(call)
+
+
+@operation("The stopped partitions with the errors that stopped them", "revealed")
+def reveal_stops(call: Call[Nothing, Nothing, Nothing]) -> StopsAnswer:
+    """List the stops with every detail."""
+    found = app().ledger.read_stops()
+    return StopsAnswer(stops=[answer for id, each in found.items() for answer in revealed_stops(id, each)])
+
+
+def _body(letter: ListedLetter, form: BodyForm) -> BodyAnswer:
+    if not letter.body_kept:
+        return _fetched(letter, form)
+    body = app().listing.read_letter_body(letter.partition_id, letter.sequence_number, LARGEST_SHOWN)
+    return shown(body, letter.body_bytes, form)
+
+
+def _fetched(letter: ListedLetter, form: BodyForm) -> BodyAnswer:
+    """Fetch from the hub a body that was not stored; a different event under its number is one of a different hub."""
+    own = app()
+    event = own.hub.find_event(own.settings.stream.partition(letter.partition_id), letter.sequence_number)
+    if event is None or event.enqueued_at != letter.enqueued_at:
+        gone = "it was not stored, and the hub no longer has it"
+        return BodyAnswer(form=form, bytes=0, truncated=False, shown=None, fault=gone)
+    return shown(event.body[:LARGEST_SHOWN], len(event.body), form)

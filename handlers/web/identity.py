@@ -1,0 +1,90 @@
+"""Who the caller is: a person, as the platform says where it signs callers in; otherwise an unverified key holder."""
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hmac import compare_digest
+
+import msgspec
+
+from core.model.access import AccessPolicy
+from handlers.web.problems import NOT_ALLOWED, Problem
+from handlers.web.route import CHANGING, LINKED, OPEN, Level
+
+PRINCIPAL, PRINCIPAL_NAME, FRONT_DOOR = "x-ms-client-principal", "x-ms-client-principal-name", "x-azure-fdid"
+LARGEST_PRINCIPAL = 64 * 1024  # characters of the header; a token with 200 groups has some 20,000
+MOST_NAME = 160  # characters: with the object id, a caller has at most 200
+ROLE_CLAIMS = {"roles", "http://schemas.microsoft.com/ws/2008/06/identity/claims/role"}
+OBJECT_ID_CLAIMS = {"oid", "http://schemas.microsoft.com/identity/claims/objectidentifier"}
+_OBJECT_ID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The sender of a request: the name that is recorded, and the app roles."""
+
+    name: str
+    roles: frozenset[str] = frozenset()
+
+
+ANYBODY = Caller("anybody")
+RESIDENT = Caller("resident (signed link)")
+UNVERIFIED = Caller("unverified (key holder)")
+
+
+class _Claim(msgspec.Struct):
+    typ: str
+    val: str
+
+
+class _Principal(msgspec.Struct):
+    claims: list[_Claim]
+
+
+def identify(headers: Mapping[str, str], level: Level, access: AccessPolicy) -> Caller:
+    """Return the caller of a route. Reads the principal headers only where a trusted party has set them.
+
+    A header that is malformed, too long or not ASCII names nobody and gives no role.
+    """
+    if level in (OPEN, LINKED):
+        return ANYBODY if level is OPEN else RESIDENT
+    if not _is_trusted(headers, access):
+        return UNVERIFIED
+    claims = _claims_of(headers.get(PRINCIPAL, ""))
+    name = _name_of(headers.get(PRINCIPAL_NAME, ""), claims)
+    return Caller(name, frozenset(claim.val for claim in claims if claim.typ in ROLE_CLAIMS))
+
+
+def refuse_without_role(caller: Caller, level: Level, access: AccessPolicy) -> None:
+    """Raise a problem unless the caller has the app role of the level; without sign-in, the key alone decides."""
+    role = (access.operator_role if level is CHANGING else None) or level.role
+    if access.signs_in and role and role not in caller.roles:
+        raise Problem(NOT_ALLOWED, f"this route needs the app role {role}: sign in with an account that has it")
+
+
+def _is_trusted(headers: Mapping[str, str], access: AccessPolicy) -> bool:
+    """Check who set the principal headers: the platform replaces those of a client; a front door proves its id."""
+    if access.platform_signs_in:
+        return True
+    door = (access.front_door or "").lower().encode()
+    return bool(door) and compare_digest(headers.get(FRONT_DOOR, "").lower().encode("utf-8", "replace"), door)
+
+
+def _claims_of(principal: str) -> Sequence[_Claim]:
+    if len(principal) > LARGEST_PRINCIPAL:
+        return ()
+    try:
+        return msgspec.json.decode(base64.b64decode(principal, validate=True), type=_Principal).claims
+    except (ValueError, RecursionError):  # msgspec's faults are ValueErrors
+        return ()
+
+
+def _name_of(header: str, claims: Sequence[_Claim]) -> str:
+    """Write `name (object id)`: a name can change its person, an object id cannot."""
+    ids = [one.val for one in claims if one.typ in OBJECT_ID_CLAIMS and _OBJECT_ID.fullmatch(one.val)]
+    # A letter beyond U+FFFF would count twice in a column of SQL Server.
+    name = "".join(letter for letter in header if letter.isprintable() and letter <= "\uffff")[:MOST_NAME].strip()
+    if not name and not ids:
+        return UNVERIFIED.name
+    return f"{name or 'unnamed'} ({ids[0] if ids else 'no object id'})"

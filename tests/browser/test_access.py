@@ -1,0 +1,85 @@
+"""The pages before a key that may read but not reveal, and before a resident's link."""
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tests.browser.conftest import Run
+from tests.browser.homes import HOME
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+HIDDEN = "#notice:has-text('Messages are hidden')"
+REFUSED = {"type": "urn:hubledger:problem:not-allowed", "status": 403, "detail": "this route needs the app role"}
+
+
+def refuse(page: "Page") -> list[str]:
+    """Refuse all that reveals from now on, as the app does without the role; return the requests that were refused."""
+    asked: list[str] = []
+
+    def answer(route: Any) -> None:
+        asked.append(route.request.url)
+        route.fulfill(status=403, json=REFUSED, content_type="application/problem+json")
+
+    page.route("**/api/revealed/**", answer)
+    return asked
+
+
+def test_a_key_that_may_not_reveal_shows_letters_without_their_messages(page: "Page", run: Run) -> None:
+    before = run.status()["dead_lettered"]
+    run.publish("9", b"{unrevealed")
+    run.until(lambda status: status["dead_lettered"] == before + 1)
+    asked = refuse(page)
+    page.goto(f"{run.address}/api/ops#/letters?partition_id=9")
+    page.wait_for_selector(HIDDEN)
+    page.wait_for_selector("table[aria-label=Letters] tbody tr")
+    assert "unrevealed" not in page.inner_text("main")
+    page.click("table[aria-label=Letters] tbody tr:first-child a")
+    page.wait_for_selector("button[data-form=text]")
+    assert "unrevealed" not in page.inner_text("main")
+    page.click("button[data-form=text]")
+    page.wait_for_selector("main .fault:has-text('this route needs the app role')")
+    assert len(asked) == 2  # the first list, and the body: once refused, the page asks for no more
+
+
+def test_a_key_that_may_not_reveal_explains_a_number_without_its_rows(page: "Page", run: Run) -> None:
+    refuse(page)
+    written = next(one for one in run.status()["partitions"] if one["written"])
+    page.goto(f"{run.address}/api/ops#/ledger/{written['partition_id']}/{written['first']}")
+    page.wait_for_selector("#outcome")
+    page.wait_for_selector(HIDDEN)
+    assert page.locator("h2:text-is('Rows')").count() == 0
+
+
+def test_a_stop_by_an_error_hides_its_detail_without_the_role(page: "Page", run: Run) -> None:
+    refuse(page)
+    with run.stopped("7", {"outage": "One of the errors: no such kind"}):
+        page.wait_for_selector("table[aria-label='Stopped partitions'] :text('hidden: the detail quotes an error')")
+        assert "no such kind" not in page.inner_text("main")
+    page.wait_for_selector("#stopped", state="detached")
+
+
+def test_a_resident_sees_the_home_of_the_link_without_a_key_or_a_search(
+    aggregated: Run, open_page: Callable[..., "Page"]
+) -> None:
+    page = open_page("/api/ops/icon.svg")
+    sent: list[Any] = []
+
+    def show_any(route: Any) -> None:
+        sent.append(route.request)
+        route.fulfill(response=route.fetch(url=route.request.url.replace("own-activity", "activity")))
+
+    page.route("**/own-activity*", show_any)
+    page.goto(f"{aggregated.address}/api/homes/{HOME}#link=v1.1795305600.abc")
+    page.wait_for_selector(f"h1:has-text('{HOME}')")
+    page.wait_for_selector("#as-of")
+    assert [one.headers["x-home-link"] for one in sent] == ["v1.1795305600.abc"]
+    assert not any("v1.1795305600" in one.url for one in sent)
+    assert (page.is_visible("#search"), page.is_visible("#key")) == (False, False)
+
+
+def test_a_link_that_has_ended_is_reported_in_words(aggregated: Run, open_page: Callable[..., "Page"]) -> None:
+    page = open_page(f"/api/homes/{HOME}#link=v1.1795305600.abc")
+    page.wait_for_selector("main .fault:has-text('this is not a link for this home')")
+    assert not re.search(r"\bkey\b", page.inner_text("main"))

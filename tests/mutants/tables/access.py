@@ -1,0 +1,162 @@
+"""Mutants of access: who is believed, what each level needs and hides, and how a link is verified."""
+
+from tests.mutants.mutant import in_file
+
+HANDLERS = "tests/unit/handlers"
+ACCESS = f"{HANDLERS}/test_access.py"
+
+MUTANTS = (
+    *in_file(
+        "handlers/api.py",
+        f"{HANDLERS}/test_api.py",
+        ("monitors may read letters", '"dead-letters", READING', '"dead-letters", COUNTING'),
+        ("a home is shown to everybody who reads", 'activity", REVEALING', 'activity", READING'),
+        ("a reader may discard", '"dead-letters/discard", CHANGING', '"dead-letters/discard", READING'),
+        ("an operator makes links", '"homes/{home_id}/links", LINKING', '"homes/{home_id}/links", CHANGING'),
+        ("the home of a link needs no link", 'own-activity", LINKED', 'own-activity", OPEN'),
+    ),
+    *in_file(
+        "handlers/web/route.py",
+        f"{HANDLERS}/test_api.py",
+        ("a revealing route needs the role of reading only", '_KEY, "Hubledger.Reveal"', '_KEY, "Hubledger.Read"'),
+        ("a change needs no key", 'Level("changing", _KEY', 'Level("changing", _ANYBODY'),
+    ),
+    *in_file(
+        "handlers/web/identity.py",
+        f"{HANDLERS}/web/test_identity.py",
+        ("a forged header is believed", "    if not _is_trusted(headers, access):\n        return UNVERIFIED\n", ""),
+        ("a front door is believed without its id", "return bool(door) and compare_digest(", "return bool(door) or ("),
+        (
+            "a front door's id is a part of the header",
+            'compare_digest(headers.get(FRONT_DOOR, "").lower().encode("utf-8", "replace"), door)',
+            'door in headers.get(FRONT_DOOR, "").lower().encode("utf-8", "replace")',
+        ),
+        ("the end of a claim's type makes a role", "if claim.typ in ROLE_CLAIMS)", 'if claim.typ.endswith("/role"))'),
+        ("a type that is almost right makes a role", 'ROLE_CLAIMS = {"roles",', 'ROLE_CLAIMS = {"role", "roles",'),
+        ("an object id of any form is recorded", " and _OBJECT_ID.fullmatch(one.val)", ""),
+        ("an object id is not recorded", "ids[0] if ids else", "'' if ids else"),
+        ("a header that is not ASCII raises", "except (ValueError, ", "except (KeyError, "),
+        ("a header that is nested deep raises", "except (ValueError, RecursionError):", "except ValueError:"),
+        (
+            "a header of any length is read",
+            "if len(principal) > LARGEST_PRINCIPAL:",
+            "if principal == LARGEST_PRINCIPAL:",
+        ),
+        ("a name breaks a log line", "if letter.isprintable() and", "if"),
+        ("a name is longer than its column", "[:MOST_NAME].strip()", ".strip()"),
+        ("a letter counts twice in a column", ' and letter <= "\\uffff"', ""),
+        ("a role is never required", "and role not in caller.roles:", "and role is caller.roles:"),
+        ("a role is required where nobody signs in", "if access.signs_in and role and", "if role and"),
+        ("the role of changes opens every level", "if level is CHANGING else None) or", "if level else None) or"),
+        ("the role of changes keeps its own name", "access.operator_role if level", "None if level"),
+    ),
+    *in_file(
+        "handlers/web/links.py",
+        f"{HANDLERS}/web/test_links.py",
+        ("a link opens every home", '{PURPOSE}\\n{home_id}\\n{expires}"', '{PURPOSE}\\n{expires}"'),
+        ("the end of a link is not signed", '{PURPOSE}\\n{home_id}\\n{expires}"', '{PURPOSE}\\n{home_id}"'),
+        ("a link has no purpose", 'f"{PURPOSE}\\n{home_id}', 'f"{home_id}'),
+        ("a link never ends", "if now >= datetime.fromtimestamp(int(expires), UTC):", "if not expires:"),
+        ("a link works a moment too long", "if now >= datetime", "if now > datetime"),
+        ("any signature is right", "if form is None or not any(right):", "if form is None:"),
+        ("all secrets must have signed", "not any(right)", "not all(right)"),
+        ("a link may have more text after it", "_LINK.fullmatch(link)", "_LINK.match(link)"),
+        (
+            "a link has several texts",
+            "hmac.compare_digest(_signature(home_id, expires, secret), signature)",
+            "_signature(home_id, expires, secret)[:42] == signature[:42]",
+        ),
+        (
+            "an ended link is told so unsigned",
+            "if form is None or not any(right):",
+            "if form is None or (not any(right) and now < datetime.fromtimestamp(int(expires), UTC)):",
+        ),
+        ("the secret is not used", "hmac.digest(key, signed", "hmac.digest(signed, signed"),
+    ),
+    *in_file(
+        "handlers/web/answering.py",
+        ACCESS,
+        ("nobody is admitted or refused", "    _admit(req, route, caller, at)\n", ""),
+        (
+            "a link is not required",
+            "    if route.level is LINKED:\n        secrets",
+            "    if route.level is OPEN:\n        secrets",
+        ),
+        ("a revealing answer is not logged", "if route.level in (REVEALING, LINKED):", "if route.level is LINKED:"),
+        ("the home of a link is not logged", "if route.level in (REVEALING, LINKED):", "if route.level is REVEALING:"),
+        ("a line does not say which letter", "**_logged(call.path), ", ""),
+        ("a line does not say who", '{"who": call.who, **', '{"who": "", **'),
+        ("a long text is logged whole", "str(value)[:MOST_LOGGED]", "str(value)"),
+        ("a text breaks a line", '"".join(filter(str.isprintable, text))', "text"),
+        ("an open route needs the settings", "AccessPolicy() if route.level is OPEN else ", ""),
+    ),
+    *in_file(
+        "handlers/operations/letters.py",
+        ACCESS,
+        (
+            "a reader sees errors",
+            "replace(letter, error=None, partition_key=None)",
+            "replace(letter, partition_key=None)",
+        ),
+        (
+            "a reader sees partition keys",
+            "replace(letter, error=None, partition_key=None)",
+            "replace(letter, error=None)",
+        ),
+        ("a reader sees errors of attempts", "replace(one, error=None) for one", "replace(one) for one"),
+        ("a reader sees properties", "letter=letter, properties=None, history", "letter=letter, history"),
+        ("a reader sees the error of a sample", "sample=hide_letter(one.sample)", "sample=one.sample"),
+        ("a reader filters by partition key", "class LettersQuery(HidingChoice):", "class LettersQuery(LetterChoice):"),
+    ),
+    *in_file(
+        "handlers/operations/ledger.py",
+        ACCESS,
+        ("a reader sees rows", "replace(found, rows=None, letter=letter,", "replace(found, letter=letter,"),
+        ("a reader sees the letter of a number", "hide_letter(found.letter)", "found.letter"),
+        ("a reader sees the attempts of a number", "history=hide_history(found.history))", "history=found.history)"),
+    ),
+    *in_file(
+        "handlers/operations/stops.py",
+        ACCESS,
+        ("a monitor sees the errors of an outage", '{"incarnation", "held"}', '{"incarnation", "held", "outage"}'),
+        ("a monitor sees the words of the database", '{"incarnation", "held"}', '{"incarnation", "held", "store"}'),
+        ("nobody sees why a partition holds", '{"incarnation", "held"}', '{"incarnation"}'),
+    ),
+    *in_file(
+        "handlers/operations/links.py",
+        ACCESS,
+        ("the former secret signs", "access.link_secrets[0]", "access.link_secrets[-1]"),
+        ("a home that is not there gets a link", "own.homes.find_home(home_id) is None", "home_id is None"),
+    ),
+    *in_file(
+        "core/model/access.py",
+        "tests/unit/core/test_settings.py",
+        (
+            "a role without sign-in protects nothing",
+            "if self.operator_role is not None and not self.signs_in:",
+            "if False:",
+        ),
+        (
+            "a front door of any name is taken",
+            "if self.front_door is not None and not",
+            "if self.front_door is None and not",
+        ),
+        (
+            "a front door signs nobody in",
+            "return self.platform_signs_in or self.front_door is not None",
+            "return self.platform_signs_in",
+        ),
+        ("a short secret signs", "< LEAST_SECRET:", "< 8:"),
+        (
+            "the text of a reference signs",
+            'if secret.startswith("@Microsoft.KeyVault("):',
+            'if secret.startswith("@@"):',
+        ),
+        (
+            "a secret is printed",
+            'link_secret: str = field(default="", repr=False)\n    former',
+            'link_secret: str = field(default="")\n    former',
+        ),
+        ("the former secret signs alone", "if self.former_link_secret and not self.link_secret:", "if False:"),
+    ),
+)

@@ -1,0 +1,104 @@
+"""handlers/web/links.py: a link opens one home for a time, and nothing else does."""
+
+import base64
+import hmac
+import string
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from handlers.web.links import end_of_link, refuse_without_link, sign_link
+from handlers.web.problems import Problem
+
+NOW = datetime(2026, 11, 22, 12, 0, 0, 250_000, UTC)
+SECRET, FORMER = "s" * 32, "former-secret-of-more-than-32-octets"
+END = end_of_link(NOW, timedelta(hours=1))
+LINK = sign_link("H1", END, SECRET)
+
+
+def opens(link: str, home_id: str = "H1", now: datetime = NOW, *secrets: str) -> bool:
+    """True if the link opens the home; every refusal is 403."""
+    try:
+        refuse_without_link(link, home_id, now, secrets or (SECRET, FORMER))
+    except Problem as problem:
+        assert problem.kind.status == 403
+        return False
+    return True
+
+
+def test_a_link_opens_its_home_until_it_ends() -> None:
+    assert opens(LINK)
+    assert opens(LINK, now=END - timedelta(microseconds=1))
+    assert not opens(LINK, now=END)
+    assert not opens(LINK, now=END + timedelta(days=400))
+
+
+def test_an_ended_link_is_told_so_only_if_it_was_signed() -> None:
+    ended = END + timedelta(seconds=1)
+    with pytest.raises(Problem, match="has ended"):
+        refuse_without_link(LINK, "H1", ended, (SECRET,))
+    with pytest.raises(Problem, match="not a link for this home"):
+        refuse_without_link(LINK, "H2", ended, (SECRET,))
+
+
+def test_a_link_opens_no_other_home() -> None:
+    for other in ("H2", "h1", "H", "H11", "H1 ", "H1\n", "", "H1\n1700000000", "\ud800", "H1\x00"):
+        assert not opens(LINK, other), other
+
+
+def test_a_link_whose_end_was_moved_opens_nothing() -> None:
+    version, expires, signature = LINK.split(".")
+    for moved in (int(expires) + 1, int(expires) - 1, 9_999_999_999, 0):
+        assert not opens(f"{version}.{moved:010}.{signature}"), moved
+
+
+def test_any_changed_letter_opens_nothing() -> None:
+    """Also the last one, whose two lowest bits base64 ignores: a link has one text."""
+    alphabet = string.ascii_letters + string.digits + "-_."
+    for at, letter in enumerate(LINK):
+        for other in set(alphabet) - {letter}:
+            assert not opens(LINK[:at] + other + LINK[at + 1 :]), (at, other)
+
+
+def test_a_link_that_was_cut_or_lengthened_opens_nothing() -> None:
+    longer = (f"{LINK}=", f"{LINK}\n", f" {LINK}", f"{LINK} ", f"{LINK}{LINK}", f"{LINK},{LINK}", f"{LINK}A")
+    for changed in (*(LINK[:at] for at in range(len(LINK))), *(LINK[at:] for at in range(1, len(LINK))), *longer):
+        assert not opens(changed), changed
+
+
+def test_a_guess_opens_nothing() -> None:
+    _, expires, _ = LINK.split(".")
+    guesses = ("", "v1..", "null", "\ud800", "é" * 60, "A" * 10_000, f"v1.{expires}.{'A' * 43}", f"v1.{expires}.")
+    arabic = f"v1.{''.join(chr(0x660 + int(digit)) for digit in expires)}.{LINK.split('.')[2]}"
+    for guess in (*guesses, arabic, LINK.upper(), LINK.replace("v1", "v2"), LINK.replace("v1", "v01")):
+        assert not opens(guess), guess
+
+
+def test_a_link_under_a_wrong_secret_opens_nothing() -> None:
+    for wrong in ("t" * 32, "s" * 31, "s" * 33, SECRET.upper(), ""):
+        assert not opens(sign_link("H1", END, wrong)), wrong
+    assert not opens(LINK, "H1", NOW, "t" * 32)
+
+
+def test_without_a_secret_no_link_opens_anything() -> None:
+    for link in (LINK, sign_link("H1", END, ""), ""):
+        with pytest.raises(Problem):
+            refuse_without_link(link, "H1", NOW, ())
+
+
+def test_after_a_rotation_links_of_the_secret_before_still_open() -> None:
+    assert opens(LINK, "H1", NOW, "n" * 32, SECRET)
+    assert opens(sign_link("H1", END, "n" * 32), "H1", NOW, "n" * 32, SECRET)
+    assert not opens(sign_link("H1", END, FORMER), "H1", NOW, "n" * 32, SECRET)
+
+
+def test_a_signature_that_the_secret_made_for_a_different_purpose_opens_nothing() -> None:
+    expires = LINK.split(".")[1]
+    for signed in (f"H1\n{expires}", f"H1{expires}", f"hubledger: show the activity of one home, v2\nH1\n{expires}"):
+        octets = hmac.digest(SECRET.encode(), signed.encode(), "sha256")
+        assert not opens(f"v1.{expires}.{base64.urlsafe_b64encode(octets).decode().rstrip('=')}"), signed
+
+
+def test_a_link_has_only_letters_that_an_address_and_a_header_can_hold() -> None:
+    assert set(LINK) <= set(string.ascii_letters + string.digits + "-_.")
+    assert END.microsecond == 0
