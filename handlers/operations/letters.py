@@ -22,7 +22,7 @@ from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from handlers.app import app
 from handlers.web.bodies import BodyAnswer, BodyForm, shown
-from handlers.web.cursors import key_of, page_of, query_of
+from handlers.web.cursors import Moment, Number, key_of, page_of, query_of
 from handlers.web.operation import (
     Answered,
     Call,
@@ -43,7 +43,7 @@ MOST_LETTERS, MOST_GROUPS = 500, 100
 LARGEST_SHOWN = 256 * 1024  # octets of a body
 MOST_ERROR = 2_000  # characters
 
-Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z_-]{1,40}$", description="The text of one cause.")]
+Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z_-]{1,40}\Z", description="The text of one cause.")]
 PartitionKeyText = Annotated[str, msgspec.Meta(max_length=2_000)]
 
 
@@ -176,7 +176,9 @@ def filter_of(given: LetterChoice, where: str = "") -> LetterFilter:
 def list_letters(call: Call[Nothing, LettersQuery, Nothing]) -> LettersAnswer:
     """List a page of letters; one letter more is read, to see if there is a next page."""
     query, bound_to = call.query, query_of(call.query)
-    after = FIRST_PAGE if query.cursor is None else _key(key_of(bound_to, query.cursor, tuple[datetime, str, int]))
+    after = FIRST_PAGE
+    if query.cursor is not None:
+        after = _key(key_of(bound_to, query.cursor, tuple[Moment, PartitionText, Number]))
     found = app().listing.list_letters(filter_of(query), after, query.limit + 1)
     page, following = page_of(found, query.limit, bound_to, _parts)
     return LettersAnswer(letters=[letter_answer(one) for one in page], next=following)

@@ -1,7 +1,6 @@
 """Request a replay, show its progress and the diff of a dry run, pause, resume and cancel it."""
 
 import json
-from datetime import datetime
 from uuid import UUID
 
 import msgspec
@@ -31,8 +30,8 @@ from handlers.operations.replay_shapes import (
     ReplaysQuery,
     SpanAnswer,
 )
-from handlers.web.cursors import key_of, page_of
-from handlers.web.operation import Answer, Call, Nothing, number_of, operation, utc
+from handlers.web.cursors import Moment, Number, key_of, page_of
+from handlers.web.operation import Answer, Call, Nothing, PartitionText, number_of, operation, utc
 from handlers.web.problems import CONFLICT, NOT_FOUND, OVERLAP, Problem, invalid, not_found
 
 
@@ -55,7 +54,7 @@ def list_replays(call: Call[Nothing, ReplaysQuery, Nothing]) -> ReplaysAnswer:
     own, query = app(), call.query
     before = None
     if query.cursor is not None:
-        at, job_id = key_of("replays", query.cursor, tuple[datetime, UUID])
+        at, job_id = key_of("replays", query.cursor, tuple[Moment, UUID])
         before = (at, job_id)
     found = own.replays.read_replays(own.settings.stream, query.limit + 1, before)
     page, following = page_of(found, query.limit, "replays", lambda job: (job.request.requested_at, job.request.job_id))
@@ -74,7 +73,7 @@ def show_replay_diff(call: Call[JobPath, DiffQuery, Nothing]) -> DiffAnswer:
     job_id, query = _found(call.path.job_id).request.job_id, call.query
     after = None
     if query.cursor is not None:
-        partition_id, number = key_of(str(job_id), query.cursor, tuple[str, int])
+        partition_id, number = key_of(str(job_id), query.cursor, tuple[PartitionText, Number])
         after = (PartitionId(partition_id), SequenceNumber(number))
     found = app().replays.read_replay_diffs(job_id, after, query.limit + 1)
     page, following = page_of(found, query.limit, str(job_id), lambda one: (one.partition_id, one.sequence_number))

@@ -83,6 +83,7 @@ class _Shapes:
             types += [one.path, one.query, one.body]
             types += [answer for answer in one.answers.values() if not isinstance(answer, str)]
         found, components = msgspec.json.schema_components(list(dict.fromkeys(types)), ref_template=_REF)
+        components = _in_ecma(components)
         self.refs = dict(zip(dict.fromkeys(types), found, strict=True))
         self._all = components
         of_parameters = {shape.__name__ for one in operations for shape in (one.path, one.query)} | {"Nothing"}
@@ -96,6 +97,14 @@ class _Shapes:
         schema = self._all[shape.__name__] if shape is not Nothing else {"properties": {}}
         required = schema.get("required", ())
         return [_parameter(name, place, of, name in required) for name, of in schema["properties"].items()]
+
+
+def _in_ecma(schema: Any) -> Any:
+    """Write the patterns of a schema as ECMA's: there, `$` is the end of the text, and `\\Z` does not exist."""
+    if isinstance(schema, Mapping):
+        written = {name: _in_ecma(value) for name, value in schema.items()}
+        return written | ({"pattern": schema["pattern"].replace(r"\Z", "$")} if "pattern" in schema else {})
+    return [_in_ecma(one) for one in schema] if isinstance(schema, list) else schema
 
 
 def _require_one_of(shape: type, components: Mapping[str, dict[str, Any]]) -> None:
