@@ -10,12 +10,13 @@ import azure.functions as func
 import msgspec
 
 from core.errors import HubledgerError
-from core.idempotency import KeyClaim, KeyStore, standing
+from core.idempotency import KeyClaim, KeyStore, key_of_caller, standing
 from handlers.app import app
 from handlers.web.operation import Answer, Answered, Call, Operation
-from handlers.web.problems import IN_WORK, KEY_REUSED, Problem, of_fault, problem_response
+from handlers.web.problems import IN_WORK, KEY_REUSED, SAFE, Problem, of_fault, problem_response, unexpected
 from handlers.web.requests import idempotency_key, read_body, read_path, read_query, refuse_without_role, who
-from handlers.web.route import CHANGING, Route
+from handlers.web.route import CHANGING, OPEN, Route
+from handlers.web.tags import is_known
 
 log = logging.getLogger("hubledger.api")
 CLAIMS = 3  # attempts to claim a key while other requests claim it first
@@ -29,17 +30,31 @@ class StoredAnswer(msgspec.Struct, frozen=True):
     body: msgspec.Raw
 
 
-def answer(req: func.HttpRequest, route: Route, operations: Mapping[Route, Operation]) -> func.HttpResponse:
-    """Return the answer of the route's operation, or a problem; log one line for a change and one for a refusal."""
+def answer(
+    req: func.HttpRequest, route: Route, operations: Mapping[Route, Operation], invocation_id: str
+) -> func.HttpResponse:
+    """Return the answer of the route's operation, or a problem; log one line for a change and one for a refusal.
+
+    A refusal on an open route logs nothing: anybody could fill the log.
+    """
     try:
         return _written(req, _answered(req, route, operations))
     except Problem as problem:
-        facts = {"problem": problem.kind.name, "detail": problem.detail, "who": who(req)}
-        log.info("request refused", extra={"action": route.name, **facts})
+        if route.level is not OPEN:
+            facts = {"problem": problem.kind.name, "detail": problem.detail, "who": who(req)}
+            log.info("request refused", extra={"action": route.name, **facts})
         return problem_response(problem)
     except HubledgerError as fault:
         log.warning("request failed", extra={"action": route.name, "error": str(fault)})
         return problem_response(of_fault(fault))
+    except Exception:  # noqa: BLE001 - every 500 of the API is a problem that leads to its stack
+        return answer_unexpected(route, invocation_id)
+
+
+def answer_unexpected(route: Route, invocation_id: str) -> func.HttpResponse:
+    """Log the exception that is being handled, once and with its stack, and return its problem."""
+    log.exception("request failed unexpectedly", extra={"action": route.name, "invocation_id": invocation_id})
+    return problem_response(unexpected(invocation_id))
 
 
 def _answered(req: func.HttpRequest, route: Route, operations: Mapping[Route, Operation]) -> Answer:
@@ -52,7 +67,7 @@ def _answered(req: func.HttpRequest, route: Route, operations: Mapping[Route, Op
     if not changing:
         return _full(operation.run(call))
     refuse_without_role(req, app().settings.operator_role)
-    claim = KeyClaim(key, _hash_of(operation, path, body), call.at)
+    claim = KeyClaim(key_of_caller(call.who, key), _hash_of(operation, path, body), call.at)
     return once(claim, app().keys, lambda: _changed(operation, call))
 
 
@@ -70,10 +85,11 @@ def once(claim: KeyClaim, keys: KeyStore, run: Callable[[], Answer]) -> Answer:
         if stands == "answered" and stored is not None:
             return _again(stored.answer or "")
         if stands == "other_request":
-            raise Problem(KEY_REUSED, f"a different request used Idempotency-Key {claim.key}: send a new key")
+            raise Problem(KEY_REUSED, "a different request of yours used this Idempotency-Key: send a new one")
         if stands == "free" and keys.claim_key(claim):
             return _claimed(claim, keys, run)
-    raise Problem(IN_WORK, f"the request under {claim.key} still runs: send it again", headers={"Retry-After": "2"})
+    said = "the request under this Idempotency-Key still runs: send it again"
+    raise Problem(IN_WORK, said, headers={"Retry-After": "2"})
 
 
 def _claimed(claim: KeyClaim, keys: KeyStore, run: Callable[[], Answer]) -> Answer:
@@ -106,7 +122,7 @@ def _octets(given: Answer) -> bytes:
 
 
 def _written(req: func.HttpRequest, given: Answer) -> func.HttpResponse:
-    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **given.headers}
-    if "ETag" in headers and req.headers.get("if-none-match") == headers["ETag"]:
+    headers = {**SAFE, **given.headers}
+    if "ETag" in headers and is_known(headers["ETag"], req.headers.get("if-none-match", "")):
         return func.HttpResponse(status_code=304, headers=headers)
     return func.HttpResponse(_octets(given), status_code=given.status, mimetype=given.media, headers=headers)

@@ -22,6 +22,11 @@ class Route(NamedTuple):
     drives: bool = False
 
     @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods of the function: HEAD goes with GET, and the host leaves out the body of its answer."""
+        return (self.method, "HEAD") if self.method == "GET" else (self.method,)
+
+    @property
     def name(self) -> str:
         """The name of the function and of its operation."""
         return self.operation.rpartition(".")[2]

@@ -40,7 +40,7 @@ def routes() -> dict[tuple[str, str], str]:
         for name, function in index().items()
         for binding in function["bindings"]
         if binding["type"] == "httpTrigger" and name != CATCH_ALL
-        for method in binding["methods"]
+        for method in set(binding["methods"]) - {"HEAD"}
     }
 
 

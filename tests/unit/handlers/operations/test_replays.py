@@ -15,12 +15,13 @@ from handlers.app import app
 from tests.fakes.builders import event
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.memory_hub import MemoryHub
-from tests.unit.handlers.running import HOME, MOTION, Reply, Running, functions, reply_of, request
+from tests.unit.handlers.running import CONTEXT, HOME, MOTION, Reply, Running, functions, reply_of, request
 
 HOSTILE = "<script>alert(1)</script>'; DROP TABLE home; --{{7*7}}../../etc/passwd"
 REFUSED: dict[str, tuple[object, str]] = {
     "no reason": ({}, "reason"),
     "a reason that is too short": ({"reason": "x"}, "reason"),
+    "a blank reason": ({"reason": " \t\n\u3000 "}, "reason"),
     "a reason that is too long": ({"reason": "x" * 401}, "reason"),
     "a reason of another type": ({"reason": 7}, "reason"),
     "an unknown field": ({"reason": "good enough", "force": True}, "force"),
@@ -116,7 +117,7 @@ class Replays(Running):
 
     def _driven(self, name: str, body: object, route: Mapping[str, str] | None = None) -> Reply:
         asked = request("POST", body, route_params=route)
-        return reply_of(asyncio.run(client_function(name)(asked, client=self.client)))
+        return reply_of(asyncio.run(client_function(name)(asked, CONTEXT, client=self.client)))
 
 
 def client_function(name: str) -> Any:
