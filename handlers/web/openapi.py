@@ -6,40 +6,19 @@ from typing import Any
 import msgspec
 
 from handlers.web.operation import JSON, Nothing, Operation, Shape
-from handlers.web.problems import (
-    IN_WORK,
-    INVALID,
-    KEY_REUSED,
-    NOT_ALLOWED,
-    NOT_JSON,
-    PREFIX,
-    TOO_LARGE,
-    TYPES,
-    UNAVAILABLE,
-    FieldFault,
-    ProblemType,
-)
+from handlers.web.problems import TYPES
 from handlers.web.requests import KEY, LARGEST_BODY
+from handlers.web.responses import HEADERS, ProblemAnswer, responses_of
 from handlers.web.route import CHANGING, OPEN, Route
 
 VERSION = "1"
 _REF = "#/components/schemas/{name}"
-_OF_CHANGES = (NOT_ALLOWED, IN_WORK, TOO_LARGE, NOT_JSON, KEY_REUSED)
 _ABOUT = (
     "The operations of Hubledger. Errors are problems (RFC 9457) with a stable `type`. Sequence numbers are strings."
     " Instants are RFC 3339, in UTC. Words (statuses, outcomes, classes) and fields may be added: ignore those that"
-    f" you do not know. The limit of a body is {LARGEST_BODY} octets."
+    " you do not know. Every address that takes GET takes HEAD too, with the same headers and no body. The limit of a"
+    f" body is {LARGEST_BODY} octets."
 )
-
-
-class ProblemAnswer(msgspec.Struct, omit_defaults=True):
-    """A problem (RFC 9457). `errors` names the fields at fault."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    errors: list[FieldFault] = []
 
 
 def describe(operations: Mapping[Route, Operation]) -> dict[str, Any]:
@@ -54,7 +33,7 @@ def describe(operations: Mapping[Route, Operation]) -> dict[str, Any]:
         "info": {"title": "Hubledger", "version": VERSION, "description": _ABOUT, "license": {"name": "MIT"}},
         "servers": [{"url": "/api"}],
         "paths": paths,
-        "components": {"schemas": shapes.components, "securitySchemes": _KEYS},
+        "components": {"schemas": shapes.components, "headers": HEADERS, "securitySchemes": _KEYS},
     }
 
 
@@ -137,7 +116,7 @@ def _operation(operation: Operation, route: Route, shapes: _Shapes) -> dict[str,
         "summary": operation.summary,
         "tags": [operation.tag],
         "parameters": parameters + ([_IDEMPOTENCY_KEY] if changing else []),
-        "responses": _responses(operation, changing, shapes),
+        "responses": responses_of(operation, route, shapes.refs),
         "security": [] if route.level is OPEN else [{"masterKey": []}] if changing else [{"key": []}],
     }
     if operation.body is not Nothing:
@@ -149,28 +128,9 @@ _IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": True,
-    "description": "Made by the caller. For a day, a request under this key runs once; a repeat gets the same answer.",
-    "schema": {"type": "string", "pattern": f"^{KEY.pattern}$"},
+    "description": (
+        "Made by the caller, bare or in quotation marks. For a day, a request of this caller under this key runs once;"
+        " a repeat gets the same answer."
+    ),
+    "schema": {"type": "string", "pattern": f"^(?:{KEY.pattern})$"},
 }
-
-
-def _responses(operation: Operation, changing: bool, shapes: _Shapes) -> dict[str, Any]:
-    responses: dict[str, Any] = {}
-    for status, answer in sorted(operation.answers.items()):
-        content = _octets(answer) if isinstance(answer, str) else {JSON: {"schema": shapes.refs[answer]}}
-        said = operation.summary if isinstance(answer, str) else (answer.__doc__ or "").strip().split("\n")[0]
-        responses[str(status)] = {"description": said, "content": content}
-    problems = (INVALID, UNAVAILABLE, *operation.problems, *(_OF_CHANGES if changing else ()))
-    for kind in sorted(set(problems), key=lambda kind: (kind.status, kind.name)):
-        _add_problem(responses.setdefault(str(kind.status), {"description": "", "content": {}}), kind, shapes)
-    return responses
-
-
-def _octets(media: str) -> dict[str, Any]:
-    return {media: {"schema": {"type": "object" if media == JSON else "string"}}}
-
-
-def _add_problem(response: dict[str, Any], kind: ProblemType, shapes: _Shapes) -> None:
-    said = f"{kind.title} (`{PREFIX}{kind.name}`)."
-    response["description"] = f"{response['description']} {said}".strip()
-    response["content"]["application/problem+json"] = {"schema": shapes.refs[ProblemAnswer]}

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from core.idempotency import key_of_caller
 from tests.acceptance.api.conftest import fill
 from tests.acceptance.api.served import Contents, Served
 
@@ -185,9 +186,16 @@ class TestKeys:
         assert (first.status, again.status) == (202, 202)
         assert (again.body, again.headers["location"]) == (first.body, first.headers["location"])
         assert first.json["requested_by"] == "ada@example.org"
-        other = served.post("replays", {**body, "dry_run": False}, key=key)
+        other = served.post("replays", {**body, "dry_run": False}, key=key, headers=WHO)
         assert (other.status, other.json["type"]) == (422, "urn:hubledger:problem:key-reused")
         assert asked(served, "SELECT COUNT(*) FROM replay_job") == [(1,)]
+
+    def test_a_quoted_and_a_bare_key_are_one_and_belong_to_their_caller(self, served: Served) -> None:
+        key, body = uuid4().hex, {"reason": "the transform was mended", "partitions": ["0"]}
+        first, again = (served.post("replays", body, key=one, headers=WHO) for one in (key, f'"{key}"'))
+        assert (first.status, again.body) == (202, first.body)
+        stored = key_of_caller(first.json["requested_by"], key)
+        assert asked(served, "SELECT request_key FROM idempotency_key") == [(stored,)]
 
     def test_a_replay_whose_process_died_before_its_answer_is_not_made_twice(self, served: Served) -> None:
         key, body = uuid4().hex, {"reason": "for good", "partitions": ["0"], "dry_run": False}
