@@ -11,6 +11,7 @@
     ├── TooManyRows                the transform makes more rows of this event than one may have    (data)
     ├── ReplayRefused              the requested range cannot be replayed
     ├── ReplayOverlap              a different replay is working on part of the range
+    ├── TooManyReplays             as many replays are open as may be open at once
     ├── AggregationConflict        the aggregation is not in the state that an order needs
     └── InfrastructureFault        always leaves the handler, so that the host retries
         ├── BatchRefused           the host's batch is incomplete; nothing is guessed
@@ -107,6 +108,14 @@ class ReplayOverlap(HubledgerError):
     def __init__(self, job_id: UUID) -> None:
         super().__init__(f"replay {job_id} is working on part of this range: wait until it is done, or cancel it")
         self.job_id = job_id
+
+
+class TooManyReplays(HubledgerError):
+    """As many replays of the stream are open as may be open at once, dry runs and paused ones included."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"{limit} replays are open, which is the limit: wait until one is done, or cancel one")
+        self.limit = limit
 
 
 class AggregationConflict(HubledgerError):

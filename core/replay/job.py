@@ -17,6 +17,10 @@ from core.model.spans import SequenceNumber, Span
 ReplayStatus = Literal["planned", "running", "paused", "done", "cancelled", "failed"]
 ReplayMove = Literal["begin", "pause", "resume", "cancel", "fail"]
 
+# The limit of planned, running and paused jobs of a stream. Each open job has an orchestration with links of its own to
+# the hub, and dry runs store diffs: without a limit, one caller in a loop could use up the hub's links and the store.
+MOST_OPEN = 20
+
 
 @dataclass(frozen=True, slots=True)
 class AllowedMove:

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.errors import ReplayOverlap, ReplayRefused
+from core.errors import ReplayOverlap, ReplayRefused, TooManyReplays
 from core.model.events import PartitionId
 from core.model.hub import Place
 from core.model.spans import SequenceNumber, Span
@@ -35,7 +35,7 @@ from handlers.web.operation import Answer, Call, Nothing, PartitionText, number_
 from handlers.web.problems import CONFLICT, NOT_FOUND, OVERLAP, Problem, invalid, not_found
 
 
-@operation("Request a replay; a dry run by default", "replays", {202: ReplayAnswer}, (OVERLAP,))
+@operation("Request a replay; a dry run by default", "replays", {202: ReplayAnswer}, (OVERLAP, CONFLICT))
 def start_replay(call: Call[Nothing, Nothing, ReplayShape]) -> Answer:
     """Make a planned job; the orchestration begins it."""
     own = app()
@@ -45,6 +45,8 @@ def start_replay(call: Call[Nothing, Nothing, ReplayShape]) -> Answer:
         raise invalid(refusal.field, refusal.why) from refusal
     except ReplayOverlap as overlap:
         raise Problem(OVERLAP, str(overlap), more={"job_id": str(overlap.job_id)}) from overlap
+    except TooManyReplays as full:
+        raise Problem(CONFLICT, str(full), more={"limit": full.limit}) from full
     return Answer(_replay(job), 202, {"Location": f"/api/replays/{job.request.job_id}", "Retry-After": "2"})
 
 

@@ -6,6 +6,7 @@ from typing import get_args
 from core.ledger.faults import FaultKind
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
 from core.letters.moves import ORDER_LIMIT
+from core.replay.job import MOST_OPEN
 from handlers.operations.aggregation_shapes import MOST_RUNS
 from handlers.operations.letter_orders import MOST_SELECTED
 from handlers.operations.letters import LARGEST_SHOWN, MOST_GROUPS, MOST_LETTERS
@@ -27,6 +28,7 @@ LIMITS = {
     "letters moved by one order": ORDER_LIMIT,
     "octets of a letter's body that are shown": LARGEST_SHOWN,
     "replays, or changed events, of a page": MOST_OF_A_PAGE,
+    "replays that are open: planned, running or paused, dry runs included": MOST_OPEN,
     "runs of a page": MOST_RUNS,
     "numbers of a partition whose rows an audit recounts at once": MOST_NUMBERS,
     "events of a partition that an audit reads from the hub at once": MOST_EVENTS,

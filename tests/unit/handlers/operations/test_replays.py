@@ -10,6 +10,7 @@ import pytest
 
 from core.model.events import Event
 from core.model.rows import References
+from core.replay.job import MOST_OPEN
 from core.transforms import home_security
 from handlers.app import app
 from tests.fakes.builders import event
@@ -133,6 +134,14 @@ def replays(
     made.begin()
     yield made
     made.close()
+
+
+def test_more_open_replays_than_the_limit_are_a_conflict(replays: Replays) -> None:
+    asked = {"reason": "look first"}
+    assert {replays.start(asked).status for _ in range(MOST_OPEN)} == {202}
+    full = replays.start(asked)
+    assert (full.status, full.body["type"]) == (409, "urn:hubledger:problem:conflict")
+    assert full.body["limit"] == MOST_OPEN
 
 
 def test_a_replay_is_accepted_as_a_dry_run_and_its_orchestration_started(replays: Replays) -> None:
