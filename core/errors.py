@@ -9,6 +9,7 @@
     ├── EarlierLetterOpen          an earlier event of the same partition key is an open letter      (data)
     ├── RowsRefused                the database refuses the rows of this event                      (data)
     ├── TooManyRows                the transform makes more rows of this event than one may have    (data)
+    ├── OffsetRefused              the hub does not accept the offset that a person named
     ├── ReplayRefused              the requested range cannot be replayed
     ├── ReplayOverlap              a different replay is working on part of the range
     ├── TooManyReplays             as many replays are open as may be open at once
@@ -91,6 +92,14 @@ class TooManyRows(HubledgerError):
         super().__init__(
             f"the transform makes more than {limit} rows of this event: correct the transform, or raise ROWS_PER_EVENT"
         )
+
+
+class OffsetRefused(HubledgerError):
+    """The hub does not accept an offset: no event of the partition has it, or it is not in the hub's form."""
+
+    def __init__(self, partition: object, offset: str) -> None:
+        super().__init__(f"{partition}: the hub does not accept the offset {offset}: copy one of an event of this hub")
+        self.offset = offset
 
 
 class ReplayRefused(HubledgerError):

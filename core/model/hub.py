@@ -42,7 +42,10 @@ class HubReader(Protocol):
         """Return the ends of a partition at this moment."""
 
     def first_at(self, partition: Partition, place: Place) -> Event | None:
-        """Return the first event at or after a place, or None while the hub has no such event."""
+        """Return the first event at or after a place, or None while the hub has no such event.
+
+        Raises OffsetRefused for an offset that the hub does not accept.
+        """
 
     def find_event(self, partition: Partition, sequence_number: SequenceNumber) -> Event | None:
         """Return the event of exactly this number, or None when the hub does not hold it."""
