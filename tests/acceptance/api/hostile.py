@@ -3,13 +3,19 @@
 import base64
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber, Span
+from core.replay.job import PartitionRange, ReplayRequest
 from handlers.operations.aggregation_shapes import AggregationsQuery
 from handlers.operations.homes import HomesQuery
 from handlers.operations.letters import LettersQuery
 from handlers.web.cursors import cursor_of, query_of
+from tests.acceptance.api.served import HUB
+from tests.fakes.builders import EPOCH, partition
 
 AT, JOB = "2026-01-01T00:00:00Z", "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
 ENDS = ("\n", "\r\n", "\x00", "\u2028", " ", "\x85", "\x0b")
@@ -48,3 +54,10 @@ def forged(bound: object, key: object) -> str:
     own = cursor_of(bound, ())
     mark = msgspec.json.decode(base64.urlsafe_b64decode(own + "=" * (-len(own) % 4)))[0]
     return base64.urlsafe_b64encode(msgspec.json.encode([mark, key])).decode().rstrip("=")
+
+
+def replay() -> ReplayRequest:
+    """Return a dry run whose id is JOB, so that there is a list of its diffs."""
+    stream = partition("0", hub=HUB).stream
+    ranges = (PartitionRange(PartitionId("0"), Span(SequenceNumber(0), SequenceNumber(9))),)
+    return ReplayRequest(UUID(JOB), stream, ranges, (), "{}", True, "test/1", "somebody", "because", EPOCH)

@@ -7,21 +7,17 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 
-from core.model.events import PartitionId
-from core.model.spans import SequenceNumber, Span
-from core.replay.job import PartitionRange, ReplayRequest
 from handlers.web.problems import SAFE
 from handlers.web.requests import LARGEST_BODY
 from tests.acceptance.api.conftest import fill
-from tests.acceptance.api.hostile import BOUND, ENDS, JOB, SHAPES, WRONG, forged
+from tests.acceptance.api.hostile import BOUND, ENDS, SHAPES, WRONG, forged, replay
 from tests.acceptance.api.routes import VALUES, filled, paths, served_by_the_app
-from tests.acceptance.api.served import HUB, Reply, Served, segment
+from tests.acceptance.api.served import Reply, Served, segment
 from tests.acceptance.api.test_bad_input import is_problem, names
-from tests.fakes.builders import EPOCH, partition
 
 THREADS = 50
 DISCARD = {"expected_count": 6, "reason": "known poison", "filter": {"fingerprint": "aaaa"}}
@@ -35,13 +31,6 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     made.store.open_replay(replay())
     yield made
     made.close()
-
-
-def replay() -> ReplayRequest:
-    """Return a dry run whose id is JOB, so that there is a list of its diffs."""
-    stream = partition("0", hub=HUB).stream
-    ranges = (PartitionRange(PartitionId("0"), Span(SequenceNumber(0), SequenceNumber(9))),)
-    return ReplayRequest(UUID(JOB), stream, ranges, (), "{}", True, "test/1", "somebody", "because", EPOCH)
 
 
 def test_a_newline_in_any_value_of_a_path_is_refused(served: Served) -> None:
