@@ -9,10 +9,8 @@
     ├── EarlierLetterOpen          an earlier event of the same partition key is an open letter      (data)
     ├── RowsRefused                the database refuses the rows of this event                      (data)
     ├── TooManyRows                the transform makes more rows of this event than one may have    (data)
-    ├── OffsetRefused              the hub does not accept the offset that a person named
     ├── ReplayRefused              the requested range cannot be replayed
     ├── ReplayOverlap              a different replay is working on part of the range
-    ├── TooManyReplays             as many replays are open as may be open at once
     ├── AggregationConflict        the aggregation is not in the state that an order needs
     └── InfrastructureFault        always leaves the handler, so that the host retries
         ├── BatchRefused           the host's batch is incomplete; nothing is guessed
@@ -94,14 +92,6 @@ class TooManyRows(HubledgerError):
         )
 
 
-class OffsetRefused(HubledgerError):
-    """The hub does not accept an offset: no event of the partition has it, or it is not in the hub's form."""
-
-    def __init__(self, partition: object, offset: str) -> None:
-        super().__init__(f"{partition}: the hub does not accept the offset {offset}: copy one of an event of this hub")
-        self.offset = offset
-
-
 class ReplayRefused(HubledgerError):
     """The requested range cannot be replayed; `field` is the part of the request that is wrong."""
 
@@ -117,14 +107,6 @@ class ReplayOverlap(HubledgerError):
     def __init__(self, job_id: UUID) -> None:
         super().__init__(f"replay {job_id} is working on part of this range: wait until it is done, or cancel it")
         self.job_id = job_id
-
-
-class TooManyReplays(HubledgerError):
-    """As many replays of the stream are open as may be open at once, dry runs and paused ones included."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(f"{limit} replays are open, which is the limit: wait until one is done, or cancel one")
-        self.limit = limit
 
 
 class AggregationConflict(HubledgerError):

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from core.errors import OffsetRefused, ReplayRefused
+from core.errors import ReplayRefused
 from core.model.events import Event, Partition, PartitionId, Stream
-from core.model.hub import HubReader, Place
+from core.model.hub import HubReader, OffsetRefused, Place
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import LeftOut, PartitionRange, Replayable
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from core.errors import ReplayOverlap, TooManyReplays
+from core.errors import ReplayOverlap
 from core.model.commits import PartitionState
 from core.model.events import Event, PartitionId, Stream
 from core.model.rows import ReferenceKey, keys_by_class, row_table
@@ -23,6 +23,7 @@ from core.replay.job import (
     ReplayCounts,
     ReplayJob,
     ReplayRequest,
+    TooManyReplays,
 )
 from core.replay.pieces import (
     CarriedState,
@@ -83,7 +84,7 @@ class Replays(Partitions):
                     raise ReplayOverlap(UUID(standing)) from None
                 ((count,),) = self._database.ask("count_open_replays", stream_id=stream_id)
                 if count >= MOST_OPEN:  # otherwise that job has just ended, or the stream is closed
-                    raise TooManyReplays(MOST_OPEN) from None
+                    raise TooManyReplays from None
             else:
                 return
 

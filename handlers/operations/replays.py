@@ -5,11 +5,20 @@ from uuid import UUID
 
 import msgspec
 
-from core.errors import ReplayOverlap, ReplayRefused, TooManyReplays
+from core.errors import ReplayOverlap, ReplayRefused
 from core.model.events import PartitionId
 from core.model.hub import Place
 from core.model.spans import SequenceNumber, Span
-from core.replay.job import COUNTS, JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayMove
+from core.replay.job import (
+    COUNTS,
+    MOST_OPEN,
+    JobMove,
+    PartitionProgress,
+    ReplayCounts,
+    ReplayJob,
+    ReplayMove,
+    TooManyReplays,
+)
 from core.replay.ranges import ReplayOrder
 from core.replay.run import request_replay
 from handlers.app import app
@@ -46,7 +55,7 @@ def start_replay(call: Call[Nothing, Nothing, ReplayShape]) -> Answer:
     except ReplayOverlap as overlap:
         raise Problem(OVERLAP, str(overlap), more={"job_id": str(overlap.job_id)}) from overlap
     except TooManyReplays as full:
-        raise Problem(CONFLICT, str(full), more={"limit": full.limit}) from full
+        raise Problem(CONFLICT, str(full), more={"limit": MOST_OPEN}) from full
     return Answer(_replay(job), 202, {"Location": f"/api/replays/{job.request.job_id}", "Retry-After": "2"})
 
 

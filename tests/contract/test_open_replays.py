@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from core.errors import ReplayOverlap, TooManyReplays
+from core.errors import ReplayOverlap
 from core.model.events import PartitionId
 from core.model.spans import SequenceNumber, Span
-from core.replay.job import MOST_OPEN, JobMove, PartitionRange, ReplayMove, ReplayRequest
+from core.replay.job import MOST_OPEN, JobMove, PartitionRange, ReplayMove, ReplayRequest, TooManyReplays
 from tests.fakes.builders import EPOCH, commit, partition, settled
 from tests.fakes.store import Store
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Generator, Iterable, Mapping
 from datetime import datetime, timedelta
 
-from core.errors import HubUnreachable, OffsetRefused
+from core.errors import HubUnreachable
 from core.model.events import Event, Partition, PartitionId
-from core.model.hub import BEFORE_FIRST, Extent, Place
+from core.model.hub import BEFORE_FIRST, Extent, OffsetRefused, Place
 from core.model.spans import SequenceNumber
 from tests.fakes.builders import EPOCH, partition
 

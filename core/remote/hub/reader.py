@@ -10,9 +10,9 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from core.errors import HubRefused, HubUnreachable, OffsetRefused
+from core.errors import HubRefused, HubUnreachable
 from core.model.events import BATCH_EVENTS, Event, Partition, PartitionId
-from core.model.hub import BEFORE_FIRST, Extent, Place
+from core.model.hub import BEFORE_FIRST, Extent, OffsetRefused, Place
 from core.model.spans import SequenceNumber, Span
 from core.remote.hub.client import LINK_TIMEOUT, link_fault, open_sync_client
 from core.remote.hub.events import to_event

@@ -5,8 +5,9 @@ from contextlib import closing
 
 import pytest
 
-from core.errors import HubUnreachable, OffsetRefused
+from core.errors import HubUnreachable
 from core.model.events import Partition, PartitionId
+from core.model.hub import OffsetRefused
 from core.remote.hub.reader import SdkHubReader
 from core.settings import read_settings
 from local.event_hubs import Emulator
