@@ -3,6 +3,7 @@
 from tests.mutants.tables import (
     around,
     demo,
+    edges,
     engines,
     held,
     ingest,
@@ -39,5 +40,6 @@ MUTANTS = (
     *servers.MUTANTS,
     *shapes.MUTANTS,
     *around.MUTANTS,
+    *edges.MUTANTS,
     *demo.MUTANTS,
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from core.idempotency import key_of_caller
 from core.model.events import Event
 from core.model.rows import References
 from core.replay.job import MOST_OPEN
@@ -134,6 +135,16 @@ def replays(
     made.begin()
     yield made
     made.close()
+
+
+def test_a_key_is_stored_as_its_caller_s(replays: Replays) -> None:
+    job = replays.start({"reason": "look first"}).body
+    body, route = {"reason": "because I say so"}, {"job_id": job["job_id"]}
+    answers = [replays.post("pause_replay", body, route, **{"Idempotency-Key": key}) for key in ("k", '"k"')]
+    assert (answers[0].status, answers[1].body) == (200, answers[0].body)
+    stored = [key for (key,) in replays.sqlite.sql("SELECT request_key FROM idempotency_key")]
+    assert stored.count(key_of_caller(job["requested_by"], "k")) == 1
+    assert len(stored) == 2
 
 
 def test_more_open_replays_than_the_limit_are_a_conflict(replays: Replays) -> None:
