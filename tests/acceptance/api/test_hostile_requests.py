@@ -8,7 +8,7 @@ import pytest
 from tests.acceptance.api.conftest import fill
 from tests.acceptance.api.hostile import BOUND, ENDS, JOB, WRONG, forged, replay
 from tests.acceptance.api.served import Served
-from tests.acceptance.api.test_description import NO_SCHEMATHESIS, label_of, without_keys
+from tests.acceptance.api.test_description import NO_SCHEMATHESIS, label_of, of_this_app
 
 REQUESTS, PARTS, FEW = 10_000, 4, 200
 LISTS = ("list_letters", "list_replays", "show_replay_diff", "list_aggregations", "find_homes")  # those with cursors
@@ -39,7 +39,7 @@ def test_no_hostile_request_is_answered_with_a_fault(attacked: Served, part: int
 def _sent(served: Served, requests: int, chosen: Callable[[list[str]], list[str]]) -> int:
     """Spread hostile requests over the chosen operations; return their number."""
     schemathesis = pytest.importorskip("schemathesis", reason=NO_SCHEMATHESIS)
-    description = without_keys(served.get("openapi.json").json)
+    description = of_this_app(served.get("openapi.json").json)
     names = chosen([one["operationId"] for methods in description["paths"].values() for one in methods.values()])
     schema = schemathesis.openapi.from_dict(description)
     return sum(_attacked(served, schema, name, -(-requests // len(names))) for name in names)
