@@ -130,7 +130,7 @@ def _app(path: Path) -> Callable[..., Any]:
             name: values.pop(name) for name in ("partition_id", "sequence_number") if operation == "explain_number"
         }
         request = func.HttpRequest("GET", "/api", params=values, route_params=in_path, body=b"")
-        response = answer(request, routes[operation], operations())
+        response = answer(request, routes[operation], operations(), "bench")
         if response.status_code not in (200, 503):
             raise RuntimeError(response.get_body().decode())
         return response

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import Literal, Protocol
 
 KEPT_FOR = timedelta(days=1)  # the time for which an answer is stored
@@ -12,7 +13,7 @@ KeyStatus = Literal["free", "answered", "other_request", "in_work"]
 
 @dataclass(frozen=True, slots=True)
 class KeyClaim:
-    """A request that claims its key; `request_hash` covers its method, route and body."""
+    """A request that claims its key, which is its caller's; `request_hash` covers its method, route and body."""
 
     key: str
     request_hash: str
@@ -37,6 +38,11 @@ class KeptKey:
     claimed_at: datetime
     expires_at: datetime
     answer: str | None
+
+
+def key_of_caller(caller: str, key: str) -> str:
+    """Return the text under which a caller's key is stored: no caller meets the keys of a different one."""
+    return sha256(f"{caller}\n{key}".encode()).hexdigest()
 
 
 def standing(claim: KeyClaim, kept: KeptKey | None) -> KeyStatus:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from core.aggregation.addresses import address_fault, dialect_at
 from core.errors import SettingsRefused
 from core.ingest.anchor import Anchoring, anchoring_of
 from core.ingest.fuse import Fuse
@@ -246,7 +247,12 @@ class _Reader:
 
     def spark(self) -> SparkSettings:
         engine = self.choice("SPARK_ENGINE", SPARK_ENGINES, "none")
-        livy_url, databricks_url = (self._needed(name, engine) for name in ("LIVY_URL", "DATABRICKS_URL"))
+        livy_url, databricks_url = (self._address(name) for name in ("LIVY_URL", "DATABRICKS_URL"))
+        dialect = self.choice("LIVY_DIALECT", LIVY_DIALECTS, dialect_at(livy_url))
+        if engine == "livy":
+            self._refuse_address("LIVY_URL", livy_url, engine, dialect)
+        if engine == "databricks":
+            self._refuse_address("DATABRICKS_URL", databricks_url, engine, engine)
         if engine in ("livy", "databricks"):
             self.text("SPARK_JOBS")
         return SparkSettings(
@@ -255,7 +261,7 @@ class _Reader:
             jobs=self._environment.get("SPARK_JOBS") or None,
             options=self.json_object("SPARK_OPTIONS"),
             livy_url=livy_url,
-            livy_dialect=self.choice("LIVY_DIALECT", LIVY_DIALECTS, _dialect_at(livy_url)),
+            livy_dialect=dialect,
             databricks_url=databricks_url,
             lake=self._environment.get("LAKE") or None,
             lake_connection=self._environment.get("LAKE_CONNECTION") or None,
@@ -265,15 +271,10 @@ class _Reader:
             rows=self.count("AGGREGATION_ROWS", 10_000_000, most=999_999_999),
         )
 
-    def _needed(self, name: str, engine: str) -> str:
-        """Return the address of an engine, which only that engine needs: LIVY_URL for livy."""
-        value = (self._environment.get(name) or "").rstrip("/")
-        if name == f"{engine.upper()}_URL" and not value.startswith(("https://", "http://")):
-            self.faults.append(f"{name} must be an address, https://..., for SPARK_ENGINE={engine}")
-        return value
+    def _address(self, name: str) -> str:
+        return (self._environment.get(name) or "").rstrip("/")
 
-
-def _dialect_at(livy_url: str) -> str:
-    if ".dev.azuresynapse." in livy_url:
-        return "synapse"
-    return "fabric" if "fabric.microsoft.com" in livy_url else "apache"
+    def _refuse_address(self, name: str, address: str, engine: str, service: str) -> None:
+        fault = address_fault(address, service)
+        if fault is not None:
+            self.faults.append(f"{name} {fault}, for SPARK_ENGINE={engine}")

@@ -67,7 +67,8 @@ bp = df.Blueprint()
 
 
 def _register(route: Route) -> None:
-    served = bp.route(route=route.template, methods=[route.method], auth_level=route.level.host)(_function_of(route))
+    function = _function_of(route)
+    served = bp.route(route=route.template, methods=[*route.methods], auth_level=route.level.host)(function)
     served = bp.function_name(route.name)(served)
     if route.drives:
         bp.durable_client_input(client_name="client")(served)
@@ -86,15 +87,20 @@ def operations() -> Mapping[Route, "Operation"]:
 def _function_of(route: Route) -> Callable[..., Any]:
     """Make the function of a route; the modules that answer are imported at the first request."""
 
-    def respond(req: func.HttpRequest) -> func.HttpResponse:
+    def respond(req: func.HttpRequest, context: func.Context) -> func.HttpResponse:
         from handlers.web.answering import answer
 
-        return answer(req, route, operations())
+        return answer(req, route, operations(), context.invocation_id)
 
-    async def respond_and_drive(req: func.HttpRequest, client: Any) -> func.HttpResponse:
-        response = await asyncio.to_thread(respond, req)
+    async def respond_and_drive(req: func.HttpRequest, context: func.Context, client: Any) -> func.HttpResponse:
+        from handlers.web.answering import answer_unexpected
+
+        response = await asyncio.to_thread(respond, req, context)
         if response.status_code < 300:
-            await drive(client, json.loads(response.get_body())["job_id"])
+            try:
+                await drive(client, json.loads(response.get_body())["job_id"])
+            except Exception:  # noqa: BLE001 - the replay is stored, and the timer `watch_replays` drives it
+                return answer_unexpected(route, context.invocation_id)
         return response
 
     function: Callable[..., Any] = respond_and_drive if route.drives else respond

@@ -185,8 +185,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _reason(text: str) -> str:
-    if not 3 <= len(text) <= 400:
-        raise argparse.ArgumentTypeError(f"a reason has 3 to 400 characters, and this one has {len(text)}")
+    if not text.strip() or not 3 <= len(text) <= 400:
+        raise argparse.ArgumentTypeError(f"a reason has 3 to 400 characters and is not blank; this one has {len(text)}")
     return text
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from core.errors import HubledgerError
 from core.model.events import Event, Partition
 from core.model.spans import SequenceNumber
 
@@ -12,6 +13,14 @@ from core.model.spans import SequenceNumber
 Place = SequenceNumber | str | datetime
 
 BEFORE_FIRST = "-1"  # the offset before the first event that the hub holds
+
+
+class OffsetRefused(HubledgerError):
+    """The hub does not accept an offset: no event of the partition has it, or it is not in the hub's form."""
+
+    def __init__(self, partition: object, offset: str) -> None:
+        super().__init__(f"{partition}: the hub does not accept the offset {offset}: copy one of an event of this hub")
+        self.offset = offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +51,10 @@ class HubReader(Protocol):
         """Return the ends of a partition at this moment."""
 
     def first_at(self, partition: Partition, place: Place) -> Event | None:
-        """Return the first event at or after a place, or None while the hub has no such event."""
+        """Return the first event at or after a place, or None while the hub has no such event.
+
+        Raises OffsetRefused for an offset that the hub does not accept.
+        """
 
     def find_event(self, partition: Partition, sequence_number: SequenceNumber) -> Event | None:
         """Return the event of exactly this number, or None when the hub does not hold it."""

@@ -11,11 +11,23 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from core.errors import HubledgerError
 from core.model.events import Partition, PartitionId, Stream
 from core.model.spans import SequenceNumber, Span
 
 ReplayStatus = Literal["planned", "running", "paused", "done", "cancelled", "failed"]
 ReplayMove = Literal["begin", "pause", "resume", "cancel", "fail"]
+
+# The limit of planned, running and paused jobs of a stream. Each open job has an orchestration with links of its own to
+# the hub, and dry runs store diffs: without a limit, one caller in a loop could use up the hub's links and the store.
+MOST_OPEN = 20
+
+
+class TooManyReplays(HubledgerError):
+    """MOST_OPEN replays of the stream are open, dry runs and paused ones included."""
+
+    def __init__(self) -> None:
+        super().__init__(f"{MOST_OPEN} replays are open, which is the limit: wait until one is done, or cancel one")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ class ReplayStore(Protocol):
         """Write a new job, planned.
 
         Raises ReplayOverlap, with nothing written, when an open job holds part of its range; dry runs hold no range.
+        Raises TooManyReplays, with nothing written, when MOST_OPEN jobs of the stream are open.
         Raises CommitOutcomeUnknown when the answer was lost.
         """
 

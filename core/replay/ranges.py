@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from core.errors import ReplayRefused
-from core.model.events import Partition, PartitionId, Stream
-from core.model.hub import HubReader, Place
+from core.model.events import Event, Partition, PartitionId, Stream
+from core.model.hub import HubReader, OffsetRefused, Place
 from core.model.spans import SequenceNumber, Span
 from core.replay.job import LeftOut, PartitionRange, Replayable
 
@@ -102,7 +102,7 @@ def _first(start: Place | None, one: Replayable, partition: Partition, hub: HubR
         return one.first, None
     if isinstance(start, int):
         return max(start, one.first), f"the ledger begins at {one.first}" if start < one.first else None
-    event = hub.first_at(partition, start)
+    event = _event_at("from", start, partition, hub)
     if event is None:
         return one.checkpoint + 1, None
     beginning = hub.extent(partition).beginning
@@ -112,13 +112,20 @@ def _first(start: Place | None, one: Replayable, partition: Partition, hub: HubR
     return event.sequence_number, gone
 
 
+def _event_at(field: str, place: Place, partition: Partition, hub: HubReader) -> Event | None:
+    try:
+        return hub.first_at(partition, place)
+    except OffsetRefused as refusal:
+        raise ReplayRefused(f"{field}.offset", str(refusal)) from refusal
+
+
 def _last(end: Place | None, one: Replayable, partition: Partition, hub: HubReader) -> tuple[int, str | None]:
     if end is None:
         return one.checkpoint, None
     if isinstance(end, int):
         beyond = f"events after the checkpoint at {one.checkpoint} are left out" if end > one.checkpoint else None
         return min(end, one.checkpoint), beyond
-    event = hub.first_at(partition, end)
+    event = _event_at("to", end, partition, hub)
     if event is None:
         return one.checkpoint, None
     is_the_end = isinstance(end, str) and event.offset == end

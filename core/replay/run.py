@@ -63,7 +63,8 @@ class SliceReport:
 def request_replay(order: ReplayOrder, means: ReplayMeans, most_events: int) -> ReplayJob:
     """Open the job that a person requests: `planned`, with its numbers and with the numbers that are left out.
 
-    Raises ReplayRefused for a range that cannot be replayed, ReplayOverlap when a different job holds part of it.
+    Raises ReplayRefused for a range that cannot be replayed, ReplayOverlap when a different job holds part of it,
+    TooManyReplays when too many jobs are open.
     """
     store, clock = means.store, means.clock
     reach = Reach(means.stream, store.read_replayable(means.stream), means.hub, most_events)

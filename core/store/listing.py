@@ -69,7 +69,7 @@ class LetterListing:
         """Return the first `most` bytes of a letter's body; empty when there is no letter."""
         position = {"partition_id": partition_id, "sequence_number": sequence_number}
         found = self._stream.ask("read_letter_body", **position, most=most)
-        return bytes(found[0][0]) if found else b""
+        return bytes(found[0][0] or b"") if found else b""  # SQLite's SUBSTR of no octets is NULL
 
     def count_matching(self, wanted: LetterFilter, statuses: Sequence[LetterStatus]) -> int:
         found = self._stream.ask("count_matching", **_filter_values(wanted), statuses=json.dumps(statuses))

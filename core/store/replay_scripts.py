@@ -10,7 +10,16 @@ from core.errors import ReplayConflict
 from core.model.rows import ReferenceKey, row_table
 from core.model.spans import SequenceNumber
 from core.replay.diff import document
-from core.replay.job import COUNTS, REPLAY_MOVES, JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayRequest
+from core.replay.job import (
+    COUNTS,
+    MOST_OPEN,
+    REPLAY_MOVES,
+    JobMove,
+    PartitionProgress,
+    ReplayCounts,
+    ReplayJob,
+    ReplayRequest,
+)
 from core.replay.pieces import RehearsedPiece, ReplayCommit
 from core.store.checksum import with_checksums
 from core.store.columns import cut, instant_text, numbers_json, place_of, span_values, texts_json
@@ -24,7 +33,7 @@ FAULT_LENGTH = 2_000
 
 
 class Overlapped(Exception):
-    """The job was not added: an open job holds part of its range."""
+    """The job was not added: an open job holds part of its range, or too many jobs are open."""
 
 
 def open_script(request: ReplayRequest, stream_id: int) -> Script:
@@ -41,6 +50,7 @@ def open_script(request: ReplayRequest, stream_id: int) -> Script:
         "requested_by": request.requested_by,
         "reason": request.reason,
         "requested_at": at,
+        "most_open": MOST_OPEN,
     }
     return Script(
         f"replay {request.job_id}",

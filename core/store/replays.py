@@ -14,6 +14,7 @@ from core.model.rows import ReferenceKey, keys_by_class, row_table
 from core.model.spans import SequenceNumber, Span
 from core.model.values import decode_properties
 from core.replay.job import (
+    MOST_OPEN,
     JobMove,
     LeftOut,
     PartitionProgress,
@@ -22,6 +23,7 @@ from core.replay.job import (
     ReplayCounts,
     ReplayJob,
     ReplayRequest,
+    TooManyReplays,
 )
 from core.replay.pieces import (
     CarriedState,
@@ -78,8 +80,11 @@ class Replays(Partitions):
                 self._database.run(open_script(request, stream_id))
             except Overlapped:
                 ((standing,),) = self._database.ask("find_overlap", stream_id=stream_id, ranges=ranges_json(request))
-                if standing is not None:  # otherwise that job has just ended, or the stream is closed
+                if standing is not None and not request.is_dry_run:
                     raise ReplayOverlap(UUID(standing)) from None
+                ((count,),) = self._database.ask("count_open_replays", stream_id=stream_id)
+                if count >= MOST_OPEN:  # otherwise that job has just ended, or the stream is closed
+                    raise TooManyReplays from None
             else:
                 return
 

@@ -18,11 +18,11 @@ MOST_RUNS = 100
 JobName = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^(rows\.)?[a-z][a-z0-9_]{0,39}$",
+        pattern=r"^(rows\.)?[a-z][a-z0-9_]{0,39}\Z",
         description="An aggregate of the app's transform, or `rows.` and the table whose rows the lake keeps.",
     ),
 ]
-RunText = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}$", description="A run's id.")]
+RunText = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\Z", description="A run's id.")]
 
 
 class AggregationBody(Shape):

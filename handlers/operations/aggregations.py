@@ -20,7 +20,7 @@ from handlers.operations.aggregation_shapes import (
     run_answer,
     waiting_answer,
 )
-from handlers.web.cursors import key_of, page_of, query_of
+from handlers.web.cursors import Number, key_of, page_of, query_of
 from handlers.web.operation import Answer, Call, Nothing, operation
 from handlers.web.problems import CONFLICT, Problem
 
@@ -45,7 +45,7 @@ def start_aggregation(call: Call[Nothing, Nothing, AggregationBody]) -> Answer:
 def list_aggregations(call: Call[Nothing, AggregationsQuery, Nothing]) -> AggregationsAnswer:
     """List a page of runs; one run more is read, to see if there is a next page."""
     query, bound_to, job = call.query, query_of(call.query), job_of(call.query.job)
-    before = NEWEST if query.cursor is None else key_of(bound_to, query.cursor, tuple[int])[0]
+    before = NEWEST if query.cursor is None else key_of(bound_to, query.cursor, tuple[Number])[0]
     own = app()
     standing = own.aggregation_store.read_standing(job)
     found = own.aggregation_store.read_runs(job, before, query.limit + 1)

@@ -24,7 +24,7 @@ POLICY = (
 class FilePath(Shape):
     """A file of the pages."""
 
-    file: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z_-]{0,30}\.(css|js|svg)$")]
+    file: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z_-]{0,30}\.(css|js|svg)\Z")]
 
 
 @operation("This description", "description", {200: JSON})

@@ -26,8 +26,8 @@ _UNADDRESSABLE = re.compile(r".*/.*|\.{1,2}")
 MOST_HOMES = 100
 
 # The ids that a registration may use, without "/", "." and "..", which no address can hold.
-HomeText = Annotated[str, msgspec.Meta(pattern=r"^(?!\.{1,2}$)[!-.0-~]{1,32}$", description="The id of a home.")]
-Prefix = Annotated[str, msgspec.Meta(pattern=r"^[!-~]{0,32}$", description="The beginning of the ids; case matters.")]
+HomeText = Annotated[str, msgspec.Meta(pattern=r"^(?!\.{1,2}\Z)[!-.0-~]{1,32}\Z", description="The id of a home.")]
+Prefix = Annotated[str, msgspec.Meta(pattern=r"^[!-~]{0,32}\Z", description="The beginning of the ids; case matters.")]
 
 
 class HomePath(Shape):
@@ -149,7 +149,7 @@ def ppm_of(one: HomeActivity) -> PpmAnswer | None:
 def find_homes(call: Call[Nothing, HomesQuery, Nothing]) -> HomesAnswer:
     """List a page of homes; one home more is read, to see if there is a next page."""
     query, bound_to = call.query, query_of(call.query)
-    after = "" if query.cursor is None else key_of(bound_to, query.cursor, tuple[str])[0]
+    after = "" if query.cursor is None else key_of(bound_to, query.cursor, tuple[Prefix])[0]
     found = app().aggregation_store.find_homes(query.prefix, after, query.limit + 1)
     page, following = page_of(found, query.limit, bound_to, lambda home_id: (home_id,))
     homes = [HomeAnswer(home_id=one, has_page=not _UNADDRESSABLE.fullmatch(one)) for one in page]

@@ -23,7 +23,7 @@ from handlers.web.operation import (
     number_of,
     operation,
 )
-from handlers.web.problems import COUNT_DIFFERS, Problem
+from handlers.web.problems import COUNT_DIFFERS, Problem, clipped
 
 log = logging.getLogger("hubledger.api")
 MOST_SELECTED = 500  # letters in one selection
@@ -88,7 +88,7 @@ def _carried_out(call: Call[Nothing, Nothing, OrderShape], move: OrderedMove) ->
         raise Problem(COUNT_DIFFERS, said, more={"count": done.found})
     own.letter_counts.forget()
     facts = {"matched": done.matched, "moved": len(done.report.moved), "left": done.left}
-    log.info("letters moved", extra={"action": move, "who": call.who, "why": body.reason, **facts})
+    log.info("letters moved", extra={"action": move, "who": call.who, "why": clipped(body.reason), **facts})
     return _answer(done)
 
 

@@ -22,7 +22,7 @@ from core.model.events import PartitionId
 from core.model.spans import SequenceNumber
 from handlers.app import app
 from handlers.web.bodies import BodyAnswer
-from handlers.web.cursors import key_of, page_of, query_of
+from handlers.web.cursors import Moment, Number, key_of, page_of, query_of
 from handlers.web.operation import (
     Answered,
     Call,
@@ -41,7 +41,7 @@ from handlers.web.problems import NOT_FOUND, not_found
 MOST_LETTERS, MOST_GROUPS = 500, 100
 MOST_ERROR = 2_000  # characters
 
-Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z_-]{1,40}$", description="The text of one cause.")]
+Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z_-]{1,40}\Z", description="The text of one cause.")]
 PartitionKeyText = Annotated[str, msgspec.Meta(max_length=2_000)]
 LettersLimit = Annotated[int, msgspec.Meta(ge=1, le=MOST_LETTERS)]
 GroupsLimit = Annotated[int, msgspec.Meta(ge=1, le=MOST_GROUPS)]
@@ -221,7 +221,9 @@ def hide_history(history: Iterable[AttemptAnswer]) -> list[AttemptAnswer]:
 def page_of_letters(query: LettersQuery | RevealedLettersQuery) -> LettersAnswer:
     """Return a page of letters; one letter more is read, to see if there is a next page."""
     bound_to = query_of(query)
-    after = FIRST_PAGE if query.cursor is None else _key(key_of(bound_to, query.cursor, tuple[datetime, str, int]))
+    after = FIRST_PAGE
+    if query.cursor is not None:
+        after = _key(key_of(bound_to, query.cursor, tuple[Moment, PartitionText, Number]))
     found = app().listing.list_letters(filter_of(query), after, query.limit + 1)
     page, following = page_of(found, query.limit, bound_to, _parts)
     return LettersAnswer(letters=[letter_answer(one) for one in page], next=following)

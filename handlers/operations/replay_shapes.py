@@ -9,9 +9,9 @@ from core.replay.job import ReplayStatus
 from handlers.web.operation import Answered, Cursor, Instant, NumberText, PartitionText, Reason, Shape
 
 PAGE, MOST_OF_A_PAGE = 20, 100
-UUID_FORM = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+UUID_FORM = r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z"
 JobText = Annotated[str, msgspec.Meta(pattern=UUID_FORM, description="A job's id.")]
-OffsetText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z:._-]{1,64}$", description="The hub's own text.")]
+OffsetText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z:._-]{1,64}\Z", description="The hub's own text.")]
 Partitions = Annotated[list[PartitionText], msgspec.Meta(min_length=1, max_length=2000)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MOST_OF_A_PAGE)]
 

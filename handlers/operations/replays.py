@@ -1,7 +1,6 @@
 """Request a replay, show its progress and the diff of a dry run, pause, resume and cancel it."""
 
 import json
-from datetime import datetime
 from uuid import UUID
 
 import msgspec
@@ -10,7 +9,16 @@ from core.errors import ReplayOverlap, ReplayRefused
 from core.model.events import PartitionId
 from core.model.hub import Place
 from core.model.spans import SequenceNumber, Span
-from core.replay.job import COUNTS, JobMove, PartitionProgress, ReplayCounts, ReplayJob, ReplayMove
+from core.replay.job import (
+    COUNTS,
+    MOST_OPEN,
+    JobMove,
+    PartitionProgress,
+    ReplayCounts,
+    ReplayJob,
+    ReplayMove,
+    TooManyReplays,
+)
 from core.replay.ranges import ReplayOrder
 from core.replay.run import request_replay
 from handlers.app import app
@@ -31,12 +39,12 @@ from handlers.operations.replay_shapes import (
     ReplaysQuery,
     SpanAnswer,
 )
-from handlers.web.cursors import key_of, page_of
-from handlers.web.operation import Answer, Call, Nothing, number_of, operation, utc
+from handlers.web.cursors import Moment, Number, key_of, page_of
+from handlers.web.operation import Answer, Call, Nothing, PartitionText, number_of, operation, utc
 from handlers.web.problems import CONFLICT, NOT_FOUND, OVERLAP, Problem, invalid, not_found
 
 
-@operation("Request a replay; a dry run by default", "replays", {202: ReplayAnswer}, (OVERLAP,))
+@operation("Request a replay; a dry run by default", "replays", {202: ReplayAnswer}, (OVERLAP, CONFLICT))
 def start_replay(call: Call[Nothing, Nothing, ReplayShape]) -> Answer:
     """Make a planned job; the orchestration begins it."""
     own = app()
@@ -46,6 +54,8 @@ def start_replay(call: Call[Nothing, Nothing, ReplayShape]) -> Answer:
         raise invalid(refusal.field, refusal.why) from refusal
     except ReplayOverlap as overlap:
         raise Problem(OVERLAP, str(overlap), more={"job_id": str(overlap.job_id)}) from overlap
+    except TooManyReplays as full:
+        raise Problem(CONFLICT, str(full), more={"limit": MOST_OPEN}) from full
     return Answer(_replay(job), 202, {"Location": f"/api/replays/{job.request.job_id}", "Retry-After": "2"})
 
 
@@ -55,7 +65,7 @@ def list_replays(call: Call[Nothing, ReplaysQuery, Nothing]) -> ReplaysAnswer:
     own, query = app(), call.query
     before = None
     if query.cursor is not None:
-        at, job_id = key_of("replays", query.cursor, tuple[datetime, UUID])
+        at, job_id = key_of("replays", query.cursor, tuple[Moment, UUID])
         before = (at, job_id)
     found = own.replays.read_replays(own.settings.stream, query.limit + 1, before)
     page, following = page_of(found, query.limit, "replays", lambda job: (job.request.requested_at, job.request.job_id))
@@ -74,7 +84,7 @@ def show_replay_diff(call: Call[JobPath, DiffQuery, Nothing]) -> DiffAnswer:
     job_id, query = _found(call.path.job_id).request.job_id, call.query
     after = None
     if query.cursor is not None:
-        partition_id, number = key_of(str(job_id), query.cursor, tuple[str, int])
+        partition_id, number = key_of(str(job_id), query.cursor, tuple[PartitionText, Number])
         after = (PartitionId(partition_id), SequenceNumber(number))
     found = app().replays.read_replay_diffs(job_id, after, query.limit + 1)
     page, following = page_of(found, query.limit, str(job_id), lambda one: (one.partition_id, one.sequence_number))

@@ -19,7 +19,7 @@ from core.ledger.next_incarnation import (
 from core.letters.listing import OPEN
 from handlers.app import app
 from handlers.web.operation import Answered, Call, Instant, Nothing, Reason, Shape, operation, utc
-from handlers.web.problems import CONFLICT, STATE_DIFFERS, Problem, invalid
+from handlers.web.problems import CONFLICT, STATE_DIFFERS, Problem, clipped, invalid
 
 log = logging.getLogger("hubledger.api")
 Anchor = Annotated[str, msgspec.Meta(max_length=40, description="`first`, `latest`, or RFC 3339 with its zone.")]
@@ -100,7 +100,7 @@ def open_next_incarnation(call: Call[Nothing, Nothing, IncarnationShape]) -> Inc
         raise Problem(CONFLICT, str(refusal)) from refusal
     if report.is_opened:
         own.letter_counts.forget()
-        facts = {"who": call.who, "why": body.reason, "incarnation": report.closed.number + 1}
+        facts = {"who": call.who, "why": clipped(body.reason), "incarnation": report.closed.number + 1}
         log.warning("next incarnation opened", extra={"action": "next_incarnation", **facts})
     return answer_of(report)
 

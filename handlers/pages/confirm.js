@@ -5,7 +5,7 @@ import { button, count, el, fault, field, notice } from "./dom.js";
 
 /**
  * Ask, then act. `act(expected, reason)` sends the request and returns a notice; when the number of things has changed
- * (412), the dialog asks again with the new number. Without a number (null) it asks only for the reason; where
+ * (`count-differs`), the dialog asks again with the new number. Without a number (null) it asks only for the reason; where
  * `asksWhy` is false, it does not ask for the reason. `more` are further fields, which may stay empty.
  */
 export function confirm({ title, text, word, number, act, grave = false, asksWhy = true, more = [] }) {
@@ -35,7 +35,7 @@ export function confirm({ title, text, word, number, act, grave = false, asksWhy
         dialog.close("done");
       } catch (problem) {
         if (!(problem instanceof Problem)) throw problem;
-        if (problem.status === 412) {
+        if (problem.type?.endsWith(":count-differs")) {
           asked.number = problem.count;
           typed.value = "";
           typed.focus();

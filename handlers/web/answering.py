@@ -13,19 +13,19 @@ import azure.functions as func
 import msgspec
 
 from core.errors import HubledgerError
-from core.idempotency import KeyClaim, KeyStore, standing
+from core.idempotency import KeyClaim, KeyStore, key_of_caller, standing
 from core.model.access import AccessPolicy
 from handlers.app import app
 from handlers.web.identity import Caller, identify, refuse_without_role
 from handlers.web.links import HEADER, refuse_without_link
 from handlers.web.operation import Answer, Answered, Call, Operation, Shape
-from handlers.web.problems import IN_WORK, KEY_REUSED, Problem, of_fault, problem_response
+from handlers.web.problems import IN_WORK, KEY_REUSED, SAFE, Problem, clipped, of_fault, problem_response, unexpected
 from handlers.web.requests import idempotency_key, read_body, read_path, read_query
 from handlers.web.route import CHANGING, LINKED, LINKING, OPEN, REVEALING, Route
+from handlers.web.tags import is_known
 
 log = logging.getLogger("hubledger.api")
 CLAIMS = 3  # attempts to claim a key while other requests claim it first
-MOST_LOGGED = 200  # characters of one value of a request in a log line
 
 
 class StoredAnswer(msgspec.Struct, frozen=True):
@@ -36,17 +36,31 @@ class StoredAnswer(msgspec.Struct, frozen=True):
     body: msgspec.Raw
 
 
-def answer(req: func.HttpRequest, route: Route, operations: Mapping[Route, Operation]) -> func.HttpResponse:
-    """Return the answer of the route's operation, or a problem; log one line for a change and one for a refusal."""
+def answer(
+    req: func.HttpRequest, route: Route, operations: Mapping[Route, Operation], invocation_id: str
+) -> func.HttpResponse:
+    """Return the answer of the route's operation, or a problem; log one line for a change and one for a refusal.
+
+    A refusal on a route without a key logs nothing: anybody could fill the log.
+    """
     try:
         return _written(req, _answered(req, route, operations))
     except Problem as problem:
-        facts = {"problem": problem.kind.name, "detail": problem.detail, "who": _caller(req, route).name}
-        log.info("request refused", extra={"action": route.name, **facts})
+        if route.level.needs_key:
+            facts = {"problem": problem.kind.name, "detail": problem.detail, "who": _caller(req, route).name}
+            log.info("request refused", extra={"action": route.name, **facts})
         return problem_response(problem)
     except HubledgerError as fault:
         log.warning("request failed", extra={"action": route.name, "error": str(fault)})
         return problem_response(of_fault(fault))
+    except Exception:  # noqa: BLE001 - every 500 of the API is a problem that leads to its stack
+        return answer_unexpected(route, invocation_id)
+
+
+def answer_unexpected(route: Route, invocation_id: str) -> func.HttpResponse:
+    """Log the exception that is being handled, once and with its stack, and return its problem."""
+    log.exception("request failed unexpectedly", extra={"action": route.name, "invocation_id": invocation_id})
+    return problem_response(unexpected(invocation_id))
 
 
 def _answered(req: func.HttpRequest, route: Route, operations: Mapping[Route, Operation]) -> Answer:
@@ -59,7 +73,7 @@ def _answered(req: func.HttpRequest, route: Route, operations: Mapping[Route, Op
     call = Call(path, query, body, caller.name, at, operations)
     if not changing:
         return _noted(_full(operation.run(call)), route, call)
-    claim = KeyClaim(key, _hash_of(operation, path, body), call.at)
+    claim = KeyClaim(key_of_caller(call.who, key), _hash_of(operation, path, body), call.at)
     return once(claim, app().keys, lambda: _changed(operation, call))
 
 
@@ -94,10 +108,7 @@ def _facts(call: Call[Any, Any, Any]) -> dict[str, str]:
 
 def _logged(shape: Shape) -> dict[str, str]:
     """Return the values of a request, cut, and without letters that would break a line."""
-    given = {
-        name: str(value)[:MOST_LOGGED] for name, value in msgspec.structs.asdict(shape).items() if value is not None
-    }
-    return {name: "".join(filter(str.isprintable, text)) for name, text in given.items()}
+    return {name: clipped(str(value)) for name, value in msgspec.structs.asdict(shape).items() if value is not None}
 
 
 def _changed(operation: Operation, call: Call[Any, Any, Any]) -> Answer:
@@ -114,10 +125,11 @@ def once(claim: KeyClaim, keys: KeyStore, run: Callable[[], Answer]) -> Answer:
         if stands == "answered" and stored is not None:
             return _again(stored.answer or "")
         if stands == "other_request":
-            raise Problem(KEY_REUSED, f"a different request used Idempotency-Key {claim.key}: send a new key")
+            raise Problem(KEY_REUSED, "a different request of yours used this Idempotency-Key: send a new one")
         if stands == "free" and keys.claim_key(claim):
             return _claimed(claim, keys, run)
-    raise Problem(IN_WORK, f"the request under {claim.key} still runs: send it again", headers={"Retry-After": "2"})
+    said = "the request under this Idempotency-Key still runs: send it again"
+    raise Problem(IN_WORK, said, headers={"Retry-After": "2"})
 
 
 def _claimed(claim: KeyClaim, keys: KeyStore, run: Callable[[], Answer]) -> Answer:
@@ -150,7 +162,7 @@ def _octets(given: Answer) -> bytes:
 
 
 def _written(req: func.HttpRequest, given: Answer) -> func.HttpResponse:
-    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **given.headers}
-    if "ETag" in headers and req.headers.get("if-none-match") == headers["ETag"]:
+    headers = {**SAFE, **given.headers}
+    if "ETag" in headers and is_known(headers["ETag"], req.headers.get("if-none-match", "")):
         return func.HttpResponse(status_code=304, headers=headers)
     return func.HttpResponse(_octets(given), status_code=given.status, mimetype=given.media, headers=headers)

@@ -1,18 +1,28 @@
-"""Pages and their opaque cursors: the place where a page ends, bound to its query."""
+"""Pages and their opaque cursors: the place where a page ends, bound to its query.
+
+A cursor is not secret, and anybody may write one. So its key has typed fields with limits, and is verified like every
+other value of a request.
+"""
 
 import base64
 import binascii
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
 from handlers.web.problems import invalid
 
 Entry = TypeVar("Entry")
-Key = TypeVar("Key")
+Key = TypeVar("Key", bound=tuple[object, ...])
 _MARK = 12  # characters of the query's hash
+_DAMAGED = "this is not the `next` of any page"
+
+# The fields of keys.
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class _Bound(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -42,14 +52,16 @@ def cursor_of(query: object, key: Sequence[object]) -> str:
 def key_of(query: object, cursor: str, key: type[Key]) -> Key:
     """Return the key in a cursor; raise a problem for a damaged one or one of a different query.
 
-    `key` is a tuple type.
+    `key` is a type of tuples whose fields have limits. All its instants are in UTC, as in the cursors that we make.
     """
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         found = msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=_Bound)
         read = msgspec.json.decode(found.key, type=key)
-    except (binascii.Error, ValueError, msgspec.DecodeError):
-        raise invalid("cursor", "this is not the `next` of any page") from None
+    except (binascii.Error, ValueError, RecursionError, msgspec.DecodeError):
+        raise invalid("cursor", _DAMAGED) from None
+    if any(one.utcoffset() != timedelta() for one in read if isinstance(one, datetime)):
+        raise invalid("cursor", _DAMAGED)
     if found.mark != _mark(query):
         raise invalid("cursor", "it belongs to a different query: start without a cursor when the filter changes")
     return read

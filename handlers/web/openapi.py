@@ -7,40 +7,19 @@ import msgspec
 
 from handlers.web.links import HEADER
 from handlers.web.operation import JSON, Nothing, Operation, Shape
-from handlers.web.problems import (
-    IN_WORK,
-    INVALID,
-    KEY_REUSED,
-    NOT_ALLOWED,
-    NOT_JSON,
-    PREFIX,
-    TOO_LARGE,
-    TYPES,
-    UNAVAILABLE,
-    FieldFault,
-    ProblemType,
-)
+from handlers.web.problems import TYPES
 from handlers.web.requests import KEY, LARGEST_BODY
+from handlers.web.responses import HEADERS, ProblemAnswer, responses_of
 from handlers.web.route import CHANGING, COUNTING, LINKED, LINKING, OPEN, READING, REVEALING, Level, Route
 
 VERSION = "1"
 _REF = "#/components/schemas/{name}"
-_OF_CHANGES = (IN_WORK, TOO_LARGE, NOT_JSON, KEY_REUSED)
 _ABOUT = (
     "The operations of Hubledger. Errors are problems (RFC 9457) with a stable `type`. Sequence numbers are strings."
     " Instants are RFC 3339, in UTC. Words (statuses, outcomes, classes) and fields may be added: ignore those that"
-    f" you do not know. The limit of a body is {LARGEST_BODY} octets."
+    " you do not know. Every address that takes GET takes HEAD too, with the same headers and no body. The limit of a"
+    f" body is {LARGEST_BODY} octets."
 )
-
-
-class ProblemAnswer(msgspec.Struct, omit_defaults=True):
-    """A problem (RFC 9457). `errors` names the fields at fault."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    errors: list[FieldFault] = []
 
 
 def describe(operations: Mapping[Route, Operation]) -> dict[str, Any]:
@@ -55,7 +34,7 @@ def describe(operations: Mapping[Route, Operation]) -> dict[str, Any]:
         "info": {"title": "Hubledger", "version": VERSION, "description": _ABOUT, "license": {"name": "MIT"}},
         "servers": [{"url": "/api"}],
         "paths": paths,
-        "components": {"schemas": shapes.components, "securitySchemes": _KEYS},
+        "components": {"schemas": shapes.components, "headers": HEADERS, "securitySchemes": _KEYS},
     }
 
 
@@ -89,6 +68,7 @@ class _Shapes:
             types += [one.path, one.query, one.body]
             types += [answer for answer in one.answers.values() if not isinstance(answer, str)]
         found, components = msgspec.json.schema_components(list(dict.fromkeys(types)), ref_template=_REF)
+        components = _in_ecma(components)
         self.refs = dict(zip(dict.fromkeys(types), found, strict=True))
         self._all = components
         of_parameters = {shape.__name__ for one in operations for shape in (one.path, one.query)} | {"Nothing"}
@@ -102,6 +82,14 @@ class _Shapes:
         schema = self._all[shape.__name__] if shape is not Nothing else {"properties": {}}
         required = schema.get("required", ())
         return [_parameter(name, place, of, name in required) for name, of in schema["properties"].items()]
+
+
+def _in_ecma(schema: Any) -> Any:
+    """Write the patterns of a schema as ECMA's: there, `$` is the end of the text, and `\\Z` does not exist."""
+    if isinstance(schema, Mapping):
+        written = {name: _in_ecma(value) for name, value in schema.items()}
+        return written | ({"pattern": schema["pattern"].replace(r"\Z", "$")} if "pattern" in schema else {})
+    return [_in_ecma(one) for one in schema] if isinstance(schema, list) else schema
 
 
 def _require_one_of(shape: type, components: Mapping[str, dict[str, Any]]) -> None:
@@ -134,7 +122,7 @@ def _operation(operation: Operation, route: Route, shapes: _Shapes) -> dict[str,
         "summary": operation.summary,
         "tags": [operation.tag],
         "parameters": parameters + ([_IDEMPOTENCY_KEY] if changing else []),
-        "responses": _responses(operation, route.level, shapes),
+        "responses": responses_of(operation, route, shapes.refs),
         "security": [] if route.level is OPEN else [{route.level.name: [route.level.role] if route.level.role else []}],
     }
     if operation.body is not Nothing:
@@ -146,29 +134,9 @@ _IDEMPOTENCY_KEY = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": True,
-    "description": "Made by the caller. For a day, a request under this key runs once; a repeat gets the same answer.",
-    "schema": {"type": "string", "pattern": f"^{KEY.pattern}$"},
+    "description": (
+        "Made by the caller, bare or in quotation marks. For a day, a request of this caller under this key runs once;"
+        " a repeat gets the same answer."
+    ),
+    "schema": {"type": "string", "pattern": f"^(?:{KEY.pattern})$"},
 }
-
-
-def _responses(operation: Operation, level: Level, shapes: _Shapes) -> dict[str, Any]:
-    responses: dict[str, Any] = {}
-    for status, answer in sorted(operation.answers.items()):
-        content = _octets(answer) if isinstance(answer, str) else {JSON: {"schema": shapes.refs[answer]}}
-        said = operation.summary if isinstance(answer, str) else (answer.__doc__ or "").strip().split("\n")[0]
-        responses[str(status)] = {"description": said, "content": content}
-    of_level = (*(_OF_CHANGES if level is CHANGING else ()), *((NOT_ALLOWED,) if level.role or level is LINKED else ()))
-    problems = (INVALID, UNAVAILABLE, *operation.problems, *of_level)
-    for kind in sorted(set(problems), key=lambda kind: (kind.status, kind.name)):
-        _add_problem(responses.setdefault(str(kind.status), {"description": "", "content": {}}), kind, shapes)
-    return responses
-
-
-def _octets(media: str) -> dict[str, Any]:
-    return {media: {"schema": {"type": "object" if media == JSON else "string"}}}
-
-
-def _add_problem(response: dict[str, Any], kind: ProblemType, shapes: _Shapes) -> None:
-    said = f"{kind.title} (`{PREFIX}{kind.name}`)."
-    response["description"] = f"{response['description']} {said}".strip()
-    response["content"]["application/problem+json"] = {"schema": shapes.refs[ProblemAnswer]}

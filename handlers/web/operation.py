@@ -13,14 +13,17 @@ from handlers.web.route import Route
 
 LARGEST_NUMBER = 2**63 - 1
 JSON = "application/json"
+VISIBLE = r"\S[\s\S]*\Z"  # a text with something to read in it
 
 # The texts of requests, each with its limit. Sequence numbers are strings: they have 64 bits, and JavaScript's numbers
-# have 53.
-PartitionText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z_.$-]{1,40}$", description="The id of a partition.")]
-NumberText = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,19}$", description="A sequence number, in digits.")]
+# have 53. Patterns end in \Z, because $ also matches before a newline at the end.
+PartitionText = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z_.$-]{1,40}\Z", description="The id of a partition.")]
+NumberText = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,19}\Z", description="A sequence number, in digits.")]
 Cursor = Annotated[str, msgspec.Meta(max_length=1000, description="`next` of the page before this one, unchanged.")]
 Instant = Annotated[datetime, msgspec.Meta(tz=True, description="RFC 3339, with its zone; answers are in UTC.")]
-Reason = Annotated[str, msgspec.Meta(min_length=3, max_length=400, description="The reason, which is stored.")]
+Reason = Annotated[
+    str, msgspec.Meta(min_length=3, max_length=400, pattern=VISIBLE, description="The reason, which is stored.")
+]
 
 
 class Shape(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):

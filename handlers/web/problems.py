@@ -12,6 +12,15 @@ from core.errors import HubledgerError, HubUnreachable, LedgerNotSummed, StoreMi
 PREFIX = "urn:hubledger:problem:"
 PASSING = (StoreUnavailable, HubUnreachable, LedgerNotSummed)  # these may pass by themselves
 PATIENCE = "5"  # seconds that a client should wait for them
+SHOWN_TEXT = 200  # characters of a caller's text in a problem or a log line
+
+# The headers of every answer. Browsers obey Strict-Transport-Security over https only, so not on the local host.
+SAFE: Mapping[str, str] = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Strict-Transport-Security": "max-age=31536000",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +45,18 @@ IN_WORK = ProblemType("request-in-work", "A request under this key is still runn
 CONFLICT = ProblemType("conflict", "The current state does not allow the request", 409)
 OVERLAP = ProblemType("replay-overlap", "A different replay is working on part of the range", 409)
 BUSY = ProblemType("busy", "The same work is running for another request", 409)
-COUNT_DIFFERS = ProblemType("count-differs", "The count differs from the expected one", 412)
+COUNT_DIFFERS = ProblemType("count-differs", "The count differs from the expected one", 409)
 STATE_DIFFERS = ProblemType("state-differs", "The stream is not in the state that the request expects", 412)
 TOO_LARGE = ProblemType("body-too-large", "The body is larger than the limit", 413)
 NOT_JSON = ProblemType("not-json", "The body must be JSON", 415)
 KEY_REUSED = ProblemType("key-reused", "The key belongs to a different request", 422)
 NOT_ALLOWED = ProblemType("not-allowed", "The caller may not do this", 403)
+UNEXPECTED = ProblemType("unexpected", "The app failed, and its log has the reason", 500)
 UNAVAILABLE = ProblemType("unavailable", "A service that the answer needs cannot be used", 503)
 
 TYPES = (
     INVALID, NO_ROUTE, NOT_FOUND, METHOD, IN_WORK, BUSY, CONFLICT, OVERLAP, COUNT_DIFFERS, STATE_DIFFERS, TOO_LARGE,
-    NOT_JSON, KEY_REUSED, NOT_ALLOWED, UNAVAILABLE,
+    NOT_JSON, KEY_REUSED, NOT_ALLOWED, UNEXPECTED, UNAVAILABLE,
 )  # fmt: skip
 
 
@@ -68,9 +78,16 @@ class Problem(Exception):
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+def clipped(text: str) -> str:
+    """Return a caller's text for a problem or a log line: at most SHOWN_TEXT characters, all of them printable."""
+    shown = "".join(one if one.isprintable() else "\ufffd" for one in text[: SHOWN_TEXT + 1])
+    return shown if len(shown) <= SHOWN_TEXT else shown[: SHOWN_TEXT - 1] + "…"
+
+
 def invalid(field_name: str, detail: str) -> Problem:
-    """Make the problem of one field."""
-    return Problem(INVALID, f"{field_name}: {detail}", (FieldFault(field_name, detail),))
+    """Make the problem of one field; both texts may quote the caller."""
+    name, shown = clipped(field_name), clipped(detail)
+    return Problem(INVALID, f"{name}: {shown}", (FieldFault(name, shown),))
 
 
 def not_found(field_name: str, detail: str) -> Problem:
@@ -82,6 +99,12 @@ def of_fault(fault: HubledgerError) -> Problem:
     """Make a problem of an infrastructure fault: 503, with Retry-After where the fault may pass by itself."""
     headers = {"Retry-After": PATIENCE} if isinstance(fault, PASSING) else {}
     return Problem(UNAVAILABLE, _said(fault), more={"fault": type(fault).__name__}, headers=headers)
+
+
+def unexpected(invocation_id: str) -> Problem:
+    """Make the problem of a fault that nothing foresaw; `instance` leads to its stack in the log."""
+    said = f"the app failed unexpectedly: the log has the stack of invocation {invocation_id}"
+    return Problem(UNEXPECTED, said, more={"instance": f"urn:uuid:{invocation_id}"})
 
 
 def _said(fault: HubledgerError) -> str:
@@ -97,7 +120,7 @@ def problem_response(problem: Problem) -> func.HttpResponse:
     body = {"type": kind.uri, "title": kind.title, "status": kind.status, "detail": problem.detail, **problem.more}
     if problem.errors:
         body["errors"] = list(problem.errors)
-    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **problem.headers}
+    headers = {**SAFE, **problem.headers}
     return func.HttpResponse(
         msgspec.json.encode(body), status_code=kind.status, mimetype="application/problem+json", headers=headers
     )

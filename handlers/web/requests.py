@@ -1,6 +1,8 @@
 """Read a request into the shapes of its operation: completely, or as a problem that names the field."""
 
+import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeVar
@@ -9,12 +11,12 @@ import azure.functions as func
 import msgspec
 
 from handlers.web.operation import Nothing, Operation, Shape
-from handlers.web.problems import INVALID, NOT_JSON, TOO_LARGE, FieldFault, Problem, invalid
+from handlers.web.problems import NOT_JSON, TOO_LARGE, FieldFault, Problem, invalid
 
 LARGEST_BODY = 256 * 1024  # octets
 LARGEST_QUERY = 8_000  # characters of all parameters together
 OF_THE_HOST = {"code", "clientid"}  # the host's own parameters: they carry a key
-KEY = re.compile(r"[!-~]{1,100}")
+KEY = re.compile(r'[!#-~][!-~]{0,99}|"(?:[!#-\[\]-~]|\\["\\]){1,100}"')  # bare, or quoted (RFC 9651)
 DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]")
 Read = TypeVar("Read", bound=Shape)
 
@@ -59,19 +61,28 @@ def read_body(req: func.HttpRequest, operation: Operation) -> Shape:
     if kind != "application/json":
         raise Problem(NOT_JSON, "Content-Type must be application/json", (FieldFault("Content-Type", "not JSON"),))
     try:
-        return _one_of(msgspec.json.decode(octets, type=operation.body))
+        read = _one_of(msgspec.json.decode(octets, type=operation.body))
+        json.loads(octets, object_pairs_hook=_refuse_duplicates)
+        return read
     except msgspec.ValidationError as error:
         raise _refused(str(error), "body") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise invalid("body", f"not JSON: {error}") from None
 
 
+def _refuse_duplicates(pairs: list[tuple[str, object]]) -> None:
+    """Refuse an object with two values of one name: readers differ in which value they take."""
+    for name, count in Counter(name for name, _ in pairs).items():
+        if count > 1:
+            raise invalid(name, "this name occurs twice in one object")
+
+
 def idempotency_key(req: func.HttpRequest) -> str:
-    """Read the key under which this request runs once, however often it is sent."""
+    """Read the key under which this request runs once, however often it is sent, without its quotation marks."""
     key = req.headers.get("idempotency-key", "")
     if not KEY.fullmatch(key):
         raise invalid("Idempotency-Key", "this header is required, with 1 to 100 visible ASCII characters")
-    return key
+    return re.sub(r"\\(.)", r"\1", key[1:-1]) if key.startswith('"') else key
 
 
 def _one_of(given: Read) -> Read:
@@ -94,6 +105,5 @@ def _refused(text: str, whole: str) -> Problem:
     what, at = (placed["what"], placed["at"] or "") if placed else (text, "")
     named = _FIELD.fullmatch(what)
     path = [part for part in (at.removeprefix("$").removeprefix("."), named["name"] if named else "") if part]
-    field = ".".join(path) or whole
     detail = what if named is None else "unknown field" if "unknown" in what.partition("`")[0] else "is required"
-    return Problem(INVALID, f"{field}: {detail}", (FieldFault(field, detail),))
+    return invalid(".".join(path) or whole, detail)

@@ -14,6 +14,11 @@ class Level(NamedTuple):
     host: func.AuthLevel
     role: str = ""
 
+    @property
+    def needs_key(self) -> bool:
+        """True if the host requires a key; anybody can send the other requests."""
+        return self.host is not _ANYBODY
+
 
 OPEN = Level("open", _ANYBODY)
 COUNTING = Level("counting", _KEY)  # counts and times only: nothing of an event, and no error text
@@ -37,6 +42,11 @@ class Route(NamedTuple):
     level: Level
     operation: str
     drives: bool = False
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods of the function: HEAD goes with GET, and the host leaves out the body of its answer."""
+        return (self.method, "HEAD") if self.method == "GET" else (self.method,)
 
     @property
     def name(self) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import azure.functions as func
 
-from handlers.web.problems import METHOD, NO_ROUTE, Problem, problem_response
+from handlers.web.problems import METHOD, NO_ROUTE, Problem, clipped, problem_response
 from handlers.web.route import Route
 
 _PLACE = re.compile(r"\\\{\w+\\\}")
@@ -14,9 +14,9 @@ _PLACE = re.compile(r"\\\{\w+\\\}")
 def answer_unrouted(req: func.HttpRequest, routes: Iterable[Route]) -> func.HttpResponse:
     """Answer 405 where the address takes other methods, else 404."""
     path = req.route_params.get("path") or ""
-    allowed = sorted({route.method for route in routes if _matches(route, path)})
+    allowed = sorted({method for route in routes if _matches(route, path) for method in route.methods})
     if allowed:
-        said = f"this address takes {' and '.join(allowed)}, not {req.method}"
+        said = f"this address takes {' and '.join(allowed)}, not {clipped(req.method)}"
         return problem_response(Problem(METHOD, said, headers={"Allow": ", ".join(allowed)}))
     return problem_response(Problem(NO_ROUTE, "the app has no route at this address; /api/openapi.json lists all"))
 

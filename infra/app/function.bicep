@@ -109,6 +109,7 @@ var hostSettings = {
   AzureWebJobsStorage__tableServiceUri: hostStorage.table
   EVENTHUB__clientId: identityClientId
   EVENTHUB__credential: 'managedidentity'
+  FUNCTIONS_REQUEST_BODY_SIZE_LIMIT: '262144'
   OTEL_PYTHON_DISABLED_INSTRUMENTATIONS: 'azure_sdk,django,fastapi,flask,psycopg2,requests,urllib,urllib3'
   PYTHON_APPLICATIONINSIGHTS_ENABLE_TELEMETRY: 'true'
   PYTHON_APPLICATIONINSIGHTS_LOGGER_NAME: 'hubledger'

@@ -24,7 +24,7 @@ from local.functions_host.event_hub_listener import EventHubListener
 from local.functions_host.event_source import EventSource
 from local.functions_host.function import FunctionDescription
 from local.functions_host.host_json import EventHubOptions
-from local.functions_host.http_front import LARGEST_BODY, HttpFront, HttpServer
+from local.functions_host.http_front import HttpFront, HttpServer
 from local.functions_host.invoker import Invoker
 from local.functions_host.sdk_source import SdkSource
 from local.functions_host.settings import Settings, Triggers, read_settings, resolve_triggers
@@ -113,7 +113,7 @@ class FunctionsHost:
         return hub
 
     async def _open_server(self) -> None:
-        application = web.Application(client_max_size=LARGEST_BODY)
+        application = web.Application(client_max_size=self._settings.largest_body)
         Admin(self).add_routes(application.router)
         if self._task_hub is not None:
             self._task_hub.add_routes(application.router)

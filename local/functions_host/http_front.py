@@ -12,7 +12,7 @@ from local.functions_host.http_values import request_datum, to_response
 from local.functions_host.invoker import Invoker, TriggerInputs
 from local.functions_host.routes import Route, parse_route
 
-LARGEST_BODY = 100 * 2**20
+LARGEST_BODY = 100 * 2**20  # octets, without FUNCTIONS_REQUEST_BODY_SIZE_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,12 @@ class HttpFront:
         self._invoker = invoker
 
     async def answer(self, request: web.Request) -> web.Response:
-        """Invoke the function; a failure is 500 with no body, and its stack is in the log only."""
+        """Invoke the function; a failure is 500 with no body, and its stack is in the log only.
+
+        A body that is larger than the limit is not read, and no function is invoked.
+        """
+        if (request.content_length or 0) > request.client_max_size:
+            return web.Response(status=413)
         for each in self._functions:
             if each.methods and request.method not in each.methods:
                 continue

@@ -11,10 +11,11 @@ from local.functions_host.emulated import DURABLE_TRIGGERS, EVENT_HUB_TRIGGER, H
 from local.functions_host.errors import SettingsFault
 from local.functions_host.function import FunctionDescription
 from local.functions_host.host_json import HostJson, read_host_json
-from local.functions_host.http_front import HttpFunction, http_function
+from local.functions_host.http_front import LARGEST_BODY, HttpFunction, http_function
 from local.functions_host.schedules import Schedule, parse_schedule
 
 THREADS = "PYTHON_THREADPOOL_THREAD_COUNT"
+BODY_LIMIT = "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Settings:
     host: HostJson
     app: AppSettings
     threads: int | None
+    largest_body: int
     faults: tuple[str, ...]
 
 
@@ -42,7 +44,8 @@ def read_settings(directory: Path) -> Settings:
     faults: list[str] = []
     app = read_app_settings(directory, os.environ, faults)
     host = read_host_json(directory, app.values, faults)
-    return Settings(host, app, _threads(app.values, faults), tuple(faults))
+    threads, largest_body = _count(THREADS, app.values, faults), _count(BODY_LIMIT, app.values, faults)
+    return Settings(host, app, threads, largest_body or LARGEST_BODY, tuple(faults))
 
 
 def resolve_triggers(functions: Sequence[FunctionDescription], settings: Settings) -> Triggers:
@@ -79,11 +82,11 @@ def _schedule(function: FunctionDescription, app: AppSettings, faults: list[str]
         return None
 
 
-def _threads(values: Mapping[str, str], faults: list[str]) -> int | None:
-    text = values.get(THREADS)
+def _count(name: str, values: Mapping[str, str], faults: list[str]) -> int | None:
+    text = values.get(name)
     if not text:
         return None
     if not text.isdigit() or int(text) < 1:
-        faults.append(f"{THREADS}: must be a whole number of at least 1, not {text!r}")
+        faults.append(f"{name}: must be a whole number of at least 1, not {text!r}")
         return None
     return int(text)

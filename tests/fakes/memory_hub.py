@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from core.errors import HubUnreachable
 from core.model.events import Event, Partition, PartitionId
-from core.model.hub import Extent, Place
+from core.model.hub import BEFORE_FIRST, Extent, OffsetRefused, Place
 from core.model.spans import SequenceNumber
 from tests.fakes.builders import EPOCH, partition
 
@@ -68,6 +68,7 @@ class MemoryHub:
 
     def first_at(self, partition: Partition, place: Place) -> Event | None:
         self._answer("first_at")
+        self._refuse_offset(partition, place)
         return next((event for event in self._log(partition.partition_id) if _is_at(event, place)), None)
 
     def find_event(self, partition: Partition, sequence_number: SequenceNumber) -> Event | None:
@@ -83,6 +84,13 @@ class MemoryHub:
                 if self.fails():
                     raise HubUnreachable("the hub does not answer")
                 yield event
+
+    def _refuse_offset(self, partition: Partition, place: Place) -> None:
+        """Refuse an offset after the last one, or in a form that is not the hub's, as Event Hubs does."""
+        if isinstance(place, str) and place != BEFORE_FIRST:
+            last = max((int(event.offset) for event in self._log(partition.partition_id)), default=-1)
+            if not place.isdecimal() or int(place) > last:
+                raise OffsetRefused(partition, place)
 
     def _log(self, partition_id: PartitionId) -> list[Event]:
         log = self.held[partition_id]

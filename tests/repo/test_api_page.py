@@ -6,6 +6,7 @@ from typing import get_args
 from core.ledger.faults import FaultKind
 from core.ledger.recount import MOST_EVENTS, MOST_NUMBERS
 from core.letters.moves import ORDER_LIMIT
+from core.replay.job import MOST_OPEN
 from handlers.api import ROUTES
 from handlers.operations.aggregation_shapes import MOST_RUNS
 from handlers.operations.letter_orders import MOST_SELECTED
@@ -30,6 +31,7 @@ LIMITS = {
     "letters moved by one order": ORDER_LIMIT,
     "octets of a letter's body that are shown": LARGEST_SHOWN,
     "replays, or changed events, of a page": MOST_OF_A_PAGE,
+    "replays that are open: planned, running or paused, dry runs included": MOST_OPEN,
     "runs of a page": MOST_RUNS,
     "numbers of a partition whose rows an audit recounts at once": MOST_NUMBERS,
     "events of a partition that an audit reads from the hub at once": MOST_EVENTS,
@@ -43,7 +45,7 @@ def routes() -> dict[tuple[str, str], str]:
         for name, function in index().items()
         for binding in function["bindings"]
         if binding["type"] == "httpTrigger" and name != CATCH_ALL
-        for method in binding["methods"]
+        for method in set(binding["methods"]) - {"HEAD"}
     }
 
 

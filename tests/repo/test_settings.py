@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from core.settings import read_settings
+from handlers.web.requests import LARGEST_BODY
 from tests.infra.bicep import read_text
 from tests.repo.product import ROOT
 
 BY_KEY, BY_IDENTITY = {"EVENTHUB", "LAKE_CONNECTION"}, {"EVENTHUB__fullyQualifiedNamespace"}
 BY_THE_PLATFORM = {"WEBSITE_AUTH_ENABLED"}  # nobody sets it: it says that App Service authentication is on
-OF_THE_HOST_LOCALLY = {"FUNCTIONS_WORKER_RUNTIME", "AzureWebJobsStorage"}
+BODY_LIMIT = "FUNCTIONS_REQUEST_BODY_SIZE_LIMIT"
+OF_THE_HOST_LOCALLY = {"FUNCTIONS_WORKER_RUNTIME", "AzureWebJobsStorage", BODY_LIMIT}
 
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 EXAMPLE: dict[str, str] = json.loads((ROOT / "local.settings.example.json").read_text(encoding="utf-8"))["Values"]
@@ -78,6 +80,13 @@ def test_the_templates_have_the_settings_of_the_code() -> None:
 
 def test_the_page_has_the_settings_that_the_templates_give_the_host() -> None:
     assert set(in_page("Settings of the host\n")) == in_templates()[1]
+
+
+def test_the_host_refuses_the_bodies_that_the_api_refuses_before_python_reads_them() -> None:
+    function = read_text("function", (ROOT / "infra" / "app" / "function.bicep").read_text(encoding="utf-8"))
+    limit = str(LARGEST_BODY)
+    assert (function.var("hostSettings")[BODY_LIMIT], EXAMPLE[BODY_LIMIT]) == (limit, limit)
+    assert in_page("Settings of the host\n")[BODY_LIMIT].startswith(f"{limit}`")
 
 
 def test_chosen_values_and_the_page_tell_the_defaults_of_the_code() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from core.errors import HubRefused, HubUnreachable
 from core.model.events import BATCH_EVENTS, Event, Partition, PartitionId
-from core.model.hub import BEFORE_FIRST, Extent, Place
+from core.model.hub import BEFORE_FIRST, Extent, OffsetRefused, Place
 from core.model.spans import SequenceNumber, Span
 from core.remote.hub.client import LINK_TIMEOUT, link_fault, open_sync_client
 from core.remote.hub.events import to_event
@@ -22,6 +22,7 @@ from core.settings import Settings
 
 QUIET = 1.0  # seconds without an event; then the extent is read again
 TRIES = 3  # times in a row that a link may break; then the hub counts as unreachable
+_WRONG_OFFSET = ("argument-error", "argument-out-of-range", "invalid-offset")  # parts of the hub's error conditions
 HUB, GROUP = "EVENTHUB_NAME", "HUB_READER_CONSUMER_GROUP"  # the setting that a refusal names
 
 
@@ -63,7 +64,7 @@ class SdkHubReader:
         if extent.beginning > extent.last or _is_after(place, extent):
             return None
         deadline = time.monotonic() + LINK_TIMEOUT
-        with self._link(partition, place, 1) as link:
+        with _offsets_named(partition, place), self._link(partition, place, 1) as link:
             while not (arrived := link.receive()):
                 if time.monotonic() > deadline:
                     raise HubUnreachable(f"{partition}: no event at {place} in {LINK_TIMEOUT:g} s")
@@ -148,6 +149,17 @@ class SdkHubReader:
             yield
         except (EventHubError, OSError) as error:
             raise link_fault(self._settings, self._settings.reader_group, setting, error) from error
+
+
+@contextmanager
+def _offsets_named(partition: Partition, place: Place) -> Iterator[None]:
+    """Name the offset that the hub refuses: it answers, and says in an error condition that the offset is wrong."""
+    try:
+        yield
+    except (HubUnreachable, HubRefused) as fault:
+        if isinstance(place, str) and any(word in str(fault.__cause__).lower() for word in _WRONG_OFFSET):
+            raise OffsetRefused(partition, place) from fault
+        raise
 
 
 def _is_after(place: Place, extent: Extent) -> bool:

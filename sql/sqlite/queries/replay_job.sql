@@ -1,7 +1,7 @@
 -- name: add_replay_job
--- Insert a new job, planned; touches no row when an open job holds part of its ranges, or the stream is closed. Dry
--- runs hold nothing.
--- params: job_id, stream_id, is_dry_run, asked, left_out, transform_version, requested_by, reason, requested_at, ranges
+-- Insert a new job, planned; touches no row when an open job holds part of its ranges, too many jobs are open, or the
+-- stream is closed. Dry runs hold nothing.
+-- params: job_id, stream_id, is_dry_run, asked, left_out, transform_version, requested_by, reason, requested_at, most_open, ranges
 INSERT INTO replay_job
        (job_id, stream_id, is_dry_run, status, asked, left_out, transform_version, requested_by, reason, requested_at,
         updated_at, history)
@@ -10,6 +10,9 @@ SELECT :job_id, :stream_id, :is_dry_run, 'planned', :asked, :left_out, :transfor
  WHERE NOT EXISTS (
        SELECT 1 FROM event_stream AS e
         WHERE e.stream_id = :stream_id AND e.closed_at IS NOT NULL)
+   AND :most_open > (
+       SELECT COUNT(*) FROM replay_job AS o
+        WHERE o.stream_id = :stream_id AND o.status IN ('planned', 'running', 'paused'))
    AND (:is_dry_run = 1
     OR NOT EXISTS (
        SELECT 1
@@ -50,6 +53,13 @@ SELECT j.job_id
   FROM replay_job AS j
  WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running')
  ORDER BY j.requested_at;
+
+-- name: count_open_replays
+-- Count the jobs of a stream that are not over, dry runs included.
+-- params: stream_id
+SELECT COUNT(*) AS jobs
+  FROM replay_job AS j
+ WHERE j.stream_id = :stream_id AND j.status IN ('planned', 'running', 'paused');
 
 -- name: move_replay_job
 -- Compare and set: touches no row when the status is not in a list, as ",planned,running,".

@@ -18,12 +18,12 @@ VALUES = {
 
 
 def served_by_the_app() -> dict[tuple[str, str], tuple[str, str]]:
-    """Route and method of each HTTP function, with its name and its level."""
+    """Route and method of each HTTP function, with its name and its level; HEAD goes with GET."""
     found = {}
     for name, function in index().items():
         for binding in function["bindings"]:
             if binding["type"] == "httpTrigger" and name != CATCH_ALL:
-                for method in binding["methods"]:
+                for method in set(binding["methods"]) - {"HEAD"}:
                     found[binding["route"], method] = (name, binding["authLevel"])
     return found
 

@@ -17,6 +17,7 @@ from tests.unit.handlers.test_function_app import index
 
 NO_SCHEMATHESIS = "schemathesis is not installed: python -m pip install -r requirements-dev.txt"
 ANSWERED = ["2xx", "404", "409", "412", "422"]  # what a request may be answered that is valid by itself
+CROSS_SITE = {"Cross-Origin-Resource-Policy", "X-Content-Type-Options"}
 EXAMPLES = 30  # of each kind, for each operation
 
 
@@ -84,10 +85,38 @@ def test_each_parameter_of_a_route_is_described(description: Any) -> None:
         assert in_path == set(re.findall(r"\{(\w+)\}", route))
 
 
+def test_every_operation_describes_the_refusals_and_faults_of_all(description: Any) -> None:
+    problems = {"400", "405", "500", "503"}
+    for place, operation in described(description).items():
+        responses = operation["responses"]
+        for status in problems:
+            assert responses[status]["content"]["application/problem+json"], (place, status)
+        assert ("401" in responses) == bool(operation["security"]), place
+        assert "Allow" in responses["405"]["headers"], place
+        assert ("304" in responses) == ("ETag" in responses.get("200", {"headers": {}})["headers"]), place
+
+
+def test_every_answer_has_the_headers_that_are_described_as_required(served: Served, description: Any) -> None:
+    headers = description["components"]["headers"]
+    required = {name for name, of in headers.items() if of["required"]}
+    assert required == {"Cache-Control", "Strict-Transport-Security", *CROSS_SITE}
+    for place, operation in described(description).items():
+        for status, response in operation["responses"].items():
+            assert status == "401" or required <= set(response["headers"]), (place, status)
+    tag = served.get("ops").headers["etag"]
+    answers = [served.get("status"), served.get("ops"), served.get("ops", headers={"If-None-Match": tag})]
+    answers += [served.get("nothing"), served.get("status", bogus=1), served.request("DELETE", "/api/status")]
+    assert [one.status for one in answers] == [200, 200, 304, 404, 400, 405]
+    for answer in answers:
+        assert {name.lower() for name in required} <= set(answer.headers), answer
+
+
 def test_every_reference_leads_somewhere(description: Any) -> None:
     names = set(re.findall(r"#/components/schemas/([\w.-]+)", str(description)))
     assert names <= set(description["components"]["schemas"])
     assert "ProblemAnswer" in names
+    headers = set(re.findall(r"#/components/headers/([\w-]+)", str(description)))
+    assert headers == set(description["components"]["headers"])
 
 
 @pytest.fixture(scope="module")

@@ -186,7 +186,7 @@ def test_a_cursor_of_a_different_prefix_is_refused(served: Served) -> None:
 def test_homes_are_only_read(served: Served) -> None:
     for path in ("homes", "homes/H1", "homes/H1/activity"):
         refused = served.post(path, {})
-        assert (refused.status, refused.headers["allow"]) == (405, "GET"), path
+        assert (refused.status, refused.headers["allow"]) == (405, "GET, HEAD"), path
 
 
 def test_the_page_is_the_same_for_every_home_and_tells_nobody_which_there_are(served: Served) -> None:

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from core.idempotency import key_of_caller
 from tests.acceptance.api.conftest import fill
 from tests.acceptance.api.served import Contents, Served
 
@@ -76,8 +77,8 @@ def test_a_wrong_count_is_refused_with_the_right_one_and_nothing_is_moved(served
     choices: tuple[dict[str, Any], ...] = ({"filter": {}}, {"letters": named(("0", "1"), ("77", "1"))})
     for chosen in choices:
         answer = served.post("dead-letters/discard", order(5, **chosen))
-        assert (answer.status, answer.json["type"]) == (412, "urn:hubledger:problem:count-differs")
-        assert served.post("dead-letters/discard", order(answer.json["count"] + 1, **chosen)).status == 412
+        assert (answer.status, answer.json["type"]) == (409, "urn:hubledger:problem:count-differs")
+        assert served.post("dead-letters/discard", order(answer.json["count"] + 1, **chosen)).status == 409
     assert statuses(served) == before
 
 
@@ -102,8 +103,8 @@ def test_a_different_request_under_a_key_is_refused(served: Served) -> None:
 
 def test_a_refused_request_leaves_its_key_free(served: Served) -> None:
     key = uuid4().hex
-    assert served.post("dead-letters/discard", order(5, filter={"fingerprint": "aaaa"}), key=key).status == 412
-    assert served.post("dead-letters/discard", order(5, filter={"fingerprint": "aaaa"}), key=key).status == 412
+    assert served.post("dead-letters/discard", order(5, filter={"fingerprint": "aaaa"}), key=key).status == 409
+    assert served.post("dead-letters/discard", order(5, filter={"fingerprint": "aaaa"}), key=key).status == 409
     found = asked(served, "SELECT COUNT(*) FROM dead_letter_attempt")
     assert found == [(0,)]
 
@@ -126,7 +127,7 @@ def test_a_retry_by_hand_makes_exhausted_letters_due(served: Served) -> None:
 def test_a_letter_that_is_settled_already_is_not_counted(served: Served) -> None:
     served.post("dead-letters/discard", order(1, letters=named(("0", "1"))))
     answer = served.post("dead-letters/discard", order(2, letters=named(("0", "1"), ("0", "11"))))
-    assert (answer.status, answer.json["count"]) == (412, 1)
+    assert (answer.status, answer.json["count"]) == (409, 1)
 
 
 def test_a_role_that_changes_are_reserved_for_is_required(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -168,7 +169,7 @@ class TestKeys:
 
     def test_a_process_that_died_before_its_work_leaves_it_to_the_same_request(self, served: Served) -> None:
         key, body = uuid4().hex, order(5, filter={"fingerprint": "aaaa"})
-        assert served.post("dead-letters/discard", body, key=key).status == 412  # claimed, and nothing came of it
+        assert served.post("dead-letters/discard", body, key=key).status == 409  # claimed, and nothing came of it
         self.keep(served, "claimed_at = '2020-01-01T00:00:00.000000Z', answer = NULL")
         served.post("dead-letters/discard", order(1, letters=named(("0", "11"))))
         assert served.post("dead-letters/discard", body, key=key).json["moved"] == 5
@@ -178,7 +179,7 @@ class TestKeys:
         served.post("dead-letters/discard", body, key=key)
         self.keep(served, "claimed_at = '2020-01-01T00:00:00.000000Z', answer = NULL")
         answer = served.post("dead-letters/discard", body, key=key)
-        assert (answer.status, answer.json["count"]) == (412, 0)
+        assert (answer.status, answer.json["count"]) == (409, 0)
         assert asked(served, "SELECT COUNT(*) FROM dead_letter_attempt") == [(6,)]
 
     def test_a_replay_is_started_once_under_a_key(self, served: Served) -> None:
@@ -187,9 +188,16 @@ class TestKeys:
         assert (first.status, again.status) == (202, 202)
         assert (again.body, again.headers["location"]) == (first.body, first.headers["location"])
         assert first.json["requested_by"] == NOBODY
-        other = served.post("replays", {**body, "dry_run": False}, key=key)
+        other = served.post("replays", {**body, "dry_run": False}, key=key, headers=WHO)
         assert (other.status, other.json["type"]) == (422, "urn:hubledger:problem:key-reused")
         assert asked(served, "SELECT COUNT(*) FROM replay_job") == [(1,)]
+
+    def test_a_quoted_and_a_bare_key_are_one_and_belong_to_their_caller(self, served: Served) -> None:
+        key, body = uuid4().hex, {"reason": "the transform was mended", "partitions": ["0"]}
+        first, again = (served.post("replays", body, key=one, headers=WHO) for one in (key, f'"{key}"'))
+        assert (first.status, again.body) == (202, first.body)
+        stored = key_of_caller(first.json["requested_by"], key)
+        assert asked(served, "SELECT request_key FROM idempotency_key") == [(stored,)]
 
     def test_a_replay_whose_process_died_before_its_answer_is_not_made_twice(self, served: Served) -> None:
         key, body = uuid4().hex, {"reason": "for good", "partitions": ["0"], "dry_run": False}

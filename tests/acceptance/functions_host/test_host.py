@@ -14,6 +14,7 @@ import pytest_asyncio
 from local.functions_host import FunctionsHost, HostOptions, NotEmulated, SettingsFault
 from local.functions_host.errors import CannotListen
 from local.functions_host.event_source import HubAddress
+from local.functions_host.settings import BODY_LIMIT
 from local.functions_host.state_file import StateFile
 from tests.acceptance.functions_host.sample import Hubs, Sample, ingested, seen, serving_sample, write_settings
 from tests.unit.local.functions_host.doubles import ManualClock, eventually
@@ -167,12 +168,24 @@ async def test_a_disabled_function_is_listed_but_not_run(app: Path, options: Hos
 
 async def test_all_faults_of_settings_are_reported_together_with_their_names(app: Path, options: HostOptions) -> None:
     (app / "host.json").write_text('{"version": "2.0", "extensions": {"eventHubs": {"prefetchCount": -1}}}')
-    write_settings(app, HUB="", EVENTHUB="nonsense", SCHEDULE="never", PYTHON_THREADPOOL_THREAD_COUNT="0")
+    counts = {"PYTHON_THREADPOOL_THREAD_COUNT": "0", BODY_LIMIT: "1 MB"}
+    write_settings(app, HUB="", EVENTHUB="nonsense", SCHEDULE="never", **counts)
     with pytest.raises(SettingsFault) as refused:
         await FunctionsHost(app, options).start()
     text = str(refused.value)
-    assert all(name in text for name in ("prefetchCount", "HUB", "EVENTHUB", "schedule", "THREAD_COUNT"))
-    assert len(refused.value.faults) == 3 + 2 * 3
+    assert all(name in text for name in ("prefetchCount", "HUB", "EVENTHUB", "schedule", "THREAD_COUNT", BODY_LIMIT))
+    assert len(refused.value.faults) == 4 + 2 * 3
+
+
+async def test_a_body_beyond_the_limit_of_the_settings_is_refused_before_the_function_runs(
+    app: Path, options: HostOptions, hubs: Hubs
+) -> None:
+    write_settings(app, **{BODY_LIMIT: "1000"})
+    async with serving_sample(app, options, hubs) as sample:
+        assert (await sample.request("PUT", "/api/echo", b"x" * 1000))[0] == 200
+        assert (await sample.request("PUT", "/api/echo", b"x" * 1001))[0] == 413
+        assert (await sample.request("PUT", "/api/echo", b"x" * 900_000))[0] == 413
+        assert [(await sample.request("POST", "/api/broken", b"x" * n))[0] for n in (1000, 1001)] == [500, 413]
 
 
 async def test_the_settings_of_the_file_are_in_the_environment_only_while_the_host_runs(

@@ -130,6 +130,7 @@ def test_the_command_says_what_it_will_do_and_does_it_once(app: App) -> None:
         (("--open", "1"), "--open and --hub-created-at go together"),
         (("--open", "1", "--hub-created-at", "noon"), "is not a time with its zone"),
         (("--reason", "x"), "a reason has 3 to 400 characters"),
+        (("--reason", "    "), "is not blank"),
     ],
 )
 def test_a_bad_argument_is_refused_before_anything_is_opened(app: App, arguments: tuple[str, ...], said: str) -> None:

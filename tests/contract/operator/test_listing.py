@@ -129,6 +129,14 @@ def test_one_letter_is_read_whole_and_its_body_only_when_asked(office: Office) -
     assert office.desk.letters.read_letter_body(PartitionId("0"), SequenceNumber(3), 10) == bytes(range(10))
 
 
+def test_an_empty_body_is_read_as_one(office: Office) -> None:
+    office.letters(letter(event(3, b"")))
+    found = office.desk.letters.read_letter(PartitionId("0"), SequenceNumber(3))
+    assert found is not None
+    assert (found.letter.body_kept, found.letter.body_bytes) == (True, 0)
+    assert office.desk.letters.read_letter_body(PartitionId("0"), SequenceNumber(3), 10) == b""
+
+
 def test_a_letter_that_is_not_there_is_none(office: Office) -> None:
     office.letters(letter(event(3)))
     for partition_id, number in [("0", 4), ("1", 3), ("0", 2**63 - 1)]:

@@ -4,6 +4,7 @@ from tests.mutants.tables import (
     access,
     around,
     demo,
+    edges,
     engines,
     held,
     ingest,
@@ -41,5 +42,6 @@ MUTANTS = (
     *shapes.MUTANTS,
     *access.MUTANTS,
     *around.MUTANTS,
+    *edges.MUTANTS,
     *demo.MUTANTS,
 )

@@ -86,8 +86,7 @@ MUTANTS = (
         ("the home of a link is not logged", "if route.level in (REVEALING, LINKED):", "if route.level is REVEALING:"),
         ("a line does not say which letter", "**_logged(call.path), ", ""),
         ("a line does not say who", '{"who": call.who, **', '{"who": "", **'),
-        ("a long text is logged whole", "str(value)[:MOST_LOGGED]", "str(value)"),
-        ("a text breaks a line", '"".join(filter(str.isprintable, text))', "text"),
+        ("a text of any length or form is logged", "name: clipped(str(value)) for", "name: str(value) for"),
         ("an open route needs the settings", "AccessPolicy() if route.level is OPEN else ", ""),
     ),
     *in_file(

@@ -36,7 +36,7 @@ MUTANTS = (
     ),
     *in_file(
         "handlers/web/cursors.py",
-        f"{HANDLERS}/web/test_requests.py",
+        f"{HANDLERS}/web/test_cursors.py",
         ("a cursor serves a different query", "if found.mark != _mark(query):", "if found.mark == query:"),
     ),
     *in_file(

@@ -20,6 +20,7 @@ from tests.fakes.host_events import decode, metadata_of
 
 HOME = b'{"kind":"registration","home_id":"home-1","time_zone":"Europe/Berlin","armed":true}'
 MOTION = b'{"kind":"motion","home_id":"home-1","sensor_id":"h","state":"idle","observed_at":"2026-01-01T12:00:00Z"}'
+CONTEXT: Any = SimpleNamespace(invocation_id="6e2a0f1c-52c8-4c5f-9d0a-0d8d3a3b9b11")
 SETTINGS = {
     "STORE_PATIENCE_SECONDS": "0",
     "EVENTHUB": "Endpoint=sb://localhost:1;SharedAccessKeyName=n;SharedAccessKey=azE=;UseDevelopmentEmulator=true",
@@ -111,8 +112,8 @@ class Running:
 
     def get(self, operation: str, route: Mapping[str, str] | None = None, **params: str) -> Reply:
         """Call a function that reads."""
-        return reply_of(functions()[operation](request("GET", params=params, route_params=route)))
+        return reply_of(functions()[operation](request("GET", params=params, route_params=route), CONTEXT))
 
     def post(self, operation: str, body: object, route: Mapping[str, str] | None = None, **headers: str) -> Reply:
         """Call a function that changes."""
-        return reply_of(functions()[operation](request("POST", body, route_params=route, headers=headers)))
+        return reply_of(functions()[operation](request("POST", body, route_params=route, headers=headers), CONTEXT))

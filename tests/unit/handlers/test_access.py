@@ -17,7 +17,7 @@ from handlers.app import app
 from handlers.web.links import sign_link
 from handlers.web.route import Route
 from tests.fakes.builders import EPOCH, NOON, commit, event, letter, settled
-from tests.unit.handlers.running import Reply, Running, functions, reply_of, request
+from tests.unit.handlers.running import CONTEXT, Reply, Running, functions, reply_of, request
 
 MARK = "SECRET-OF-A-BODY"
 ADA = "0f8fad5b-d9cb-469f-a165-70867728950e"
@@ -65,7 +65,10 @@ def ask(route: Route | str, headers: Mapping[str, str] | None = None, **params: 
     of_path = {name: value for name, value in PLACES.items() if f"{{{name}}}" in found.template}
     given = request(found.method, {}, params=params, route_params=of_path, headers=dict(headers or {}))
     function = functions()[found.name]
-    response = asyncio.run(vars(function)["client_function"](given, client=None)) if found.drives else function(given)
+    if found.drives:
+        response = asyncio.run(vars(function)["client_function"](given, CONTEXT, client=None))
+    else:
+        response = function(given, CONTEXT)
     if response.mimetype.endswith("json"):
         return reply_of(response)
     return Reply(response.status_code, response.mimetype, dict(response.headers), None)
@@ -113,7 +116,9 @@ def test_the_hidden_values_are_null_and_all_others_the_same(filled: Running) -> 
         None,
     )
     assert (hidden["properties"], shown["properties"]) == (None, {"home": MARK})
-    written = reply_of(functions()["explain_number"](request("GET", route_params={**AT, "sequence_number": "0"})))
+    written = reply_of(
+        functions()["explain_number"](request("GET", route_params={**AT, "sequence_number": "0"}), CONTEXT)
+    )
     assert (written.body["outcome"], written.body["rows"]) == ("written", None)
 
 
@@ -159,7 +164,7 @@ def test_a_revealing_request_without_an_answer_logs_its_refusal_alone(filled: Ru
 def test_a_line_holds_neither_a_long_text_nor_a_broken_one(filled: Running) -> None:
     ask("reveal_letters", partition_key="a\nb" + "x" * 1_000)
     (line,) = revealed(filled)
-    assert line["asked"].startswith("partition_key=abxxx") or "partition_key=abxxx" in line["asked"]
+    assert "partition_key=a\ufffdbxxx" in line["asked"]
     assert len(line["asked"]) < 300
 
 
@@ -187,11 +192,12 @@ class TestSignIn:
         filled.restart(WEBSITE_AUTH_ENABLED="true", OPERATOR_ROLE="Mine")
         order = {"expected_count": 1, "reason": "known poison", "filter": {}}
         given = request("POST", order, headers=as_role("Mine"))
-        assert reply_of(functions()["discard_letters"](given)).body["moved"] == 1
+        assert reply_of(functions()["discard_letters"](given, CONTEXT)).body["moved"] == 1
         assert filled.sqlite.sql("SELECT done_by FROM dead_letter_attempt WHERE kind = 'discard'") == [
             (f"ada@example.org ({ADA})",)
         ]
-        refused = reply_of(functions()["discard_letters"](request("POST", order, headers=as_role("Hubledger.Operate"))))
+        given = request("POST", order, headers=as_role("Hubledger.Operate"))
+        refused = reply_of(functions()["discard_letters"](given, CONTEXT))
         assert (refused.status, "Mine" in refused.body["detail"]) == (403, True)
         (line,) = [one for one in filled.lines if one["msg"] == "request refused"]
         assert line["who"] == f"ada@example.org ({ADA})"

@@ -171,7 +171,7 @@ def test_ingest_is_retried_without_end_for_an_outage_must_not_lose_a_batch() -> 
 
 def test_status_is_read_by_get_and_needs_a_key() -> None:
     trigger = binding("status", "httpTrigger")
-    assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == ("status", ["GET"], "FUNCTION")
+    assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == ("status", ["GET", "HEAD"], "FUNCTION")
     assert [one["direction"] for one in index()["status"]["bindings"]] == ["IN", "OUT"]
 
 
@@ -187,7 +187,13 @@ def test_replays_are_read_and_changed_with_a_key_of_the_function() -> None:
     }
     for name, (route, method) in routes.items():
         trigger = binding(name, "httpTrigger")
-        assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == (route, [method], "FUNCTION")
+        methods = ["GET", "HEAD"] if method == "GET" else ["POST"]
+        assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == (route, methods, "FUNCTION")
+
+
+def test_every_route_that_is_read_by_get_is_read_by_head_too() -> None:
+    methods = {tuple(one["methods"]) for each in index().values() for one in each["bindings"] if "methods" in one}
+    assert methods == {("GET", "HEAD"), ("POST",)}
 
 
 def test_a_timer_watches_that_replays_are_driven() -> None:
@@ -214,4 +220,5 @@ def test_aggregation_is_a_timer_every_five_minutes_and_changed_with_a_key_of_the
     }
     for name, (route, method) in routes.items():
         trigger = binding(name, "httpTrigger")
-        assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == (route, [method], "FUNCTION")
+        methods = ["GET", "HEAD"] if method == "GET" else ["POST"]
+        assert (trigger["route"], trigger["methods"], trigger["authLevel"]) == (route, methods, "FUNCTION")

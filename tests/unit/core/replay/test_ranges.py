@@ -98,6 +98,8 @@ REFUSED = {
     "a partition that is not there": (order(["99"]), "partitions", "no event of partition 99"),
     "after every checkpoint": (order(None, 91), "from", "committed up to 90"),
     "after the last event by time": (order(["0"], at(10**6)), "from", "committed up to 90"),
+    "an offset that is none": (order(["0"], "abc"), "from.offset", "the hub does not accept the offset abc"),
+    "an offset after the end": (order(["0"], None, "999999"), "to.offset", "the hub does not accept the offset 999999"),
     "an offset of all partitions": (order(None, "64"), "from", "belongs to one partition"),
     "an offset of two partitions": (order(["0", "1"], None, "64"), "to", "belongs to one partition"),
     "between two events": (order(["0"], "1281", "1283"), "from", "partition 0 has no event in the range"),

@@ -235,7 +235,8 @@ def test_the_command_does_the_same(ordering: Ordering, capsys: pytest.CaptureFix
     assert told("discard", run_id, "--what", "result", *because)[0] == 0
     done = (0, "run 1 was discarded; the next run takes over its commits", "")
     assert told("discard", run_id, "--what", "run", *because) == done
-    for wrong in (("discard", run_id, *because), ("pause", "--reason", "no"), ("show", "--runs", "0"), ()):
+    reasons = [("pause", "--reason", reason) for reason in ("no", " \t  ")]
+    for wrong in (("discard", run_id, *because), *reasons, ("show", "--runs", "0"), ()):
         with pytest.raises(SystemExit) as ended:
             pipeline.main(list(wrong))
         assert ended.value.code == 2

@@ -8,19 +8,22 @@ from typing import Any
 
 import pytest
 
+from core.idempotency import key_of_caller
 from core.model.events import Event
 from core.model.rows import References
+from core.replay.job import MOST_OPEN
 from core.transforms import home_security
 from handlers.app import app
 from tests.fakes.builders import event
 from tests.fakes.engines import SqliteEngine
 from tests.fakes.memory_hub import MemoryHub
-from tests.unit.handlers.running import HOME, MOTION, Reply, Running, functions, reply_of, request
+from tests.unit.handlers.running import CONTEXT, HOME, MOTION, Reply, Running, functions, reply_of, request
 
 HOSTILE = "<script>alert(1)</script>'; DROP TABLE home; --{{7*7}}../../etc/passwd"
 REFUSED: dict[str, tuple[object, str]] = {
     "no reason": ({}, "reason"),
     "a reason that is too short": ({"reason": "x"}, "reason"),
+    "a blank reason": ({"reason": " \t\n\u3000 "}, "reason"),
     "a reason that is too long": ({"reason": "x" * 401}, "reason"),
     "a reason of another type": ({"reason": 7}, "reason"),
     "an unknown field": ({"reason": "good enough", "force": True}, "force"),
@@ -116,7 +119,7 @@ class Replays(Running):
 
     def _driven(self, name: str, body: object, route: Mapping[str, str] | None = None) -> Reply:
         asked = request("POST", body, route_params=route)
-        return reply_of(asyncio.run(client_function(name)(asked, client=self.client)))
+        return reply_of(asyncio.run(client_function(name)(asked, CONTEXT, client=self.client)))
 
 
 def client_function(name: str) -> Any:
@@ -132,6 +135,24 @@ def replays(
     made.begin()
     yield made
     made.close()
+
+
+def test_a_key_is_stored_as_its_caller_s(replays: Replays) -> None:
+    job = replays.start({"reason": "look first"}).body
+    body, route = {"reason": "because I say so"}, {"job_id": job["job_id"]}
+    answers = [replays.post("pause_replay", body, route, **{"Idempotency-Key": key}) for key in ("k", '"k"')]
+    assert (answers[0].status, answers[1].body) == (200, answers[0].body)
+    stored = [key for (key,) in replays.sqlite.sql("SELECT request_key FROM idempotency_key")]
+    assert stored.count(key_of_caller(job["requested_by"], "k")) == 1
+    assert len(stored) == 2
+
+
+def test_more_open_replays_than_the_limit_are_a_conflict(replays: Replays) -> None:
+    asked = {"reason": "look first"}
+    assert {replays.start(asked).status for _ in range(MOST_OPEN)} == {202}
+    full = replays.start(asked)
+    assert (full.status, full.body["type"]) == (409, "urn:hubledger:problem:conflict")
+    assert full.body["limit"] == MOST_OPEN
 
 
 def test_a_replay_is_accepted_as_a_dry_run_and_its_orchestration_started(replays: Replays) -> None:

@@ -1,4 +1,4 @@
-"""handlers/web: requests.py, cursors.py and bodies.py read a request completely, or refuse it by the field's name."""
+"""handlers/web: requests.py and bodies.py read a request completely, or refuse it by the field's name."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from handlers.web.bodies import shown
-from handlers.web.cursors import cursor_of, key_of
 from handlers.web.operation import Answered, Call, Instant, NumberText, Shape, number_of, operation, utc
 from handlers.web.problems import Problem
 from handlers.web.requests import (
@@ -108,37 +107,6 @@ def test_a_sequence_number_of_more_than_63_bits_is_refused() -> None:
 def test_a_key_that_is_none_is_refused(key: str) -> None:
     with pytest.raises(Problem):
         idempotency_key(request(headers={"idempotency-key": key}))
-
-
-class TestCursors:
-    KEY = (datetime(2026, 1, 1, tzinfo=UTC), "0", 2**62)
-
-    def test_a_cursor_gives_back_its_key_to_its_own_query(self) -> None:
-        cursor = cursor_of(Given(count=2), self.KEY)
-        assert key_of(Given(count=2), cursor, tuple[datetime, str, int]) == self.KEY
-        assert cursor.isascii() and "=" not in cursor
-
-    def test_a_cursor_of_a_different_query_is_refused(self) -> None:
-        with pytest.raises(Problem, match="a different query"):
-            key_of(Given(count=3), cursor_of(Given(count=2), self.KEY), tuple[datetime, str, int])
-
-    @pytest.mark.parametrize("cursor", ["", "x", "é", "W10", "bnVsbA", "WyJhIiwxXQ", "a" * 999])
-    def test_what_is_no_cursor_is_refused(self, cursor: str) -> None:
-        with pytest.raises(Problem):
-            key_of(Given(), cursor, tuple[datetime, str, int])
-
-    def test_a_cursor_that_was_changed_is_refused(self) -> None:
-        cursor = cursor_of(Given(), self.KEY)
-        changed = 0
-        for at in range(len(cursor)):
-            damaged = cursor[:at] + ("A" if cursor[at] != "A" else "B") + cursor[at + 1 :]
-            try:
-                key: Any = key_of(Given(), damaged, tuple[datetime, str, int])
-            except Problem:
-                continue
-            assert key != self.KEY
-            changed += 1
-        assert changed < len(cursor)
 
 
 class TestBodies:

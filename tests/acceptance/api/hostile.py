@@ -1,0 +1,66 @@
+"""Hostile parts of requests: texts with newlines for paths, and cursors whose keys have every wrong type."""
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber, Span
+from core.replay.job import PartitionRange, ReplayRequest
+from handlers.operations.aggregation_shapes import AggregationsQuery
+from handlers.operations.homes import HomesQuery
+from handlers.operations.letters import LettersQuery, RevealedLettersQuery
+from handlers.web.cursors import cursor_of, query_of
+from tests.acceptance.api.served import HUB
+from tests.fakes.builders import EPOCH, partition
+
+AT, JOB = "2026-01-01T00:00:00Z", "6f1e2f2b-52c8-4c5f-9d0a-0d8d3a3b9b11"
+ENDS = ("\n", "\r\n", "\x00", "\u2028", " ", "\x85", "\x0b")
+NUMBERS: tuple[Any, ...] = (2**63, 2**64, 10**30, -1, -(2**63) - 1, 1.5, 1e300, "1", None, True, [1], {"a": 1})
+MOMENTS: tuple[Any, ...] = (
+    *("2026-01-01T00:00:00", "2026-01-01", "now", "", 1767225600, 1e9, None, False, [AT]),
+    *("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2026-13-01T00:00:00Z", AT + "\n"),
+)
+TEXTS: tuple[Any, ...] = ("0\n", "\x00", "é", "x" * 500, "'; DROP TABLE home; --", 7, None, True, ["0"], {})
+IDS: tuple[Any, ...] = ("x", JOB + "\n", JOB[:-1], 7, None, True, [JOB])
+SHAPES: tuple[Any, ...] = ([], {}, None, 1, "x", [[AT]], [[]], [None] * 3, [AT, "0", 1, 2], [JOB, AT, 1], [1, 2])
+
+# The query that a cursor of each list is bound to, and keys that are wrong in one field each.
+BOUND: Mapping[str, object] = {
+    "dead-letters": query_of(LettersQuery()),
+    "revealed/dead-letters": query_of(RevealedLettersQuery()),
+    "homes": query_of(HomesQuery()),
+    "aggregations": query_of(AggregationsQuery()),
+    "replays": "replays",
+    f"replays/{JOB}/diff": JOB,
+}
+OF_LETTERS: tuple[Any, ...] = (
+    *([at, "0", 1] for at in MOMENTS),
+    *([AT, id, 1] for id in TEXTS),
+    *([AT, "0", number] for number in NUMBERS),
+)
+WRONG: Mapping[str, tuple[Any, ...]] = {
+    "dead-letters": OF_LETTERS,
+    "revealed/dead-letters": OF_LETTERS,
+    "homes": tuple([id] for id in TEXTS),
+    "aggregations": tuple([number] for number in NUMBERS),
+    "replays": (*([at, JOB] for at in MOMENTS), *([AT, id] for id in IDS)),
+    f"replays/{JOB}/diff": (*([id, 1] for id in TEXTS), *(["0", number] for number in NUMBERS)),
+}
+
+
+def forged(bound: object, key: object) -> str:
+    """Return a cursor that belongs to a query, with any JSON as its key."""
+    own = cursor_of(bound, ())
+    mark = msgspec.json.decode(base64.urlsafe_b64decode(own + "=" * (-len(own) % 4)))[0]
+    return base64.urlsafe_b64encode(msgspec.json.encode([mark, key])).decode().rstrip("=")
+
+
+def replay() -> ReplayRequest:
+    """Return a dry run whose id is JOB, so that there is a list of its diffs."""
+    stream = partition("0", hub=HUB).stream
+    ranges = (PartitionRange(PartitionId("0"), Span(SequenceNumber(0), SequenceNumber(9))),)
+    return ReplayRequest(UUID(JOB), stream, ranges, (), "{}", True, "test/1", "somebody", "because", EPOCH)

@@ -1,0 +1,140 @@
+"""Attacks on the edges of the API: newlines in paths, forged cursors, one key in many threads, and large bodies."""
+
+import http.client
+import json
+import re
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import pytest
+
+from handlers.web.problems import SAFE
+from handlers.web.requests import LARGEST_BODY
+from tests.acceptance.api.conftest import fill
+from tests.acceptance.api.hostile import BOUND, ENDS, SHAPES, WRONG, forged, replay
+from tests.acceptance.api.routes import VALUES, filled, paths, served_by_the_app
+from tests.acceptance.api.served import Reply, Served, segment
+from tests.acceptance.api.test_bad_input import BEFORE_READING, is_problem, names
+
+THREADS = 50
+DISCARD = {"expected_count": 6, "reason": "known poison", "filter": {"fingerprint": "aaaa"}}
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A host whose store the tests change, with the limit of bodies that Azure's host gets."""
+    made = Served(tmp_path_factory.mktemp("attacked"), FUNCTIONS_REQUEST_BODY_SIZE_LIMIT=str(LARGEST_BODY))
+    fill(made)
+    made.store.open_replay(replay())
+    yield made
+    made.close()
+
+
+def test_a_newline_in_any_value_of_a_path_is_refused(served: Served) -> None:
+    for (template, method), _ in served_by_the_app().items():
+        for name in re.findall(r"\{(\w+)\}", template):
+            for end in ENDS:
+                for text in (VALUES[name] + end, end + VALUES[name], end):
+                    path = filled(template.replace(f"{{{name}}}", segment(text)))
+                    answer = served.get(path) if method == "GET" else served.post(path, {"reason": "because"})
+                    is_problem(answer, 400, 404, *BEFORE_READING.get(template, ()), case=(path, text))
+
+
+def test_a_newline_after_an_address_is_another_address(served: Served) -> None:
+    for path in paths("GET"):
+        if "/" not in path:
+            is_problem(served.get(f"{path}%0A"), 404, case=path)
+
+
+@pytest.mark.parametrize("path", BOUND)
+def test_a_forged_cursor_of_any_type_is_refused(own: Served, path: str) -> None:
+    for key in (*WRONG[path], *SHAPES):
+        names(own.get(path, cursor=forged(BOUND[path], key)), "cursor", (path, key))
+
+
+def test_a_cursor_that_is_not_of_a_cursor_s_form_is_refused(own: Served) -> None:
+    for path in BOUND:
+        for cursor in ("\n", "a\n", "null", "WyJhIl0", "é", "=" * 9, "A" * 1_001, "{}", "%00", "W10\n"):
+            names(own.get(path, cursor=cursor), "cursor", (path, cursor))
+
+
+def test_of_many_threads_with_one_key_one_moves_the_letters_and_all_are_answered_the_same(own: Served) -> None:
+    key = uuid4().hex
+    with ThreadPoolExecutor(THREADS) as pool:
+        answers = list(pool.map(lambda _: own.post("dead-letters/discard", DISCARD, key=key), range(THREADS)))
+    done = {answer.body for answer in answers if answer.status == 200}
+    waiting = [answer for answer in answers if answer.status != 200]
+    assert len(done) == 1
+    assert {(one.status, one.json["type"]) for one in waiting} <= {(409, "urn:hubledger:problem:request-in-work")}
+    assert own.post("dead-letters/discard", DISCARD, key=f'"{key}"').body in done
+    assert len(own.contents()["dead_letter_attempt"]) == json.loads(done.pop())["moved"] == 6
+
+
+def test_of_many_threads_that_request_a_replay_under_one_key_one_opens_it(own: Served) -> None:
+    key, body, before = uuid4().hex, {"reason": "look first", "partitions": ["1"]}, len(own.contents()["replay_job"])
+    with ThreadPoolExecutor(THREADS) as pool:
+        answers = list(pool.map(lambda _: own.post("replays", body, key=key), range(THREADS)))
+    assert {answer.status for answer in answers} <= {202, 409}
+    assert len({answer.json["job_id"] for answer in answers if answer.status == 202}) == 1
+    assert len(own.contents()["replay_job"]) == before + 1
+
+
+def test_a_body_beyond_the_limit_is_refused_by_the_host_before_python_reads_it(own: Served) -> None:
+    sent = {"Content-Type": "application/json", "Idempotency-Key": "k"}
+    for path in paths("POST"):
+        answer = own.request("POST", f"/api/{path}", b" " * (LARGEST_BODY + 1), sent)
+        assert (answer.status, answer.headers.get("content-type")) != (413, "application/problem+json"), path
+        assert answer.status == 413, path
+    is_problem(own.request("POST", "/api/dead-letters/retry", b" " * LARGEST_BODY, sent), 400)
+
+
+def test_a_length_that_is_only_claimed_is_refused_without_its_body(own: Served) -> None:
+    place = urlsplit(own.base_url)
+    with socket.create_connection((place.hostname, place.port), timeout=10) as peer:
+        peer.sendall(b"POST /api/replays HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n")
+        assert peer.recv(12) == b"HTTP/1.1 413"
+
+
+def test_a_body_in_chunks_has_no_length_and_arrives_empty(own: Served) -> None:
+    connection = http.client.HTTPConnection(urlsplit(own.base_url).netloc, timeout=10)
+    sent = {"Content-Type": "application/json", "Idempotency-Key": "k"}
+    connection.request("POST", "/api/replays", iter([b" " * 1_000] * 100), sent, encode_chunked=True)
+    answer = connection.getresponse()
+    assert answer.status == 400
+    connection.close()
+
+
+def test_every_address_that_takes_get_takes_head_with_the_same_headers_and_no_body(served: Served) -> None:
+    for path in paths("GET"):
+        read, head = served.get(path), served.request("HEAD", f"/api/{path}")
+        assert (head.status, head.body) == (read.status, b""), path
+        compared = [*(name.lower() for name in SAFE), "content-type", "etag"]
+        assert [head.headers.get(name) for name in compared] == [read.headers.get(name) for name in compared], path
+
+
+def test_a_fault_that_nothing_foresaw_is_a_problem_with_one_line_in_the_log(own: Served) -> None:
+    key, body = uuid4().hex, {"reason": "look first", "partitions": ["10"]}
+    assert own.post("replays", body, key=key).status == 202
+    own.sqlite.sql("UPDATE idempotency_key SET answer = 'no answer of ours' WHERE answer IS NOT NULL")
+    answer = own.post("replays", body, key=key)
+    is_problem(answer, 500)
+    assert answer.json["type"] == "urn:hubledger:problem:unexpected"
+    invocation = answer.json["instance"].removeprefix("urn:uuid:")
+    own.until(lambda: invocation in own.log.read_text())
+    (line,) = [json.loads(line) for line in own.log.read_text().splitlines() if invocation in line]
+    assert line["action"] == "start_replay"
+    assert "Traceback" in json.dumps(line)
+
+
+def test_an_empty_body_is_shown_in_every_form(own: Served) -> None:
+    own.sqlite.sql("UPDATE event_hub_dead_letter SET body = x'' WHERE sequence_number = 1 AND partition_id = '0'")
+    shown: dict[str, Reply] = {
+        form: own.get("revealed/dead-letters/0/1", body=form) for form in ("text", "json", "hex")
+    }
+    assert {one.status for one in shown.values()} == {200}
+    found = {form: one.json["body"] for form, one in shown.items()}
+    assert (found["text"]["shown"], found["hex"]["shown"], found["json"]["shown"]) == ("", "", None)
+    assert found["json"]["fault"].startswith("not JSON")

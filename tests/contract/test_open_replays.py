@@ -1,0 +1,78 @@
+"""Promises of every store about the number of replays that are open at once."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from core.errors import ReplayOverlap
+from core.model.events import PartitionId
+from core.model.spans import SequenceNumber, Span
+from core.replay.job import MOST_OPEN, JobMove, PartitionRange, ReplayMove, ReplayRequest, TooManyReplays
+from tests.fakes.builders import EPOCH, commit, partition, settled
+from tests.fakes.store import Store
+
+P = partition()
+SPAN = Span(SequenceNumber(0), SequenceNumber(9))
+
+
+def request(number: int, *, dry_run: bool = True) -> ReplayRequest:
+    id = UUID(int=number, version=4)
+    ranges = (PartitionRange(PartitionId("0"), SPAN),)
+    return ReplayRequest(id, P.stream, ranges, (), '{"from": null}', dry_run, "test/1", "somebody", "because", EPOCH)
+
+
+def moved(store: Store, number: int, name: ReplayMove) -> bool:
+    return store.move_replay(JobMove(UUID(int=number, version=4), name, "somebody", "why", EPOCH + timedelta(hours=1)))
+
+
+@pytest.fixture
+def full(store: Store) -> Store:
+    """As many open jobs as may be: one holds the range, one is paused, and one runs."""
+    store.commit_batch(commit(store.read_partition(P), 0, 9, settled({}, filtered=10)))
+    for number in range(MOST_OPEN):
+        store.open_replay(request(number, dry_run=number > 0))
+    assert moved(store, 1, "pause")
+    assert moved(store, 2, "begin")
+    return store
+
+
+def test_no_more_replays_are_open_than_the_limit_dry_runs_included(full: Store) -> None:
+    with pytest.raises(TooManyReplays, match=f"{MOST_OPEN} replays are open"):
+        full.open_replay(request(MOST_OPEN))
+    with pytest.raises(ReplayOverlap):
+        full.open_replay(request(MOST_OPEN, dry_run=False))
+    assert full.find_replay(UUID(int=MOST_OPEN, version=4)) is None
+    assert len(full.read_replays(P.stream, 100, None)) == MOST_OPEN
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 3])
+def test_a_replay_that_is_over_makes_room_for_one_more(full: Store, number: int) -> None:
+    assert moved(full, number, "cancel")
+    full.open_replay(request(MOST_OPEN))
+    with pytest.raises(TooManyReplays):
+        full.open_replay(request(MOST_OPEN + 1))
+
+
+def test_replays_of_a_different_stream_do_not_count(full: Store) -> None:
+    full.open_replay(replace(request(MOST_OPEN), stream=partition(group="other").stream))
+
+
+def test_of_requests_at_the_same_time_for_one_partition_one_has_the_last_place(
+    full: Store, make_store: Callable[[], Store]
+) -> None:
+    assert moved(full, 3, "cancel")
+    stores, refused = [make_store() for _ in range(4)], []
+
+    def ask(number: int) -> None:
+        try:
+            stores[number].open_replay(request(MOST_OPEN + number))
+        except TooManyReplays:
+            refused.append(number)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, range(4)))
+    assert len(refused) == 3

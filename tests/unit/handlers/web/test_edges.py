@@ -1,0 +1,191 @@
+"""handlers/web: faults that nothing foresaw, entity tags, keys of callers, and the texts of callers in answers."""
+
+import json
+from typing import Any
+
+import azure.functions as func
+import pytest
+
+from core.idempotency import key_of_caller
+from handlers.web.answering import answer
+from handlers.web.operation import Answer, Answered, Call, Nothing, Operation, Reason, Shape, operation
+from handlers.web.problems import SAFE, SHOWN_TEXT, Problem, clipped, invalid
+from handlers.web.requests import idempotency_key, read_body
+from handlers.web.route import LEVELS, LINKED, OPEN, READING, Level, Route
+from handlers.web.tags import is_known
+from handlers.web.unrouted import answer_unrouted
+
+INVOCATION = "6e2a0f1c-52c8-4c5f-9d0a-0d8d3a3b9b11"
+LONG = "x" * 5_000
+
+
+class Told(Answered):
+    pass
+
+
+class Given(Shape):
+    reason: Reason
+    inner: dict[str, int] | None = None
+
+
+@operation("a test that fails", "tests")
+def failing(call: Call[Nothing, Nothing, Nothing]) -> Told:
+    raise KeyError("a fault that nobody foresaw")
+
+
+@operation("a test that answers", "tests")
+def tagged(call: Call[Nothing, Nothing, Nothing]) -> Answer:
+    return Answer(b"{}", headers={"ETag": '"abc"'})
+
+
+@operation("a test that takes a body", "tests")
+def taking(call: Call[Nothing, Nothing, Given]) -> Told:
+    return Told()
+
+
+def request(method: str = "GET", body: bytes = b"", *, params: Any = None, **headers: str) -> func.HttpRequest:
+    given = {"content-type": "application/json", **{name.replace("_", "-"): text for name, text in headers.items()}}
+    return func.HttpRequest(method, "/api/test", headers=given, body=body, params=params, route_params={})
+
+
+def answered(of: Operation, asked: func.HttpRequest, level: Level = OPEN) -> func.HttpResponse:
+    route = Route("GET", "test", level, f"tests.{of.name}")
+    return answer(asked, route, {route: of}, INVOCATION)
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """The log of a test."""
+    caplog.set_level("INFO", "hubledger")
+    return caplog
+
+
+def test_a_fault_that_nothing_foresaw_is_a_problem_that_leads_to_its_stack(log: pytest.LogCaptureFixture) -> None:
+    response = answered(failing, request())
+    body = json.loads(response.get_body())
+    assert (response.status_code, response.mimetype) == (500, "application/problem+json")
+    assert (body["type"], body["instance"]) == ("urn:hubledger:problem:unexpected", f"urn:uuid:{INVOCATION}")
+    assert "nobody foresaw" not in str(body)
+    (line,) = log.records
+    said = vars(line)
+    assert (said["action"], said["invocation_id"], said["levelname"]) == ("failing", INVOCATION, "ERROR")
+    assert said["exc_info"] is not None
+
+
+def test_every_answer_has_the_safe_headers() -> None:
+    known = request(if_none_match='"abc"')
+    refused = request(params={"bogus": "1"})
+    answers = [answered(tagged, asked) for asked in (request(), known, refused)]
+    answers += [answered(failing, request()), answer_unrouted(request("PUT"), ())]
+    assert [one.status_code for one in answers] == [200, 304, 400, 500, 404]
+    for one in answers:
+        assert {name: one.headers[name] for name in SAFE} == SAFE, one.status_code
+    assert "max-age=" in SAFE["Strict-Transport-Security"]
+    assert SAFE["Cross-Origin-Resource-Policy"] == "same-origin"
+
+
+TAGS = {
+    '"abc"': True,
+    'W/"abc"': True,
+    '"x", "abc"': True,
+    '"x","y" , W/"abc"': True,
+    "*": True,
+    " * ": True,
+    "": False,
+    "abc": False,
+    '"ABC"': False,
+    '"x", "abcd"': False,
+    '"*"': False,
+    ",,": False,
+    '"' * 9_000: False,
+}
+
+
+@pytest.mark.parametrize(("header", "known"), TAGS.items(), ids=lambda value: str(value)[:20])
+def test_an_answer_that_the_client_has_is_not_sent_again(header: str, known: bool) -> None:
+    response = answered(tagged, request(if_none_match=header))
+    assert (response.status_code, response.get_body()) == ((304, b"") if known else (200, b"{}"))
+    assert response.headers["ETag"] == '"abc"'
+    assert is_known('W/"abc"', header) is known
+
+
+KEYS = {
+    "abc": "abc",
+    '"abc"': "abc",
+    '"a\\"b"': 'a"b',
+    'a"b': 'a"b',
+    '"a\\\\b"': "a\\b",
+    "a\\b": "a\\b",
+    "k" * 100: "k" * 100,
+}
+
+
+@pytest.mark.parametrize(("header", "key"), KEYS.items())
+def test_a_quoted_and_a_bare_key_are_one(header: str, key: str) -> None:
+    assert idempotency_key(request(idempotency_key=header)) == key
+
+
+@pytest.mark.parametrize("header", ['"', '""', '"a', '"a"b', '"a b"', '"a\\b"', '"' + "k" * 101 + '"', '"a"\n'])
+def test_a_quoted_key_that_is_not_well_formed_is_refused(header: str) -> None:
+    with pytest.raises(Problem):
+        idempotency_key(request(idempotency_key=header))
+
+
+def test_a_key_is_its_caller_s() -> None:
+    stored = {key_of_caller(caller, key) for caller, key in (("ada", "k"), ("bob", "k"), ("ada", "k2"), ("ad", "a\nk"))}
+    assert len(stored) == 4
+    assert key_of_caller("ada", "k") == key_of_caller("ada", "k")
+    assert {len(one) for one in stored} == {64}
+
+
+def test_a_caller_s_text_is_cut_and_printable() -> None:
+    assert (clipped("ß" * 200), clipped("x" * 201)) == ("ß" * 200, "x" * 199 + "…")
+    assert clipped("a\nb\x00c\x1b[31m\u202e") == "a\ufffdb\ufffdc\ufffd[31m\ufffd"
+
+
+@pytest.mark.usefixtures("running")
+def test_a_problem_quotes_at_most_200_characters_of_the_caller(log: pytest.LogCaptureFixture) -> None:
+    body = f'{{"reason":"because","{LONG}":1}}'.encode()
+    for asked in (request(params={LONG[:4_000]: "1"}), request(params={"a\nb": "1"})):
+        response = answered(tagged, asked, READING)
+        (fault,) = json.loads(response.get_body())["errors"]
+        assert len(fault["field"]) <= SHOWN_TEXT and "\n" not in fault["field"]
+    with pytest.raises(Problem) as caught:
+        read_body(request("POST", body), taking)
+    assert len(caught.value.errors[0].field) == SHOWN_TEXT
+    assert len(invalid("a", LONG).detail) <= SHOWN_TEXT + 3
+    assert len(log.records) == 2
+    assert all(len(vars(line)["detail"]) < 2 * SHOWN_TEXT and "\n" not in vars(line)["detail"] for line in log.records)
+    unrouted = answer_unrouted(request(LONG), [Route("GET", "", OPEN, "tests.tagged")])
+    assert (unrouted.status_code, unrouted.headers["Allow"]) == (405, "GET, HEAD")
+    assert len(unrouted.get_body()) < 600
+
+
+@pytest.mark.usefixtures("running")
+def test_a_refusal_on_a_route_without_a_key_writes_no_line(log: pytest.LogCaptureFixture) -> None:
+    for level in LEVELS:
+        log.clear()
+        status = answered(tagged, request(params={"bogus": "1"}), level).status_code
+        assert status == (403 if level is LINKED else 400)
+        assert len(log.records) == (0 if level in (OPEN, LINKED) else 1), level
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b'{"reason":"because","reason":"because"}', "reason"),
+        (b'{"reason":"because","inner":{"a":1,"b":2,"a":1}}', "a"),
+        (b'{"reason":"because","\\u0072eason":"something else"}', "reason"),
+    ],
+)
+def test_two_values_of_one_name_are_refused(body: bytes, field: str) -> None:
+    with pytest.raises(Problem, match="occurs twice") as caught:
+        read_body(request("POST", body), taking)
+    assert [one.field for one in caught.value.errors] == [field]
+
+
+@pytest.mark.parametrize("reason", ["   ", "\t\n ", "\u3000\u3000\u3000", "\u00a0" * 5, "ab", " a"])
+def test_a_blank_reason_is_refused(reason: str) -> None:
+    with pytest.raises(Problem) as caught:
+        read_body(request("POST", json.dumps({"reason": reason}).encode()), taking)
+    assert [one.field for one in caught.value.errors] == ["reason"]
