@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from aiohttp import web
 
@@ -13,6 +14,7 @@ from local.functions_host.invoker import Invoker, TriggerInputs
 from local.functions_host.routes import Route, parse_route
 
 LARGEST_BODY = 100 * 2**20
+_GOODBYE = 1.0  # seconds in which the rest of a refused body is read, so that its sender reads the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +61,16 @@ class HttpFront:
 
 
 class HttpServer:
-    """A web application on the loopback address."""
+    """A web application on the loopback address; a connection whose headers are late by `patience` is closed."""
 
-    def __init__(self, application: web.Application) -> None:
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=5)
+    def __init__(self, application: web.Application, patience: timedelta) -> None:
+        self._runner = web.AppRunner(
+            application,
+            access_log=None,
+            shutdown_timeout=5,
+            keepalive_timeout=patience.total_seconds(),  # from the connection or the last answer to a whole header
+            lingering_time=_GOODBYE,
+        )
 
     async def start(self, port: int) -> int:
         """Listen on `port` (0: any free one) and return it; raise CannotListen when it is taken."""
