@@ -104,13 +104,16 @@ def _forgetting_health(ask: Callable[..., Any]) -> None:
 
 
 def _watch() -> None:
-    """Log the facts of the watch, with the hub's ends of this module and without a look at the hub."""
-    from core.ledger.watch import watch
+    """Read the facts of the watch, with the hub's ends of this module and without a look at the hub, and store the
+    minute."""
+    from core.ledger.watch import observe, watch_facts
     from handlers.app import app
     from handlers.watch import _watching
 
     own = replace(_watching(app()), ends=lambda: {id: end - 6 for id, end in _ends().items()})
-    watch(own, datetime.now(UTC))
+    seen = observe(own, datetime.now(UTC))
+    watch_facts(own.stream.event_hub, seen)
+    app().ledger.store_minute(seen.minute)
 
 
 def _app(path: Path) -> Callable[..., Any]:

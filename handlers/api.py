@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ROUTES = (
     Route("GET", "status", COUNTING, "status.status"),
+    Route("GET", "status/history", COUNTING, "history.status_history"),
     Route("GET", "ledger/{partition_id}/{sequence_number}", READING, "ledger.explain_number"),
     Route("GET", "ledger/audit", READING, "audit.audit_ledger"),
     Route("POST", "audits", CHANGING, "audit.request_audit"),

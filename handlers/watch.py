@@ -22,16 +22,27 @@ bp = func.Blueprint()
 @bp.function_name("watch")
 @bp.timer_trigger(arg_name="timer", schedule=os.environ.get("WATCH_SCHEDULE") or "15 * * * * *", use_monitor=False)
 def watch(timer: func.TimerRequest) -> None:
-    """Log the facts. A fault has its own log line, which no alert mistakes for a watch; it fails this tick."""
-    from core.ledger.watch import watch as watch_once
+    """Log the facts, and store the lag of this minute. A fault has its own log line, which no alert mistakes for a
+    watch; it fails this tick."""
+    from core.ledger.watch import observe, watch_facts
     from handlers.app import app
 
     try:
-        facts = watch_once(_watching(app()), datetime.now(UTC))
+        own = app()
+        seen = observe(_watching(own), datetime.now(UTC))
     except HubledgerError as fault:
-        log.error("books not watched", extra={"action": "watch_failed", "error": f"{type(fault).__name__}: {fault}"})
+        log.error("books not watched", extra={"action": "watch_failed", "error": _text_of(fault)})
         raise
-    log.info("books watched", extra=facts)
+    log.info("books watched", extra=watch_facts(own.settings.stream.event_hub, seen))
+    try:
+        own.ledger.store_minute(seen.minute)
+    except HubledgerError as fault:
+        log.error("minute of the chart not stored", extra={"action": "minute_failed", "error": _text_of(fault)})
+        raise
+
+
+def _text_of(fault: HubledgerError) -> str:
+    return f"{type(fault).__name__}: {fault}"
 
 
 def _watching(own: "App") -> "Watching":

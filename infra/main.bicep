@@ -179,6 +179,10 @@ param vnetEnabled bool = false
 @maxLength(18)
 param vnetAddressPrefix string = '10.0.0.0/24'
 
+@description('Client id of the app registration that people sign in to; empty for no sign-in (docs/deploy.md).')
+@maxLength(36)
+param signInClientId string = ''
+
 @description('Addresses that get a mail when an alert fires.')
 @maxLength(20)
 param alertEmails string[] = []
@@ -505,6 +509,12 @@ module function 'app/function.bicep' = {
     subnetId: vnetEnabled ? network!.outputs.appSubnetId : ''
   }
   dependsOn: [roles] // the first start of the host fails without them
+}
+
+module signIn 'app/signin.bicep' = {
+  name: 'sign-in'
+  scope: group
+  params: { appName: function.outputs.name, clientId: signInClientId, tenantId: tenant().tenantId }
 }
 
 module alerts 'app/alerts.bicep' = {

@@ -81,10 +81,11 @@ class Host:
 
     def skip(self, batches: int) -> None:
         """Make the host lose the next batches of every partition as the real host does: checkpointed, not delivered."""
-        order = json.dumps({"skip": batches}).encode()
+        order, headers = json.dumps({"skip": batches}).encode(), {"Content-Type": "application/json"}
         for last in (False, True):
             try:
-                urllib.request.urlopen(f"{self._address}/admin/faults", order, timeout=ANSWER).close()
+                request = urllib.request.Request(f"{self._address}/admin/faults", order, headers)
+                urllib.request.urlopen(request, timeout=ANSWER).close()
             except OSError:  # an event may have killed it at this moment
                 if last or self._deadly is None:
                     raise

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from core.ledger.books import Books, LetterBooks, PartitionBooks, lag_time
+from core.ledger.minutes import Minute
 from core.letters.listing import LetterKey
 from core.model.commits import PartitionStop
 from core.model.events import Partition, PartitionId, Stream
@@ -91,26 +92,29 @@ class Observation:
     absent: int
     stops: int = 0
     pipeline: Pipeline = Pipeline()
+    lag: int = 0
 
-
-def watch(own: Watching, now: datetime) -> dict[str, object]:
-    """READ and DECIDE: return the facts of one tick, the fields of its log line. Raises InfrastructureFault."""
-    return watch_facts(own.stream.event_hub, observe(own, now))
+    @property
+    def minute(self) -> Minute:
+        """The row of this minute, which the watch stores."""
+        return Minute(self.at, self.lag, self.books.accounted)
 
 
 def observe(own: Watching, now: datetime) -> Observation:
-    """READ the facts. The ends are read first, so that events committed during the reads do not seem to wait."""
+    """READ the facts. The ends are read first, so that events committed during the reads do not seem to wait. Raises
+    InfrastructureFault."""
     ends = own.ends()
     books = Books(own.store.read_books(), own.letters())
-    oldest = books.letters.oldest
+    oldest, waiting = books.letters.oldest, _waiting(own, books.partitions, ends)
     return Observation(
         at=now,
         books=books,
-        lagging=tuple(_lagging(own, books.partitions, ends, now)),
+        lagging=tuple(_lagging(own, books.partitions, waiting, now)),
         oldest_letter_at=None if oldest is None else own.enqueued_at(oldest),
         absent=own.store.count_absent(now - ABSENT_WITHIN),
         stops=sum(map(len, own.store.read_stops().values())),
         pipeline=own.pipeline(now - ABSENT_WITHIN),
+        lag=sum(waiting.values()),
     )
 
 
@@ -134,15 +138,22 @@ def watch_facts(event_hub: str, seen: Observation) -> dict[str, object]:
     }
 
 
+def _waiting(
+    own: Watching, books: Iterable[PartitionBooks], ends: Mapping[PartitionId, int]
+) -> Mapping[PartitionId, int]:
+    """Count the numbers that wait in each partition that lags."""
+    known = {one.partition_id: one for one in books}
+    counts = {id: end + 1 - _following(own, id, known.get(id)) for id, end in ends.items()}
+    return {id: count for id, count in counts.items() if count > 0}
+
+
 def _lagging(
-    own: Watching, books: Iterable[PartitionBooks], ends: Mapping[PartitionId, int], now: datetime
+    own: Watching, books: Iterable[PartitionBooks], waiting: Iterable[PartitionId], now: datetime
 ) -> Iterator[LaggingPartition]:
     known = {one.partition_id: one for one in books}
     moved = own.store.read_last_batches()
-    for id, end in ends.items():
-        following = _following(own, id, known.get(id))
-        if end >= following:
-            yield LaggingPartition(_since(own, known.get(id), own.stream.partition(id), now), moved.get(id))
+    for id in waiting:
+        yield LaggingPartition(_since(own, known.get(id), own.stream.partition(id), now), moved.get(id))
 
 
 def _following(own: Watching, id: PartitionId, books: PartitionBooks | None) -> SequenceNumber:

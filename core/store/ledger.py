@@ -20,6 +20,7 @@ from core.store.changed import ChangedCommits
 from core.store.columns import instant_of, instant_text, names_of, row_reader, span_values
 from core.store.comparison import Comparison
 from core.store.listing import LetterListing
+from core.store.minutes import Minutes
 from core.store.partitions import incarnation_of, stop_of
 from core.store.script import of_rows
 from core.store.stream import OneStream
@@ -27,8 +28,9 @@ from core.store.stream import OneStream
 STATUSES: tuple[LetterStatus, ...] = ("waiting", "retrying", "held", "exhausted", "resolved", "discarded")
 
 
-class Ledger(Comparison, BookSums):
-    """A BookStore, WatchStore, AuditStore and RecountStore over one stream, whose rows are of these classes."""
+class Ledger(Comparison, BookSums, Minutes):
+    """A BookStore, WatchStore, MinuteStore, AuditStore and RecountStore over one stream, whose rows are of these
+    classes."""
 
     def read_incarnation(self) -> Incarnation | None:
         found = self._stream.database.ask("read_incarnation", **names_of(self._stream.stream))

@@ -1,34 +1,32 @@
 // The first screen: the balance of the ledger with the numbers that prove it, lag and gaps by partition, a chart.
 
 import { get, post } from "./api.js";
-import { chart } from "./chart.js";
 import { badge, button, card, count, duration, el, facts, fault, grouped, instant, plural, renew, svg, table }
   from "./dom.js";
+import { minutesOfApp, overTime } from "./history.js";
 
 const EVERY_MS = 2000;
-const KEPT_MS = 300_000;
-const KEPT_UNDER = "hubledger.samples";
 const OUTCOMES = [["written", "written"], ["filtered", "filtered"], ["dead_lettered", "dead-lettered"],
   ["held", "held"], ["absent", "absent"]];
 let details = { of: "", stops: [] };
-const samples = JSON.parse(sessionStorage.getItem(KEPT_UNDER) ?? "[]"); // they survive a reload
 
 export async function overview(place, left) {
   const stopped = el("div", { "aria-live": "polite" });
   const top = el("div", { class: "columns" });
   const partitions = el("div", {});
   const trouble = el("div", {});
+  const minutes = minutesOfApp();
   place.append(el("h1", {}, "Overview"), trouble, stopped, top, partitions, auditing());
   while (!left.aborted) {
     try {
       if (!document.hidden) {
-        const status = await withDetails(await get("status"));
+        const [read, found] = await Promise.all([get("status"), minutes()]);
+        const status = await withDetails(read);
         if (left.aborted) return;
-        remember(status);
         trouble.replaceChildren();
         if (status.hub_fault) trouble.append(fault({ detail: `The hub does not answer: ${status.hub_fault}` }));
         renew(stopped, stops(status));
-        renew(top, balance(status), letters(status), overTime());
+        renew(top, balance(status), letters(status), overTime(found, status.lag));
         renew(partitions, byPartition(status));
         document.getElementById("stream").textContent = nameOf(status);
       }
@@ -81,13 +79,6 @@ function stops(status) {
     reasons.map((reason) => el("p", {}, REMEDIES[reason] ?? "")));
 }
 
-function remember(status) {
-  samples.push({ at: Date.parse(status.at), lag: status.lag, accounted: status.accounted });
-  const since = samples.at(-1).at - KEPT_MS;
-  samples.splice(0, samples.findIndex((sample) => sample.at >= since));
-  sessionStorage.setItem(KEPT_UNDER, JSON.stringify(samples));
-}
-
 function balance(status) {
   const even = status.ledger_balanced;
   return card("Ledger",
@@ -133,30 +124,6 @@ function letters(status) {
       el("a", { class: "whole", href: `#/letters/${oldest.partition_id}/${oldest.sequence_number}` },
         `${oldest.partition_id} / ${grouped(oldest.sequence_number)}`)] : null), // a later one moves no focus
     el("p", {}, el("a", { href: "#/letters" }, "Show the letters")));
-}
-
-function overTime() {
-  const rates = samples.slice(1).map((sample, at) => {
-    const seconds = Math.max(0.5, (sample.at - samples[at].at) / 1000);
-    return { at: sample.at, value: Math.max(0, sample.accounted - samples[at].accounted) / seconds };
-  });
-  const lags = samples.filter((sample) => sample.lag !== null).map((sample) => ({ at: sample.at, value: sample.lag }));
-  const rate = rates.at(-1)?.value ?? 0;
-  const lag = samples.at(-1)?.lag;
-  return card("Over time",
-    el("p", { class: "key-of-chart" },
-      el("b", { class: "lag" }, `lag ${lag === null ? "unknown" : plural(lag, "event")}`), " · ",
-      el("b", { class: "rate" }, `${count(Math.round(rate))} events/s`)),
-    chart([["lag", lags], ["rate", rates]]),
-    el("p", { class: "quiet", id: "scale" }, `${times(lags)} Each line has its own scale: lag to `,
-      `${plural(highest(lags), "event")}, rate to ${count(highest(rates))} events/s.`));
-}
-
-const highest = (points) => Math.round(Math.max(0, ...points.map((point) => point.value)));
-
-function times(points) {
-  if (points.length < 2) return "The chart shows up to five minutes, from now on.";
-  return `The last ${duration((points.at(-1).at - points[0].at) / 1000)}.`;
 }
 
 function byPartition(status) {

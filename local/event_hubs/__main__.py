@@ -15,6 +15,7 @@ from local.event_hubs.hubs import DEFAULT_RETAINED_EVENTS, HubSettings
 from local.event_hubs.server import Emulator
 
 _FAILED = 1
+LOOPBACK = ("127.0.0.1", "localhost", "::1")  # no other machine, because everybody knows the key
 _EPILOG = """
 examples:
   python -m local.event_hubs
@@ -52,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="a group of every hub; repeatable",
     )
-    add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    add("--host", default="127.0.0.1", choices=LOOPBACK, help="address to listen on (default: %(default)s)")
     add("--port", type=int, default=5672, help="port to listen on, 0 for a free one (default: %(default)s)")
     add("--database", type=Path, metavar="PATH", help="store the events in this SQLite file (default: in memory)")
     add(

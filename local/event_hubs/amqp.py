@@ -32,6 +32,7 @@ from local.event_hubs.frames import (
     composite,
     describe,
     frame,
+    frame_size,
     read_attach,
     read_begin,
     read_flow,
@@ -40,6 +41,7 @@ from local.event_hubs.frames import (
     read_transfer,
 )
 from local.event_hubs.links import Link
+from local.event_hubs.peers import refuse_foreign
 from local.event_hubs.sessions import Session
 
 _MECHANISMS = ("MSSBCBS", "ANONYMOUS")  # a peer proves its identity to $cbs later
@@ -80,6 +82,7 @@ class Connection(asyncio.Protocol):
         self._needed = _HEADER_SIZE
         self._negotiating, self._opened = True, False
         self._full = self._frozen = False
+        self._frames = 0
 
     # called by the event loop
 
@@ -117,6 +120,12 @@ class Connection(asyncio.Protocol):
         self._settle()
 
     # called by sessions, the broker and the emulator
+
+    @property
+    def unfinished(self) -> int | None:
+        """The number of the frame that has not come whole (0 for the greeting), or None."""
+        is_between = self._frozen or (self._opened and not self._buffer)
+        return None if is_between else self._frames
 
     @property
     def can_write(self) -> bool:
@@ -158,9 +167,8 @@ class Connection(asyncio.Protocol):
     # bytes
 
     def _fail(self, error: AmqpError) -> None:
-        _log.warning(
-            "a frame could not be handled; its connection is closed", extra={"action": "close", "reason": str(error)}
-        )
+        values = {"action": "close", "reason": str(error)}
+        _log.warning("a frame could not be handled; its connection is closed", extra=values)
         self.close(error)
 
     def _settle(self) -> None:
@@ -191,14 +199,8 @@ class Connection(asyncio.Protocol):
         return at
 
     def _size_at(self, data: bytes, at: int) -> int:
-        if self._negotiating or len(data) - at < _HEADER_SIZE:
-            return _HEADER_SIZE
-        size: int = FRAME_HEADER.unpack_from(data, at)[0]
-        if not _HEADER_SIZE <= size <= MAX_FRAME:
-            raise AmqpError(
-                "amqp:connection:framing-error", f"a frame of {size} bytes is outside {_HEADER_SIZE} to {MAX_FRAME}"
-            )
-        return size
+        is_header = self._negotiating or len(data) - at < _HEADER_SIZE
+        return _HEADER_SIZE if is_header else frame_size(data, at)
 
     def _negotiate(self, header: bytes) -> None:
         self._negotiating = False
@@ -212,6 +214,7 @@ class Connection(asyncio.Protocol):
         self.write(frame(performative, kind=SASL_FRAME))
 
     def _read_frame(self, data: bytes) -> None:
+        self._frames += self._opened
         size, offset, kind, channel = FRAME_HEADER.unpack_from(data)
         start = 4 * offset
         if not _HEADER_SIZE <= start <= size or kind not in (AMQP_FRAME, SASL_FRAME):
@@ -252,6 +255,7 @@ class Connection(asyncio.Protocol):
 
     def _on_open(self, fields: Fields) -> None:
         peer = read_open(fields)
+        refuse_foreign(peer.hostname)
         self._opened, self.peer_max_frame = True, min(peer.max_frame, MAX_FRAME)
         self.send(composite(OPEN, self._broker.container, None, UInt(MAX_FRAME), UShort(_CHANNEL_MAX)))
         if peer.idle_timeout:
@@ -282,10 +286,8 @@ class Connection(asyncio.Protocol):
             link.refuse_other_nodes()
             self._broker.attach(self, link)
         except AmqpError as error:
-            _log.info(
-                "a link was refused; the peer gets the reason",
-                extra={"action": "attach", "address": link.address, "reason": str(error)},
-            )
+            values = {"action": "attach", "address": link.address, "reason": str(error)}
+            _log.info("a link was refused; the peer gets the reason", extra=values)
             session.refused(link, error)
         else:
             session.attached(link)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import uuid
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -15,11 +16,14 @@ from local.event_hubs.hubs import Clock, Hub, Hubs
 from local.event_hubs.links import IncomingLink, Link, OutgoingLink
 from local.event_hubs.log import PartitionLog
 from local.event_hubs.management import Request, read_entity, read_request, refusal, response
+from local.event_hubs.peers import SlowPeers
 from local.event_hubs.readers import Faults, Reader, Readers, slot_of
 from local.event_hubs.tokens import LISTEN, SEND, Grants, SharedAccessKey, read_token, split_path
 
 _IDEMPOTENT = "com.microsoft:idempotent-producer"
 _OK, _ACCEPTED = 200, 202
+
+_log = logging.getLogger(__name__)
 
 Path = tuple[str, ...]
 _Act = Callable[[Grants, Request], bytes]
@@ -46,6 +50,7 @@ class HubBroker:
         self._hubs, self._clock = hubs, clock
         self._keys = {key.name: key for key in keys}
         self._readers = Readers()
+        self._slow = SlowPeers[Connection]()
         self._needs: dict[Link, _Need] = {}
         self._outboxes: dict[Link, deque[bytes]] = {}
         self._grown: dict[PartitionLog, None] = {}
@@ -171,8 +176,11 @@ class HubBroker:
     # called by the emulator
 
     def let_time_pass(self) -> None:
-        """Detach the links whose tokens have expired, and cut the events past retention."""
+        """Cut slow connections, detach the links whose tokens have expired, and cut the events past retention."""
         now = self._clock()
+        for connection in self._slow.late(self.connections, now):
+            _log.warning("a peer sends a frame too slowly; its connection is cut", extra={"action": "drop"})
+            connection.drop()
         for link, need in list(self._needs.items()):
             try:
                 need.grants.require(need.right, need.path, now)

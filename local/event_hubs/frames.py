@@ -62,8 +62,10 @@ _TRANSFER_MORE = b"\xa0\1\0\x43\x41" + b"\x41" + NULL * 5
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The open of a peer: the size limit of its frames, and the milliseconds of silence it accepts, 0 for no limit."""
+    """The open of a peer: the host it means, if it says so, the size limit of its frames, and the milliseconds of
+    silence it accepts, 0 for no limit."""
 
+    hostname: str
     max_frame: int
     idle_timeout: int
 
@@ -162,6 +164,15 @@ class Fields:
         return value or {}
 
 
+def frame_size(data: bytes, at: int) -> int:
+    """Return the size in bytes of the frame that begins at `at`. Raises AmqpError."""
+    size: int = FRAME_HEADER.unpack_from(data, at)[0]
+    if not FRAME_HEADER.size <= size <= MAX_FRAME:
+        limits = f"{FRAME_HEADER.size} to {MAX_FRAME}"
+        raise AmqpError("amqp:connection:framing-error", f"a frame of {size} bytes is outside {limits}")
+    return size
+
+
 def read_performative(body: bytes) -> tuple[int, Fields, int]:
     """Return the code and fields of the performative in a frame's body, and the payload's start. Raises DecodeError."""
     described, end = decode(body)
@@ -173,7 +184,8 @@ def read_performative(body: bytes) -> tuple[int, Fields, int]:
 
 
 def read_open(fields: Fields) -> Open:
-    return Open(max(SMALLEST_MAX_FRAME, fields.number(2, MAX_FRAME)), fields.number(4, 0))
+    hostname = "" if fields.value(1) is None else fields.text(1)
+    return Open(hostname, max(SMALLEST_MAX_FRAME, fields.number(2, MAX_FRAME)), fields.number(4, 0))
 
 
 def read_begin(fields: Fields) -> Begin:

@@ -7,6 +7,7 @@ import sqlite3
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +16,7 @@ from aiohttp import web
 from local.functions_host.admin import Admin
 from local.functions_host.blob_state import BlobState
 from local.functions_host.builtin_worker import BuiltinWorker
+from local.functions_host.callers import refusing
 from local.functions_host.clock import Clock, SystemClock
 from local.functions_host.connections import HubConnection
 from local.functions_host.durable.task_hub import TaskHub
@@ -39,7 +41,8 @@ OpenSource = Callable[[HubConnection, EventHubOptions, Clock], EventSource]
 @dataclass(frozen=True, slots=True)
 class HostOptions:
     """The options of a host. `port` 0 takes a free port; without `state`, nothing outlives the host; `storage` is the
-    connection string of an account that gets the host checkpoints instead; only tests set the rest."""
+    connection string of an account that gets the host checkpoints instead; only tests set the rest. A request whose
+    headers or body take longer than `patience` is dropped."""
 
     port: int = 7071
     state: Path | None = None
@@ -47,6 +50,7 @@ class HostOptions:
     worker: Worker | None = None
     open_source: OpenSource = SdkSource
     clock: Clock = field(default_factory=SystemClock)
+    patience: timedelta = timedelta(seconds=20)
     chance: Callable[[], float] = random.random
 
 
@@ -113,12 +117,13 @@ class FunctionsHost:
         return hub
 
     async def _open_server(self) -> None:
-        application = web.Application(client_max_size=self._settings.largest_body)
+        limits = refusing(self._options.patience)
+        application = web.Application(client_max_size=self._settings.largest_body, middlewares=limits)
         Admin(self).add_routes(application.router)
         if self._task_hub is not None:
             self._task_hub.add_routes(application.router)
         application.router.add_route("*", r"/{path:[\s\S]*}", HttpFront(self._triggers.http, self._invoker).answer)
-        self._server = HttpServer(application)
+        self._server = HttpServer(application, self._options.patience)
         self.port = await self._server.start(self._options.port)
 
     def _start_listeners(self, triggers: Triggers, settings: Settings) -> None:

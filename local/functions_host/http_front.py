@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from aiohttp import web
 
@@ -13,6 +14,7 @@ from local.functions_host.invoker import Invoker, TriggerInputs
 from local.functions_host.routes import Route, parse_route
 
 LARGEST_BODY = 100 * 2**20  # octets, without FUNCTIONS_REQUEST_BODY_SIZE_LIMIT
+_GOODBYE = 1.0  # seconds in which the rest of a refused body is read, so that its sender reads the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +46,7 @@ class HttpFront:
         self._invoker = invoker
 
     async def answer(self, request: web.Request) -> web.Response:
-        """Invoke the function; a failure is 500 with no body, and its stack is in the log only.
-
-        A body that is larger than the limit is not read, and no function is invoked.
-        """
-        if (request.content_length or 0) > request.client_max_size:
-            return web.Response(status=413)
+        """Invoke the function; a failure is 500 with no body, and its stack is in the log only."""
         for each in self._functions:
             if each.methods and request.method not in each.methods:
                 continue
@@ -64,10 +61,16 @@ class HttpFront:
 
 
 class HttpServer:
-    """A web application on the loopback address."""
+    """A web application on the loopback address; a connection whose headers are late by `patience` is closed."""
 
-    def __init__(self, application: web.Application) -> None:
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=5)
+    def __init__(self, application: web.Application, patience: timedelta) -> None:
+        self._runner = web.AppRunner(
+            application,
+            access_log=None,
+            shutdown_timeout=5,
+            keepalive_timeout=patience.total_seconds(),  # from the connection or the last answer to a whole header
+            lingering_time=_GOODBYE,
+        )
 
     async def start(self, port: int) -> int:
         """Listen on `port` (0: any free one) and return it; raise CannotListen when it is taken."""

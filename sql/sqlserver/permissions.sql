@@ -44,6 +44,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON hubledger.idempotency_key TO hubledger_a
 GRANT SELECT, INSERT, UPDATE ON hubledger.ledger_sum TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.verified_sum TO hubledger_app;
 GRANT SELECT, INSERT, UPDATE ON hubledger.audit_job TO hubledger_app;
+GRANT SELECT, INSERT, DELETE ON hubledger.stream_minute TO hubledger_app;
 
 -- The role of the Spark jobs: they read the tables that they add up or compare, and write only staging tables.
 IF DATABASE_PRINCIPAL_ID(N'hubledger_job') IS NULL

@@ -40,13 +40,17 @@ STOP = """
 INSERT INTO partition_stop (stream_id, partition_id, reason, detail, attempts, stopped_at)
 SELECT MAX(stream_id), ?, ?, ?, 3, '2026-01-02T00:00:00.000000Z' FROM event_stream
 """
+MINUTE = """
+INSERT INTO stream_minute (minute_at, stream_id, read_at, lag, accounted)
+SELECT ?, MAX(stream_id), ?, ?, ? FROM event_stream
+"""
 
 
 class Run:
     """The local run, and a way to publish."""
 
     def __init__(self, folder: Path, children: Children) -> None:
-        stack = Stack(Place(folder), children, time.sleep)
+        stack = Stack(Place(folder), children, time.sleep, {"WATCH_SCHEDULE": "0 0 0 1 1 *"})  # the tests store minutes
         self.store = stack.place.store
         self._emulator = stack.start_emulator()
         stack.migrate()
@@ -93,6 +97,18 @@ class Run:
                 yield
             finally:
                 connection.execute("DELETE FROM partition_stop")
+
+    @contextmanager
+    def minutes(self, *stored: tuple[datetime, int, int]) -> Iterator[None]:
+        """While this is open, the store has these minutes and no other: time, lag and accounted numbers."""
+        rows = [(f"{at:%Y-%m-%dT%H:%M:00.000000Z}", f"{at:%Y-%m-%dT%H:%M:%S.%fZ}", *counts) for at, *counts in stored]
+        with closing(sqlite3.connect(self.store, isolation_level=None, timeout=DEADLINE_S)) as connection:
+            connection.execute("DELETE FROM stream_minute")
+            connection.executemany(MINUTE, rows)
+            try:
+                yield
+            finally:
+                connection.execute("DELETE FROM stream_minute")
 
     def close(self) -> None:
         """Publish nothing more."""

@@ -1,6 +1,7 @@
 """The operator's page in a real browser: what it shows, what it does, by mouse and by keyboard, large and small."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,8 +44,37 @@ def test_the_first_screen_says_whether_the_ledger_is_balanced_and_proves_it(
         run.publish("0", *(reading(0, at % 60) for at in range(number)))
         run.until_accounted(so_far)
         page.wait_for_selector(f"#accounted:text-is('{so_far:,}')")
-    page.wait_for_selector(".chart polyline.rate", state="attached")
-    picture(page, "ops-overview")
+    with run.minutes(*an_hour()):
+        page.reload()
+        page.wait_for_selector(".chart polyline.rate", state="attached")
+        picture(page, "ops-overview")
+
+
+def an_hour() -> list[tuple[datetime, int, int]]:
+    """An hour of watches: the rate grows to 200 events/s, and the lag falls from 590 events to none."""
+    now = datetime.now(UTC).replace(second=15)
+    times = range(60)
+    return [(now - timedelta(minutes=60 - at), 590 - 10 * at, 1_000 + 100 * at * (at + 1)) for at in times]
+
+
+def test_the_chart_shows_the_minutes_of_the_store_and_not_the_time_of_this_tab(page: "Page", run: Run) -> None:
+    minutes = an_hour()
+    with run.minutes(*minutes[:20], *minutes[50:]):
+        page.reload()  # a tab that has just been opened
+        page.wait_for_selector("#scale:text('59 min by minute')")
+        assert "lag to 590 events, rate to 197 events/s." in page.inner_text("#scale")
+        assert page.inner_text(".key-of-chart .rate") == "197 events/s in the last minute"
+        assert [page.locator(f".chart polyline.{name}").count() for name in ("lag", "rate")] == [2, 2], "a break"
+        page.route("**/api/status/history*", lambda route: route.fulfill(status=503, json={"detail": HOSTILE}))
+        page.wait_for_selector("#scale:text('The minutes were not read')")
+        assert HOSTILE in page.inner_text("#scale")
+        assert page.locator(".chart polyline").count() == 4, "those of before stay"
+        assert page.evaluate("window.hacked") is None
+        page.unroute("**/api/status/history*")
+    with run.minutes(minutes[-1]):
+        page.wait_for_selector("#scale:text('0 s by minute')")
+        assert page.inner_text(".key-of-chart .rate") == "rate unknown"
+    page.wait_for_selector("#scale:text('No minute is stored yet')")
 
 
 def test_a_stopped_partition_is_shown_with_its_reason_its_time_and_the_action(page: "Page", run: Run) -> None:

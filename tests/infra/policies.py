@@ -41,6 +41,21 @@ MUST: dict[str, dict[str, tuple[Any, ...]]] = {
         "properties.functionAppConfig.deployment.storage.authentication.type": ("UserAssignedIdentity",),
     },
 }
+ENTRA = "properties.identityProviders.azureActiveDirectory"
+SIGN_IN: dict[str, object] = {
+    "properties.globalValidation.requireAuthentication": False,
+    "properties.globalValidation.unauthenticatedClientAction": "AllowAnonymous",
+    "properties.httpSettings.requireHttps": True,
+    "properties.httpSettings.forwardProxy.convention": "NoProxy",
+    "properties.login.tokenStore.enabled": False,
+}
+# Paths that no middleware would look at, and a secret that somebody would have to store.
+NOT_OF_SIGN_IN = (
+    "properties.globalValidation.excludedPaths",
+    "properties.platform.configFilePath",
+    f"{ENTRA}.registration.clientSecretSettingName",
+    "properties.login.allowedExternalRedirectUrls",
+)
 CLOSABLE = ("Microsoft.Storage/storageAccounts", "Microsoft.EventHub/namespaces", "Microsoft.Sql/servers")
 ALERTS = {
     "aggregation-failed",
@@ -125,6 +140,32 @@ def rights_are_named_and_explained(files: Files) -> Iterator[str]:
         yield "app/roles.bicep: the reason of a grant must be its description"
 
 
+def sign_in_admits_one_tenant_and_leaves_keys_alone(files: Files) -> Iterator[str]:
+    """Require that a parameter turns sign-in on, that only our tenant may sign in, that a caller with a key and without
+    a token reaches the app, which checks roles, and that no path is left to forged headers."""
+    found = [
+        (file, one)
+        for file, one in resources(files)
+        if type_of(one) == "Microsoft.Web/sites/config" and at(one.value, "name") == "authsettingsV2"
+    ]
+    if len(found) != 1:
+        yield f"the templates must configure sign-in once, not {len(found)} times"
+    for file, one in found:
+        where = f"{file.name}:{one.line}: {one.name}"
+        yield from (
+            f"{where}.{path} must be {value!r}" for path, value in SIGN_IN.items() if at(one.value, path) != value
+        )
+        for path in ("properties.platform.enabled", f"{ENTRA}.enabled"):
+            if not isinstance(at(one.value, path), Expression):
+                yield f"{where}.{path} must depend on a parameter"
+        if "${tenantId}" not in shown(at(one.value, f"{ENTRA}.registration.openIdIssuer")):
+            yield f"{where}: the issuer must be that of the tenant"
+        yield from (f"{where} must not have {path}" for path in NOT_OF_SIGN_IN if at(one.value, path) is not None)
+    for file, call in all_of(files, "module"):
+        if call.of.endswith("signin.bicep") and shown(at(call.value, "params.clientId")) != "signInClientId":
+            yield f"{file.name}:{call.line}: the client id of sign-in must be the parameter signInClientId"
+
+
 def alerts_are_there(files: Files) -> Iterator[str]:
     """Require that each alert has a severity, a description and a query file, and that its rule notifies people."""
     file = files["app/alerts.bicep"]
@@ -185,6 +226,7 @@ POLICIES: tuple[Policy, ...] = (
     nothing_holds_a_secret,
     every_door_takes_an_identity,
     rights_are_named_and_explained,
+    sign_in_admits_one_tenant_and_leaves_keys_alone,
     alerts_are_there,
     parameters_are_described_and_limited,
     main_only_wires,

@@ -77,7 +77,7 @@ def test_the_watch_is_logged_as_often_as_the_page_says_and_faults_are_no_watch()
     first, second = schedule.get_next(datetime), schedule.get_next(datetime)
     assert second - first == timedelta(minutes=1)
     handler = (ROOT / "handlers" / "watch.py").read_text(encoding="utf-8")
-    assert re.findall(r'"action": "(\w+)"', handler) == ["watch_failed"]
+    assert re.findall(r'"action": "(\w+)"', handler) == ["watch_failed", "minute_failed"]
 
 
 def test_absent_events_are_told_as_long_as_the_alert_on_silence_waits() -> None:

@@ -10,6 +10,7 @@ from core.aggregation.commit import Part, Portion
 from core.aggregation.kinds import ALL_DAYS, RunOrder
 from core.aggregation.orders import Order
 from core.aggregation.runs import NO_CUT, AggregationRun, Cut, Failure, Staged
+from core.ledger.minutes import Minute
 from core.ledger.next_incarnation import Opening
 from core.model.aggregates import SLICES
 from core.model.commits import (
@@ -33,6 +34,7 @@ from core.store.columns import instant_text
 from core.store.gaps import noting_script
 from core.store.incarnations import opening_script
 from core.store.letters import claim_script, move_script, retry_script, taking_script
+from core.store.minutes import minute_script
 from core.store.partitions import batch_script
 from core.store.pipeline import discard_result_script, discard_run_script
 from core.store.plans import plan_script
@@ -87,7 +89,8 @@ def every_script() -> Mapping[str, Script]:
     """Return every script in every shape."""
     letters = {**retries(), **moves(), **claims()}
     gap = {"gap noted": noting_script(commit_of((), first=False, letters=False).state, Span(*GAP), EPOCH)}
-    return {**commits(), **gap, **letters, **replays(), **jobs(), **aggregations(), **incarnations()}
+    minute = {"minute": minute_script(1, Minute(EPOCH, 7, 9))}
+    return {**commits(), **gap, **letters, **replays(), **jobs(), **aggregations(), **incarnations(), **minute}
 
 
 def commits() -> Mapping[str, Script]:

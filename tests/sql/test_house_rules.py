@@ -253,6 +253,7 @@ EXPECTING = {
     "commit ordered": ["advance_checkpoint", "stay_in_order"],
     "retry ": ["count_commit", "settle_letters"],
     "gap noted": [],
+    "minute": [],
     "move ": [],
     "claim": [],
     "taking": [],

@@ -42,7 +42,7 @@ async def test_a_restarted_host_goes_on_with_waiting_orchestrations(
 
 async def test_a_drained_host_begins_no_turn_and_the_next_one_does(durable_app: Path, options: HostOptions) -> None:
     async with serving(durable_app, options) as app:
-        assert await app.http.post("/admin/host/drain")
+        assert await app.http.post("/admin/host/drain", json={})
         while (await (await app.http.get("/admin/host/status")).json())["state"] != "Drained":
             await asyncio.sleep(0.005)
         instance_id = await app.start("hello")

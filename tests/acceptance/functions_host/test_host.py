@@ -21,6 +21,8 @@ from tests.unit.local.functions_host.doubles import ManualClock, eventually
 
 pytestmark = pytest.mark.asyncio
 
+JSON = {"Content-Type": "application/json"}
+
 
 @pytest.fixture
 def options(tmp_path: Path) -> HostOptions:
@@ -116,14 +118,13 @@ async def checkpoint_is(options: HostOptions, number: int) -> None:
 
 
 async def status_of(sample: Sample, faults: object) -> int:
-    headers = {"Content-Type": "application/json"}
-    return (await sample.request("POST", "/admin/faults", json.dumps(faults), headers))[0]
+    return (await sample.request("POST", "/admin/faults", json.dumps(faults), JSON))[0]
 
 
 async def test_draining_stops_the_triggers_and_keeps_http(sample: Sample, hubs: Hubs) -> None:
     await sample.send("0", b"a")
     await ingested(["a"])
-    assert await sample.request("POST", "/admin/host/drain") == (202, b"")
+    assert await sample.request("POST", "/admin/host/drain", headers=JSON) == (202, b"")
     await sample.host.drain()
     _, status = await sample.request("GET", "/admin/host/drain/status")
     assert json.loads(status) == {"state": "Completed", "outstandingInvocations": 0}
@@ -140,7 +141,7 @@ async def test_admin_lists_functions_and_fires_timers_only(sample: Sample) -> No
     assert json.loads(status)["state"] == "Running"
     assert (await sample.request("GET", "/admin/host/ping"))[0] == 200
     for name, code in (("TICK", 202), ("ingest", 400), ("item", 400), ("nobody", 404)):
-        assert (await sample.request("POST", f"/admin/functions/{name}", b'{"input": ""}'))[0] == code, name
+        assert (await sample.request("POST", f"/admin/functions/{name}", b'{"input": ""}', JSON))[0] == code, name
     await eventually(lambda: seen("tick"))
 
 

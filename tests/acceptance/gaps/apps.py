@@ -88,7 +88,7 @@ class App:
 
     def skip(self, batches: int) -> None:
         """Have the host checkpoint the next batches of every partition without delivery."""
-        self.request("admin/faults", {"skip": batches})
+        self.request("admin/faults", {"skip": batches}, **{"Content-Type": "application/json"})
 
     def publish(self, count: int, body: bytes = b"reading home-1") -> None:
         """Publish so many more events to each partition."""

@@ -125,7 +125,7 @@ MUTANTS = (
         ("the limit of bodies is not read", "largest_body or LARGEST_BODY, ", "LARGEST_BODY, "),
     ),
     *in_file(
-        "local/functions_host/http_front.py",
+        "local/functions_host/callers.py",
         f"{API}/test_attacks.py::test_a_length_that_is_only_claimed_is_refused_without_its_body",
         (
             "the host waits for a body that is too large",

@@ -123,6 +123,7 @@ def test_the_app_has_these_functions_and_no_other_and_needs_no_setting_to_say_so
         "start_aggregation",
         "start_replay",
         "status",
+        "status_history",
         "watch",
         "watch_dead_letters",
         "watch_replays",

@@ -8,7 +8,16 @@ import pytest
 
 from core.errors import HubUnreachable
 from core.ledger.books import LetterBooks, PartitionBooks
-from core.ledger.watch import ABSENT_WITHIN, READ_FROM, STOPPED_AFTER, Pipeline, Watching, watch
+from core.ledger.watch import (
+    ABSENT_WITHIN,
+    READ_FROM,
+    STOPPED_AFTER,
+    Observation,
+    Pipeline,
+    Watching,
+    observe,
+    watch_facts,
+)
 from core.letters.listing import LetterKey
 from core.model.commits import PartitionStop
 from core.model.events import PartitionId
@@ -59,7 +68,7 @@ def hub_of(waits: timedelta) -> MemoryHub:
     return MemoryHub({"0": [event(number, at=NOW - waits) for number in range(15)]})
 
 
-def seen(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_at: datetime | None = None) -> dict:
+def sight(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_at: datetime | None = None) -> Observation:
     own = Watching(
         STREAM,
         store,
@@ -68,7 +77,11 @@ def seen(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_at: d
         lambda key: letter_at,
         lambda: {PartitionId(id): last for id, last in hub.last.items()},
     )
-    return watch(own, NOW)
+    return observe(own, NOW)
+
+
+def seen(store: Books, hub: MemoryHub, letters: LetterBooks = CALM, letter_at: datetime | None = None) -> dict:
+    return watch_facts(STREAM.event_hub, sight(store, hub, letters, letter_at))
 
 
 def test_where_all_is_accounted_for_nothing_waits_and_the_hub_is_not_asked() -> None:
@@ -132,6 +145,14 @@ def test_a_partition_that_never_committed_waits_from_its_anchor_on() -> None:
     assert seen(Books(anchors={P0: SequenceNumber(15)}), hub)["partitions_stopped"] == 0
 
 
+def test_the_minute_counts_the_events_after_the_checkpoints_and_none_before_an_anchor() -> None:
+    hub = MemoryHub({id: [event(number, at=NOW) for number in range(15)] for id in ("0", "1", "2")} | {"3": []})
+    anchors = {P1: SequenceNumber(12), PartitionId("2"): SequenceNumber(15)}
+    minute = sight(Books((books(9, timedelta()),), anchors=anchors), hub).minute
+    assert (minute.at, minute.lag, minute.accounted) == (NOW, 5 + 3, 10)
+    assert sight(Books((books(20, timedelta()),)), hub_of(timedelta())).minute.lag == 0
+
+
 def test_an_empty_partition_waits_for_nothing() -> None:
     assert seen(Books(), MemoryHub({"0": []}))["lag_seconds"] == 0.0
 
@@ -190,7 +211,7 @@ def test_the_aggregation_lags_by_the_age_of_the_oldest_commit_that_waits_for_it(
 
     hub = hub_of(timedelta(days=1))
     sources = (STREAM, Books((books(14, timedelta(days=1)),)), hub, lambda: CALM, lambda key: None)
-    facts = watch(Watching(*sources, lambda: {P0: 14}, look), NOW)
+    facts = watch_facts(STREAM.event_hub, observe(Watching(*sources, lambda: {P0: 14}, look), NOW))
     assert (facts["aggregation_lag_seconds"], facts["aggregation_failures"]) == (7200.0, 3)
     assert facts["aggregation_faults"] == 2
     assert asked == [NOW - ABSENT_WITHIN]

@@ -46,6 +46,9 @@ class FakeTransport(asyncio.Transport):
         self.written += data
         self.largest_write = max(self.largest_write, len(data))
 
+    def pause_reading(self) -> None:
+        """Do nothing: the tests send nothing to a frozen connection."""
+
     def is_closing(self) -> bool:
         return self._closing
 

@@ -86,6 +86,7 @@ def test_a_bad_argument_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixtur
         "--hub a --hub A": "two hubs have the same name",
         "--port x": "invalid int value",
         "--port 70000": "is not between 0 and 65535",
+        "--host 0.0.0.0": "invalid choice: '0.0.0.0'",
         "--retain 0": "retains 0 events",
         "--colour": "unrecognized arguments",
     }

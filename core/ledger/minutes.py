@@ -1,0 +1,38 @@
+"""The minutes of a stream: its lag and its accounted numbers, which the watch stores once a minute, for a day."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Protocol
+
+KEPT = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """The count of events after the checkpoints at a time, and the count of numbers that were accounted for by then."""
+
+    at: datetime
+    lag: int
+    accounted: int
+
+
+class MinuteStore(Protocol):
+    """Stores the minutes of one stream."""
+
+    def store_minute(self, minute: Minute) -> None:
+        """Store a minute unless its minute of the clock is stored already, and remove the minutes older than KEPT."""
+
+    def read_minutes(self, since: datetime) -> tuple[Minute, ...]:
+        """Return the minutes since a time, in order."""
+
+
+def rates(minutes: Sequence[Minute]) -> list[float | None]:
+    """Return for each minute the numbers accounted for per second since the one before it; None for the first."""
+    return [None, *(_rate(before, after) for before, after in pairwise(minutes))][: len(minutes)]
+
+
+def _rate(before: Minute, after: Minute) -> float:
+    seconds = (after.at - before.at).total_seconds()
+    return round(max(0, after.accounted - before.accounted) / max(1.0, seconds), 3)
