@@ -16,6 +16,7 @@ from handlers.web.operation import Answer, Answered, Call, Operation
 from handlers.web.problems import IN_WORK, KEY_REUSED, Problem, of_fault, problem_response
 from handlers.web.requests import idempotency_key, read_body, read_path, read_query, refuse_without_role, who
 from handlers.web.route import CHANGING, Route
+from handlers.web.slashes import redirect_of
 
 log = logging.getLogger("hubledger.api")
 CLAIMS = 3  # attempts to claim a key while other requests claim it first
@@ -32,7 +33,7 @@ class StoredAnswer(msgspec.Struct, frozen=True):
 def answer(req: func.HttpRequest, route: Route, operations: Mapping[Route, Operation]) -> func.HttpResponse:
     """Return the answer of the route's operation, or a problem; log one line for a change and one for a refusal."""
     try:
-        return _written(req, _answered(req, route, operations))
+        return redirect_of(req, route) or _written(req, _answered(req, route, operations))
     except Problem as problem:
         facts = {"problem": problem.kind.name, "detail": problem.detail, "who": who(req)}
         log.info("request refused", extra={"action": route.name, **facts})
