@@ -67,7 +67,7 @@ class LettersQuery(LetterChoice):
 
 
 class GroupsQuery(LetterChoice):
-    """Letters by cause, the largest groups first."""
+    """Letters by cause, the groups with the most open letters first."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=MOST_GROUPS)] = 50
 
@@ -144,7 +144,7 @@ class GroupAnswer(Answered):
 
 
 class GroupsAnswer(Answered):
-    """The largest groups."""
+    """The groups with the most open letters, then the largest ones."""
 
     groups: list[GroupAnswer]
 
@@ -193,7 +193,7 @@ def _parts(letter: ListedLetter) -> tuple[datetime, str, int]:
 
 @operation("Letters by cause", "letters")
 def group_letters(call: Call[Nothing, GroupsQuery, Nothing]) -> GroupsAnswer:
-    """Return the largest groups of letters of one cause."""
+    """Return the letters by cause, the groups with the most open letters first."""
     found = app().listing.group_letters(filter_of(call.query), call.query.limit)
     return GroupsAnswer(groups=[_group(one) for one in found])
 
