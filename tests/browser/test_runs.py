@@ -43,4 +43,4 @@ def test_a_repair_of_some_days_is_ordered_and_withdrawn(aggregated: Run, page: "
     page.click("dialog button:text-is('Withdraw')")
     page.wait_for_selector("#waiting", state="detached")
     ordered = page.locator("table[aria-label='Orders about the aggregation'] td[data-label=Order]")
-    assert ordered.all_text_contents() == ["withdraw", "repair of 2026-03-08 to the last day"]
+    assert ordered.all_text_contents()[:2] == ["withdraw", "repair of 2026-03-08 to the last day"]
