@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pytest
 
 from tests.browser.conftest import HOSTILE, Run, with_engine
-from tests.browser.test_ops import PAGES, order, press_until, show
+from tests.browser.test_ops import PAGES, order, press_until, show, show_whole
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
@@ -189,20 +189,30 @@ def test_the_aggregation_offers_only_what_can_work_and_says_what_a_step_does(pag
     page.keyboard.press("Escape")
 
 
+def guides(page: "Page") -> set[str]:
+    """The address of the guide of each panel in sight; each panel has one."""
+    found = set()
+    for head in page.locator(".card .head").all():
+        link = head.locator("a.guide")
+        assert link.count() == 1, head.inner_text()
+        assert link.get_attribute("aria-label") == f"Guide to {head.locator('h2').inner_text()}"
+        found.add(str(link.get_attribute("href")))
+    return found
+
+
 def test_every_panel_leads_to_its_section_of_the_guide(aggregated: Run, page: "Page") -> None:
     page.wait_for_selector("#verdict")
-    met = set()
+    met: set[str] = set()
     with aggregated.stopped("7", {"held": "too many wait"}):
         page.wait_for_selector("#stopped")
-        for fragment in (*PAGES, "#/ledger/7/12"):
-            show(page, fragment)
-            page.wait_for_selector("main .card a.guide")
-            for head in page.locator(".card .head").all():
-                link = head.locator("a.guide")
-                assert link.count() == 1, head.inner_text()
-                assert link.get_attribute("aria-label") == f"Guide to {head.locator('h2').inner_text()}"
-                met.add(str(link.get_attribute("href")))
-    assert len(met) > 5
+        for fragment in PAGES:
+            show_whole(page, fragment)
+            met |= guides(page)
+    show_whole(page, "#/runs")
+    page.locator("td[data-label=Run] button").first.click()
+    page.wait_for_selector("#quality")
+    met |= guides(page)
+    assert len(met) == 8
     for href in met:
         path, _, heading = href.partition("#:~:text=")
         guide = page.request.get(f"{aggregated.address}{path}")

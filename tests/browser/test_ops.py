@@ -12,7 +12,17 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 Picture = Callable[..., None]
-PAGES = ("#/", "#/letters", "#/letters/3/41", "#/replays", "#/ledger", "#/ledger/3/41", "#/runs", "#/homes")
+LAST = {  # the heading of each part that comes last
+    "#/": "Audit",
+    "#/letters": "One by one",
+    "#/letters/3/41": "Attempts",
+    "#/replays": "Jobs",
+    "#/ledger": "Find a number",
+    "#/ledger/3/41": "Letter",
+    "#/runs": "Runs",
+    "#/homes": "Find a home",
+}
+PAGES = tuple(LAST)
 FOCUSED = "document.activeElement.innerText || document.activeElement.name || document.activeElement.tagName"
 
 
@@ -20,6 +30,14 @@ def show(page: "Page", fragment: str) -> None:
     """Go to a part of the page, and wait until it is filled."""
     page.evaluate("to => { location.hash = to }", fragment)
     page.wait_for_selector("main .card")
+
+
+def show_whole(page: "Page", fragment: str) -> None:
+    """Go to a part of the page, and wait until its last panel is filled."""
+    show(page, fragment)
+    page.wait_for_selector(f"main h2:text-is('{LAST[fragment]}')")
+    if fragment == "#/":
+        page.wait_for_selector("#verdict")
 
 
 def order(page: "Page", count: str, reason: str = "known poison") -> None:
@@ -297,7 +315,7 @@ def test_every_control_has_a_name_and_no_heading_skips_a_level(page: "Page") -> 
         ".filter(one => !(one.ariaLabel || one.innerText).trim() && one.checkVisibility()).length"
     )
     for fragment in PAGES:
-        show(page, fragment)
+        show_whole(page, fragment)
         assert page.evaluate(nameless) == 0, fragment
         levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map(one => Number(one.tagName[1]))")
         assert levels[0] == 1
